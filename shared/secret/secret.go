@@ -1,0 +1,50 @@
+// Package secret is the type of text that must not be seen by chance. A String prints a fixed mark
+// through fmt, log/slog and encoding/json, compares in constant time, and gives its text only to who
+// asks by name. It does not encrypt: it keeps a secret out of logs, errors and answers, nothing more.
+package secret
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Mark is what a non-empty String prints as, everywhere.
+const Mark = "***"
+
+// String is a secret text. Its zero value is "no secret" and prints as the empty string.
+// Source: Spec 2.7 (secrets of the configuration); ADR-0003.
+type String string
+
+// Reveal returns the clear text. Call it only where an answer whose purpose it is is built, or where
+// the text is handed to a cryptographic function.
+func (s String) Reveal() string { return string(s) }
+
+// Equal compares in a time that depends on the lengths alone.
+func (s String) Equal(other String) bool {
+	return subtle.ConstantTimeCompare([]byte(s), []byte(other)) == 1
+}
+
+// String returns Mark, or the empty string where there is no secret.
+func (s String) String() string {
+	if s == "" {
+		return ""
+	}
+	return Mark
+}
+
+// Format prints Mark for every verb and flag, %#v, %x and %q included.
+func (s String) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
+
+// LogValue is what log/slog prints.
+func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText is what encoding/json and YAML print, as values and as map keys.
+func (s String) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText takes the clear text.
+func (s *String) UnmarshalText(text []byte) error {
+	*s = String(text)
+	return nil
+}
