@@ -1,7 +1,7 @@
 package model
 
 // Scope narrows what a bearer credential may do. It never widens it: the result is what the owner may
-// do now, intersected with the scope. A nil *Scope does not narrow; a present but empty one permits
+// do now, intersected with the scope. An absent scope does not narrow; a present but empty one permits
 // nothing beyond asking who one is. The entries are alternatives: a request is in scope when any of
 // them permits it. Source: Spec 2.3; the empty scope and the table of permissions: docs/scopes.md.
 type Scope struct {

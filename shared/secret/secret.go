@@ -40,7 +40,8 @@ func (s String) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s
 // LogValue is what log/slog prints.
 func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is what encoding/json and YAML print, as values and as map keys.
+// MarshalText is what encoding/json and YAML print. It does not help a map key: encoding/json writes keys
+// that are strings as they are, so a String must not be one.
 func (s String) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText takes the clear text.

@@ -1,0 +1,30 @@
+// Package catalog lists every function of the API, in wire order: what a client needs first comes first.
+// The local runner mounts the list, generators and tests read it; a function that is not in it does not exist.
+// Source: ADR-0001.
+package catalog
+
+import (
+	"management.platform.sh/functions/createaccesskey"
+	"management.platform.sh/functions/deleteaccesskey"
+	"management.platform.sh/functions/discoverapi"
+	"management.platform.sh/functions/expirekeys"
+	"management.platform.sh/functions/getaccesskey"
+	"management.platform.sh/functions/listaccesskeys"
+	"management.platform.sh/functions/patchaccesskey"
+	"management.platform.sh/functions/updateaccesskey"
+	"management.platform.sh/functions/whoami"
+	"management.platform.sh/shared/function"
+)
+
+// Functions are all of them.
+var Functions = []*function.Function{
+	discoverapi.Function,
+	whoami.Function,
+	createaccesskey.Function,
+	getaccesskey.Function,
+	listaccesskeys.Function,
+	updateaccesskey.Function,
+	patchaccesskey.Function,
+	deleteaccesskey.Function,
+	expirekeys.Function,
+}

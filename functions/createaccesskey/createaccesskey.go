@@ -1,0 +1,35 @@
+// Package createaccesskey is POST on ownedaccesskeys: a new access key, shown in clear in this
+// one answer.
+// Source: Spec 2.5, 4.
+package createaccesskey
+
+import (
+	"context"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Keys *accesskey.Registry }
+
+// Input is the request.
+type Input = resource.CreateInput[*model.OwnedAccessKey]
+
+// Output is the answer.
+type Output = resource.Written[*model.OwnedAccessKey]
+
+// Do stores a new access key. Errors: Invalid, Forbidden, AlreadyExists or Conflict as resource.Create says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Create(ctx, deps.Keys, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "createaccesskey",
+	Endpoints: []function.Endpoint{function.Create(accesskey.Definition, open, Do)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

@@ -1,0 +1,237 @@
+// Package discoverapi answers what clients ask before they do anything: which groups and resources there
+// are, what their fields mean, and which version this is. The documents are made from the catalog and the
+// docstrings of the model when the program is built; nothing is computed per request but which form of them
+// the client reads. Source: Spec 4, 9; ADR-0006.
+package discoverapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+)
+
+//go:embed openapi discovery.json
+var documents embed.FS
+
+// The Kubernetes version whose API behaviour this is; kubectl compares it with its own.
+const (
+	kubernetesMajor = "1"
+	kubernetesMinor = "37"
+	kubernetesPatch = "2"
+)
+
+const jsonType = "application/json"
+
+// Deps is what the operation needs: every document, by path.
+type Deps struct{ pages map[string][]form }
+
+// form is one form of a document: the media type that it is sent as, and what a client must ask for to
+// get it.
+type form struct {
+	page   function.Page
+	params map[string]string
+}
+
+// Input is the request.
+type Input = function.DocumentInput
+
+// Do returns the first form of a document that the client can read. NotFound where there is no such
+// document, NotAcceptable where it has no such form. The forms of discovery are told apart by all the
+// parameters of the media type, since an older client takes another version for no resources at all.
+func Do(_ context.Context, deps Deps, in Input) (*function.Page, error) {
+	forms, ok := deps.pages[in.Path]
+	if !ok {
+		return nil, apierror.NoRoute()
+	}
+	accept := in.Accept
+	if len(accept) == 0 {
+		accept = []function.Clause{{MediaType: "*/*"}}
+	}
+	for _, clause := range accept {
+		for i := range forms {
+			if forms[i].satisfies(clause) {
+				return &forms[i].page, nil
+			}
+		}
+	}
+	offers := make([]string, len(forms))
+	for i, form := range forms {
+		offers[i] = form.page.MediaType
+	}
+	return nil, apierror.NotAcceptable(strings.Join(offers, ", "))
+}
+
+// satisfies tells whether a clause of an Accept header asks for this form. A form without parameters is the
+// plain one, which any clause without a transformation takes.
+func (f *form) satisfies(clause function.Clause) bool {
+	media, _, _ := strings.Cut(f.page.MediaType, ";")
+	if len(f.params) == 0 {
+		_, transformed := clause.Params["as"]
+		return !transformed && (clause.MediaType == media || clause.MediaType == "*/*" && media == jsonType ||
+			clause.MediaType == "application/*" && media == jsonType)
+	}
+	if clause.MediaType != media {
+		return false
+	}
+	for name, value := range f.params {
+		if clause.Params[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Function is the operation as it is deployed. The version can be read without a credential unless the
+// configuration forbids it (Spec 5.5).
+var Function = &function.Function{
+	Name: "discoverapi",
+	Endpoints: []function.Endpoint{
+		endpoint("/version", func(config *model.ConfigStatus) bool { return !config.AuthenticateVersionEndpoint }),
+		endpoint("/api", function.Authenticated),
+		endpoint("/apis", function.Authenticated),
+		endpoint("/apis/{group}", function.Authenticated),
+		endpoint("/apis/{group}/{version}", function.Authenticated),
+		endpoint("/openapi/v2", function.Authenticated),
+		endpoint("/openapi/v3", function.Authenticated),
+		endpoint("/openapi/v3/apis/{group}/{version}", function.Authenticated),
+	},
+}
+
+func endpoint(path string, public func(*model.ConfigStatus) bool) function.Endpoint {
+	return function.Document(path, public, open, Do)
+}
+
+// open reads the embedded documents. They are part of the program: one that cannot be read is a broken
+// build.
+func open(env *function.Environment) Deps {
+	pages := map[string][]form{}
+	if err := addDiscovery(pages); err != nil {
+		panic(fmt.Sprintf("discoverapi: %v", err))
+	}
+	if err := addOpenAPI(pages); err != nil {
+		panic(fmt.Sprintf("discoverapi: %v", err))
+	}
+	add(pages, "/version", jsonType, version.Info{
+		Major: kubernetesMajor, Minor: kubernetesMinor,
+		GitVersion: fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, env.Version),
+		GoVersion:  runtime.Version(), Compiler: runtime.Compiler,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}, nil)
+	return Deps{pages: pages}
+}
+
+// addDiscovery adds the aggregated and the plain forms of the list of resources.
+func addDiscovery(pages map[string][]form) error {
+	text, err := documents.ReadFile("discovery.json")
+	if err != nil {
+		return err
+	}
+	var groups discoveryv2.APIGroupDiscoveryList
+	if err := json.Unmarshal(text, &groups); err != nil {
+		return fmt.Errorf("reading discovery.json: %w", err)
+	}
+	addAggregated(pages, "/apis", groups)
+	addAggregated(pages, "/api", discoveryv2.APIGroupDiscoveryList{Items: []discoveryv2.APIGroupDiscovery{}})
+	plain := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, group := range groups.Items {
+		entry := metav1.APIGroup{Name: group.Name}
+		for _, served := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Name, Version: served.Version}
+			entry.Versions = append(entry.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version})
+			add(pages, "/apis/"+gv.String(), jsonType, resourceList(gv, served.Resources), nil)
+		}
+		entry.PreferredVersion = entry.Versions[0]
+		plain.Groups = append(plain.Groups, entry)
+		entry.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+		add(pages, "/apis/"+group.Name, jsonType, entry, nil)
+	}
+	add(pages, "/apis", jsonType, plain, nil)
+	add(pages, "/api", jsonType, metav1.APIVersions{
+		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{},
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
+	}, nil)
+	return nil
+}
+
+// addAggregated adds a list of groups in both versions of the aggregated form, which differ in name alone.
+func addAggregated(pages map[string][]form, path string, groups discoveryv2.APIGroupDiscoveryList) {
+	for _, v := range []string{"v2", "v2beta1"} {
+		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/" + v}
+		add(pages, path, jsonType+";g=apidiscovery.k8s.io;v="+v+";as=APIGroupDiscoveryList", groups,
+			map[string]string{"g": "apidiscovery.k8s.io", "v": v, "as": "APIGroupDiscoveryList"})
+	}
+}
+
+func resourceList(gv schema.GroupVersion, resources []discoveryv2.APIResourceDiscovery) metav1.APIResourceList {
+	list := metav1.APIResourceList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String(),
+		APIResources: []metav1.APIResource{},
+	}
+	for _, resource := range resources {
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: resource.Resource, SingularName: resource.SingularResource, Kind: resource.ResponseKind.Kind,
+			Namespaced: resource.Scope == discoveryv2.ScopeNamespace, Verbs: resource.Verbs,
+			ShortNames: resource.ShortNames, Categories: resource.Categories,
+		})
+	}
+	return list
+}
+
+// addOpenAPI adds the descriptions of the fields, and the index of those of version 3.
+func addOpenAPI(pages map[string][]form) error {
+	type entry struct {
+		ServerRelativeURL string `json:"serverRelativeURL"`
+	}
+	index := map[string]entry{}
+	group := model.SchemeGroupVersion.String()
+	for path, file := range map[string]string{
+		"/openapi/v3/apis/" + group: "openapi/v3/management.json",
+		"/openapi/v2":               "openapi/v2.json",
+	} {
+		text, err := documents.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		tag := addRaw(pages, path, jsonType, text, nil)
+		if strings.HasPrefix(path, "/openapi/v3/") {
+			index["apis/"+group] = entry{ServerRelativeURL: path + "?hash=" + tag}
+		}
+	}
+	binary, err := documents.ReadFile("openapi/v2.pb")
+	if err != nil {
+		return err
+	}
+	const binaryType = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	addRaw(pages, "/openapi/v2", binaryType, binary, nil)
+	add(pages, "/openapi/v3", jsonType, map[string]any{"paths": index}, nil)
+	return nil
+}
+
+func add(pages map[string][]form, path, mediaType string, document any, params map[string]string) {
+	// The documents hold strings, lists and maps alone: they always marshal.
+	text, _ := json.Marshal(document)
+	addRaw(pages, path, mediaType, append(text, '\n'), params)
+}
+
+func addRaw(pages map[string][]form, path, mediaType string, body []byte, params map[string]string) (tag string) {
+	sum := sha256.Sum256(body)
+	tag = strings.ToUpper(hex.EncodeToString(sum[:]))
+	pages[path] = append(pages[path], form{
+		page: function.Page{MediaType: mediaType, Body: body, ETag: tag}, params: params,
+	})
+	return tag
+}

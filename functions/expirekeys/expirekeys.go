@@ -1,0 +1,122 @@
+// Package expirekeys removes access keys that are due, by the clock: those whose own lifetime is over and
+// those that the platform's cap has ended. It may run late, twice at once or stop half-way: an expired key is
+// refused whether it was removed or not, and each removal is one write that insists on what was read.
+// Source: Spec 5.2; ADR-0005.
+package expirekeys
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store"
+)
+
+const (
+	// batch is how many keys are looked at in one round trip.
+	batch = 100
+	// most is how many keys one run looks at; the next run goes on.
+	most = 10_000
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	Keys *accesskey.Registry
+	// Now is the clock.
+	Now func() time.Time
+	// Limit is the platform's cap on the life of a key, 0 for none.
+	Limit func() time.Duration
+}
+
+// Output counts what a run did.
+type Output struct {
+	// Removed are the keys that are gone now, Held those that finalizers keep, Later those that turned out
+	// not to be due, Changed those that somebody else changed or removed meanwhile.
+	Removed, Held, Later, Changed int
+}
+
+// sweeper is who removes keys: an admin without a key.
+var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "expirekeys"}, []string{identity.Admins})
+
+// Do removes what is due, up to a bound. On an error the output counts what was done before it, and the
+// next run goes on from there.
+func Do(ctx context.Context, deps Deps) (Output, error) {
+	var done Output
+	looked := map[string]bool{}
+	for len(looked) < most {
+		now := deps.Now()
+		var createdBy time.Time
+		if limit := deps.Limit(); limit > 0 {
+			createdBy = now.Add(-limit)
+		}
+		// What is still due after it was looked at stands at the head of the queue: read past it.
+		due, err := deps.Keys.Store.Due(ctx, now, createdBy, batch+done.Held+done.Changed)
+		if err != nil {
+			return done, fmt.Errorf("looking for due access keys: %w", err)
+		}
+		news := 0
+		for _, record := range due {
+			if looked[record.Name] {
+				continue
+			}
+			looked[record.Name] = true
+			news++
+			if err := expire(ctx, deps, record, now, &done); err != nil {
+				return done, err
+			}
+		}
+		if news == 0 {
+			break
+		}
+	}
+	return done, nil
+}
+
+func expire(ctx context.Context, deps Deps, record store.Record, now time.Time, done *Output) error {
+	key, err := deps.Keys.Decode(record)
+	if err != nil {
+		return err
+	}
+	if !accesskey.Expired(accesskey.Expiry(key, record.Activity, deps.Limit()), now) {
+		// A use that came between moved the end of the key: put it back in the queue where it belongs.
+		done.Later++
+		return deps.Keys.Store.Touch(ctx, record, time.Time{}, accesskey.OwnExpiry(key, record.Activity))
+	}
+	answer, err := resource.Delete(ctx, deps.Keys, resource.DeleteInput{
+		Caller: sweeper, Name: key.Name, UID: types.UID(key.UID), ResourceVersion: key.ResourceVersion,
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		done.Changed++
+	case err != nil:
+		return fmt.Errorf("removing access key %q: %w", key.Name, err)
+	case answer.GetObjectKind().GroupVersionKind().Kind == accesskey.Definition.Kind:
+		done.Held++
+	default:
+		done.Removed++
+	}
+	return nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "expirekeys",
+	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+		return []slog.Attr{
+			slog.Int("removed", done.Removed), slog.Int("held", done.Held),
+			slog.Int("later", done.Later), slog.Int("changed", done.Changed),
+		}
+	}),
+}
+
+func open(env *function.Environment) Deps {
+	return Deps{Keys: env.AccessKeys(), Now: env.Now, Limit: env.KeyLimit}
+}

@@ -1,0 +1,34 @@
+// Package getaccesskey is GET on one of ownedaccesskeys: an access key without its bearer text.
+// Source: Spec 2.5, 4.
+package getaccesskey
+
+import (
+	"context"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Keys *accesskey.Registry }
+
+// Input is the request.
+type Input = resource.GetInput
+
+// Output is the answer.
+type Output = *model.OwnedAccessKey
+
+// Do returns one access key of the caller's. Errors: NotFound for an absent key and for one that is not the caller's.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Get(ctx, deps.Keys, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "getaccesskey",
+	Endpoints: []function.Endpoint{function.Get(accesskey.Definition, open, Do)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

@@ -1,0 +1,35 @@
+// Package listaccesskeys is GET on ownedaccesskeys: the caller's access keys, all keys for an admin.
+// Source: Spec 2.5, 4.
+package listaccesskeys
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Keys *accesskey.Registry }
+
+// Input is the request.
+type Input = resource.ListInput
+
+// Output is the answer.
+type Output = runtime.Object
+
+// Do returns a page of the caller's access keys. Errors: BadRequest, Expired or Timeout as resource.List says.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.List(ctx, deps.Keys, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "listaccesskeys",
+	Endpoints: []function.Endpoint{function.List(accesskey.Definition, open, Do)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

@@ -1,0 +1,34 @@
+// Package patchaccesskey is PATCH on one of ownedaccesskeys, by JSON patch or merge patch.
+// Source: Spec 2.5, 4.
+package patchaccesskey
+
+import (
+	"context"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Keys *accesskey.Registry }
+
+// Input is the request.
+type Input = resource.PatchInput
+
+// Output is the answer.
+type Output = resource.Written[*model.OwnedAccessKey]
+
+// Do changes a part of one access key. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as resource.Patch says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Patch(ctx, deps.Keys, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "patchaccesskey",
+	Endpoints: []function.Endpoint{function.Patch(accesskey.Definition, open, Do)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

@@ -1,0 +1,153 @@
+// Package whoami tells a caller who he is and what he may do: selves for the platform's command line, and
+// the self subject reviews that kubectl auth sends. Nothing is stored, and nothing is said of anybody else.
+// Source: Spec 5; ADR-0005.
+package whoami
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/codec"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/scope"
+	"management.platform.sh/shared/secret"
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	// Authenticate turns another key into its caller.
+	Authenticate func(context.Context, secret.String) (identity.Caller, error)
+	// Project is the project whose namespace that is.
+	Project func(namespace string) string
+	// Config is the platform configuration of this moment.
+	Config func() *model.ConfigStatus
+}
+
+// Input is the request.
+type Input = function.Question
+
+// Self answers POST selves: the caller, or whom spec.accessKey stands for. Unauthorized when that key is
+// refused; BadRequest for a body that is no Self. An empty body asks about the caller.
+func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
+	self := &model.Self{}
+	if err := decode(in, self, nil); err != nil {
+		return nil, err
+	}
+	caller := in.Caller
+	if bearer := secret.String(self.Spec.AccessKey); bearer != "" {
+		var err error
+		if caller, err = deps.Authenticate(ctx, bearer); err != nil {
+			return nil, err
+		}
+	}
+	self.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("Self"))
+	self.Spec.AccessKey = ""
+	self.Status = model.SelfStatus{
+		UID:                    caller.Owner.String(),
+		Groups:                 caller.Groups,
+		AccessKey:              caller.Key,
+		AccessKeyType:          caller.KeyType,
+		AccessKeyScope:         caller.Scope,
+		ProjectNamespacePrefix: deps.Config().ProjectNamespacePrefix,
+	}
+	switch caller.Owner.Kind {
+	case identity.User:
+		self.Status.User = &model.SelfUser{Name: caller.Owner.Name}
+	case identity.Team:
+		self.Status.Team = &model.SelfTeam{Name: caller.Owner.Name}
+	case identity.Subject:
+		self.Status.Subject = caller.Owner.Name
+	}
+	return self, nil
+}
+
+// SubjectReview answers what kubectl auth whoami asks.
+func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfSubjectReview, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := decode(in, review, review.Unmarshal); err != nil {
+		return nil, err
+	}
+	review.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
+	review.Status.UserInfo = authenticationv1.UserInfo{
+		Username: in.Caller.Owner.Username(),
+		UID:      in.Caller.Owner.String(),
+		Groups:   in.Caller.Groups,
+		Extra: map[string]authenticationv1.ExtraValue{
+			model.GroupName + "/access-key": {in.Caller.Key},
+		},
+	}
+	return review, nil
+}
+
+// AccessReview answers what kubectl auth can-i asks: what the frame would decide for that request of the
+// caller's. Whether a single object is the caller's is not part of it. Invalid when the review asks for
+// nothing, or for two things.
+func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.SelfSubjectAccessReview, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{}
+	if err := decode(in, review, review.Unmarshal); err != nil {
+		return nil, err
+	}
+	request, err := asked(deps, review)
+	if err != nil {
+		return nil, err
+	}
+	decision := auth.Decide(in.Caller, request)
+	review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
+	review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Reason: decision.Reason}
+	return review, nil
+}
+
+func asked(deps Deps, review *authorizationv1.SelfSubjectAccessReview) (scope.Request, error) {
+	resource, path := review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes
+	switch {
+	case resource != nil && path == nil:
+		return scope.Request{
+			Verb: resource.Verb, Group: resource.Group, Resource: resource.Resource, Subresource: resource.Subresource,
+			Namespace: resource.Namespace, Name: resource.Name, Project: deps.Project(resource.Namespace),
+		}, nil
+	case path != nil && resource == nil:
+		return scope.Request{Verb: path.Verb, Path: path.Path}, nil
+	default:
+		return scope.Request{}, apierror.BadRequest(
+			"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be given", nil)
+	}
+}
+
+// decode reads a question. An empty body asks with all fields empty; kubectl sends protobuf for the kinds of
+// Kubernetes.
+func decode(in Input, into any, fromProtobuf func([]byte) error) error {
+	if len(in.Body) == 0 {
+		return nil
+	}
+	if fromProtobuf != nil && codec.IsProtobuf(in.ContentType) {
+		return codec.DecodeProtobuf(in.Body, fromProtobuf)
+	}
+	body, err := codec.Read(in.ContentType, in.Body)
+	if err != nil {
+		return err
+	}
+	_, err = codec.Decode(body, into, codec.Warn)
+	return err
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "whoami",
+	Endpoints: []function.Endpoint{
+		function.Review(model.SchemeGroupVersion.WithResource("selves"), "Self", "self", open, Self),
+		function.Review(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
+			"SelfSubjectReview", "selfsubjectreview", open, SubjectReview),
+		function.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"),
+			"SelfSubjectAccessReview", "selfsubjectaccessreview", open, AccessReview),
+	},
+}
+
+func open(env *function.Environment) Deps {
+	return Deps{Authenticate: env.Authenticator().Bearer, Project: env.Project, Config: env.Config}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/function"
+)
+
+// discovery describes what the functions serve in the aggregated form of Kubernetes discovery: each group,
+// each resource with the verbs that some function has an endpoint for, and its subresources.
+func discovery(functions []*function.Function) ([]byte, error) {
+	var list discoveryv2.APIGroupDiscoveryList
+	for _, f := range functions {
+		for _, endpoint := range f.Endpoints {
+			if endpoint.Resource.Resource == "" {
+				continue
+			}
+			resource := resourceOf(versionOf(groupOf(&list, endpoint), endpoint), endpoint)
+			if endpoint.Subresource == "" {
+				resource.Verbs = with(resource.Verbs, endpoint.Verb)
+				continue
+			}
+			at := slices.IndexFunc(resource.Subresources, func(s discoveryv2.APISubresourceDiscovery) bool {
+				return s.Subresource == endpoint.Subresource
+			})
+			if at < 0 {
+				at = len(resource.Subresources)
+				resource.Subresources = append(resource.Subresources, discoveryv2.APISubresourceDiscovery{
+					Subresource: endpoint.Subresource, ResponseKind: kindOf(endpoint),
+				})
+			}
+			resource.Subresources[at].Verbs = with(resource.Subresources[at].Verbs, endpoint.Verb)
+		}
+	}
+	text, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding the discovery document: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+func groupOf(list *discoveryv2.APIGroupDiscoveryList, endpoint function.Endpoint) *discoveryv2.APIGroupDiscovery {
+	for i := range list.Items {
+		if list.Items[i].Name == endpoint.Resource.Group {
+			return &list.Items[i]
+		}
+	}
+	list.Items = append(list.Items, discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: endpoint.Resource.Group}})
+	return &list.Items[len(list.Items)-1]
+}
+
+func versionOf(group *discoveryv2.APIGroupDiscovery, endpoint function.Endpoint) *discoveryv2.APIVersionDiscovery {
+	for i := range group.Versions {
+		if group.Versions[i].Version == endpoint.Resource.Version {
+			return &group.Versions[i]
+		}
+	}
+	group.Versions = append(group.Versions, discoveryv2.APIVersionDiscovery{
+		Version: endpoint.Resource.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent,
+	})
+	return &group.Versions[len(group.Versions)-1]
+}
+
+func resourceOf(version *discoveryv2.APIVersionDiscovery, endpoint function.Endpoint) *discoveryv2.APIResourceDiscovery {
+	for i := range version.Resources {
+		if version.Resources[i].Resource == endpoint.Resource.Resource {
+			return &version.Resources[i]
+		}
+	}
+	scope := discoveryv2.ScopeCluster
+	if endpoint.Namespaced {
+		scope = discoveryv2.ScopeNamespace
+	}
+	version.Resources = append(version.Resources, discoveryv2.APIResourceDiscovery{
+		Resource: endpoint.Resource.Resource, SingularResource: endpoint.Singular, ShortNames: endpoint.ShortNames,
+		Scope: scope, ResponseKind: kindOf(endpoint), Verbs: []string{},
+	})
+	return &version.Resources[len(version.Resources)-1]
+}
+
+func kindOf(endpoint function.Endpoint) *metav1.GroupVersionKind {
+	return &metav1.GroupVersionKind{Group: endpoint.Resource.Group, Version: endpoint.Resource.Version, Kind: endpoint.Kind}
+}
+
+// with adds a verb in the order of the alphabet, once.
+func with(verbs []string, verb string) []string {
+	if at, found := slices.BinarySearch(verbs, verb); !found {
+		verbs = slices.Insert(verbs, at, verb)
+	}
+	return verbs
+}

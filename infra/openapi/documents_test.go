@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"management.platform.sh/shared/model"
+)
+
+// everything describes each kind of the model once, so that the rules below hold for kinds that are not
+// served yet and for each shape of path.
+var everything = append(slices.Clone(resources),
+	resourcePaths{Resource: "configs", Kind: "Config", Verbs: []string{"get", "list"}},
+	resourcePaths{Resource: "directclusterendpointtokens", Kind: "DirectClusterEndpointToken", Verbs: []string{"create", "get", "list", "delete"}},
+	resourcePaths{Resource: "syncpatchevaluations", Kind: "SyncPatchEvaluation", Verbs: []string{"create"}},
+	resourcePaths{
+		Resource: "virtualclusterinstances", Kind: "VirtualClusterInstance", Namespaced: true,
+		Verbs: []string{"create", "get", "list", "update", "patch", "delete"},
+	},
+	resourcePaths{
+		Resource: "virtualclusterinstances", Subresource: "kubeconfig", Kind: "VirtualClusterInstanceKubeConfig",
+		Namespaced: true, Verbs: []string{"create"},
+	},
+)
+
+func build(t *testing.T, resources []resourcePaths) map[string][]byte {
+	t.Helper()
+	files, err := documents(resources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func buildV3(t *testing.T, resources []resourcePaths) *spec3.OpenAPI {
+	t.Helper()
+	var document spec3.OpenAPI
+	if err := json.Unmarshal(build(t, resources)["v3/management.json"], &document); err != nil {
+		t.Fatal(err)
+	}
+	return &document
+}
+
+// operations are the operations of a document, by method and path.
+func operations(document *spec3.OpenAPI) map[string]*spec3.Operation {
+	found := map[string]*spec3.Operation{}
+	for path, item := range document.Paths.Paths {
+		for method, operation := range map[string]*spec3.Operation{
+			"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete,
+		} {
+			if operation != nil {
+				operation.Parameters = append(operation.Parameters, item.Parameters...)
+				found[method+" "+path] = operation
+			}
+		}
+	}
+	return found
+}
+
+func TestEmbeddedDocumentsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	for name, want := range build(t, resources) {
+		got, err := os.ReadFile(filepath.Join("..", "..", target, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s differs from what the generator makes: run make gen", name)
+		}
+	}
+}
+
+func TestDocumentsAreDeterministic(t *testing.T) {
+	t.Parallel()
+	want := build(t, everything)
+	reversed := slices.Clone(everything)
+	slices.Reverse(reversed)
+	for range 5 {
+		for name, content := range build(t, reversed) {
+			if !bytes.Equal(content, want[name]) {
+				t.Errorf("%s differs", name)
+			}
+		}
+	}
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	found := operations(buildV3(t, everything))
+	const at = "/apis/management.platform.sh/v1/"
+	tests := []struct{ operation, id, action, kind string }{
+		{"POST " + at + "ownedaccesskeys", "createManagementPlatformShV1OwnedAccessKey", "post", "OwnedAccessKey"},
+		{"GET " + at + "ownedaccesskeys", "listManagementPlatformShV1OwnedAccessKey", "list", "OwnedAccessKey"},
+		{"DELETE " + at + "ownedaccesskeys", "deleteCollectionManagementPlatformShV1OwnedAccessKey", "deletecollection", "OwnedAccessKey"},
+		{"GET " + at + "ownedaccesskeys/{name}", "readManagementPlatformShV1OwnedAccessKey", "get", "OwnedAccessKey"},
+		{"PUT " + at + "ownedaccesskeys/{name}", "replaceManagementPlatformShV1OwnedAccessKey", "put", "OwnedAccessKey"},
+		{"PATCH " + at + "ownedaccesskeys/{name}", "patchManagementPlatformShV1OwnedAccessKey", "patch", "OwnedAccessKey"},
+		{"DELETE " + at + "ownedaccesskeys/{name}", "deleteManagementPlatformShV1OwnedAccessKey", "delete", "OwnedAccessKey"},
+		{"POST " + at + "selves", "createManagementPlatformShV1Self", "post", "Self"},
+		{"GET " + at + "virtualclusterinstances", "listManagementPlatformShV1VirtualClusterInstanceForAllNamespaces", "list", "VirtualClusterInstance"},
+		{"GET " + at + "namespaces/{namespace}/virtualclusterinstances", "listManagementPlatformShV1NamespacedVirtualClusterInstance", "list", "VirtualClusterInstance"},
+		{
+			"POST " + at + "namespaces/{namespace}/virtualclusterinstances/{name}/kubeconfig",
+			"createManagementPlatformShV1NamespacedVirtualClusterInstanceKubeConfig", "post", "VirtualClusterInstanceKubeConfig",
+		},
+	}
+	for _, test := range tests {
+		operation := found[test.operation]
+		if operation == nil {
+			t.Errorf("no %s", test.operation)
+			continue
+		}
+		var kind map[string]string
+		if err := operation.Extensions.GetObject(extensionGVK, &kind); err != nil {
+			t.Error(err)
+		}
+		if action, _ := operation.Extensions.GetString(extensionAction); operation.OperationId != test.id || action != test.action || kind["kind"] != test.kind {
+			t.Errorf("%s: got %s, %s, %v", test.operation, operation.OperationId, action, kind)
+		}
+	}
+}
+
+func TestOperationsAreWhole(t *testing.T) {
+	t.Parallel()
+	ids := map[string]bool{}
+	for name, operation := range operations(buildV3(t, everything)) {
+		if ids[operation.OperationId] {
+			t.Errorf("%s stands twice", operation.OperationId)
+		}
+		ids[operation.OperationId] = true
+		method, path, _ := strings.Cut(name, " ")
+		parameters := map[string]string{}
+		for _, one := range operation.Parameters {
+			parameters[one.Name] = one.In
+			if one.Description == "" {
+				t.Errorf("%s: %s is not described", name, one.Name)
+			}
+		}
+		for _, segment := range regexp.MustCompile(`{(\w+)}`).FindAllStringSubmatch(path, -1) {
+			if parameters[segment[1]] != "path" {
+				t.Errorf("%s: no parameter %s", name, segment[1])
+			}
+		}
+		want := map[string][]string{
+			"GET":    {"pretty"},
+			"POST":   {"pretty", "dryRun", "fieldManager", "fieldValidation"},
+			"PUT":    {"pretty", "dryRun", "fieldManager", "fieldValidation"},
+			"PATCH":  {"pretty", "dryRun", "fieldManager", "fieldValidation", "force"},
+			"DELETE": {"pretty", "dryRun", "gracePeriodSeconds", "propagationPolicy"},
+		}[method]
+		if action, _ := operation.Extensions.GetString(extensionAction); action == "list" {
+			want = append(want, "limit", "continue", "labelSelector", "fieldSelector", "resourceVersion", "resourceVersionMatch", "watch", "timeoutSeconds")
+		}
+		for _, parameter := range want {
+			if parameters[parameter] != "query" {
+				t.Errorf("%s: no parameter %s", name, parameter)
+			}
+		}
+		success := 200
+		if method == "POST" {
+			success = 201
+		}
+		for _, code := range []int{success, 401} {
+			if operation.Responses.StatusCodeResponses[code] == nil {
+				t.Errorf("%s: no answer %d", name, code)
+			}
+		}
+		if content := operation.RequestBody; method != "GET" {
+			want := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML}
+			if method == "PATCH" {
+				want = []string{"application/json-patch+json", "application/merge-patch+json"}
+			}
+			for _, mediaType := range want {
+				if content == nil || content.Content[mediaType] == nil || len(content.Content) != len(want) {
+					t.Errorf("%s: the body is not %v", name, want)
+				}
+			}
+		}
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	document := buildV3(t, everything)
+	schemas := document.Components.Schemas
+	text, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range regexp.MustCompile(`"#/components/schemas/([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+		if schemas[match[1]] == nil {
+			t.Errorf("no schema %s", match[1])
+		}
+	}
+	own := groupReversed + "."
+	for name, schema := range schemas {
+		if !strings.HasPrefix(name, own) && !strings.HasPrefix(name, "io.k8s.apimachinery.pkg.") {
+			t.Errorf("the name of schema %s is not in reverse order", name)
+		}
+		if !strings.HasPrefix(name, own) {
+			continue
+		}
+		_, isKind := schema.Properties["metadata"]
+		if _, marked := schema.Extensions[extensionGVK]; marked != isKind {
+			t.Errorf("%s: the extension of kinds is there: %t", name, marked)
+		}
+		for field, property := range schema.Properties {
+			if !strings.HasPrefix(property.Description, field+" ") {
+				t.Errorf("%s.%s: the description does not begin with the name: %q", name, field, property.Description)
+			}
+		}
+	}
+	for path, schema := range map[string]spec.Schema{
+		"OIDCProvider.clientSecret":          schemas[own+"OIDCProvider"].Properties["clientSecret"],
+		"SecretsStoreAuth.token":             schemas[own+"SecretsStoreAuth"].Properties["token"],
+		"AppRepository.password":             schemas[own+"AppRepository"].Properties["password"],
+		"ClusterManagerProvider.bearerToken": schemas[own+"ClusterManagerProvider"].Properties["bearerToken"],
+	} {
+		if !schema.Type.Contains("string") {
+			t.Errorf("%s is a %v", path, schema.Type)
+		}
+	}
+}
+
+// kubectl reads v2 as protobuf only, so this is the form that must be whole.
+func TestProtobufIsTheJSONOfV2(t *testing.T) {
+	t.Parallel()
+	files := build(t, everything)
+	want, err := openapi_v2.ParseDocument(files["v2.json"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got openapi_v2.Document
+	if err := proto.Unmarshal(files["v2.pb"], &got); err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(&got, want) {
+		t.Error("the two forms differ")
+	}
+	var found bool
+	for _, definition := range got.GetDefinitions().GetAdditionalProperties() {
+		found = found || definition.GetName() == groupReversed+".OwnedAccessKey"
+	}
+	if !found || len(got.GetPaths().GetPath()) < len(everything) {
+		t.Error("schemas or paths are missing")
+	}
+}
+
+func TestUnknownVerbAndKindAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []resourcePaths{
+		{Resource: "selves", Kind: "Self", Verbs: []string{"read"}},
+		{Resource: "selves", Kind: "Selves", Verbs: []string{"create"}},
+		{Resource: "selves", Kind: "Self", Verbs: []string{"list"}},
+	} {
+		if _, err := documents([]resourcePaths{wrong}); err == nil {
+			t.Errorf("%+v was described", wrong)
+		}
+	}
+}
+
+const groupReversed = "sh.platform.management." + model.Version

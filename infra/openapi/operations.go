@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kube-openapi/pkg/common"
+
+	"management.platform.sh/shared/model"
+)
+
+var (
+	groupVersion = model.SchemeGroupVersion
+	groupPath    = "/apis/" + groupVersion.String()
+
+	bodyTypes   = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML}
+	answerTypes = bodyTypes
+	listTypes   = append(slices.Clone(answerTypes), runtime.ContentTypeJSON+";stream=watch")
+	patchTypes  = []string{string(types.JSONPatchType), string(types.MergePatchType)}
+)
+
+func query(name, dataType, description string) common.Parameter {
+	return parameter{name: name, dataType: dataType, description: description, kind: common.QueryParameterKind}
+}
+
+func segment(name, description string) common.Parameter {
+	return parameter{name: name, dataType: "string", description: description, kind: common.PathParameterKind, required: true}
+}
+
+func body(required bool) common.Parameter {
+	return parameter{name: "body", kind: common.BodyParameterKind, required: required}
+}
+
+var (
+	pretty = query("pretty", "string", "Indents the answer when it is `true`.")
+	dryRun = query("dryRun", "string",
+		"`All` runs every check and stores nothing. Any other value is refused.")
+	fieldManager = query("fieldManager", "string",
+		"Name of who makes the change, of at most 128 printable characters, for managedFields.")
+	fieldValidation = query("fieldValidation", "string",
+		"What is done about unknown and duplicate fields: `Ignore` drops them, `Warn` (the default) also answers "+
+			"a warning for each, `Strict` refuses the request.")
+	force = query("force", "boolean",
+		"Takes fields over that other managers own, in a server-side apply. Refused in other patches.")
+
+	listParameters = []common.Parameter{
+		query("allowWatchBookmarks", "boolean", "Permits events of type BOOKMARK in a watch."),
+		query("continue", "string", "Token from the metadata of the page before. An expired one is answered 410."),
+		query("fieldSelector", "string", "Restricts the objects by their fields, such as `metadata.name=ci`."),
+		query("labelSelector", "string", "Restricts the objects by their labels."),
+		query("limit", "integer", "Largest number of objects on a page; where there are more, the answer has a continue token."),
+		query("resourceVersion", "string", "Which state the answer may be from, or after which one a watch begins."),
+		query("resourceVersionMatch", "string", "How resourceVersion is applied: `NotOlderThan` or `Exact`."),
+		query("sendInitialEvents", "boolean", "Begins a watch with the present objects and a bookmark after them."),
+		query("timeoutSeconds", "integer", "How long a list or watch may last, in seconds."),
+		query("watch", "boolean", "Answers a stream of changes instead of a list."),
+	}
+	deleteParameters = []common.Parameter{
+		dryRun,
+		query("gracePeriodSeconds", "integer", "Seconds before the object is removed; 0 means at once."),
+		query("propagationPolicy", "string",
+			"What happens to objects that this one owns: `Orphan`, `Background` or `Foreground`."),
+	}
+	writeParameters = []common.Parameter{dryRun, fieldManager, fieldValidation}
+)
+
+// routes are the operations of one resource.
+func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
+	object, err := scheme.New(groupVersion.WithKind(r.Kind))
+	if err != nil {
+		return nil, err
+	}
+	collection, pathParameters, scope := groupPath+"/"+r.Resource, []common.Parameter{pretty}, ""
+	if r.Namespaced {
+		collection, scope = groupPath+"/namespaces/{namespace}/"+r.Resource, "Namespaced"
+		pathParameters = append(pathParameters, segment("namespace", "Namespace of the object."))
+	}
+	item, itemParameters := collection+"/{name}", append(slices.Clone(pathParameters), segment("name", "Name of the "+r.Kind+"."))
+	if r.Subresource != "" {
+		item += "/" + r.Subresource
+		collection, pathParameters = item, itemParameters
+	}
+	operation := func(verb string) string { return verb + camel(groupVersion.String()) + scope + r.Kind }
+	ok := answer{http.StatusOK, "OK", object}
+	created := answer{http.StatusCreated, "Created", object}
+	status := answer{http.StatusOK, "OK", &metav1.Status{}}
+
+	var routes []common.Route
+	add := func(one route, params []common.Parameter, more ...common.Parameter) {
+		one.kind, one.parameters = r.Kind, append(slices.Clone(params), more...)
+		if one.body != nil {
+			one.parameters = append(one.parameters, body(one.method != http.MethodDelete))
+		}
+		if one.produces == nil {
+			one.produces = answerTypes
+		}
+		routes = append(routes, one)
+	}
+	for _, verb := range r.Verbs {
+		switch verb {
+		case "create":
+			add(route{
+				method: http.MethodPost, path: collection, operation: operation("create"), action: "post",
+				description: "create " + article(r.Kind), consumes: bodyTypes, body: object,
+				answers: []common.StatusCodeResponse{created},
+			}, pathParameters, writeParameters...)
+		case "get":
+			add(route{
+				method: http.MethodGet, path: item, operation: operation("read"), action: "get",
+				description: "read the specified " + r.Kind, answers: []common.StatusCodeResponse{ok},
+			}, itemParameters)
+		case "list":
+			list, err := scheme.New(groupVersion.WithKind(r.Kind + "List"))
+			if err != nil {
+				return nil, err
+			}
+			one := route{
+				method: http.MethodGet, path: collection, operation: operation("list"), action: "list",
+				description: "list or watch objects of kind " + r.Kind, produces: listTypes,
+				answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
+			}
+			add(one, pathParameters, listParameters...)
+			if r.Namespaced {
+				one.path = groupPath + "/" + r.Resource
+				one.operation = "list" + camel(groupVersion.String()) + r.Kind + "ForAllNamespaces"
+				add(one, []common.Parameter{pretty}, listParameters...)
+			}
+		case "update":
+			add(route{
+				method: http.MethodPut, path: item, operation: operation("replace"), action: "put",
+				description: "replace the specified " + r.Kind, consumes: bodyTypes, body: object,
+				answers: []common.StatusCodeResponse{ok},
+			}, itemParameters, writeParameters...)
+		case "patch":
+			add(route{
+				method: http.MethodPatch, path: item, operation: operation("patch"), action: "patch",
+				description: "partially update the specified " + r.Kind, consumes: patchTypes, body: &metav1.Patch{},
+				answers: []common.StatusCodeResponse{ok},
+			}, itemParameters, append(slices.Clone(writeParameters), force)...)
+		case "delete":
+			add(route{
+				method: http.MethodDelete, path: item, operation: operation("delete"), action: "delete",
+				description: "delete " + article(r.Kind), consumes: bodyTypes, body: &metav1.DeleteOptions{},
+				answers: []common.StatusCodeResponse{status},
+			}, itemParameters, deleteParameters...)
+		case "deletecollection":
+			add(route{
+				method: http.MethodDelete, path: collection, operation: operation("deleteCollection"), action: "deletecollection",
+				description: "delete a collection of objects of kind " + r.Kind, consumes: bodyTypes, body: &metav1.DeleteOptions{},
+				answers: []common.StatusCodeResponse{status},
+			}, pathParameters, append(slices.Clone(deleteParameters), selectParameters()...)...)
+		default:
+			return nil, fmt.Errorf("verb %q of %s: want create, get, list, update, patch, delete or deletecollection", verb, r.Resource)
+		}
+	}
+	return routes, nil
+}
+
+// selectParameters are the parameters of a list without those that only a watch has.
+func selectParameters() []common.Parameter {
+	watchOnly := []string{"allowWatchBookmarks", "watch"}
+	return slices.DeleteFunc(slices.Clone(listParameters), func(p common.Parameter) bool {
+		return slices.Contains(watchOnly, p.Name())
+	})
+}
+
+func article(kind string) string {
+	if strings.ContainsRune("AEIO", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// camel joins the words of a group and version: ManagementPlatformShV1.
+func camel(groupVersion string) string {
+	words := strings.FieldsFunc(groupVersion, func(r rune) bool { return r == '.' || r == '/' })
+	for i, word := range words {
+		words[i] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}

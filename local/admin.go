@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/store/redisstore"
+)
+
+// Run makes the first admin key in a Redis and prints it: the only time that it can be seen.
+func (c *bootstrapCommand) Run(ctx context.Context) error {
+	client, err := redisstore.Open(c.Redis.Reveal(), redisstore.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	bearer := c.AdminKey
+	if bearer == "" {
+		if bearer, err = accesskey.NewBearer(rand.Reader); err != nil {
+			return err
+		}
+	}
+	config, err := platformconfig.Open("")
+	if err != nil {
+		return err
+	}
+	env := newEnvironment(client, slog.New(slog.NewJSONHandler(io.Discard, nil)), config, prometheus.NewRegistry())
+	if err := createAdmin(ctx, env, bearer); err != nil {
+		return err
+	}
+	fmt.Println(bearer.Reveal())
+	return nil
+}
+
+// ensureAdmin returns the admin key of this data folder and sees to it that the state knows it: the given
+// one, else the one in the file, else a new one. The file keeps it for the next start.
+func ensureAdmin(ctx context.Context, env *function.Environment, given secret.String, file string) (secret.String, error) {
+	bearer := given
+	if bearer == "" {
+		kept, err := os.ReadFile(file)
+		switch {
+		case err == nil:
+			bearer = secret.String(strings.TrimSpace(string(kept)))
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", fmt.Errorf("reading the admin key: %w", err)
+		default:
+			if bearer, err = accesskey.NewBearer(env.Random); err != nil {
+				return "", err
+			}
+		}
+	}
+	if err := createAdmin(ctx, env, bearer); err != nil {
+		return "", err
+	}
+	return bearer, writeFile(file, []byte(bearer.Reveal()+"\n"))
+}
+
+// createAdmin stores the admin key unless the state has it already.
+func createAdmin(ctx context.Context, env *function.Environment, bearer secret.String) error {
+	if err := accesskey.CheckBearer(bearer); err != nil {
+		return fmt.Errorf("the admin key: %w", err)
+	}
+	keys := env.AccessKeys()
+	_, err := keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("looking for the admin key: %w", err)
+	}
+	key := &model.OwnedAccessKey{
+		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
+		Spec: model.OwnedAccessKeySpec{
+			DisplayName: "First admin key",
+			User:        "admin",
+			Groups:      []string{identity.Admins},
+			Type:        model.AccessKeyTypeUser,
+			Key:         bearer.Reveal(),
+		},
+	}
+	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
+	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+	if apierrors.IsAlreadyExists(err) {
+		// Another data folder made the object of that name: this one's key stands beside it.
+		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
+		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+	}
+	if err != nil {
+		return fmt.Errorf("creating the admin key: %w", err)
+	}
+	return nil
+}
+
+// writeKubeconfig writes a kubeconfig with one cluster, user and context.
+func writeKubeconfig(file, server string, authority []byte, bearer secret.String) error {
+	const name = "platform"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: bearer.Reveal()}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return writeFile(file, text)
+}
+
+// writeFile replaces a file as a whole, readable by its owner alone.
+func writeFile(file string, content []byte) error {
+	temporary := file + ".new"
+	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	if err := os.Rename(temporary, file); err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+// Command local is the platform's management API on one machine: it mounts every function of the catalog in
+// one process, with embedded state where none is given, and writes a kubeconfig to begin with. It is how to
+// try the API, how its tests run, and how the first admin key of a deployment is made; it is not how the API
+// is deployed. Source: ADR-0006.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"management.platform.sh/shared/secret"
+)
+
+// version is set by the build; a plain `go run` says what the module knows of itself.
+var version = ""
+
+type commands struct {
+	Serve     serveCommand     `cmd:"" default:"withargs" help:"Serve the API (the default)."`
+	Bootstrap bootstrapCommand `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Version   versionCommand   `cmd:"" help:"Print the version."`
+}
+
+type serveCommand struct {
+	Listen      string        `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
+	HTTP        string        `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
+	Redis       secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, rediss:// or unix://, comma-separated for a cluster (embedded)."`
+	Data        string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, kubeconfig and admin.key (${default})."`
+	AdminKey    secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
+	Config      string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
+	Manifests   string        `placeholder:"DIR" help:"Folder of objects to apply at the start."`
+	ExpireEvery time.Duration `default:"30s" help:"How often expired keys are removed (${default})."`
+	LogLevel    slog.Level    `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
+}
+
+type bootstrapCommand struct {
+	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, rediss:// or unix://, comma-separated for a cluster."`
+	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The key to use (generated and printed)."`
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (*versionCommand) Run() error {
+	fmt.Println(build())
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	parsed := kong.Parse(&commands{},
+		kong.Name("local"),
+		kong.Description("The platform's management API on one machine."),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "local:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// build is the version of this program.
+func build() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}

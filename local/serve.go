@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/functions/expirekeys"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/store/redisstore"
+)
+
+const (
+	// configEvery is how often the configuration file is looked at.
+	configEvery = time.Second
+	// drain is how long requests may take to finish after SIGTERM.
+	drain = 20 * time.Second
+)
+
+// Run serves until the context ends, and then drains.
+func (c *serveCommand) Run(ctx context.Context) (err error) {
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	if err := requireLoopback(c.HTTP); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return fmt.Errorf("making the data folder: %w", err)
+	}
+	config, err := platformconfig.Open(c.Config)
+	if err != nil {
+		return err
+	}
+	release, err := lockFolder(c.Data)
+	if err != nil {
+		return err
+	}
+	defer release()
+	state, err := openState(ctx, c.Redis, c.Data, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.close()) }()
+
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	env := newEnvironment(state.client, log, config, metrics)
+	admin, err := ensureAdmin(ctx, env, c.AdminKey, filepath.Join(c.Data, "admin.key"))
+	if err != nil {
+		return err
+	}
+	authority, err := openAuthority(c.Data, time.Now())
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	address := listener.Addr().String()
+	certificate, err := authority.serverCertificate(address, time.Now())
+	if err != nil {
+		return err
+	}
+	server := "https://" + address + function.BasePath
+	if err := writeKubeconfig(filepath.Join(c.Data, "kubeconfig"), server, authority.certificatePEM, admin); err != nil {
+		return err
+	}
+
+	handler := routes(env, state.client, metrics)
+	servers := []*http.Server{newServer(handler, log)}
+	failed := make(chan error, 2)
+	secure := tls.NewListener(listener, &tls.Config{
+		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+	})
+	go func() { failed <- servers[0].Serve(secure) }()
+	plainAddress := ""
+	if c.HTTP != "" {
+		plain, err := net.Listen("tcp", c.HTTP)
+		if err != nil {
+			return errors.Join(fmt.Errorf("listening: %w", err), servers[0].Close())
+		}
+		plainAddress = plain.Addr().String()
+		second := newServer(handler, log)
+		servers = append(servers, second)
+		go func() { failed <- second.Serve(plain) }()
+	}
+	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, admin), c.Manifests); err != nil {
+		return err
+	}
+	c.announce(address, plainAddress, state.description)
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	go every(background, c.ExpireEvery, func() { _ = expirekeys.Function.Run(background, env) })
+	go every(background, configEvery, func() {
+		changed, err := config.Reload()
+		if err != nil {
+			log.Error("platform configuration refused; the one before stays", "error", err.Error())
+		} else if changed {
+			log.Info("platform configuration loaded", "file", c.Config)
+		}
+	})
+
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		log.Info("draining")
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	for _, each := range servers {
+		err = errors.Join(err, each.Shutdown(bounded))
+	}
+	return err
+}
+
+// newEnvironment is where all functions of this process run.
+func newEnvironment(client *redisstore.Client, log *slog.Logger, config *platformconfig.Source, metrics prometheus.Registerer) *function.Environment {
+	return &function.Environment{
+		Stores:  client.Resource,
+		Now:     time.Now,
+		Random:  rand.Reader,
+		Log:     log,
+		Config:  config.Current,
+		Metrics: function.NewMetrics(metrics),
+		Tracer:  otel.Tracer("management.platform.sh"),
+		Version: build(),
+	}
+}
+
+// routes are the functions of the catalog, and the health of the process beside them.
+func routes(env *function.Environment, client *redisstore.Client, metrics prometheus.Gatherer) http.Handler {
+	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
+	ready := func(w http.ResponseWriter, r *http.Request) {
+		if err := client.Ping(r.Context()); err != nil {
+			http.Error(w, "the state cannot be reached", http.StatusServiceUnavailable)
+			return
+		}
+		alive(w, r)
+	}
+	mux := http.NewServeMux()
+	for _, base := range []string{"", function.BasePath} {
+		mux.HandleFunc("GET "+base+"/healthz", alive)
+		mux.HandleFunc("GET "+base+"/livez", alive)
+		mux.HandleFunc("GET "+base+"/readyz", ready)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("/", function.Mount(env, catalog.Functions...))
+	return mux
+}
+
+func newServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       function.MaxDuration,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// announce says what was done and what to try next.
+func (c *serveCommand) announce(address, plain, state string) {
+	out := os.Stdout
+	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", build())
+	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, function.BasePath)
+	if plain != "" {
+		_, _ = fmt.Fprintf(out, "  plain HTTP  http://%s%s\n", plain, function.BasePath)
+	}
+	_, _ = fmt.Fprintf(out, "  state       %s\n", state)
+	_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", filepath.Join(c.Data, "admin.key"))
+	_, _ = fmt.Fprintf(out, "\nTry, in another terminal:\n")
+	_, _ = fmt.Fprintf(out, "  export KUBECONFIG=%s\n", filepath.Join(c.Data, "kubeconfig"))
+	_, _ = fmt.Fprintf(out, "  kubectl get ownedaccesskeys\n")
+	_, _ = fmt.Fprintf(out, "  kubectl explain ownedaccesskeys.spec\n")
+}
+
+// every calls do at an interval until the context ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do()
+		}
+	}
+}
+
+// requireLoopback refuses to offer plain HTTP to other machines.
+func requireLoopback(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("--http: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--http: %q is not a loopback address; bearer tokens must not cross a network in clear", host)
+}

@@ -1,0 +1,168 @@
+// Package accesskey is what is true of access keys: the form of the bearer text, what a key may hold, who
+// may give what to whom, and when a key ends. It stores a digest of the bearer text and nothing from which
+// the text could be had. Source: Spec 2.3, 2.5, 3, 5, 8; ADR-0005.
+//
+// The verbs themselves are those of package resource; package auth turns a bearer into a caller.
+package accesskey
+
+import (
+	"io"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/store"
+)
+
+// Registry is the access keys with their state.
+type Registry = resource.Registry[*model.OwnedAccessKey]
+
+// Definition is the resource ownedaccesskeys. Source: Spec 2.5, 4 rows 5 to 8.
+var Definition = &resource.Definition[*model.OwnedAccessKey]{
+	Resource:   model.SchemeGroupVersion.WithResource("ownedaccesskeys"),
+	Kind:       "OwnedAccessKey",
+	Singular:   "ownedaccesskey",
+	ShortNames: []string{"oak"},
+	NamePrefix: "accesskey-",
+	New:        func() *model.OwnedAccessKey { return &model.OwnedAccessKey{} },
+	NewList: func(meta metav1.ListMeta, items []*model.OwnedAccessKey) runtime.Object {
+		list := &model.OwnedAccessKeyList{ListMeta: meta, Items: make([]model.OwnedAccessKey, len(items))}
+		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("OwnedAccessKeyList"))
+		for i, item := range items {
+			list.Items[i] = *item
+		}
+		return list
+	},
+	Columns: columns,
+	Cells:   cells,
+	Fields: func(key *model.OwnedAccessKey) fields.Set {
+		return fields.Set{
+			"spec.user":    key.Spec.User,
+			"spec.team":    key.Spec.Team,
+			"spec.subject": key.Spec.Subject,
+			"spec.type":    key.Spec.Type,
+		}
+	},
+}
+
+// NewRegistry returns the access keys in a store. Limit is the platform's cap on the life of a key at this
+// moment, 0 for none.
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limit func() time.Duration) *Registry {
+	return &Registry{
+		Definition: Definition,
+		Rules:      &rules{now: now, random: random, limit: limit},
+		Store:      state,
+		Now:        now,
+		Random:     random,
+	}
+}
+
+// OwnerOf is whom a key stands for.
+func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
+	switch {
+	case spec.User != "":
+		return identity.Owner{Kind: identity.User, Name: spec.User}
+	case spec.Team != "":
+		return identity.Owner{Kind: identity.Team, Name: spec.Team}
+	case spec.Subject != "":
+		return identity.Owner{Kind: identity.Subject, Name: spec.Subject}
+	default:
+		return identity.Owner{}
+	}
+}
+
+// rules implements resource.Rules.
+type rules struct {
+	now    func() time.Time
+	random io.Reader
+	limit  func() time.Duration
+}
+
+// Default makes the key the caller's own, and of type User, where that is left open.
+func (r *rules) Default(caller identity.Caller, key *model.OwnedAccessKey) {
+	if OwnerOf(&key.Spec) == (identity.Owner{}) {
+		switch caller.Owner.Kind {
+		case identity.User:
+			key.Spec.User = caller.Owner.Name
+		case identity.Team:
+			key.Spec.Team = caller.Owner.Name
+		case identity.Subject:
+			key.Spec.Subject = caller.Owner.Name
+		}
+	}
+	if key.Spec.Type == "" {
+		key.Spec.Type = model.AccessKeyTypeUser
+	}
+}
+
+// Seal takes spec.key out of the object. A new key without one gets one; a stored key keeps its own,
+// which an update may repeat and not change.
+func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.Sealed[*model.OwnedAccessKey], field.ErrorList) {
+	bearer := secret.String(key.Spec.Key)
+	key.Spec.Key = ""
+	forgetManifestKey(key)
+	if bearer != "" {
+		if problems := refuseCopies(key, bearer); len(problems) > 0 {
+			return resource.Sealed[*model.OwnedAccessKey]{}, problems
+		}
+	}
+	path := field.NewPath("spec", "key")
+	if stored.Digest != "" {
+		if bearer != "" && Digest(bearer) != stored.Digest {
+			return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{
+				field.Invalid(path, field.OmitValueType{}, "cannot be changed; leave it out to keep it, or create another key")}
+		}
+		return resource.Sealed[*model.OwnedAccessKey]{Digest: stored.Digest}, nil
+	}
+	if bearer == "" {
+		made, err := NewBearer(r.random)
+		if err != nil {
+			return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{field.InternalError(path, err)}
+		}
+		bearer = made
+	} else if err := CheckBearer(bearer); err != nil {
+		return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{
+			field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	return resource.Sealed[*model.OwnedAccessKey]{
+		Digest: Digest(bearer),
+		Reveal: func(answer *model.OwnedAccessKey) { answer.Spec.Key = bearer.Reveal() },
+	}, nil
+}
+
+// Index is found by its owner, and due when its own ttl is over. The platform's cap is not in it: it may
+// change after the key was written, and is looked for by creation time.
+func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner string, expires time.Time) {
+	return OwnerOf(&key.Spec).String(), OwnExpiry(key, activity)
+}
+
+// Observe shows the last activity and the effective end of the key.
+func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
+	key.Status = model.OwnedAccessKeyStatus{}
+	if record.Name == "" {
+		return
+	}
+	if !record.Activity.IsZero() {
+		key.Status.LastActivity = &metav1.Time{Time: record.Activity.UTC()}
+	}
+	if end := Expiry(key, record.Activity, r.limit()); !end.IsZero() {
+		key.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC()}
+	}
+}
+
+// Warn tells when the platform's cap ends the key before its own ttl does. Source: ADR-0005.
+func (r *rules) Warn(key *model.OwnedAccessKey) []string {
+	limit := r.limit()
+	if limit > 0 && seconds(key.Spec.TTLSeconds) > limit {
+		return []string{"spec.ttl: " + seconds(key.Spec.TTLSeconds).String() +
+			" is above the platform's limit; the key ends " + limit.String() + " after its creation"}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package accesskey
+
+import (
+	"time"
+
+	"management.platform.sh/shared/model"
+)
+
+const (
+	// activityInterval is the least time between two notes of a key's activity. Source: ADR-0005.
+	activityInterval = time.Minute
+	// slidingParts bounds, for a key whose ttl counts from the last activity, how much of the ttl may go
+	// by between two notes: a tenth.
+	slidingParts = 10
+)
+
+// OwnExpiry is when a key ends by its own ttl. The zero time means never. Source: Spec 2.5 (ttl,
+// ttlAfterLastActivity).
+func OwnExpiry(key *model.OwnedAccessKey, activity time.Time) time.Time {
+	if key.Spec.TTLSeconds <= 0 {
+		return time.Time{}
+	}
+	start := key.CreationTimestamp.Time
+	if key.Spec.TTLAfterLastActivity && activity.After(start) {
+		start = activity
+	}
+	return start.Add(seconds(key.Spec.TTLSeconds))
+}
+
+// Expiry is when a key stops to authenticate: its own end, and never later than its creation and the
+// platform's cap. A cap of 0 is none. The zero time means never. Source: Spec 5.2; ADR-0005.
+func Expiry(key *model.OwnedAccessKey, activity time.Time, limit time.Duration) time.Time {
+	end := OwnExpiry(key, activity)
+	if limit > 0 {
+		if capped := key.CreationTimestamp.Add(limit); end.IsZero() || capped.Before(end) {
+			return capped
+		}
+	}
+	return end
+}
+
+// Expired tells whether a time of Expiry is over. The instant itself is over.
+func Expired(expiry, now time.Time) bool { return !expiry.IsZero() && !now.Before(expiry) }
+
+// ActivityDue tells whether a use at now is to be noted, when the last one noted was at activity: once a
+// minute, and for a short sliding ttl once in a tenth of it, so that a key in use does not end early.
+// Source: ADR-0005.
+func ActivityDue(key *model.OwnedAccessKey, activity, now time.Time) bool {
+	interval := activityInterval
+	if key.Spec.TTLAfterLastActivity && key.Spec.TTLSeconds > 0 {
+		interval = min(interval, seconds(key.Spec.TTLSeconds)/slidingParts)
+	}
+	return activity.IsZero() || now.Sub(activity) >= interval
+}
+
+// seconds converts the wire's whole seconds, held within what a Duration can be (292 years).
+func seconds(count int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Second)
+	return time.Duration(min(count, most)) * time.Second
+}

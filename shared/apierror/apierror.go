@@ -1,0 +1,218 @@
+// Package apierror is the one error type that crosses from the rules to a client. An Error is a
+// Kubernetes Status, which the caller may read, and a cause, which only the log may see. The texts and
+// codes are those of apimachinery, so that clients see what a kube-apiserver would have said.
+// Source: Spec 7; ADR-0001.
+//
+// The package writes nothing and logs nothing: the frame does both, once.
+package apierror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Error is a refusal or failure with what the caller may know of it. It satisfies
+// apierrors.APIStatus, so that apierrors.IsNotFound and its like work on it.
+type Error struct {
+	status metav1.Status
+	cause  error
+}
+
+// Error returns the message that the caller may read, never the cause.
+func (e *Error) Error() string { return e.status.Message }
+
+// Unwrap returns the cause, for errors.Is and the log.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Status returns the answer to send.
+func (e *Error) Status() metav1.Status { return e.status }
+
+// Because returns a copy of the error with a cause for the log.
+func (e *Error) Because(cause error) *Error {
+	with := *e
+	with.cause = cause
+	return &with
+}
+
+func from(err *apierrors.StatusError) *Error { return &Error{status: err.ErrStatus} }
+
+// NotFound answers 404: there is no such object, or the caller may not know of it.
+func NotFound(resource schema.GroupResource, name string) *Error {
+	return from(apierrors.NewNotFound(resource, name))
+}
+
+// NoRoute answers 404 for a path that is no endpoint.
+func NoRoute() *Error {
+	return &Error{status: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotFound,
+		Reason:  metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource",
+		Details: &metav1.StatusDetails{},
+	}}
+}
+
+// AlreadyExists answers 409: the name is in use.
+func AlreadyExists(resource schema.GroupResource, name string) *Error {
+	return from(apierrors.NewAlreadyExists(resource, name))
+}
+
+// GeneratedNameExists answers 409: the name made from generateName is in use. Source: Spec 7.
+func GeneratedNameExists(resource schema.GroupResource, name string) *Error {
+	return from(apierrors.NewGenerateNameConflict(resource, name, 1))
+}
+
+// Conflict answers 409: the object is not as the caller expected it.
+func Conflict(resource schema.GroupResource, name, why string) *Error {
+	return from(apierrors.NewConflict(resource, name, errors.New(why)))
+}
+
+// Modified answers 409 for a stale resourceVersion.
+func Modified(resource schema.GroupResource, name string) *Error {
+	return Conflict(resource, name,
+		"the object has been modified; please apply your changes to the latest version and try again")
+}
+
+// Invalid answers 422 with a cause for each bad field.
+func Invalid(kind schema.GroupKind, name string, problems field.ErrorList) *Error {
+	return from(apierrors.NewInvalid(kind, name, problems))
+}
+
+// Forbidden answers 403. The problems name the fields that ask for too much; they may be empty.
+func Forbidden(resource schema.GroupResource, name, why string, problems field.ErrorList) *Error {
+	err := from(apierrors.NewForbidden(resource, name, errors.New(why)))
+	err.status.Details.Causes = causes(problems)
+	return err
+}
+
+// Unauthorized answers 401 with a text that does not depend on what the server knows of the credential
+// beyond what the caller may learn.
+func Unauthorized(why string) *Error { return from(apierrors.NewUnauthorized(why)) }
+
+// BadRequest answers 400. The problems name the fields that could not be read; they may be empty.
+func BadRequest(why string, problems field.ErrorList) *Error {
+	err := from(apierrors.NewBadRequest(why))
+	if len(problems) > 0 {
+		err.status.Details = &metav1.StatusDetails{Causes: causes(problems)}
+	}
+	return err
+}
+
+// MethodNotAllowed answers 405.
+func MethodNotAllowed(method string) *Error {
+	return &Error{status: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusMethodNotAllowed,
+		Reason:  metav1.StatusReasonMethodNotAllowed,
+		Message: fmt.Sprintf("the method %s is not allowed here", method),
+		Details: &metav1.StatusDetails{},
+	}}
+}
+
+// NotAcceptable answers 406 and names what can be had.
+func NotAcceptable(offers string) *Error {
+	return &Error{status: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotAcceptable,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + offers,
+		Details: &metav1.StatusDetails{},
+	}}
+}
+
+// UnsupportedMediaType answers 415 and names what can be sent.
+func UnsupportedMediaType(got, offers string) *Error {
+	return &Error{status: metav1.Status{
+		Status: metav1.StatusFailure,
+		Code:   http.StatusUnsupportedMediaType,
+		Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: fmt.Sprintf("the body of the request was in an unknown format (%q) - accepted media types include: %s",
+			got, offers),
+		Details: &metav1.StatusDetails{},
+	}}
+}
+
+// TooLarge answers 413.
+func TooLarge(why string) *Error { return from(apierrors.NewRequestEntityTooLargeError(why)) }
+
+// Unprocessable answers 422 for a request that is well-formed but cannot be done, such as a JSON patch
+// whose test fails.
+func Unprocessable(why string) *Error {
+	return &Error{status: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: why,
+		Details: &metav1.StatusDetails{},
+	}}
+}
+
+// Expired answers 410: a continue token or resourceVersion is too old.
+func Expired(why string) *Error { return from(apierrors.NewResourceExpired(why)) }
+
+// VersionTooLarge answers 504: the state has not reached that resourceVersion.
+func VersionTooLarge(asked, current int64) *Error {
+	err := from(apierrors.NewTimeoutError(
+		fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1))
+	err.status.Details.Causes = []metav1.StatusCause{{
+		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
+	}}
+	return err
+}
+
+// Timeout answers 504: the deadline of the request has passed.
+func Timeout() *Error {
+	return from(apierrors.NewTimeoutError("the request did not finish in time", 1))
+}
+
+// Unavailable answers 503 with Retry-After: the state cannot be reached.
+func Unavailable() *Error {
+	err := from(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again"))
+	err.status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return err
+}
+
+// Internal answers 500 with a fixed text; the cause is for the log alone.
+func Internal(cause error) *Error {
+	return &Error{
+		status: metav1.Status{
+			Status:  metav1.StatusFailure,
+			Code:    http.StatusInternalServerError,
+			Reason:  metav1.StatusReasonInternalError,
+			Message: "the request could not be served because of an internal error",
+			Details: &metav1.StatusDetails{},
+		},
+		cause: cause,
+	}
+}
+
+// From returns the Error that err is or wraps. A passed deadline is Timeout, as is a request that its
+// client has given up; anything else is Internal.
+func From(err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return Timeout().Because(err)
+	}
+	return Internal(err)
+}
+
+func causes(problems field.ErrorList) []metav1.StatusCause {
+	list := make([]metav1.StatusCause, 0, len(problems))
+	for _, problem := range problems {
+		list = append(list, metav1.StatusCause{
+			Type:    metav1.CauseType(problem.Type),
+			Field:   problem.Field,
+			Message: problem.ErrorBody(),
+		})
+	}
+	return list
+}

@@ -1,0 +1,106 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/store"
+)
+
+// The texts of a 401. A caller learns that a key is expired or disabled only by holding it.
+// Source: ADR-0005.
+const (
+	textNone     = "no bearer token"
+	textInvalid  = "invalid bearer token"
+	textExpired  = "access key expired"
+	textDisabled = "access key disabled"
+)
+
+// Authenticator turns bearers into callers. It is safe for concurrent use.
+type Authenticator struct {
+	// Keys holds the access keys.
+	Keys store.Store
+	// Now is the clock.
+	Now func() time.Time
+	// Limit is the platform's cap on the life of a key at this moment, 0 for none.
+	Limit func() time.Duration
+	// Log takes what went wrong beside a request that succeeds.
+	Log *slog.Logger
+}
+
+// Header authenticates the Authorization header of a request. The scheme is compared without regard to
+// case. Errors are those of Bearer.
+func (a *Authenticator) Header(ctx context.Context, header http.Header) (identity.Caller, error) {
+	scheme, token, ok := strings.Cut(header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return identity.Caller{}, apierror.Unauthorized(textNone)
+	}
+	return a.Bearer(ctx, secret.String(strings.TrimSpace(token)))
+}
+
+// Bearer authenticates an access key. A malformed one is refused without asking the state; a valid one
+// costs one round trip, and a second one at most once a minute, to note the activity.
+//
+// Errors: Unauthorized for a key that is unknown, expired or disabled; ServiceUnavailable when the state
+// cannot be reached, since what cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
+func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (identity.Caller, error) {
+	if accesskey.CheckBearer(bearer) != nil {
+		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+	}
+	record, err := a.Keys.GetByDigest(ctx, accesskey.Digest(bearer))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+	case errors.Is(err, store.ErrUnavailable):
+		return identity.Caller{}, apierror.Unavailable().Because(err)
+	case err != nil:
+		return identity.Caller{}, fmt.Errorf("looking up a bearer: %w", err)
+	}
+	key := &model.OwnedAccessKey{}
+	if err := json.Unmarshal(record.Object, key); err != nil {
+		return identity.Caller{}, fmt.Errorf("decoding access key %q: %w", record.Name, err)
+	}
+	now := a.Now()
+	expiry := accesskey.Expiry(key, record.Activity, a.Limit())
+	switch {
+	case accesskey.Expired(expiry, now):
+		return identity.Caller{}, apierror.Unauthorized(textExpired)
+	case key.DeletionTimestamp != nil && !now.Before(key.DeletionTimestamp.Time):
+		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+	case key.Spec.Disabled:
+		return identity.Caller{}, apierror.Unauthorized(textDisabled)
+	}
+	a.note(ctx, key, record, now)
+	caller := identity.New(accesskey.OwnerOf(&key.Spec), key.Spec.Groups)
+	caller.Scope = key.Spec.Scope
+	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
+	caller.KeyExpires = expiry
+	return caller, nil
+}
+
+// note writes the activity of a key where it is due. It is done before the answer, since a function may
+// be frozen after it; a failure does not refuse the request.
+func (a *Authenticator) note(ctx context.Context, key *model.OwnedAccessKey, record store.Record, now time.Time) {
+	if !accesskey.ActivityDue(key, record.Activity, now) {
+		return
+	}
+	activity := now.UTC().Truncate(time.Second)
+	var expires time.Time
+	if key.Spec.TTLAfterLastActivity {
+		expires = accesskey.OwnExpiry(key, activity)
+	}
+	if err := a.Keys.Touch(ctx, record, activity, expires); err != nil {
+		a.Log.WarnContext(ctx, "noting the activity of an access key", "key", key.Name, "error", err.Error())
+	}
+}

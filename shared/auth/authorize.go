@@ -1,0 +1,58 @@
+// Package auth answers the two questions before every operation: who calls, and may that caller do this
+// at all. A bearer becomes a Caller; a Caller and a request become a decision from the scope of the
+// credential and the policy of the resource. Which single objects a caller may touch, and what he may
+// write into them, is the resource's own rule. Source: Spec 2.3, 5; ADR-0005.
+package auth
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/scope"
+)
+
+// Decision is whether a request is permitted, and why not.
+type Decision struct {
+	Allowed bool
+	// Reason says why, in words for the caller.
+	Reason string
+}
+
+// everybody are the resources whose verbs are open to every authenticated caller: each sees and changes
+// there what is his own. What is not listed is for admins.
+var everybody = map[schema.GroupResource]bool{
+	model.Resource("ownedaccesskeys"):                                     true,
+	model.Resource("selves"):                                              true,
+	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:      true,
+	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}: true,
+}
+
+// Decide tells whether a caller may do what a request asks. The scope is asked first: it narrows admins
+// too.
+func Decide(caller identity.Caller, request scope.Request) Decision {
+	request.Target = scope.TargetManagement
+	if !scope.Allows(caller.Scope, request) {
+		return Decision{Reason: scope.Refusal(request)}
+	}
+	if caller.Admin() {
+		return Decision{Allowed: true, Reason: "the caller is in the group " + identity.Admins}
+	}
+	resource := schema.GroupResource{Group: request.Group, Resource: request.Resource}
+	if request.Resource == "" || everybody[resource] {
+		return Decision{Allowed: true, Reason: "every authenticated caller may"}
+	}
+	return Decision{Reason: fmt.Sprintf("only members of %s may %s %s", identity.Admins, request.Verb, resource)}
+}
+
+// Authorize is Decide as an error: Forbidden with the reason.
+func Authorize(caller identity.Caller, request scope.Request) error {
+	decision := Decide(caller, request)
+	if decision.Allowed {
+		return nil
+	}
+	return apierror.Forbidden(schema.GroupResource{Group: request.Group, Resource: request.Resource}, request.Name, decision.Reason, nil)
+}

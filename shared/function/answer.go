@@ -1,0 +1,197 @@
+package function
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/codec"
+)
+
+// answer is what an operation gave back, not yet in the form that the client wants.
+type answer struct {
+	status   int
+	object   any
+	warnings []string
+	// tabulate makes a Table of the object. Nil: there is only the generic one.
+	tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
+	// raw is a finished body with its media type, instead of object.
+	raw       []byte
+	mediaType string
+	header    http.Header
+}
+
+// reply is a finished answer.
+type reply struct {
+	status int
+	reason string
+	header http.Header
+	body   []byte
+}
+
+func (r *reply) write(w http.ResponseWriter) {
+	header := w.Header()
+	for name, values := range r.header {
+		header[name] = values
+	}
+	header.Set("Content-Length", strconv.Itoa(len(r.body)))
+	w.WriteHeader(r.status)
+	// The client is gone when this fails; there is nobody to tell.
+	_, _ = w.Write(r.body)
+}
+
+// render gives an answer, or an error, the form that the client asked for.
+func (f *frame) render(c *call, result *answer, err error) *reply {
+	if err == nil {
+		rendered, failed := f.encode(c, result)
+		if failed == nil {
+			return rendered
+		}
+		err = failed
+	}
+	known := apierror.From(err)
+	status := known.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	if status.Code >= http.StatusInternalServerError {
+		status.Message += " (request " + c.id + ")"
+	}
+	rendered := &reply{
+		status: int(status.Code),
+		reason: string(status.Reason),
+		header: http.Header{"Content-Type": {codec.JSON}, "Cache-Control": {"no-cache, private"}},
+	}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		rendered.header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	// A Status holds only strings and numbers: it always marshals.
+	text, _ := json.Marshal(status)
+	if chosen, err := negotiate(c.http.Header.Values("Accept")); err == nil && chosen.yaml {
+		if converted, err := yaml.JSONToYAML(text); err == nil {
+			text = converted
+			rendered.header.Set("Content-Type", codec.YAML)
+		}
+	}
+	rendered.body = append(text, '\n')
+	return rendered
+}
+
+func (f *frame) encode(c *call, result *answer) (*reply, error) {
+	rendered := &reply{status: result.status, header: http.Header{"Cache-Control": {"no-cache, private"}}}
+	for name, values := range result.header {
+		rendered.header[name] = values
+	}
+	for _, warning := range result.warnings {
+		if text, err := utilnet.NewWarningHeader(299, "-", warning); err == nil {
+			rendered.header.Add("Warning", text)
+		}
+	}
+	if result.raw != nil {
+		rendered.header.Set("Content-Type", result.mediaType)
+		rendered.body = result.raw
+		return rendered, nil
+	}
+	chosen, err := negotiate(c.http.Header.Values("Accept"))
+	if err != nil {
+		return nil, err
+	}
+	object, err := f.shape(c, result, chosen)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the answer: %w", err)
+	}
+	mediaType := codec.JSON
+	if chosen.yaml {
+		mediaType = codec.YAML
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return nil, fmt.Errorf("encoding the answer: %w", err)
+		}
+	} else if pretty := c.query.Get("pretty"); pretty == "true" || pretty == "1" {
+		if text, err = json.MarshalIndent(object, "", "  "); err != nil {
+			return nil, fmt.Errorf("encoding the answer: %w", err)
+		}
+	}
+	if chosen.as != "" {
+		mediaType += ";as=" + chosen.as + ";v=" + chosen.version + ";g=" + metav1.GroupName
+	}
+	rendered.header.Set("Content-Type", mediaType)
+	rendered.body = append(text, '\n')
+	return rendered, nil
+}
+
+// shape turns the object into a Table or its metadata alone, where the client asked for that. A Status
+// stays what it is, as in Kubernetes.
+func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
+	object, isObject := result.object.(runtime.Object)
+	if _, isStatus := result.object.(*metav1.Status); chosen.as == "" || !isObject || isStatus {
+		return result.object, nil
+	}
+	switch chosen.as {
+	case "Table":
+		include := metav1.IncludeObjectPolicy(c.query.Get("includeObject"))
+		switch include {
+		case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
+		case "":
+			include = metav1.IncludeMetadata
+		default:
+			return nil, apierror.BadRequest(fmt.Sprintf("includeObject: invalid value %q: must be None, Metadata or Object", include), nil)
+		}
+		if result.tabulate == nil {
+			return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
+		}
+		table, err := result.tabulate(object, include)
+		if err != nil {
+			return nil, err
+		}
+		table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
+		table.APIVersion = metav1.GroupName + "/" + chosen.version
+		return table, nil
+	default:
+		return partial(object, chosen)
+	}
+}
+
+// partial keeps the metadata of an object, or of every item of a list.
+func partial(object runtime.Object, chosen form) (any, error) {
+	version := metav1.GroupName + "/" + chosen.version
+	isList := meta.IsListType(object)
+	if isList != (chosen.as == "PartialObjectMetadataList") {
+		return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
+	}
+	if !isList {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return nil, fmt.Errorf("reading metadata: %w", err)
+		}
+		one := meta.AsPartialObjectMetadata(accessor)
+		one.Kind, one.APIVersion = "PartialObjectMetadata", version
+		return one, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.Kind, list.APIVersion = "PartialObjectMetadataList", version
+	if source, err := meta.ListAccessor(object); err == nil {
+		list.ResourceVersion, list.Continue = source.GetResourceVersion(), source.GetContinue()
+		list.RemainingItemCount = source.GetRemainingItemCount()
+	}
+	err := meta.EachListItem(object, func(item runtime.Object) error {
+		accessor, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		one := meta.AsPartialObjectMetadata(accessor)
+		one.Kind, one.APIVersion = "PartialObjectMetadata", version
+		list.Items = append(list.Items, *one)
+		return nil
+	})
+	return list, err
+}

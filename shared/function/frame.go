@@ -1,0 +1,269 @@
+package function
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/scope"
+)
+
+// requestIDHeader carries the id of a request in both directions.
+const requestIDHeader = "X-Request-Id"
+
+// frame serves one endpoint.
+type frame struct {
+	env      *Environment
+	function string
+	endpoint Endpoint
+	operate  operation
+}
+
+func newFrame(env *Environment, name string, endpoint Endpoint) *frame {
+	return &frame{env: env, function: name, endpoint: endpoint, operate: endpoint.open(env)}
+}
+
+// call is a request as the frame understood it.
+type call struct {
+	http            *http.Request
+	env             *Environment
+	query           url.Values
+	id              string
+	caller          identity.Caller
+	namespace, name string
+	body            func() ([]byte, error)
+}
+
+// ServeHTTP is the order of the phases.
+func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, span := f.env.Tracer.Start(ctx, f.function, trace.WithSpanKind(trace.SpanKindServer))
+	defer span.End()
+	done := f.env.Metrics.begin(f.function)
+
+	c := &call{http: r, env: f.env, id: requestID(r), namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	result, err := f.phases(ctx, c)
+	reply := f.render(c, result, err)
+	if reply.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="management"`)
+	}
+	w.Header().Set(requestIDHeader, c.id)
+	reply.write(w)
+
+	took := time.Since(begun)
+	done(f.endpoint.Verb, reply.status, took)
+	f.describe(span, c, reply)
+	f.log(ctx, span, c, reply, err, took)
+}
+
+// phases runs everything that can be refused, and turns a panic into an error.
+func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			if problem == http.ErrAbortHandler {
+				panic(problem)
+			}
+			result, err = nil, apierror.Internal(fmt.Errorf("panic: %v\n%s", problem, debug.Stack()))
+		}
+	}()
+	if c.query, err = url.ParseQuery(c.http.URL.RawQuery); err != nil {
+		return nil, apierror.BadRequest("the query of the URL cannot be read", nil).Because(err)
+	}
+	ctx, cancel, err := deadline(ctx, c.query)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	if public := f.endpoint.public; public == nil || !public(f.env.Config()) {
+		if c.caller, err = f.env.Authenticator().Header(ctx, c.http.Header); err != nil {
+			return nil, err
+		}
+		if err := auth.Authorize(c.caller, f.request(c)); err != nil {
+			return nil, err
+		}
+	}
+	c.body = func() ([]byte, error) { return readBody(c.http.Body) }
+	return f.operate(ctx, c)
+}
+
+// request is the call as the scope sees it.
+func (f *frame) request(c *call) scope.Request {
+	request := scope.Request{Verb: f.endpoint.Verb}
+	if f.endpoint.Resource.Resource == "" {
+		request.Path = c.http.URL.Path
+		return request
+	}
+	request.Group, request.Resource = f.endpoint.Resource.Group, f.endpoint.Resource.Resource
+	request.Subresource = f.endpoint.Subresource
+	request.Namespace, request.Name = c.namespace, c.name
+	request.Project = f.env.Project(c.namespace)
+	return request
+}
+
+// Project is the project whose namespace that is; empty for other namespaces. Source: Spec 2.7
+// (projectNamespacePrefix), 8.
+func (e *Environment) Project(namespace string) string {
+	prefix := e.Config().ProjectNamespacePrefix
+	if prefix == "" {
+		prefix = "p-"
+	}
+	project, ok := strings.CutPrefix(namespace, prefix)
+	if !ok {
+		return ""
+	}
+	return project
+}
+
+// deadline bounds the request by MaxDuration and by the query parameter timeout.
+func deadline(ctx context.Context, query url.Values) (context.Context, context.CancelFunc, error) {
+	limit := MaxDuration
+	if text := query.Get("timeout"); text != "" {
+		asked, err := time.ParseDuration(text)
+		if err != nil || asked < 0 {
+			return nil, nil, apierror.BadRequest(fmt.Sprintf("timeout: invalid value %q: must be a duration such as 10s", text), nil)
+		}
+		if asked > 0 {
+			limit = min(limit, asked)
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	return bounded, cancel, nil
+}
+
+func readBody(body io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(body, MaxBodyBytes+1))
+	if err != nil {
+		return nil, apierror.BadRequest("the body could not be read", nil).Because(err)
+	}
+	if len(data) > MaxBodyBytes {
+		return nil, apierror.TooLarge(fmt.Sprintf("the body is larger than %d bytes", MaxBodyBytes))
+	}
+	return data, nil
+}
+
+// requestID takes the id that a gateway gave the request, if it is a plain word, or makes one.
+func requestID(r *http.Request) string {
+	given := r.Header.Get(requestIDHeader)
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+	}
+	if given != "" && len(given) <= 64 && !strings.ContainsFunc(given, func(c rune) bool { return !plain(c) }) {
+		return given
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	return hex.EncodeToString(id[:])
+}
+
+func (f *frame) describe(span trace.Span, c *call, reply *reply) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(
+		attribute.String("http.request.method", c.http.Method),
+		attribute.String("url.path", c.http.URL.Path),
+		attribute.Int("http.response.status_code", reply.status),
+		attribute.String("platform.request_id", c.id),
+	)
+	if reply.status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, reply.reason)
+	}
+}
+
+// log writes the one line of a request. Bodies, headers and queries are not in it.
+func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply, err error, took time.Duration) {
+	level := slog.LevelInfo
+	if reply.status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	if !f.env.Log.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 16)
+	attrs = append(attrs,
+		slog.String("function", f.function),
+		slog.String("requestID", c.id),
+		slog.String("method", c.http.Method),
+		slog.String("path", c.http.URL.Path),
+		slog.String("verb", f.endpoint.Verb),
+		slog.Int("status", reply.status),
+		slog.Float64("ms", float64(took.Microseconds())/1000),
+	)
+	if c.caller.Key != "" {
+		attrs = append(attrs, slog.String("caller", c.caller.Owner.String()), slog.String("key", c.caller.Key))
+	}
+	if reply.reason != "" {
+		attrs = append(attrs, slog.String("reason", reply.reason))
+	}
+	if id := span.SpanContext().TraceID(); id.IsValid() {
+		attrs = append(attrs, slog.String("traceID", id.String()))
+	}
+	if cause := causeOf(err); cause != nil {
+		attrs = append(attrs, slog.String("cause", cause.Error()))
+	}
+	f.env.Log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// causeOf is what the log may know of an error beyond what the caller was told.
+func causeOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return apierror.From(err).Unwrap()
+}
+
+// methodMux answers 405 for the methods that a path does not have.
+type methodMux map[string]*frame
+
+func (m methodMux) handler(env *Environment) http.Handler {
+	refuse := newFrame(env, "none", wrongMethod())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if serve, ok := m[r.Method]; ok {
+			serve.ServeHTTP(w, r)
+			return
+		}
+		allowed := make([]string, 0, len(m))
+		for method := range m {
+			allowed = append(allowed, method)
+		}
+		slices.Sort(allowed)
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		refuse.ServeHTTP(w, r)
+	})
+}
+
+func noRoute() Endpoint {
+	return refusal(func(*call) error { return apierror.NoRoute() })
+}
+
+func wrongMethod() Endpoint {
+	return refusal(func(c *call) error { return apierror.MethodNotAllowed(c.http.Method) })
+}
+
+// refusal is an endpoint that only ever says no. It needs no credential: routes are no secret.
+func refusal(why func(*call) error) Endpoint {
+	return Endpoint{
+		public: everyone,
+		open: func(*Environment) operation {
+			return func(_ context.Context, c *call) (*answer, error) { return nil, why(c) }
+		},
+	}
+}

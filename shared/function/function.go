@@ -1,0 +1,178 @@
+// Package function is the frame that every operation runs in. It owns what an operation must not forget:
+// method, authentication, authorization, body limit, media types, strict decoding, dry run, deadline,
+// panic, request id, log line, metrics, trace context, errors as Status, Table conversion. An operation is
+// a plain function of what it needs; a binder such as Create or Review makes an Endpoint of it, and there is
+// no other way to make one. Source: Spec 4, 5, 7; ADR-0001.
+//
+// The frame knows no platform: it ends in one http.Handler per Function, and one method for schedules.
+package function
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/store"
+)
+
+// BasePath is where the API is mounted behind a gateway. Functions answer below it and at the root, which
+// clients without a base path and webhooks use. Source: Spec 4.
+const BasePath = "/kubernetes/management"
+
+// Limits of a request. Source: ADR-0001.
+const (
+	// MaxBodyBytes is the largest body; more is 413.
+	MaxBodyBytes = 3 << 20
+	// MaxDuration is the longest that a request may take; the query parameter timeout may ask for less.
+	MaxDuration = 60 * time.Second
+)
+
+// Function is one operation as it is deployed: its name everywhere, and where it is reached.
+type Function struct {
+	// Name is directory, package, FUNCTION_TARGET and metric label in one.
+	Name string
+	// Endpoints are the HTTP routes of the function.
+	Endpoints []Endpoint
+	// Schedule is what the function does by the clock. Nil: nothing.
+	Schedule *Schedule
+}
+
+// Endpoint is a route bound to an operation. Make one with a binder.
+type Endpoint struct {
+	// Method is the HTTP method.
+	Method string
+	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
+	Path string
+	// Verb is the Kubernetes verb.
+	Verb string
+	// Resource is what the verb is done to. The zero value for endpoints that are no resource.
+	Resource schema.GroupVersionResource
+	// Subresource is a part of the resource; usually empty.
+	Subresource string
+	// Kind is the kind of the request and answer; empty for endpoints that are no resource.
+	Kind string
+	// Singular, ShortNames and Namespaced are what discovery says of the resource.
+	Singular   string
+	ShortNames []string
+	Namespaced bool
+	// public tells whether the endpoint needs no credential under a configuration. Nil: it always does.
+	public func(*model.ConfigStatus) bool
+	// open prepares the operation.
+	open func(*Environment) operation
+}
+
+// Schedule is work that is done by the clock. Make one with Scheduled.
+type Schedule struct {
+	open func(*Environment) func(context.Context) ([]slog.Attr, error)
+}
+
+// operation is a bound operation: it is given the request as the frame understood it.
+type operation func(ctx context.Context, call *call) (*answer, error)
+
+// Environment is where functions run: the state and the world around it. Fields are set once, before the
+// first use; it is safe for concurrent use after.
+type Environment struct {
+	// Stores returns the state of a resource, by its plural name. It connects to nothing yet.
+	Stores func(resource string) store.Store
+	// Now is the clock.
+	Now func() time.Time
+	// Random is where names and keys come from.
+	Random io.Reader
+	// Log takes one line for each request, and what goes wrong.
+	Log *slog.Logger
+	// Config is the platform configuration of this moment. It is never nil and not to be changed.
+	Config func() *model.ConfigStatus
+	// Metrics counts. Use NewMetrics.
+	Metrics *Metrics
+	// Tracer makes spans: the one of the OpenTelemetry API, which does nothing where no SDK is set up.
+	Tracer trace.Tracer
+	// Version is the build, for /version.
+	Version string
+
+	once          sync.Once
+	keys          *accesskey.Registry
+	authenticator *auth.Authenticator
+}
+
+// AccessKeys is the registry of access keys.
+func (e *Environment) AccessKeys() *accesskey.Registry {
+	e.prepare()
+	return e.keys
+}
+
+// Authenticator turns bearers into callers.
+func (e *Environment) Authenticator() *auth.Authenticator {
+	e.prepare()
+	return e.authenticator
+}
+
+// KeyLimit is the platform's cap on the life of an access key at this moment, 0 for none. Source: Spec 2.7.
+func (e *Environment) KeyLimit() time.Duration {
+	settings := e.Config().Auth
+	if settings == nil || settings.AccessKeyMaxTTLSeconds <= 0 {
+		return 0
+	}
+	return time.Duration(settings.AccessKeyMaxTTLSeconds) * time.Second
+}
+
+func (e *Environment) prepare() {
+	e.once.Do(func() {
+		state := e.Stores(accesskey.Definition.Resource.Resource)
+		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
+		e.authenticator = &auth.Authenticator{Keys: state, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
+	})
+}
+
+// Handler returns the function as an HTTP handler that serves its endpoints and answers 404 and 405 for
+// all else.
+func (f *Function) Handler(env *Environment) http.Handler { return Mount(env, f) }
+
+// Mount returns a handler for the endpoints of several functions. It panics when two claim one route,
+// which is an error of the programmer.
+func Mount(env *Environment, functions ...*Function) http.Handler {
+	routes := http.NewServeMux()
+	methods := map[string]methodMux{}
+	for _, f := range functions {
+		for _, endpoint := range f.Endpoints {
+			byMethod, known := methods[endpoint.Path]
+			if !known {
+				byMethod = methodMux{}
+				methods[endpoint.Path] = byMethod
+				routes.Handle(endpoint.Path, byMethod.handler(env))
+			}
+			if _, taken := byMethod[endpoint.Method]; taken {
+				panic("function: two endpoints claim " + endpoint.Method + " " + endpoint.Path)
+			}
+			byMethod[endpoint.Method] = newFrame(env, f.Name, endpoint)
+		}
+	}
+	if _, claimed := methods["/"]; !claimed {
+		routes.Handle("/", newFrame(env, "none", noRoute()))
+	}
+	root := http.StripPrefix(BasePath, routes)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if below(r.URL.Path, BasePath) {
+			root.ServeHTTP(w, r)
+			return
+		}
+		routes.ServeHTTP(w, r)
+	})
+}
+
+func below(path, base string) bool {
+	return len(path) > len(base) && path[:len(base)] == base && path[len(base)] == '/'
+}
+
+// Run does the scheduled work of the function once, within the deadline of ctx.
+func (f *Function) Run(ctx context.Context, env *Environment) error {
+	return f.Schedule.run(ctx, env, f.Name)
+}

@@ -1,0 +1,85 @@
+package function
+
+import (
+	"mime"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/codec"
+)
+
+// form is the form of an answer that a client prefers among those there are.
+type form struct {
+	yaml bool
+	// as is empty, Table, PartialObjectMetadata or PartialObjectMetadataList; version is then v1 or v1beta1.
+	as, version string
+}
+
+// Clause is one media type of an Accept header, with its parameters.
+type Clause struct {
+	// MediaType is "type/subtype", in lower case.
+	MediaType string
+	// Params are the parameters, without q.
+	Params map[string]string
+	// Quality is q, 1 by default; 0 means never.
+	Quality float64
+}
+
+// ParseAccept reads Accept headers in the client's order of preference: as they stand, but for those of
+// lower quality, which come later. Clauses that cannot be read are left out.
+func ParseAccept(values []string) []Clause {
+	var clauses []Clause
+	for _, value := range values {
+		for text := range strings.SplitSeq(value, ",") {
+			media, params, err := mime.ParseMediaType(strings.TrimSpace(text))
+			if err != nil {
+				continue
+			}
+			clause := Clause{MediaType: media, Params: params, Quality: 1}
+			if q, ok := params["q"]; ok {
+				delete(params, "q")
+				quality, err := strconv.ParseFloat(q, 64)
+				if err != nil || quality <= 0 || quality > 1 {
+					continue
+				}
+				clause.Quality = quality
+			}
+			at := len(clauses)
+			for at > 0 && clauses[at-1].Quality < clause.Quality {
+				at--
+			}
+			clauses = append(clauses[:at], append([]Clause{clause}, clauses[at:]...)...)
+		}
+	}
+	return clauses
+}
+
+// negotiate picks the first clause that can be served. No Accept header takes JSON.
+func negotiate(values []string) (form, error) {
+	if len(values) == 0 {
+		return form{}, nil
+	}
+	for _, clause := range ParseAccept(values) {
+		var chosen form
+		switch clause.MediaType {
+		case codec.JSON, "*/*", "application/*", "text/json":
+		case codec.YAML, "application/x-yaml", "text/yaml", "application/vnd.yaml":
+			chosen.yaml = true
+		default:
+			continue
+		}
+		as, transformed := clause.Params["as"]
+		if !transformed {
+			return chosen, nil
+		}
+		chosen.as, chosen.version = as, clause.Params["v"]
+		known := as == "Table" || as == "PartialObjectMetadata" || as == "PartialObjectMetadataList"
+		if known && clause.Params["g"] == metav1.GroupName && (chosen.version == "v1" || chosen.version == "v1beta1") {
+			return chosen, nil
+		}
+	}
+	return form{}, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
+}

@@ -1,0 +1,108 @@
+package function
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+)
+
+// Question is what an endpoint that stores nothing is asked.
+type Question struct {
+	// Caller is who asks.
+	Caller identity.Caller
+	// ContentType and Body are the request's.
+	ContentType string
+	Body        []byte
+}
+
+// Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
+func Review[D, O any](
+	resource schema.GroupVersionResource, kind, singular string, open func(*Environment) D,
+	do func(context.Context, D, Question) (O, error),
+) Endpoint {
+	return Endpoint{
+		Method:   http.MethodPost,
+		Path:     "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource,
+		Verb:     "create",
+		Resource: resource,
+		Kind:     kind,
+		Singular: singular,
+		open: func(env *Environment) operation {
+			deps := open(env)
+			return func(ctx context.Context, c *call) (*answer, error) {
+				if _, err := readWriteOptions(c.query, "CreateOptions"); err != nil {
+					return nil, err
+				}
+				body, err := c.body()
+				if err != nil {
+					return nil, err
+				}
+				object, err := do(ctx, deps, Question{
+					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body,
+				})
+				if err != nil {
+					return nil, err
+				}
+				return &answer{status: http.StatusCreated, object: object}, nil
+			}
+		},
+	}
+}
+
+// Page is a finished document.
+type Page struct {
+	MediaType string
+	Body      []byte
+	// ETag identifies the content; with it the page may be kept and asked for again. Empty: it may not.
+	ETag string
+}
+
+// DocumentInput is a request for a document.
+type DocumentInput struct {
+	// Path is the path below BasePath.
+	Path string
+	// Accept is what the client can read, by preference.
+	Accept []Clause
+}
+
+// Document binds an operation to GET on a path that is no resource.
+func Document[D any](
+	path string, public func(*model.ConfigStatus) bool, open func(*Environment) D,
+	do func(context.Context, D, DocumentInput) (*Page, error),
+) Endpoint {
+	return Endpoint{
+		Method: http.MethodGet,
+		Path:   path,
+		Verb:   "get",
+		public: public,
+		open: func(env *Environment) operation {
+			deps := open(env)
+			return func(ctx context.Context, c *call) (*answer, error) {
+				page, err := do(ctx, deps, DocumentInput{Path: c.http.URL.Path, Accept: ParseAccept(c.http.Header.Values("Accept"))})
+				if err != nil {
+					return nil, err
+				}
+				result := &answer{status: http.StatusOK, raw: page.Body, mediaType: page.MediaType, header: http.Header{"Vary": {"Accept"}}}
+				if page.ETag == "" {
+					return result, nil
+				}
+				tag := `"` + page.ETag + `"`
+				result.header.Set("ETag", tag)
+				if c.http.Header.Get("If-None-Match") == tag {
+					result.status, result.raw = http.StatusNotModified, []byte{}
+				}
+				return result, nil
+			}
+		},
+	}
+}
+
+// everyone needs no credential.
+func everyone(*model.ConfigStatus) bool { return true }
+
+// Authenticated is for documents that need a credential under any configuration.
+func Authenticated(*model.ConfigStatus) bool { return false }

@@ -1,0 +1,243 @@
+package function
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/codec"
+	"management.platform.sh/shared/resource"
+)
+
+// Create binds an operation to POST on a resource: 201 with the object.
+func Create[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.CreateInput[T]) (resource.Written[T], error),
+) Endpoint {
+	return bind(definition, http.MethodPost, "create", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		options, err := readWriteOptions(c.query, "CreateOptions")
+		if err != nil {
+			return nil, err
+		}
+		object, warnings, err := decodeObject(c, definition, options.validation)
+		if err != nil {
+			return nil, err
+		}
+		written, err := do(ctx, deps, resource.CreateInput[T]{
+			Caller: c.caller, Namespace: c.namespace, Object: object, DryRun: options.dryRun,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusCreated, object: written.Object, warnings: append(warnings, written.Warnings...)}, nil
+	})
+}
+
+// Get binds an operation to GET on one object.
+func Get[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.GetInput) (T, error),
+) Endpoint {
+	return bind(definition, http.MethodGet, "get", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: object}, nil
+	})
+}
+
+// List binds an operation to GET on a resource. A request to watch is 405: there is no such verb yet, and
+// discovery does not offer it.
+func List[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.ListInput) (runtime.Object, error),
+) Endpoint {
+	return bind(definition, http.MethodGet, "list", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		if watch := c.query.Get("watch"); watch == "true" || watch == "1" {
+			return nil, apierror.MethodNotAllowed("watch")
+		}
+		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace}
+		if err := readListOptions(c.query, &in); err != nil {
+			return nil, err
+		}
+		list, err := do(ctx, deps, in)
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: list}, nil
+	})
+}
+
+// Update binds an operation to PUT on one object.
+func Update[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.UpdateInput[T]) (resource.Written[T], error),
+) Endpoint {
+	return bind(definition, http.MethodPut, "update", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		options, err := readWriteOptions(c.query, "UpdateOptions")
+		if err != nil {
+			return nil, err
+		}
+		object, warnings, err := decodeObject(c, definition, options.validation)
+		if err != nil {
+			return nil, err
+		}
+		written, err := do(ctx, deps, resource.UpdateInput[T]{
+			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object, DryRun: options.dryRun,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: written.Object, warnings: append(warnings, written.Warnings...)}, nil
+	})
+}
+
+// Patch binds an operation to PATCH on one object.
+func Patch[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.PatchInput) (resource.Written[T], error),
+) Endpoint {
+	return bind(definition, http.MethodPatch, "patch", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		options, err := readWriteOptions(c.query, "PatchOptions")
+		if err != nil {
+			return nil, err
+		}
+		// An unreadable media type is unsupported as it stands.
+		media := c.http.Header.Get("Content-Type")
+		if parsed, _, err := mime.ParseMediaType(media); err == nil {
+			media = parsed
+		}
+		patch, err := c.body()
+		if err != nil {
+			return nil, err
+		}
+		if !utf8.Valid(patch) {
+			return nil, apierror.BadRequest("the body is not valid UTF-8", nil)
+		}
+		written, err := do(ctx, deps, resource.PatchInput{
+			Caller: c.caller, Namespace: c.namespace, Name: c.name,
+			Type: resource.PatchType(media), Patch: patch, Validation: options.validation, DryRun: options.dryRun,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: written.Object, warnings: written.Warnings}, nil
+	})
+}
+
+// Delete binds an operation to DELETE on one object: 200 with a Status, or with the object while its
+// finalizers hold it.
+func Delete[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.DeleteInput) (runtime.Object, error),
+) Endpoint {
+	return bind(definition, http.MethodDelete, "delete", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		in, err := readDeleteOptions(c)
+		if err != nil {
+			return nil, err
+		}
+		object, err := do(ctx, deps, in)
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: object}, nil
+	})
+}
+
+// Where a verb is done.
+const (
+	collection = ""
+	item       = "/{name}"
+)
+
+func bind[T resource.Object, D any](
+	definition *resource.Definition[T], method, verb, at string, open func(*Environment) D,
+	serve func(context.Context, D, *call) (*answer, error),
+) Endpoint {
+	path := "/apis/" + definition.Resource.Group + "/" + definition.Resource.Version
+	if definition.Namespaced {
+		path += "/namespaces/{namespace}"
+	}
+	return Endpoint{
+		Method:     method,
+		Path:       path + "/" + definition.Resource.Resource + at,
+		Verb:       verb,
+		Resource:   definition.Resource,
+		Kind:       definition.Kind,
+		Singular:   definition.Singular,
+		ShortNames: definition.ShortNames,
+		Namespaced: definition.Namespaced,
+		open: func(env *Environment) operation {
+			deps := open(env)
+			tabulate := func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
+				return table(definition, env, object, include)
+			}
+			return func(ctx context.Context, c *call) (*answer, error) {
+				result, err := serve(ctx, deps, c)
+				if err != nil {
+					return nil, err
+				}
+				result.tabulate = tabulate
+				return result, nil
+			}
+		},
+	}
+}
+
+// decodeObject reads the body as an object of the resource.
+func decodeObject[T resource.Object](c *call, definition *resource.Definition[T], validation codec.Strictness) (T, []string, error) {
+	var none T
+	data, err := c.body()
+	if err != nil {
+		return none, nil, err
+	}
+	body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
+	if err != nil {
+		return none, nil, err
+	}
+	object := definition.New()
+	warnings, err := codec.Decode(body, object, validation)
+	if err != nil {
+		return none, nil, err
+	}
+	return object, warnings, definition.CheckKind(object)
+}
+
+// table prints an object, or the items of a list, as rows.
+func table[T resource.Object](
+	definition *resource.Definition[T], env *Environment, object runtime.Object, include metav1.IncludeObjectPolicy,
+) (*metav1.Table, error) {
+	result := &metav1.Table{ColumnDefinitions: definition.Columns, Rows: []metav1.TableRow{}}
+	now := env.Now()
+	row := func(each runtime.Object) error {
+		one := each.(T)
+		line := metav1.TableRow{Cells: definition.Cells(one, now)}
+		switch include {
+		case metav1.IncludeObject:
+			line.Object.Object = one
+		case metav1.IncludeMetadata:
+			metadata := meta.AsPartialObjectMetadata(one)
+			metadata.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+			line.Object.Object = metadata
+		case metav1.IncludeNone:
+		}
+		result.Rows = append(result.Rows, line)
+		return nil
+	}
+	if one, ok := object.(T); ok {
+		result.ResourceVersion = one.GetResourceVersion()
+		return result, row(one)
+	}
+	if list, err := meta.ListAccessor(object); err == nil {
+		result.ResourceVersion, result.Continue = list.GetResourceVersion(), list.GetContinue()
+		result.RemainingItemCount = list.GetRemainingItemCount()
+	}
+	return result, meta.EachListItem(object, row)
+}

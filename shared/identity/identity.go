@@ -1,0 +1,116 @@
+// Package identity is who calls: the owner that a credential stands for, its groups, and the scope that
+// narrows it. It decides nothing; package auth does. Source: Spec 2.5, 5; ADR-0005.
+package identity
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/model"
+)
+
+// The groups that carry meaning here. Source: ADR-0005.
+const (
+	// Admins may see and change what belongs to others.
+	Admins = "platform:admins"
+	// TeamPrefix and a team's name is the group of the team's members.
+	TeamPrefix = "platform:team:"
+	// UserPrefix and a user's name is the group of that user alone.
+	UserPrefix = "platform:user:"
+	// Authenticated is the group of everybody with a valid credential.
+	Authenticated = "platform:authenticated"
+	// KubernetesAuthenticated is the same under the name that Kubernetes gives it.
+	KubernetesAuthenticated = "system:authenticated"
+)
+
+// OwnerKind tells what an owner is.
+type OwnerKind string
+
+// The kinds of owners. Source: Spec 2.5 (user, team, subject).
+const (
+	User    OwnerKind = "user"
+	Team    OwnerKind = "team"
+	Subject OwnerKind = "subject"
+)
+
+// Owner is whom a credential stands for. The zero value is nobody.
+type Owner struct {
+	Kind OwnerKind
+	Name string
+}
+
+// String returns "kind:name", as the store indexes it.
+func (o Owner) String() string { return string(o.Kind) + ":" + o.Name }
+
+// Username is the name that Kubernetes reviews show: the user's own, the subject's own, or the group
+// name of the team.
+func (o Owner) Username() string {
+	if o.Kind == Team {
+		return TeamPrefix + o.Name
+	}
+	return o.Name
+}
+
+// Caller is who sent a request. Slices and pointers are shared: a Caller is never changed.
+type Caller struct {
+	// Owner is whom the credential stands for.
+	Owner Owner
+	// Groups are the extra groups of the credential and the ones that follow from the owner, sorted.
+	Groups []string
+	// Scope narrows the caller; nil does not. Source: Spec 2.3.
+	Scope *model.Scope
+	// Key is the name of the access key that authenticated the caller.
+	Key string
+	// KeyUID is that key's uid.
+	KeyUID string
+	// KeyType is that key's spec.type.
+	KeyType string
+	// KeyExpires is when that key stops to authenticate. Zero: never.
+	KeyExpires time.Time
+}
+
+// New returns the caller for an owner with extra groups.
+func New(owner Owner, extra []string) Caller {
+	groups := append([]string{Authenticated, KubernetesAuthenticated}, extra...)
+	switch owner.Kind {
+	case User:
+		groups = append(groups, UserPrefix+owner.Name)
+	case Team:
+		groups = append(groups, TeamPrefix+owner.Name)
+	case Subject:
+	}
+	slices.Sort(groups)
+	return Caller{Owner: owner, Groups: slices.Compact(groups)}
+}
+
+// Admin tells whether the caller may see and change what belongs to others. The scope still applies.
+func (c Caller) Admin() bool { return c.In(Admins) }
+
+// In tells whether the caller has a group.
+func (c Caller) In(group string) bool {
+	_, found := slices.BinarySearch(c.Groups, group)
+	return found
+}
+
+// Owners are the owners whose objects are the caller's: himself and his teams, in the form of
+// Owner.String. Nil means everybody's, for an admin.
+func (c Caller) Owners() []string {
+	if c.Admin() {
+		return nil
+	}
+	owners := []string{c.Owner.String()}
+	for _, group := range c.Groups {
+		if team, ok := strings.CutPrefix(group, TeamPrefix); ok && team != "" {
+			owners = append(owners, Owner{Kind: Team, Name: team}.String())
+		}
+	}
+	slices.Sort(owners)
+	return slices.Compact(owners)
+}
+
+// Owns tells whether an object of that owner is the caller's, or the caller an admin.
+func (c Caller) Owns(owner string) bool {
+	owners := c.Owners()
+	return owners == nil || slices.Contains(owners, owner)
+}

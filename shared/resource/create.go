@@ -1,0 +1,98 @@
+package resource
+
+import (
+	"context"
+	"errors"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/store"
+)
+
+// CreateInput is a request to create one object.
+type CreateInput[T Object] struct {
+	// Caller is who asks.
+	Caller identity.Caller
+	// Namespace is the namespace of the request; empty for resources without.
+	Namespace string
+	// Object is the object as the caller sent it. Create changes it.
+	Object T
+	// DryRun does everything but the write.
+	DryRun bool
+}
+
+// Written is what a create, update or patch answers.
+type Written[T Object] struct {
+	// Object is the object as stored, with its secret where the answer is there to deliver it.
+	Object T
+	// Warnings are for the caller to read.
+	Warnings []string
+}
+
+// maxNameAttempts is how often a name of the server's own choice is made anew when it is taken.
+const maxNameAttempts = 8
+
+// Create stores a new object and returns it as stored, with the secret that is shown this one time. A
+// dry run shows no secret, since it made none.
+//
+// Errors: Invalid with a cause for each bad field; Forbidden where the object asks for more than the
+// caller may give; AlreadyExists when the name, or the name made from generateName, is taken; Conflict when
+// the secret is in use. On any error nothing is stored. Source: Spec 2.2, 7; ADR-0004.
+func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (Written[T], error) {
+	object := in.Object
+	requested, generateName := object.GetName(), object.GetGenerateName()
+	for attempt := 1; ; attempt++ {
+		written, err := r.create(ctx, in, object.DeepCopyObject().(T))
+		switch {
+		case !errors.Is(err, store.ErrExists) || requested != "":
+			return written, err
+		case generateName != "":
+			return written, apierror.GeneratedNameExists(r.GroupResource(), generateName).Because(err)
+		case attempt == maxNameAttempts:
+			return written, err
+		}
+	}
+}
+
+func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T) (Written[T], error) {
+	if err := r.prepareMetadata(object, in.Namespace); err != nil {
+		return Written[T]{}, err
+	}
+	r.Default(in.Caller, object)
+	var none T
+	problems := append(r.validateMetadata(object), r.Validate(object, none)...)
+	sealed, more := r.Seal(object, store.Record{})
+	if problems = append(problems, more...); len(problems) > 0 {
+		return Written[T]{}, r.invalid(object.GetName(), problems)
+	}
+	if excess := r.Authorize(in.Caller, object, none); len(excess) > 0 {
+		return Written[T]{}, apierror.Forbidden(r.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
+	}
+	text, err := r.encode(object)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	record := store.Record{
+		Name:    storeName(object.GetNamespace(), object.GetName()),
+		Digest:  sealed.Digest,
+		Created: object.GetCreationTimestamp().Time,
+		Object:  text,
+	}
+	record.Owner, record.Expires = r.Index(object, record.Activity)
+	if in.DryRun {
+		if _, err := r.Store.Get(ctx, record.Name); err == nil {
+			return Written[T]{}, r.translate(store.ErrExists, object.GetName())
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return Written[T]{}, r.translate(err, object.GetName())
+		}
+	} else if record.Revision, err = r.Store.Create(ctx, record); err != nil {
+		return Written[T]{}, r.translate(err, object.GetName())
+	}
+	r.stamp(object, record)
+	if in.DryRun {
+		object.SetResourceVersion("")
+	} else if sealed.Reveal != nil {
+		sealed.Reveal(object)
+	}
+	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+}

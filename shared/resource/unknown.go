@@ -1,0 +1,70 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+)
+
+// keepUnknown returns the text to store for an object that replaces a stored one, with the fields that
+// this build does not know. Functions are deployed one by one, so that an older one may rewrite what a
+// newer one wrote. Stored is the text in the store, known what this build understands of it, and updated
+// the replacement. A field is unknown when it is in stored and not in known; a list that the update
+// changes keeps the unknown fields of the entries that are still in it.
+func keepUnknown(stored, known, updated []byte) ([]byte, error) {
+	if bytes.Equal(stored, known) {
+		return updated, nil
+	}
+	var values [3]any
+	for i, text := range [][]byte{stored, known, updated} {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&values[i]); err != nil {
+			return nil, fmt.Errorf("keeping unknown fields: %w", err)
+		}
+	}
+	text, err := json.Marshal(merge(values[0], values[1], values[2]))
+	if err != nil {
+		return nil, fmt.Errorf("keeping unknown fields: %w", err)
+	}
+	return text, nil
+}
+
+func merge(stored, known, updated any) any {
+	if reflect.DeepEqual(known, updated) {
+		return stored
+	}
+	switch updated := updated.(type) {
+	case map[string]any:
+		storedMap, ok := stored.(map[string]any)
+		knownMap, isMap := known.(map[string]any)
+		if !ok || !isMap {
+			return updated
+		}
+		for key, value := range storedMap {
+			if before, isKnown := knownMap[key]; !isKnown {
+				if _, taken := updated[key]; !taken {
+					updated[key] = value
+				}
+			} else if after, kept := updated[key]; kept {
+				updated[key] = merge(value, before, after)
+			}
+		}
+	case []any:
+		storedList, ok := stored.([]any)
+		knownList, isList := known.([]any)
+		if !ok || !isList || len(storedList) != len(knownList) {
+			return updated
+		}
+		for i, entry := range updated {
+			for j, before := range knownList {
+				if reflect.DeepEqual(entry, before) {
+					updated[i] = storedList[j]
+					break
+				}
+			}
+		}
+	}
+	return updated
+}

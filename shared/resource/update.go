@@ -1,0 +1,141 @@
+package resource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/store"
+)
+
+// UpdateInput is a request to replace one object.
+type UpdateInput[T Object] struct {
+	Caller          identity.Caller
+	Namespace, Name string
+	// Object is the whole new object. Its resourceVersion, when set, must be the stored one's.
+	Object T
+	// DryRun does everything but the write.
+	DryRun bool
+}
+
+// maxConflicts is how often a write without a resourceVersion is tried against a newer object.
+const maxConflicts = 32
+
+// Update replaces an object and returns it as stored. An update that changes nothing writes nothing.
+//
+// Errors: NotFound when there is no such object for the caller; Conflict when resourceVersion or uid are
+// not the stored ones; BadRequest when the name in the object is another; Invalid and Forbidden as in
+// Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
+func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Written[T], error) {
+	return r.rewrite(ctx, in.Caller, in.Namespace, in.Name, in.DryRun, func(T) (T, []string, error) {
+		return in.Object.DeepCopyObject().(T), nil, nil
+	})
+}
+
+// rewrite reads an object, asks for its replacement and writes that, again and again while others write
+// in between and the replacement does not insist on a resourceVersion.
+func (r *Registry[T]) rewrite(
+	ctx context.Context, caller identity.Caller, namespace, name string, dryRun bool,
+	replace func(current T) (T, []string, error),
+) (Written[T], error) {
+	for attempt := 1; ; attempt++ {
+		old, record, err := r.read(ctx, caller, namespace, name)
+		if err != nil {
+			return Written[T]{}, err
+		}
+		object, warnings, err := replace(old.DeepCopyObject().(T))
+		if err != nil {
+			return Written[T]{}, err
+		}
+		unconditional := object.GetResourceVersion() == ""
+		written, err := r.replace(ctx, caller, object, old, record, dryRun)
+		if err == nil {
+			written.Warnings = append(warnings, written.Warnings...)
+			return written, nil
+		}
+		if !unconditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
+			return Written[T]{}, err
+		}
+		// Many writers of one object would otherwise meet again in step.
+		select {
+		case <-ctx.Done():
+			return Written[T]{}, ctx.Err()
+		case <-time.After(rand.N(time.Duration(attempt) * time.Millisecond)):
+		}
+	}
+}
+
+// replace checks a replacement against the stored object and writes it.
+func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, object, old T, record store.Record, dryRun bool) (Written[T], error) {
+	name := old.GetName()
+	if object.GetName() == "" {
+		object.SetName(name)
+	}
+	if object.GetNamespace() == "" {
+		object.SetNamespace(old.GetNamespace())
+	}
+	if object.GetName() != name {
+		return Written[T]{}, apierror.BadRequest(fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name), nil)
+	}
+	if object.GetNamespace() != old.GetNamespace() {
+		return Written[T]{}, apierror.BadRequest(fmt.Sprintf(
+			"the namespace of the object (%s) does not match the namespace on the request (%s)",
+			object.GetNamespace(), old.GetNamespace()), nil)
+	}
+	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
+		return Written[T]{}, err
+	}
+	keepMetadata(object, old)
+	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
+	sealed, more := r.Seal(object, record)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return Written[T]{}, r.invalid(name, problems)
+	}
+	if excess := r.Authorize(caller, object, old); len(excess) > 0 {
+		return Written[T]{}, apierror.Forbidden(r.GroupResource(), name, excess.ToAggregate().Error(), excess)
+	}
+	known, err := r.encode(old)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	updated, err := r.encode(object)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	if changed, err := specChanged(updated, known); err != nil {
+		return Written[T]{}, err
+	} else if changed {
+		object.SetGeneration(old.GetGeneration() + 1)
+		if updated, err = r.encode(object); err != nil {
+			return Written[T]{}, err
+		}
+	}
+	next := record
+	next.Digest = sealed.Digest
+	next.Owner, next.Expires = r.Index(object, record.Activity)
+	if bytes.Equal(known, updated) && next.Owner == record.Owner {
+		r.stamp(object, record)
+		return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+	}
+	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
+		return Written[T]{}, err
+	}
+	if !dryRun {
+		if object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
+			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
+		} else {
+			next.Revision, err = r.Store.Update(ctx, next)
+		}
+		if err != nil {
+			return Written[T]{}, r.translate(err, name)
+		}
+	}
+	r.stamp(object, next)
+	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+}

@@ -1,0 +1,173 @@
+package scope
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/model"
+)
+
+// Allows tells whether a credential with the scope s may make the request r, as far as the scope is
+// concerned. A nil scope allows everything. An empty one allows what every credential may do: asking
+// what the API is and who one is, and creating keys and tokens, whose own scope Exceeds judges. The
+// entries of s are alternatives. It expects a scope that Validate accepts; an entry that Validate
+// would refuse permits nothing more for it. Source: Spec 2.3, 5.2; the permissions: ADR-0005.
+func Allows(s *model.Scope, r Request) bool {
+	if s == nil {
+		return true
+	}
+	if !r.wellFormed() {
+		return false
+	}
+	if r.Namespace == "" && slices.ContainsFunc(always, func(p permission) bool { return p.permits(r) }) {
+		return true
+	}
+	if s.AllowPlatformCLI && roleAllows(model.ScopeRole{Role: RolePlatformCLI}, r) {
+		return true
+	}
+	return slices.ContainsFunc(s.Roles, func(e model.ScopeRole) bool { return roleAllows(e, r) }) ||
+		slices.ContainsFunc(s.Projects, func(e model.ScopeProject) bool { return projectAllows(e, r) }) ||
+		slices.ContainsFunc(s.Spaces, func(e model.ScopeSpace) bool { return spaceAllows(e, r) }) ||
+		slices.ContainsFunc(s.VirtualClusters, func(e model.ScopeVirtualCluster) bool { return virtualClusterAllows(e, r) }) ||
+		slices.ContainsFunc(s.Clusters, func(e model.ScopeCluster) bool { return clusterAllows(e, r) }) ||
+		slices.ContainsFunc(s.Rules, func(e model.ScopeRule) bool { return ruleAllows(e, r) })
+}
+
+// roleAllows applies a role. A role that is limited to projects or virtual clusters permits what is
+// inside them, and of what is outside only the resources that the role names for this case.
+func roleAllows(e model.ScopeRole, r Request) bool {
+	role, ok := lookupRole(e.Role)
+	if !ok || !role.permits(r) {
+		return false
+	}
+	anyProject, anyVirtualCluster := unrestricted(e.Projects), unrestricted(e.VirtualClusters)
+	if anyProject && anyVirtualCluster {
+		return true
+	}
+	if r.Namespace == "" {
+		return slices.Contains(role.unconfined, schema.GroupResource{Group: r.Group, Resource: r.Resource})
+	}
+	if !r.inProject() {
+		return false
+	}
+	if !anyProject && !slices.Contains(e.Projects, r.Project) {
+		return false
+	}
+	if anyVirtualCluster {
+		return true
+	}
+	name, _, ok := r.virtualCluster()
+	return ok && name != "" && slices.Contains(e.VirtualClusters, name)
+}
+
+// projectAllows permits everything inside the project.
+func projectAllows(e model.ScopeProject, r Request) bool {
+	return r.inProject() && selects(e.Project, r.Project)
+}
+
+// spaceAllows permits every request to the API of the space.
+func spaceAllows(e model.ScopeSpace, r Request) bool {
+	return r.Target == TargetProjectSpace && selects(e.Project, r.Project) && selects(e.Space, r.Space)
+}
+
+// virtualClusterAllows permits every request to the API of the virtual cluster, and every verb on its
+// virtualclusterinstance and the subresources of that. A request without a name, such as a list, needs
+// an entry for all virtual clusters of the project.
+func virtualClusterAllows(e model.ScopeVirtualCluster, r Request) bool {
+	name, _, ok := r.virtualCluster()
+	return ok && r.inProject() && selects(e.Project, r.Project) && selects(e.VirtualCluster, name)
+}
+
+// clusterAllows permits every request to the API of the connected cluster.
+func clusterAllows(e model.ScopeCluster, r Request) bool {
+	return r.Target == TargetCluster && selects(e.Cluster, r.Cluster)
+}
+
+// ruleAllows permits the requests that meet all restrictions of the rule. Each restriction is a
+// predicate on its own; ruleWithin relies on it.
+func ruleAllows(e model.ScopeRule, r Request) bool {
+	if len(e.Verbs) > 0 && !slices.Contains(e.Verbs, r.Verb) {
+		return false
+	}
+	if len(e.RequestTargets) > 0 && !slices.Contains(e.RequestTargets, r.Target) {
+		return false
+	}
+	if e.Cluster != "" && (r.Target != TargetCluster || e.Cluster != r.Cluster) {
+		return false
+	}
+	if len(e.VirtualClusters) > 0 && !ruleSelectsVirtualCluster(e.VirtualClusters, r) {
+		return false
+	}
+	if r.Path != "" {
+		if !forPaths(e) {
+			return false
+		}
+		return len(e.NonResourceURLs) == 0 ||
+			slices.ContainsFunc(e.NonResourceURLs, func(p string) bool { return pathMatches(p, r.Path) })
+	}
+	if !forResources(e) {
+		return false
+	}
+	if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, r.Namespace) {
+		return false
+	}
+	return len(e.Resources) == 0 ||
+		slices.ContainsFunc(e.Resources, func(g model.ScopeGroupResources) bool { return groupSelects(g, r) })
+}
+
+// forPaths tells whether the rule is about paths at all: it names some, or names neither paths nor
+// resources nor namespaces.
+func forPaths(e model.ScopeRule) bool {
+	return len(e.NonResourceURLs) > 0 || len(e.Resources) == 0 && len(e.Namespaces) == 0
+}
+
+// forResources tells whether the rule is about resources at all: it names resources or namespaces, or
+// names no paths either.
+func forResources(e model.ScopeRule) bool {
+	return len(e.Resources) > 0 || len(e.Namespaces) > 0 || len(e.NonResourceURLs) == 0
+}
+
+func ruleSelectsVirtualCluster(entries []model.ScopeRuleVirtualCluster, r Request) bool {
+	name, namespace, ok := r.virtualCluster()
+	return ok && slices.ContainsFunc(entries, func(e model.ScopeRuleVirtualCluster) bool {
+		return (e.Name == "" || e.Name == name) && (e.Namespace == "" || e.Namespace == namespace)
+	})
+}
+
+func groupSelects(g model.ScopeGroupResources, r Request) bool {
+	if g.Group != r.Group {
+		return false
+	}
+	if len(g.Resources) > 0 &&
+		!slices.ContainsFunc(g.Resources, func(p string) bool { return resourceMatches(p, r.Resource, r.Subresource) }) {
+		return false
+	}
+	return len(g.ResourceNames) == 0 || r.Name != "" && slices.Contains(g.ResourceNames, r.Name)
+}
+
+// resourceMatches tells whether a pattern of resources[].resources matches. `*` matches all, `pods`
+// the objects and not their subresources, `pods/*` the subresources and not the objects.
+func resourceMatches(pattern, resource, subresource string) bool {
+	if pattern == all {
+		return true
+	}
+	left, right, hasSub := strings.Cut(pattern, "/")
+	if !hasSub {
+		return left == resource && subresource == ""
+	}
+	if subresource == "" || right == "" {
+		return false
+	}
+	switch {
+	case left == all && right == all:
+		return false
+	case left == all:
+		return right == subresource
+	case right == all:
+		return left == resource
+	default:
+		return left == resource && right == subresource
+	}
+}

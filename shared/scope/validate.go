@@ -1,0 +1,285 @@
+package scope
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+)
+
+const (
+	// MaxEntries is how many entries one list of a scope may have. Source: ADR-0005.
+	MaxEntries = 1000
+	// MaxTotal is how many entries all lists of a scope may have together, so that Allows and Exceeds
+	// take a bounded time. Source: ADR-0005.
+	MaxTotal = 5000
+)
+
+// Validate returns everything that is wrong with s, at paths below path. A nil scope is fine, and so is
+// an empty one. The entries of a list that is too long, and of a scope that is too large as a whole,
+// are not looked at. Source: Spec 2.3; the syntax of names and the bounds: ADR-0005.
+func Validate(s *model.Scope, path *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	total, errs := measure(s, path)
+	if total > MaxTotal {
+		return append(errs, field.TooMany(path, total, MaxTotal))
+	}
+	errs = append(errs, each(s.Roles, path.Child("roles"), func(e model.ScopeRole, path *field.Path) field.ErrorList {
+		var errs field.ErrorList
+		switch {
+		case e.Role == "":
+			errs = append(errs, field.Required(path.Child("role"), "one of "+strings.Join(Roles(), ", ")))
+		case !slices.Contains(Roles(), e.Role):
+			errs = append(errs, field.NotSupported(path.Child("role"), e.Role, Roles()))
+		}
+		errs = append(errs, each(e.Projects, path.Child("projects"), labelOrAll)...)
+		return append(errs, each(e.VirtualClusters, path.Child("virtualClusters"), labelOrAll)...)
+	})...)
+	errs = append(errs, each(s.Projects, path.Child("projects"), func(e model.ScopeProject, path *field.Path) field.ErrorList {
+		return labelOrAll(e.Project, path.Child("project"))
+	})...)
+	errs = append(errs, each(s.Spaces, path.Child("spaces"), func(e model.ScopeSpace, path *field.Path) field.ErrorList {
+		return append(labelOrAll(e.Project, path.Child("project")), labelOrAll(e.Space, path.Child("space"))...)
+	})...)
+	errs = append(errs, each(s.VirtualClusters, path.Child("virtualClusters"), func(e model.ScopeVirtualCluster, path *field.Path) field.ErrorList {
+		return append(labelOrAll(e.Project, path.Child("project")), labelOrAll(e.VirtualCluster, path.Child("virtualCluster"))...)
+	})...)
+	errs = append(errs, each(s.Clusters, path.Child("clusters"), func(e model.ScopeCluster, path *field.Path) field.ErrorList {
+		return subdomainOrAll(e.Cluster, path.Child("cluster"))
+	})...)
+	return append(errs, each(s.Rules, path.Child("rules"), validateRule)...)
+}
+
+func validateRule(e model.ScopeRule, path *field.Path) field.ErrorList {
+	errs := each(e.Verbs, path.Child("verbs"), func(verb string, path *field.Path) field.ErrorList {
+		return literal(verb, path, "every verb")
+	})
+	errs = append(errs, each(e.Resources, path.Child("resources"), validateGroup)...)
+	errs = append(errs, each(e.Namespaces, path.Child("namespaces"), func(namespace string, path *field.Path) field.ErrorList {
+		if namespace == "" {
+			return nil
+		}
+		return label(namespace, path, "every namespace")
+	})...)
+	errs = append(errs, each(e.NonResourceURLs, path.Child("nonResourceURLs"), validateURL)...)
+	errs = append(errs, each(e.RequestTargets, path.Child("requestTargets"), func(target string, path *field.Path) field.ErrorList {
+		if !slices.Contains(targets, target) {
+			return field.ErrorList{field.NotSupported(path, target, targets)}
+		}
+		return nil
+	})...)
+	if e.Cluster != "" {
+		errs = append(errs, subdomain(e.Cluster, path.Child("cluster"), "every cluster")...)
+		if len(e.RequestTargets) > 0 && !slices.Contains(e.RequestTargets, TargetCluster) {
+			errs = append(errs, field.Invalid(path.Child("cluster"), e.Cluster,
+				fmt.Sprintf("permits nothing, as requestTargets excludes %q", TargetCluster)))
+		}
+	}
+	return append(errs, each(e.VirtualClusters, path.Child("virtualClusters"), func(e model.ScopeRuleVirtualCluster, path *field.Path) field.ErrorList {
+		var errs field.ErrorList
+		if e.Name != "" {
+			errs = label(e.Name, path.Child("name"), "every virtual cluster")
+		}
+		if e.Namespace != "" {
+			errs = append(errs, label(e.Namespace, path.Child("namespace"), "every namespace")...)
+		}
+		return errs
+	})...)
+}
+
+func validateGroup(e model.ScopeGroupResources, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if e.Group != "" {
+		errs = subdomain(e.Group, path.Child("group"), "")
+	}
+	if len(e.ResourceNames) > 0 && len(e.Resources) == 0 {
+		errs = append(errs, field.Required(path.Child("resources"), "resourceNames needs resources"))
+	}
+	seen := overlap{}
+	errs = append(errs, each(e.Resources, path.Child("resources"), func(pattern string, path *field.Path) field.ErrorList {
+		if msg := resourceSyntax(pattern); msg != "" {
+			return field.ErrorList{field.Invalid(path, pattern, msg)}
+		}
+		if earlier, ok := seen.add(pattern); ok {
+			return field.ErrorList{field.Invalid(path, pattern, fmt.Sprintf("overlaps with %q", earlier))}
+		}
+		return nil
+	})...)
+	return append(errs, each(e.ResourceNames, path.Child("resourceNames"), func(name string, path *field.Path) field.ErrorList {
+		return literal(name, path, "every object")
+	})...)
+}
+
+// resourceSyntax returns what is wrong with a pattern of resources, or the empty string.
+func resourceSyntax(pattern string) string {
+	const shapes = "must be like \"pods\", \"pods/log\", \"pods/*\", \"*/scale\" or \"*\""
+	if pattern == all {
+		return ""
+	}
+	left, right, hasSub := strings.Cut(pattern, "/")
+	if !hasSub && !isLabel(left) ||
+		hasSub && left != all && !isLabel(left) ||
+		hasSub && right != all && !isLabel(right) ||
+		hasSub && left == all && right == all {
+		return shapes
+	}
+	return ""
+}
+
+// overlap finds patterns of one list that match the same request. Its keys are sets of requests, its
+// values the first pattern that has a part in the set. It does not find equal patterns.
+type overlap map[string]string
+
+// add remembers a pattern and returns the first one before it that overlaps with it.
+func (o overlap) add(pattern string) (earlier string, ok bool) {
+	left, right, hasSub := strings.Cut(pattern, "/")
+	var meets, joins []string
+	switch {
+	case pattern == all:
+		meets, joins = []string{"any"}, []string{"any", "all"}
+	case !hasSub:
+		meets, joins = []string{"all"}, []string{"any"}
+	case right == all:
+		meets, joins = []string{"all", "one of " + left, "every with"}, []string{"any", "every of", "every of " + left}
+	case left == all:
+		meets, joins = []string{"all", "one with " + right, "every of"}, []string{"any", "every with", "every with " + right}
+	default:
+		meets, joins = []string{"all", "every of " + left, "every with " + right}, []string{"any", "one of " + left, "one with " + right}
+	}
+	for _, key := range meets {
+		if earlier, ok = o[key]; ok {
+			break
+		}
+	}
+	for _, key := range joins {
+		if _, known := o[key]; !known {
+			o[key] = pattern
+		}
+	}
+	return earlier, ok
+}
+
+func validateURL(url string, path *field.Path) field.ErrorList {
+	if url == all {
+		return nil
+	}
+	if !strings.HasPrefix(url, "/") {
+		return field.ErrorList{field.Invalid(path, url, "must begin with \"/\", or be \"*\"")}
+	}
+	if strings.Contains(strings.TrimSuffix(url, "/*"), "*") {
+		return field.ErrorList{field.Invalid(path, url, "\"*\" must be the whole last step of the path")}
+	}
+	if !cleanPath(url) {
+		return field.ErrorList{field.Invalid(path, url, "must not have empty, \".\" or \"..\" steps")}
+	}
+	return nil
+}
+
+// each validates the entries of one list: that none is there twice, and each by itself. A list that is
+// too long is measure's to report.
+func each[T any](list []T, path *field.Path, validate func(T, *field.Path) field.ErrorList) field.ErrorList {
+	if len(list) > MaxEntries {
+		return nil
+	}
+	var errs field.ErrorList
+	seen := make(map[string]struct{}, len(list))
+	for i, e := range list {
+		key := fmt.Sprintf("%q", any(e))
+		if _, ok := seen[key]; ok {
+			errs = append(errs, field.Duplicate(path.Index(i), e))
+			continue
+		}
+		seen[key] = struct{}{}
+		errs = append(errs, validate(e, path.Index(i))...)
+	}
+	return errs
+}
+
+// measure counts the entries of all lists of s, and returns an error for each list that is too long.
+// It does not look into a list that is.
+func measure(s *model.Scope, path *field.Path) (total int, errs field.ErrorList) {
+	fits := func(n int, path *field.Path) bool {
+		total += n
+		if n > MaxEntries {
+			errs = append(errs, field.TooMany(path, n, MaxEntries))
+		}
+		return n <= MaxEntries
+	}
+	if at := path.Child("roles"); fits(len(s.Roles), at) {
+		for i, e := range s.Roles {
+			fits(len(e.Projects), at.Index(i).Child("projects"))
+			fits(len(e.VirtualClusters), at.Index(i).Child("virtualClusters"))
+		}
+	}
+	fits(len(s.Projects), path.Child("projects"))
+	fits(len(s.Spaces), path.Child("spaces"))
+	fits(len(s.VirtualClusters), path.Child("virtualClusters"))
+	fits(len(s.Clusters), path.Child("clusters"))
+	if at := path.Child("rules"); fits(len(s.Rules), at) {
+		for i, e := range s.Rules {
+			at := at.Index(i)
+			fits(len(e.Verbs), at.Child("verbs"))
+			fits(len(e.Namespaces), at.Child("namespaces"))
+			fits(len(e.NonResourceURLs), at.Child("nonResourceURLs"))
+			fits(len(e.RequestTargets), at.Child("requestTargets"))
+			fits(len(e.VirtualClusters), at.Child("virtualClusters"))
+			if at := at.Child("resources"); fits(len(e.Resources), at) {
+				for j, g := range e.Resources {
+					fits(len(g.Resources), at.Index(j).Child("resources"))
+					fits(len(g.ResourceNames), at.Index(j).Child("resourceNames"))
+				}
+			}
+		}
+	}
+	return total, errs
+}
+
+func labelOrAll(name string, path *field.Path) field.ErrorList {
+	if name == all {
+		return nil
+	}
+	return label(name, path, "")
+}
+
+func subdomainOrAll(name string, path *field.Path) field.ErrorList {
+	if name == all {
+		return nil
+	}
+	return subdomain(name, path, "")
+}
+
+func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
+
+func label(name string, path *field.Path, everything string) field.ErrorList {
+	return named(name, path, everything, validation.IsDNS1123Label)
+}
+
+func subdomain(name string, path *field.Path, everything string) field.ErrorList {
+	return named(name, path, everything, validation.IsDNS1123Subdomain)
+}
+
+// literal validates a value that may be any text but `*`, which has no meaning there. everything is
+// what the author of a `*` wanted to say.
+func literal(value string, path *field.Path, everything string) field.ErrorList {
+	return named(value, path, everything, func(string) []string { return nil })
+}
+
+func named(name string, path *field.Path, everything string, problems func(string) []string) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "must not be empty")}
+	}
+	if name == all && everything != "" {
+		return field.ErrorList{field.Invalid(path, name, "has no meaning here; leave it out for "+everything)}
+	}
+	var errs field.ErrorList
+	for _, msg := range problems(name) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}

@@ -1,0 +1,60 @@
+package redisstore
+
+import "fmt"
+
+// prefix is the layout's version. A layout that older builds cannot read gets a new one.
+const prefix = "p1"
+
+// keys are the Redis keys of one resource. They share a hash tag, so that a cluster keeps them in one
+// slot and a script may use them together. This file is the only place where keys are made.
+// Source: ADR-0002.
+type keys struct {
+	// revision is a counter: the resource's revision.
+	revision string
+	// objects is a HASH: name -> record.
+	objects string
+	// names is a ZSET of names, all with score 0: the order of a list.
+	names string
+	// owners is a ZSET of owner NUL name, all with score 0: the order of a list by owner.
+	owners string
+	// digests is a HASH: digest -> name.
+	digests string
+	// expires is a ZSET of names by Expires in milliseconds.
+	expires string
+	// created is a ZSET of names by Created in milliseconds.
+	created string
+	// activity is a HASH: name -> Activity in milliseconds.
+	activity string
+	// log is a STREAM whose entry ids are <revision>-0.
+	log string
+}
+
+func newKeys(resource string) keys {
+	key := func(part string) string { return fmt.Sprintf("%s:{%s}:%s", prefix, resource, part) }
+	return keys{
+		revision: key("rev"),
+		objects:  key("objects"),
+		names:    key("names"),
+		owners:   key("owners"),
+		digests:  key("digests"),
+		expires:  key("expires"),
+		created:  key("created"),
+		activity: key("activity"),
+		log:      key("log"),
+	}
+}
+
+// all is what every write declares, in the order in which lua/record.lua names them.
+func (k keys) all() []string {
+	return []string{k.revision, k.objects, k.names, k.owners, k.digests, k.expires, k.created, k.activity, k.log}
+}
+
+// validResource reports whether name can stand in a hash tag.
+func validResource(name string) bool {
+	for _, c := range []byte(name) {
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.') {
+			return false
+		}
+	}
+	return name != ""
+}

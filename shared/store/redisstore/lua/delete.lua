@@ -1,0 +1,30 @@
+-- ARGV: name, expected revision, length of the log
+-- Returns the revision of the removal, NOTFOUND, FORMAT or CONFLICT.
+local name, expected, limit = unpack(ARGV)
+
+local previous = redis.call('HGET', OBJECTS, name)
+if not previous then
+  return 'NOTFOUND'
+end
+local was, _, _, digest, owner = parse(previous)
+if not was then
+  return 'FORMAT'
+end
+if was ~= expected then
+  return 'CONFLICT'
+end
+
+-- A server at its memory limit refuses a script whose first write asks for memory and lets one go on
+-- that began by freeing some. Removal must work then, so it begins with a ZREM.
+redis.call('ZREM', EXPIRES, name)
+local revision = advance()
+announce(revision, limit, name, 'type', 'deleted', 'previous', previous)
+redis.call('HDEL', OBJECTS, name)
+redis.call('ZREM', NAMES, name)
+redis.call('ZREM', OWNERS, owner .. '\0' .. name)
+if digest ~= NONE then
+  redis.call('HDEL', DIGESTS, digest)
+end
+redis.call('ZREM', CREATED, name)
+redis.call('HDEL', ACTIVITY, name)
+return revision

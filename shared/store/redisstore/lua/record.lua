@@ -1,0 +1,41 @@
+-- Put before every script that writes. It names the keys in the order of keys.all() and reads and
+-- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers.
+local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, LOG =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+
+local FORMAT, NONE = '1', '-'
+
+-- The header's values as strings; nil when the record has another format. Revisions are compared as
+-- strings: numbers are doubles here.
+local function parse(record)
+  return string.match(record, '^' .. FORMAT .. ' (%d+) (%-?%d+) ([^ \n]+) ([^ \n]+) ([^\n]*)\n')
+end
+
+local function header(revision, created, expires, digest, owner)
+  return FORMAT .. ' ' .. revision .. ' ' .. created .. ' ' .. expires .. ' ' .. digest .. ' ' .. owner .. '\n'
+end
+
+-- Moves the revision on. tostring would print 1e+14.
+local function advance()
+  return string.format('%.0f', redis.call('INCR', REVISION))
+end
+
+-- Adds the event of a revision: the change's fields, then the activity if there is any. XADD refuses an
+-- id that is not above the last one, so this comes before the state changes.
+local function announce(revision, limit, name, ...)
+  local fields = { ... }
+  local activity = redis.call('HGET', ACTIVITY, name)
+  if activity then
+    fields[#fields + 1] = 'activity'
+    fields[#fields + 1] = activity
+  end
+  redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'name', name, unpack(fields))
+end
+
+local function schedule(name, expires)
+  if expires == NONE then
+    redis.call('ZREM', EXPIRES, name)
+  else
+    redis.call('ZADD', EXPIRES, expires, name)
+  end
+end

@@ -1,0 +1,30 @@
+-- ARGV: name, digest or -, activity ms or "", expires ms or ""
+-- Returns OK, also when there is nothing to do, or FORMAT. Writes no event and moves no revision.
+local name, digest, activity, expires = unpack(ARGV)
+
+local record = redis.call('HGET', OBJECTS, name)
+if not record then
+  return 'OK'
+end
+local revision, created, oldExpires, oldDigest, owner = parse(record)
+if not revision then
+  return 'FORMAT'
+end
+if oldDigest ~= digest then
+  return 'OK'
+end
+
+if activity ~= '' then
+  -- A late report of an earlier use must not bring an earlier due time back either.
+  local last = redis.call('HGET', ACTIVITY, name)
+  if last and tonumber(last) > tonumber(activity) then
+    return 'OK'
+  end
+  redis.call('HSET', ACTIVITY, name, activity)
+end
+if expires ~= '' and expires ~= oldExpires then
+  local object = string.sub(record, string.find(record, '\n', 1, true) + 1)
+  redis.call('HSET', OBJECTS, name, header(revision, created, expires, digest, owner) .. object)
+  schedule(name, expires)
+end
+return 'OK'

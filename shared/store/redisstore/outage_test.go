@@ -1,0 +1,294 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func thing(name string) store.Record {
+	return store.Record{Name: name, Digest: "digest-" + name, Created: created, Object: []byte(`{}`)}
+}
+
+// everyCall is each method of a Store once, on the object "one".
+func everyCall(ctx context.Context, s store.Store) map[string]func() error {
+	one := thing("one")
+	one.Revision = 1
+	return map[string]func() error{
+		"Create":      func() error { _, err := s.Create(ctx, thing("two")); return err },
+		"Get":         func() error { _, err := s.Get(ctx, "one"); return err },
+		"GetByDigest": func() error { _, err := s.GetByDigest(ctx, "digest-one"); return err },
+		"Update":      func() error { _, err := s.Update(ctx, one); return err },
+		"Delete":      func() error { _, err := s.Delete(ctx, "one", 1); return err },
+		"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
+		"Touch":       func() error { return s.Touch(ctx, one, created, created) },
+		"Due":         func() error { _, err := s.Due(ctx, created, created, 1); return err },
+		"Events":      func() error { _, err := s.Events(ctx, 1, 1, time.Hour); return err },
+	}
+}
+
+// unavailable expects each call to fail with ErrUnavailable within a second and a half, and with the
+// caller's error when he gives up.
+func unavailable(t *testing.T, client *redisstore.Client, s store.Store) {
+	t.Helper()
+	var group sync.WaitGroup
+	try := func(what string, call func() error, want error) {
+		group.Go(func() {
+			start := time.Now()
+			err := call()
+			if !errors.Is(err, want) || errors.Is(err, store.ErrUnavailable) != (want == store.ErrUnavailable) {
+				t.Errorf("%s: error is %v, want %v", what, err, want)
+			}
+			if took := time.Since(start); took > 1500*time.Millisecond {
+				t.Errorf("%s took %v", what, took)
+			}
+		})
+	}
+	for what, call := range everyCall(t.Context(), s) {
+		try(what, call, store.ErrUnavailable)
+	}
+	try("Ping", func() error { return client.Ping(t.Context()) }, store.ErrUnavailable)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for what, call := range everyCall(cancelled, s) {
+		try(what+", given up", call, context.Canceled)
+	}
+	group.Wait()
+}
+
+func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*redistest.Process)) {
+	process := redistest.Server(t, redistest.AppendOnly())
+	client := open(t, url(process), redisstore.Options{})
+	s := client.Resource("things")
+	if _, err := s.Create(t.Context(), thing("one")); err != nil {
+		t.Fatal(err)
+	}
+	// A second client that waits all the time, and has connections that are idle.
+	patient := open(t, url(process), redisstore.Options{})
+	waiting := make(chan error, 1)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if err := patient.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	go func() {
+		_, err := patient.Resource("things").Events(t.Context(), 1, 1, time.Hour)
+		waiting <- err
+	}()
+
+	for range 2 {
+		begin(process)
+		unavailable(t, client, s)
+		end(process)
+		// Right away, and without a new client. Writes of before may have been done or not.
+		if err := client.Ping(t.Context()); err != nil {
+			t.Errorf("Ping after the outage: %v", err)
+		}
+		if _, err := s.List(t.Context(), store.Query{}); err != nil {
+			t.Errorf("List after the outage: %v", err)
+		}
+		if _, err := s.Create(t.Context(), thing(fresh())); err != nil {
+			t.Errorf("Create after the outage: %v", err)
+		}
+	}
+	if err := <-waiting; err != nil && !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("waiting through the outage: %v", err)
+	}
+	for range 20 {
+		if err := patient.Ping(t.Context()); err != nil {
+			t.Errorf("Ping over connections that were idle in the outage: %v", err)
+		}
+	}
+}
+
+func TestOutage(t *testing.T) {
+	for network, url := range map[string]func(*redistest.Process) string{
+		"tcp": (*redistest.Process).URL, "unix": (*redistest.Process).UnixURL,
+	} {
+		t.Run("Killed/"+network, func(t *testing.T) {
+			outage(t, url, (*redistest.Process).Kill, (*redistest.Process).Restart)
+		})
+		t.Run("Stopped/"+network, func(t *testing.T) {
+			outage(t, url, (*redistest.Process).Stop, (*redistest.Process).Cont)
+		})
+	}
+}
+
+// TestManyFailuresDoNotDelayRecovery: a pool that has seen many refused connections must try again.
+func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
+	process := redistest.Server(t)
+	client := open(t, process.URL(), redisstore.Options{})
+	process.Kill()
+	for range 300 {
+		if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("Ping of a dead server: %v", err)
+		}
+	}
+	process.Restart()
+	for end := time.Now().Add(5 * time.Second); client.Ping(t.Context()) != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("still unavailable 5 seconds after the restart")
+		}
+	}
+}
+
+func TestNothingListens(t *testing.T) {
+	process := redistest.Server(t)
+	process.Kill()
+	// Open connects to nothing, and closing what never connected works.
+	for _, url := range []string{process.URL(), process.UnixURL(), process.URL() + "," + process.URL()} {
+		client := open(t, url, redisstore.Options{})
+		unavailable(t, client, client.Resource("things"))
+	}
+}
+
+func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
+	process := redistest.Server(t, redistest.AppendOnly())
+	client := open(t, process.URL(), redisstore.Options{})
+	s := client.Resource("things")
+	const writers, enough = 8, 400
+	var acknowledged atomic.Int64
+	var revisions sync.Map
+	reached := make(chan struct{})
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("n-%d-%d", w, i)
+				revision, err := s.Create(t.Context(), thing(name))
+				if err != nil {
+					if !errors.Is(err, store.ErrUnavailable) {
+						t.Errorf("Create while the server dies: %v", err)
+					}
+					return
+				}
+				revisions.Store(name, revision)
+				if acknowledged.Add(1) == enough {
+					close(reached)
+				}
+			}
+		})
+	}
+	<-reached
+	process.Kill()
+	group.Wait()
+	process.Restart()
+
+	page, err := s.List(t.Context(), store.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, record := range page.Records {
+		found[record.Name] = record.Revision
+	}
+	revisions.Range(func(name, revision any) bool {
+		if found[name.(string)] != revision.(int64) {
+			t.Errorf("%s was acknowledged at revision %d and is at %d after the restart", name, revision, found[name.(string)])
+		}
+		return true
+	})
+	// Nothing is half there: one event and one object for each revision.
+	if page.Revision != int64(len(found)) {
+		t.Errorf("%d objects at revision %d", len(found), page.Revision)
+	}
+	events, err := s.Events(t.Context(), 0, len(found)+1, 0)
+	if err != nil || len(events) != len(found) {
+		t.Errorf("%d events (%v) of %d objects", len(events), err, len(found))
+	}
+}
+
+// TestWritesAreNotRepeated cuts the connection when a write has arrived.
+func TestWritesAreNotRepeated(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	url := "redis://" + embedded.Addr()
+	for name, url := range map[string]string{"single": url, "cluster": url + "," + url} {
+		t.Run(name, func(t *testing.T) {
+			client := open(t, url, redisstore.Options{})
+			s := client.Resource(fresh())
+			if _, err := s.Create(t.Context(), thing("one")); err != nil {
+				t.Fatal(err)
+			}
+			var arrived atomic.Int64
+			embedded.Server().SetPreHook(func(peer *server.Peer, command string, _ ...string) bool {
+				if !strings.HasPrefix(strings.ToUpper(command), "EVAL") {
+					return false
+				}
+				arrived.Add(1)
+				peer.Close()
+				return true
+			})
+			_, err := s.Create(t.Context(), thing("two"))
+			embedded.Server().SetPreHook(nil)
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Create on a connection that breaks: %v", err)
+			}
+			if n := arrived.Load(); n != 1 {
+				t.Errorf("the write was sent %d times", n)
+			}
+			if _, err := s.Create(t.Context(), thing("three")); err != nil {
+				t.Errorf("Create on a new connection: %v", err)
+			}
+		})
+	}
+}
+
+func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	client := open(t, redistest.Server(t).URL(), redisstore.Options{Timeout: timeout})
+	s := client.Resource("things")
+	if events, err := s.Events(t.Context(), 0, 1, 5*timeout); err != nil || len(events) != 0 {
+		t.Errorf("Events: %d events, %v", len(events), err)
+	}
+	// Far more wait than the pool has connections, and a write still gets one.
+	const waiters = 300
+	var group sync.WaitGroup
+	var asked sync.WaitGroup
+	for range waiters {
+		asked.Add(1)
+		group.Go(func() {
+			asked.Done()
+			for {
+				events, err := s.Events(t.Context(), 0, 1, time.Minute)
+				// On a busy machine a hundred milliseconds may not do for 300 at once.
+				if errors.Is(err, store.ErrUnavailable) {
+					continue
+				}
+				if err != nil || len(events) != 1 {
+					t.Errorf("waiting: %d events, %v", len(events), err)
+				}
+				return
+			}
+		})
+	}
+	asked.Wait()
+	for {
+		_, err := s.Create(t.Context(), thing("one"))
+		if errors.Is(err, store.ErrUnavailable) {
+			continue
+		}
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			t.Error(err)
+		}
+		break
+	}
+	group.Wait()
+}

@@ -1,0 +1,114 @@
+package redisstore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/store"
+)
+
+// format is the number of the record format that this build writes, and the only one that it reads.
+//
+// A record is one header line and the object, unchanged:
+//
+//	<format> <revision> <created ms> <expires ms or -> <digest or -> <owner>\n<object>
+//
+// The owner is last because it may hold blanks. Scripts read the header with a pattern (lua/record.lua)
+// and never look at the object. Source: ADR-0002.
+const format = "1"
+
+// none stands for an absent digest or expiry in a header.
+const none = "-"
+
+// milliseconds is t as a header, a score or an argument holds it.
+func milliseconds(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+
+// optional is milliseconds, or absent for the zero time.
+func optional(t time.Time, absent string) string {
+	if t.IsZero() {
+		return absent
+	}
+	return milliseconds(t)
+}
+
+// digestToken is the digest as headers, scripts and the digest index hold it. A leading dash is doubled,
+// so that none stays free.
+func digestToken(digest string) string {
+	if digest == "" {
+		return none
+	}
+	if digest[0] == '-' {
+		return "-" + digest
+	}
+	return digest
+}
+
+func parseTime(text string) (time.Time, error) {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(ms).UTC(), nil
+}
+
+// decode reads a stored record. activity is "" for none.
+func decode(name, raw, activity string) (store.Record, error) {
+	bad := func(why string) (store.Record, error) {
+		return store.Record{}, fmt.Errorf("reading record %q: %w: %s", name, store.ErrFormat, why)
+	}
+	header, object, ok := strings.Cut(raw, "\n")
+	number, rest, _ := strings.Cut(header, " ")
+	if !ok || number != format {
+		return bad("this build reads format " + format)
+	}
+	parts := strings.SplitN(rest, " ", 5)
+	if len(parts) != 5 {
+		return bad("short header")
+	}
+	record := store.Record{Name: name, Owner: parts[4], Object: []byte(object)}
+	var err error
+	if record.Revision, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
+		return bad("revision")
+	}
+	if record.Created, err = parseTime(parts[1]); err != nil {
+		return bad("creation time")
+	}
+	if parts[2] != none {
+		if record.Expires, err = parseTime(parts[2]); err != nil {
+			return bad("expiry")
+		}
+	}
+	if parts[3] != none {
+		record.Digest = strings.TrimPrefix(parts[3], "-")
+	}
+	if activity != "" {
+		if record.Activity, err = parseTime(activity); err != nil {
+			return bad("activity")
+		}
+	}
+	return record, nil
+}
+
+// check refuses what would break a header or an index. Callers validate long before, so that an error
+// here is a mistake in the program and has no sentinel.
+func check(record store.Record) error {
+	switch {
+	case record.Name == "":
+		return fmt.Errorf("writing record: the name is empty")
+	case hasControl(record.Name):
+		return fmt.Errorf("writing record %q: the name has a control character", record.Name)
+	case hasControl(record.Owner):
+		return fmt.Errorf("writing record %q: the owner %q has a control character", record.Name, record.Owner)
+	case hasControl(record.Digest) || strings.Contains(record.Digest, " "):
+		return fmt.Errorf("writing record %q: the digest has a blank or a control character", record.Name)
+	case record.Created.IsZero():
+		return fmt.Errorf("writing record %q: the creation time is zero", record.Name)
+	}
+	return nil
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

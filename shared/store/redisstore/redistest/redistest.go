@@ -1,0 +1,263 @@
+// Package redistest starts Redis for tests: embedded, as a process of its own that can be killed, stopped
+// and started again, and as a cluster. Source: Spec 7; ADR-0002.
+//
+// Nothing here is for production. It uses no fixed port and no server that it did not start itself, and
+// what it started ends with the test process, however that ends.
+package redistest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// readiness bounds every wait for a server or a cluster.
+const readiness = 30 * time.Second
+
+// Embedded starts a server inside the test process and returns its URL. It ends with the test.
+func Embedded(t testing.TB) string {
+	t.Helper()
+	return "redis://" + miniredis.RunT(t).Addr()
+}
+
+// Option changes how Server starts Redis.
+type Option func(*Process)
+
+// AppendOnly makes Redis log every write to disk before it answers.
+func AppendOnly() Option {
+	return func(p *Process) { p.args = append(p.args, "--appendonly", "yes", "--appendfsync", "always") }
+}
+
+// Password makes Redis ask for a password; URL and UnixURL carry it.
+func Password(password string) Option {
+	return func(p *Process) {
+		p.password = password
+		p.args = append(p.args, "--requirepass", password)
+	}
+}
+
+// Argument adds a setting to the command line of redis-server, such as "--maxmemory", "1mb".
+func Argument(args ...string) Option {
+	return func(p *Process) { p.args = append(p.args, args...) }
+}
+
+// Process is a redis-server of its own: a TCP port on loopback, a unix socket, a data directory. Its
+// methods fail the test when they cannot do what they say. It is not safe for concurrent use.
+type Process struct {
+	t        testing.TB
+	port     int
+	socket   string
+	password string
+	args     []string
+	output   *bytes.Buffer
+	command  *exec.Cmd
+}
+
+// Server starts redis-server from PATH and waits until it answers. The test is skipped where there is none,
+// and fails instead when the environment variable CI is set.
+func Server(t testing.TB, options ...Option) *Process {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("redis-server is not in PATH: %v", err)
+		}
+		t.Skipf("redis-server is not in PATH: %v", err)
+	}
+	// Not under t.TempDir: the path of a socket must be short.
+	socket, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		t.Fatalf("making a directory for the socket: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(socket) })
+
+	p := &Process{t: t, port: freePort(t), socket: filepath.Join(socket, "s")}
+	p.args = []string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(p.port), "--unixsocket", p.socket,
+		"--dir", t.TempDir(), "--save", "", "--loglevel", "warning",
+	}
+	for _, option := range options {
+		option(p)
+	}
+	t.Cleanup(p.end)
+	p.start()
+	return p
+}
+
+// URL is where the server listens on TCP.
+func (p *Process) URL() string { return "redis://" + p.credentials() + p.address() }
+
+// UnixURL is where the server listens on a unix socket.
+func (p *Process) UnixURL() string { return "unix://" + p.credentials() + p.socket }
+
+func (p *Process) address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
+
+func (p *Process) credentials() string {
+	if p.password == "" {
+		return ""
+	}
+	return ":" + p.password + "@"
+}
+
+// Kill ends the server at once, as a crash does, and waits until it is gone.
+func (p *Process) Kill() {
+	p.t.Helper()
+	p.end()
+}
+
+// Stop suspends the server: connections stay, nothing answers.
+func (p *Process) Stop() { p.signal(syscall.SIGSTOP) }
+
+// Cont lets a stopped server go on.
+func (p *Process) Cont() { p.signal(syscall.SIGCONT) }
+
+// Restart starts the server again with the same addresses, settings and data directory.
+func (p *Process) Restart() {
+	p.t.Helper()
+	p.end()
+	p.start()
+}
+
+func (p *Process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.command.Process.Signal(s); err != nil {
+		p.t.Fatalf("sending %v to redis-server: %v", s, err)
+	}
+}
+
+func (p *Process) end() {
+	if p.command == nil {
+		return
+	}
+	// Both only fail for a process that has ended by itself.
+	_ = p.command.Process.Kill()
+	_ = p.command.Wait()
+	p.command = nil
+}
+
+func (p *Process) start() {
+	p.t.Helper()
+	p.output = &bytes.Buffer{}
+	command := exec.Command("redis-server", p.args...)
+	command.Stdout, command.Stderr = p.output, p.output
+	command.SysProcAttr = endWithParent()
+	if err := spawn(command); err != nil {
+		p.t.Fatalf("starting redis-server: %v", err)
+	}
+	p.command = command
+
+	client := p.client()
+	defer client.Close()
+	if !poll(func() bool { return client.Ping(context.Background()).Err() == nil }) {
+		p.end()
+		p.t.Fatalf("redis-server did not become ready; it wrote:\n%s", p.output)
+	}
+}
+
+func (p *Process) client() *redis.Client {
+	// Polling a server that starts would fill the test's output.
+	logging.Disable()
+	return redis.NewClient(&redis.Options{
+		Addr: p.address(), Password: p.password, Protocol: 2, DisableIdentity: true,
+		DialTimeout: time.Second, DialerRetries: 1, MaxRetries: -1,
+	})
+}
+
+// Cluster starts three servers, makes a cluster of them and returns its URL, once every node says that the
+// cluster is well.
+func Cluster(t testing.TB) string {
+	t.Helper()
+	const nodes, slots = 3, 16384
+	var urls []string
+	var clients []*redis.Client
+	var buses []int
+	ctx := context.Background()
+	for i := range nodes {
+		bus := freePort(t)
+		p := Server(t, Argument("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "5000"))
+		client := p.client()
+		t.Cleanup(func() { client.Close() })
+		if err := client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
+			t.Fatalf("setting the epoch of node %d: %v", i, err)
+		}
+		first, last := slots*i/nodes, slots*(i+1)/nodes-1
+		if err := client.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", first, last).Err(); err != nil {
+			t.Fatalf("giving slots to node %d: %v", i, err)
+		}
+		clients, buses, urls = append(clients, client), append(buses, bus), append(urls, p.URL())
+	}
+	for i := 1; i < nodes; i++ {
+		host, port, _ := net.SplitHostPort(clients[i].Options().Addr)
+		if err := clients[0].Do(ctx, "CLUSTER", "MEET", host, port, buses[i]).Err(); err != nil {
+			t.Fatalf("joining node %d: %v", i, err)
+		}
+	}
+	for i, client := range clients {
+		var info string
+		ready := poll(func() bool {
+			info = client.ClusterInfo(ctx).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_size:%d", nodes))
+		})
+		if !ready {
+			t.Fatalf("node %d is not well:\n%s", i, info)
+		}
+	}
+	return strings.Join(urls, ",")
+}
+
+// poll asks until the answer is yes or time is up.
+func poll(ready func() bool) bool {
+	for end := time.Now().Add(readiness); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ready() {
+			return true
+		}
+	}
+	return false
+}
+
+// freePort returns a TCP port that nobody listens on.
+func freePort(t testing.TB) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("finding a free port: %v", err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+var spawner struct {
+	once     sync.Once
+	commands chan *exec.Cmd
+	errors   chan error
+}
+
+// spawn starts a command on a thread that lives as long as the process: "parent" in the kernel's promise to
+// end a child with its parent is the thread that started it.
+func spawn(command *exec.Cmd) error {
+	spawner.once.Do(func() {
+		spawner.commands, spawner.errors = make(chan *exec.Cmd), make(chan error)
+		go func() {
+			runtime.LockOSThread()
+			for command := range spawner.commands {
+				spawner.errors <- command.Start()
+			}
+		}()
+	})
+	spawner.commands <- command
+	return <-spawner.errors
+}
