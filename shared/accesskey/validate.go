@@ -172,7 +172,14 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 		}
 		excess = append(excess, loginFields(key, old)...)
 	}
-	return append(excess, scope.Exceeds(key.Spec.Scope, caller.Scope, specPath.Child("scope"))...)
+	path := specPath.Child("scope")
+	if wider := scope.Exceeds(key.Spec.Scope, caller.Scope, path); len(wider) > 0 {
+		return append(excess, wider...)
+	}
+	if old != nil && len(scope.Exceeds(old.Spec.Scope, caller.Scope, path)) > 0 {
+		excess = append(excess, field.Forbidden(path, "the stored scope is wider than yours"))
+	}
+	return excess
 }
 
 // loginFields returns the fields of sign-on data in which a key differs from the stored one.

@@ -45,7 +45,7 @@ func fill(t *testing.T, value reflect.Value, secretText secret.String) {
 		value.Set(reflect.ValueOf(metav1.Duration{Duration: 90 * time.Minute}))
 		return
 	case metav1.FieldsV1:
-		value.Set(reflect.ValueOf(metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}))
+		value.Set(reflect.ValueOf(*metav1.NewFieldsV1(`{"f:spec":{}}`)))
 		return
 	case resource.Quantity:
 		value.Set(reflect.ValueOf(resource.MustParse("500m")))

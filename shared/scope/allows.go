@@ -157,7 +157,7 @@ func resourceMatches(pattern, resource, subresource string) bool {
 	if !hasSub {
 		return left == resource && subresource == ""
 	}
-	if subresource == "" || right == "" {
+	if subresource == "" {
 		return false
 	}
 	switch {

@@ -1,0 +1,66 @@
+# The targets of this project. `make` alone prints them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+TOOL := go tool -modfile=test/tools/go.mod
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X main.version=$(VERSION)
+FUZZTIME ?= 20s
+ARGS ?=
+
+help: ## Print the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-8s %s\n", $$1, $$2}'
+
+run: ## Serve the API on this machine; ARGS="--help" prints the flags.
+	@go build -ldflags '$(LDFLAGS)' -o build/local ./local
+	@exec build/local $(ARGS)
+
+test: redis ## Run all tests, with a real Redis and a real kubectl.
+	go test ./...
+
+race: redis ## Run all tests with the race detector.
+	go test -race ./...
+
+check: verify lint test race ## What CI runs: generated files, linters, tests.
+
+lint: ## Run the linters.
+	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
+	go vet ./...
+	go mod tidy -diff
+	$(TOOL) golangci-lint run ./...
+
+fix: ## Mend what the linters can mend.
+	git ls-files '*.go' | xargs gofmt -w
+	$(TOOL) golangci-lint run --fix ./...
+
+build: ## Build the local runner.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/local ./local
+
+bench: redis ## Run the benchmarks and the load tool; takes minutes.
+	go test -run '^$$' -bench . -benchmem ./test/bench
+	go run ./test/load --start
+
+fuzz: ## Run each fuzz target for FUZZTIME.
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package 2>/dev/null | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+gen: ## Write the generated files anew.
+	GEN
+	go run ./infra/openapi
+
+verify: gen ## Fail when a generated file is not what the source says.
+	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi
+
+redis: # Install redis-server where it is missing and apt-get is there for root.
+	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server; } || \
+		echo "redis-server is not installed: tests that need it are skipped outside CI" >&2
+
+.PHONY: help run test race check lint fix build bench fuzz gen verify redis
