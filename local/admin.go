@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -45,7 +44,7 @@ func (c *bootstrapCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	env := newEnvironment(client, slog.New(slog.NewJSONHandler(io.Discard, nil)), config, prometheus.NewRegistry())
+	env := newEnvironment(client, slog.New(slog.DiscardHandler), config, prometheus.NewRegistry())
 	if err := createAdmin(ctx, env, bearer); err != nil {
 		return err
 	}

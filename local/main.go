@@ -49,21 +49,21 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (*versionCommand) Run() error {
-	fmt.Println(build())
-	return nil
+	_, err := fmt.Println(build())
+	return err
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	parsed := kong.Parse(&commands{},
 		kong.Name("local"),
 		kong.Description("The platform's management API on one machine."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
-	if err := parsed.Run(); err != nil {
+	err := parsed.Run()
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "local:", err)
-		stop()
 		os.Exit(1)
 	}
 }

@@ -135,11 +135,15 @@ func supervise(ctx context.Context, program, data, socket string, log *slog.Logg
 		if err := command.Start(); err != nil {
 			log.Error("starting redis-server", "error", err.Error())
 		} else {
-			done := make(chan error, 1)
-			go func() { done <- command.Wait() }()
+			done := make(chan struct{})
+			var outcome error
+			go func() {
+				defer close(done)
+				outcome = command.Wait()
+			}()
 			select {
-			case err := <-done:
-				log.Error("redis-server ended; starting it again", "error", fmt.Sprint(err))
+			case <-done:
+				log.Error("redis-server ended; starting it again", "error", fmt.Sprint(outcome))
 			case <-ctx.Done():
 				// The child writes what it has and ends; it is ours alone.
 				_ = command.Process.Signal(os.Interrupt)

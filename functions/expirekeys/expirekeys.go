@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/function"
@@ -91,7 +90,7 @@ func expire(ctx context.Context, deps Deps, record store.Record, now time.Time, 
 		return deps.Keys.Store.Touch(ctx, record, time.Time{}, accesskey.OwnExpiry(key, record.Activity))
 	}
 	answer, err := resource.Delete(ctx, deps.Keys, resource.DeleteInput{
-		Caller: sweeper, Name: key.Name, UID: types.UID(key.UID), ResourceVersion: key.ResourceVersion,
+		Caller: sweeper, Name: key.Name, UID: key.UID, ResourceVersion: key.ResourceVersion,
 	})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):

@@ -79,7 +79,8 @@ func (f *frame) render(c *call, result *answer, err error) *reply {
 			rendered.header.Set("Content-Type", codec.YAML)
 		}
 	}
-	rendered.body = append(text, '\n')
+	text = append(text, '\n')
+	rendered.body = text
 	return rendered
 }
 
@@ -125,7 +126,8 @@ func (f *frame) encode(c *call, result *answer) (*reply, error) {
 		mediaType += ";as=" + chosen.as + ";v=" + chosen.version + ";g=" + metav1.GroupName
 	}
 	rendered.header.Set("Content-Type", mediaType)
-	rendered.body = append(text, '\n')
+	text = append(text, '\n')
+	rendered.body = text
 	return rendered, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -78,7 +79,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			if problem == http.ErrAbortHandler {
+			if failure, ok := problem.(error); ok && errors.Is(failure, http.ErrAbortHandler) {
 				panic(problem)
 			}
 			result, err = nil, apierror.Internal(fmt.Errorf("panic: %v\n%s", problem, debug.Stack()))

@@ -132,7 +132,7 @@ func (r *Registry[T]) selects(in ListInput, object T) bool {
 func (r *Registry[T]) fieldSet(object T) fields.Set {
 	set := fields.Set{}
 	if r.Fields != nil {
-		set = r.Definition.Fields(object)
+		set = r.Fields(object)
 	}
 	set["metadata.name"] = object.GetName()
 	if r.Namespaced {

@@ -65,7 +65,7 @@ func (r *Registry[T]) rewrite(
 		select {
 		case <-ctx.Done():
 			return Written[T]{}, ctx.Err()
-		case <-time.After(rand.N(time.Duration(attempt) * time.Millisecond)):
+		case <-time.After(rand.N(time.Duration(attempt) * time.Millisecond)): //nolint:gosec // a pause is no secret
 		}
 	}
 }
