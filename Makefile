@@ -10,6 +10,7 @@ TOOL := go tool -modfile=test/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 20s
+META := $(addprefix k8s.io/apimachinery/pkg/,api/resource apis/meta/v1 runtime version)
 ARGS ?=
 
 help: ## Print the targets.
@@ -52,7 +53,11 @@ fuzz: ## Run each fuzz target for FUZZTIME.
 	done
 
 gen: ## Write the generated files anew.
-	GEN
+	$(TOOL) deepcopy-gen --go-header-file test/tools/boilerplate.go.txt --output-file zz_generated.deepcopy.go ./shared/model
+	$(TOOL) openapi-gen --go-header-file test/tools/boilerplate.go.txt --report-filename /dev/null \
+		--output-dir infra/openapi/generated --output-pkg management.platform.sh/infra/openapi/generated \
+		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+		$(addprefix --readonly-pkg ,$(META)) ./shared/model $(META)
 	go run ./infra/openapi
 
 verify: gen ## Fail when a generated file is not what the source says.

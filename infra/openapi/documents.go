@@ -29,8 +29,8 @@ const (
 
 	title         = "Platform management API"
 	unauthorized  = "Unauthorized"
-	bearerScheme  = "BearerToken"
-	bearerComment = "An access key or a direct cluster endpoint token, as `Bearer <key>`"
+	schemeName    = "BearerToken"
+	schemeComment = "An access key or a direct cluster endpoint token, as `Bearer <key>`"
 )
 
 // documents are the files of the description, by their names. The same resources give the same bytes.
@@ -55,7 +55,7 @@ func documents(resources []resourcePaths) (map[string][]byte, error) {
 		return r.OperationName(), []string{strings.ToLower(camel(model.GroupName)[:1]) + camel(model.GroupName)[1:] + "_" + model.Version}, nil
 	}
 	kinds := kindsByName(scheme)
-	security := []map[string][]string{{bearerScheme: {}}}
+	security := []map[string][]string{{schemeName: {}}}
 
 	v3, err := builder3.BuildOpenAPISpecFromRoutes(containers, &common.OpenAPIV3Config{
 		Info:                           info,
@@ -65,8 +65,8 @@ func documents(resources []resourcePaths) (map[string][]byte, error) {
 		CommonResponses: map[int]*spec3.Response{
 			401: {ResponseProps: spec3.ResponseProps{Description: unauthorized}},
 		},
-		SecuritySchemes: spec3.SecuritySchemes{bearerScheme: {SecuritySchemeProps: spec3.SecuritySchemeProps{
-			Type: "http", Scheme: "bearer", Description: bearerComment,
+		SecuritySchemes: spec3.SecuritySchemes{schemeName: {SecuritySchemeProps: spec3.SecuritySchemeProps{
+			Type: "http", Scheme: "bearer", Description: schemeComment,
 		}}},
 	})
 	if err != nil {
@@ -86,8 +86,8 @@ func documents(resources []resourcePaths) (map[string][]byte, error) {
 		CommonResponses: map[int]spec.Response{
 			401: {ResponseProps: spec.ResponseProps{Description: unauthorized}},
 		},
-		SecurityDefinitions: &spec.SecurityDefinitions{bearerScheme: &spec.SecurityScheme{SecuritySchemeProps: spec.SecuritySchemeProps{
-			Type: "apiKey", Name: "authorization", In: "header", Description: bearerComment,
+		SecurityDefinitions: &spec.SecurityDefinitions{schemeName: &spec.SecurityScheme{SecuritySchemeProps: spec.SecuritySchemeProps{
+			Type: "apiKey", Name: "authorization", In: "header", Description: schemeComment,
 		}}},
 		DefaultSecurity: security,
 	})

@@ -1,18 +1,21 @@
-// Command openapi writes the description that the API gives of itself: OpenAPI v3, which kubectl asks
-// for explain, create and apply, and OpenAPI v2 as JSON and as protobuf, which older clients and
-// client-side apply ask for. The functions embed what it writes, so that no schema is built while a
-// request waits. It describes the resources of resources.go and nothing that is not served. Run it from
-// the top of the repository: `go run ./infra/openapi`. Source: Spec 2, 4; ADR-0003.
+// Command openapi writes the description that the API gives of itself: which resources there are
+// (discovery), and what their fields mean: OpenAPI v3, which kubectl asks for explain, create and apply, and
+// OpenAPI v2 as JSON and as protobuf, which older clients and client-side apply ask for. It reads the catalog
+// and the docstrings of the model; the function that serves the documents embeds what it writes, so that no
+// schema is built while a request waits. Run it from the top of the repository: `go run ./infra/openapi`.
+// Source: Spec 2, 4; ADR-0003.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"management.platform.sh/functions/catalog"
 )
 
-// target is the folder that is embedded by the function which serves the documents.
-const target = "functions/discoverapi/openapi"
+// target is the folder of the function that embeds and serves the documents.
+const target = "functions/discoverapi"
 
 func main() {
 	if err := write(target); err != nil {
@@ -22,16 +25,23 @@ func main() {
 }
 
 func write(dir string) error {
-	documents, err := documents(resources)
+	files, err := documents(resources)
 	if err != nil {
 		return err
 	}
-	for name, content := range documents {
+	content := make(map[string][]byte, len(files)+1)
+	for name, text := range files {
+		content[filepath.Join("openapi", name)] = text
+	}
+	if content["discovery.json"], err = discovery(catalog.Functions); err != nil {
+		return err
+	}
+	for name, text := range content {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("making the folder of %s: %w", path, err)
 		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", path, err)
 		}
 	}

@@ -1,5 +1,13 @@
 package main
 
+import (
+	"slices"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+)
+
 // resourcePaths is one resource, or one subresource, as far as the paths and operations that it is
 // served at depend on it.
 type resourcePaths struct {
@@ -15,11 +23,30 @@ type resourcePaths struct {
 	Verbs []string
 }
 
-// resources are what is described: what is served, in the order of the documents.
-var resources = []resourcePaths{
-	{
-		Resource: "ownedaccesskeys", Kind: "OwnedAccessKey",
-		Verbs: []string{"create", "get", "list", "update", "patch", "delete", "deletecollection"},
-	},
-	{Resource: "selves", Kind: "Self", Verbs: []string{"create"}},
+// resources are what is described: what the catalog serves of the management group, in its order.
+var resources = served(catalog.Functions)
+
+func served(functions []*function.Function) []resourcePaths {
+	var list []resourcePaths
+	for _, f := range functions {
+		for _, endpoint := range f.Endpoints {
+			if endpoint.Resource.GroupVersion() != model.SchemeGroupVersion {
+				continue
+			}
+			at := slices.IndexFunc(list, func(r resourcePaths) bool {
+				return r.Resource == endpoint.Resource.Resource && r.Subresource == endpoint.Subresource
+			})
+			if at < 0 {
+				at = len(list)
+				list = append(list, resourcePaths{
+					Resource: endpoint.Resource.Resource, Subresource: endpoint.Subresource,
+					Kind: endpoint.Kind, Namespaced: endpoint.Namespaced,
+				})
+			}
+			if !slices.Contains(list[at].Verbs, endpoint.Verb) {
+				list[at].Verbs = append(list[at].Verbs, endpoint.Verb)
+			}
+		}
+	}
+	return list
 }

@@ -85,20 +85,47 @@ type rules struct {
 	limit  func() time.Duration
 }
 
-// Default makes the key the caller's own, and of type User, where that is left open.
-func (r *rules) Default(caller identity.Caller, key *model.OwnedAccessKey) {
+// Default makes a new key the caller's own, and of type User, where that is left open. A replacement that
+// leaves them open keeps the stored ones, and so it does, unless it is an admin's, with what logins wrote.
+func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
+	owner, kind := caller.Owner, model.AccessKeyTypeUser
+	if old != nil {
+		owner, kind = OwnerOf(&old.Spec), old.Spec.Type
+		if !caller.Admin() {
+			keepLogin(&key.Spec, &old.Spec)
+		}
+	}
 	if OwnerOf(&key.Spec) == (identity.Owner{}) {
-		switch caller.Owner.Kind {
+		switch owner.Kind {
 		case identity.User:
-			key.Spec.User = caller.Owner.Name
+			key.Spec.User = owner.Name
 		case identity.Team:
-			key.Spec.Team = caller.Owner.Name
+			key.Spec.Team = owner.Name
 		case identity.Subject:
-			key.Spec.Subject = caller.Owner.Name
+			key.Spec.Subject = owner.Name
 		}
 	}
 	if key.Spec.Type == "" {
-		key.Spec.Type = model.AccessKeyTypeUser
+		key.Spec.Type = kind
+	}
+}
+
+// keepLogin fills in what logins wrote where a replacement leaves it out.
+func keepLogin(spec, old *model.OwnedAccessKeySpec) {
+	if spec.Identity == nil {
+		spec.Identity = old.Identity
+	}
+	if spec.IdentityRefresh == nil {
+		spec.IdentityRefresh = old.IdentityRefresh
+	}
+	if spec.OIDCProvider == nil {
+		spec.OIDCProvider = old.OIDCProvider
+	}
+	if spec.OIDCLogin == nil {
+		spec.OIDCLogin = old.OIDCLogin
+	}
+	if spec.Parent == "" {
+		spec.Parent = old.Parent
 	}
 }
 
@@ -143,11 +170,17 @@ func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner stri
 	return OwnerOf(&key.Spec).String(), OwnExpiry(key, activity)
 }
 
-// Observe shows the last activity and the effective end of the key.
+// Observe shows the last activity and the effective end of the key, and hides what logins keep secret.
 func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	key.Status = model.OwnedAccessKeyStatus{}
 	if record.Name == "" {
 		return
+	}
+	if key.Spec.Identity != nil {
+		key.Spec.Identity.ConnectorData = nil
+	}
+	if login := key.Spec.OIDCLogin; login != nil {
+		login.IDToken, login.AccessToken, login.RefreshToken = "", "", ""
 	}
 	if !record.Activity.IsZero() {
 		key.Status.LastActivity = &metav1.Time{Time: record.Activity.UTC()}

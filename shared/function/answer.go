@@ -103,6 +103,10 @@ func (f *frame) encode(c *call, result *answer) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, isStatus := result.object.(*metav1.Status); isStatus {
+		// As in Kubernetes, a Status has no other form.
+		chosen.as = ""
+	}
 	object, err := f.shape(c, result, chosen)
 	if err != nil {
 		return nil, err
@@ -131,11 +135,10 @@ func (f *frame) encode(c *call, result *answer) (*reply, error) {
 	return rendered, nil
 }
 
-// shape turns the object into a Table or its metadata alone, where the client asked for that. A Status
-// stays what it is, as in Kubernetes.
+// shape turns the object into a Table or its metadata alone, where the client asked for that.
 func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
 	object, isObject := result.object.(runtime.Object)
-	if _, isStatus := result.object.(*metav1.Status); chosen.as == "" || !isObject || isStatus {
+	if chosen.as == "" || !isObject {
 		return result.object, nil
 	}
 	switch chosen.as {

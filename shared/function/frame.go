@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/auth"
@@ -115,6 +116,12 @@ func (f *frame) request(c *call) scope.Request {
 	request.Group, request.Resource = f.endpoint.Resource.Group, f.endpoint.Resource.Resource
 	request.Subresource = f.endpoint.Subresource
 	request.Namespace, request.Name = c.namespace, c.name
+	if f.endpoint.Verb == "list" {
+		// A list of one name is a question about that object.
+		if selector, err := fields.ParseSelector(c.query.Get("fieldSelector")); err == nil {
+			request.Name, _ = selector.RequiresExactMatch("metadata.name")
+		}
+	}
 	request.Project = f.env.Project(c.namespace)
 	return request
 }

@@ -9,7 +9,7 @@ type ConfigAudit struct {
 	// +optional
 	DisableAgentSyncBack bool `json:"disableAgentSyncBack,omitempty"`
 	// Level is a built-in policy, from 0 (nothing) to 4 (everything). It cannot be combined with policy.
-	// Absent: policy decides. Source: Spec 2.7; the values: ADR-0011.
+	// Absent: policy decides. Source: Spec 2.7; the values: ADR-0003.
 	// +optional
 	Level *int32 `json:"level,omitempty"`
 	// Policy is which requests are recorded, how much of them and at which stages. Source: Spec 2.7.
@@ -50,7 +50,7 @@ type AuditPolicy struct {
 	Rules []AuditRule `json:"rules,omitempty"`
 	// OmitStages are stages for which no events are made: RequestReceived, ResponseStarted,
 	// ResponseComplete or Panic. Those of the matching rule are added. Source: Spec 2.7; the values:
-	// ADR-0011.
+	// ADR-0003.
 	// +optional
 	// +listType=atomic
 	OmitStages []string `json:"omitStages,omitempty"`
@@ -59,7 +59,7 @@ type AuditPolicy struct {
 // AuditRule matches requests by all of its restrictions and says how much of them is recorded.
 // Source: Spec 2.7.
 type AuditRule struct {
-	// Level is None, Metadata, Request or RequestResponse. Source: Spec 2.7; the values: ADR-0011.
+	// Level is None, Metadata, Request or RequestResponse. Source: Spec 2.7; the values: ADR-0003.
 	Level string `json:"level"`
 	// Users are the users that the rule applies to. Empty means all. Source: Spec 2.7.
 	// +optional

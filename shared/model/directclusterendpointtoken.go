@@ -7,7 +7,7 @@ import (
 // DirectClusterEndpointToken is a short-lived signed token that reaches a connected cluster directly,
 // without passing through the platform. It is cluster scoped and served at directclusterendpointtokens.
 // Creating one issues the token; what can be listed, read and deleted afterwards is its record, and
-// deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0007.
+// deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0003.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type DirectClusterEndpointToken struct {
@@ -40,7 +40,7 @@ type DirectClusterEndpointTokenList struct {
 type DirectClusterEndpointTokenSpec struct {
 	// TTLSeconds is the lifetime of the token, in whole seconds. 0 or absent means the default of one
 	// hour. The token never outlives the credential that asked for it. Negative is Invalid.
-	// Source: Spec 2.4, 5; the default: ADR-0007.
+	// Source: Spec 2.4, 5; the default: ADR-0003.
 	// +optional
 	TTLSeconds int64 `json:"ttl,omitempty"`
 	// Scope narrows what the token may do. Absent: all that the caller may do. Source: Spec 2.3, 2.4.
@@ -54,21 +54,21 @@ type DirectClusterEndpointTokenStatus struct {
 	// Source: Spec 2.4.
 	// +optional
 	Token string `json:"token,omitempty"`
-	// ExpirationTimestamp is when the token stops to authenticate. Source: ADR-0007.
+	// ExpirationTimestamp is when the token stops to authenticate. Source: ADR-0003.
 	// +optional
 	ExpirationTimestamp *metav1.Time `json:"expirationTimestamp,omitempty"`
 	// User is the user that the token acts as. One of user, team and subject is set.
-	// Source: ADR-0007.
+	// Source: ADR-0003.
 	// +optional
 	User string `json:"user,omitempty"`
-	// Team is the team that the token acts as. Source: ADR-0007.
+	// Team is the team that the token acts as. Source: ADR-0003.
 	// +optional
 	Team string `json:"team,omitempty"`
-	// Subject is the generic subject that the token acts as. Source: ADR-0007.
+	// Subject is the generic subject that the token acts as. Source: ADR-0003.
 	// +optional
 	Subject string `json:"subject,omitempty"`
 	// AccessKey is the name of the access key that asked for the token; when it is refused, so is the
-	// token. Source: ADR-0007.
+	// token. Source: ADR-0003.
 	// +optional
 	AccessKey string `json:"accessKey,omitempty"`
 }

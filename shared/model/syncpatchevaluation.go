@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The values of SyncPatchEvaluation spec.direction. Source: Spec 2.8 (the two directions); ADR-0010.
+// The values of SyncPatchEvaluation spec.direction. Source: Spec 2.8 (the two directions); ADR-0003.
 const (
 	// TenantToHost evaluates expression. It is the default.
 	TenantToHost = "TenantToHost"
@@ -12,7 +12,7 @@ const (
 	HostToTenant = "HostToTenant"
 )
 
-// The values of SyncPatchEvaluation spec.namespaceMode. Source: Spec 2.8 rule 6; ADR-0010.
+// The values of SyncPatchEvaluation spec.namespaceMode. Source: Spec 2.8 rule 6; ADR-0003.
 const (
 	// SingleNamespace syncs all namespaces of a tenant into one of the host. It is the default.
 	SingleNamespace = "Single"
@@ -20,7 +20,7 @@ const (
 	MultiNamespace = "Multi"
 )
 
-// The values of the outcomes in SyncPatchEvaluation status.trace. Source: ADR-0010.
+// The values of the outcomes in SyncPatchEvaluation status.trace. Source: ADR-0003.
 const (
 	// PatchApplied means that a value was replaced by another one.
 	PatchApplied = "Applied"
@@ -37,7 +37,7 @@ const (
 )
 
 // SyncPatchEvaluation tries sync patches on an object and tells what each of them did. It is cluster
-// scoped, created at syncpatchevaluations, and not stored. Source: Spec 2.8 (the patches); ADR-0010.
+// scoped, created at syncpatchevaluations, and not stored. Source: Spec 2.8 (the patches); ADR-0003.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type SyncPatchEvaluation struct {
@@ -45,34 +45,34 @@ type SyncPatchEvaluation struct {
 	// Metadata is standard object metadata. It may be empty. Source: Spec 2.2.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
-	// Spec is what to evaluate. Source: ADR-0010.
+	// Spec is what to evaluate. Source: ADR-0003.
 	// +optional
 	Spec SyncPatchEvaluationSpec `json:"spec"`
-	// Status is the result; what clients send here is ignored. Source: ADR-0010.
+	// Status is the result; what clients send here is ignored. Source: ADR-0003.
 	// +optional
 	Status SyncPatchEvaluationStatus `json:"status"`
 }
 
-// SyncPatchEvaluationSpec is what to evaluate. Source: Spec 2.8; ADR-0010.
+// SyncPatchEvaluationSpec is what to evaluate. Source: Spec 2.8; ADR-0003.
 type SyncPatchEvaluationSpec struct {
-	// Direction is TenantToHost (default) or HostToTenant. Source: Spec 2.8; ADR-0010.
+	// Direction is TenantToHost (default) or HostToTenant. Source: Spec 2.8; ADR-0003.
 	// +optional
 	Direction string `json:"direction,omitempty"`
 	// Patches are evaluated in this order; each sees the result of the earlier ones. Source: Spec 2.8.
 	// +optional
 	// +listType=atomic
 	Patches []SyncPatch `json:"patches,omitempty"`
-	// Object is the object that is patched. Source: ADR-0010.
+	// Object is the object that is patched. Source: ADR-0003.
 	Object *JSON `json:"object"`
 	// Tenant is context.tenant of the expressions. Source: Spec 2.8.
 	// +optional
 	Tenant SyncPatchTenant `json:"tenant,omitzero"`
 	// NamespaceMode is Single (default) or Multi: whether names are rewritten because all namespaces of
-	// the tenant share one on the host. Source: Spec 2.8 rule 6; ADR-0010.
+	// the tenant share one on the host. Source: Spec 2.8 rule 6; ADR-0003.
 	// +optional
 	NamespaceMode string `json:"namespaceMode,omitempty"`
 	// ClusterDomain is the domain of the host cluster, for virtualToHostDNS. Empty means cluster.local.
-	// Source: Spec 2.8 rule 3; ADR-0010.
+	// Source: Spec 2.8 rule 3; ADR-0003.
 	// +optional
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// HostObject is context.hostObject of the expressions. Absent means null. Source: Spec 2.8.
@@ -97,61 +97,61 @@ type SyncPatchTenant struct {
 	Config *JSON `json:"config,omitempty"`
 }
 
-// SyncPatchEvaluationStatus is the result of an evaluation. Source: ADR-0010.
+// SyncPatchEvaluationStatus is the result of an evaluation. Source: ADR-0003.
 type SyncPatchEvaluationStatus struct {
-	// Object is the object after all patches; after an error, as it was sent. Source: ADR-0010.
+	// Object is the object after all patches; after an error, as it was sent. Source: ADR-0003.
 	// +optional
 	Object *JSON `json:"object,omitempty"`
 	// Error is why the evaluation ended early, with the patch, the concrete path and the position. Empty
-	// means that it did not. Source: ADR-0010.
+	// means that it did not. Source: ADR-0003.
 	// +optional
 	Error string `json:"error,omitempty"`
-	// Trace tells what each patch did, in the order of spec.patches. Source: ADR-0010.
+	// Trace tells what each patch did, in the order of spec.patches. Source: ADR-0003.
 	// +optional
 	// +listType=atomic
 	Trace []SyncPatchTrace `json:"trace,omitempty"`
 }
 
-// SyncPatchTrace is what one patch did. Source: ADR-0010.
+// SyncPatchTrace is what one patch did. Source: ADR-0003.
 type SyncPatchTrace struct {
-	// Patch is the index of the patch in spec.patches, from 0. Source: ADR-0010.
+	// Patch is the index of the patch in spec.patches, from 0. Source: ADR-0003.
 	Patch int32 `json:"patch"`
-	// Path is the path of the patch, as it was sent. Source: ADR-0010.
+	// Path is the path of the patch, as it was sent. Source: ADR-0003.
 	// +optional
 	Path string `json:"path,omitempty"`
 	// Outcome is Applied, Unchanged, Deleted, NoMatch, Skipped or Failed: the first of Failed, Applied,
-	// Deleted and Unchanged that a match has. Source: ADR-0010.
+	// Deleted and Unchanged that a match has. Source: ADR-0003.
 	Outcome string `json:"outcome"`
 	// Message explains the outcome in a sentence, such as up to which segment the path exists.
-	// Source: ADR-0010.
+	// Source: ADR-0003.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Matches tell what happened at each concrete path. Source: ADR-0010.
+	// Matches tell what happened at each concrete path. Source: ADR-0003.
 	// +optional
 	// +listType=atomic
 	Matches []SyncPatchMatch `json:"matches,omitempty"`
 }
 
-// SyncPatchMatch is what a patch did at one concrete path. Source: ADR-0010.
+// SyncPatchMatch is what a patch did at one concrete path. Source: ADR-0003.
 type SyncPatchMatch struct {
 	// Path is concrete: an index or key in place of each wildcard. It is context.path of the expression.
-	// Source: Spec 2.8; ADR-0010.
+	// Source: Spec 2.8; ADR-0003.
 	Path string `json:"path"`
-	// Outcome is Applied, Unchanged, Deleted or Failed. Source: ADR-0010.
+	// Outcome is Applied, Unchanged, Deleted or Failed. Source: ADR-0003.
 	Outcome string `json:"outcome"`
-	// Before is the value that the patch found. Absent: there was none. Source: ADR-0010.
+	// Before is the value that the patch found. Absent: there was none. Source: ADR-0003.
 	// +optional
 	Before *JSON `json:"before,omitempty"`
-	// After is the value that the patch left. Absent: none. Source: ADR-0010.
+	// After is the value that the patch left. Absent: none. Source: ADR-0003.
 	// +optional
 	After *JSON `json:"after,omitempty"`
-	// Message is why the outcome is Failed. Source: ADR-0010.
+	// Message is why the outcome is Failed. Source: ADR-0003.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Line is the line of the expression that failed, from 1. 0 means not known. Source: ADR-0010.
+	// Line is the line of the expression that failed, from 1. 0 means not known. Source: ADR-0003.
 	// +optional
 	Line int32 `json:"line,omitempty"`
-	// Column is the column in that line, from 1. 0 means not known. Source: ADR-0010.
+	// Column is the column in that line, from 1. 0 means not known. Source: ADR-0003.
 	// +optional
 	Column int32 `json:"column,omitempty"`
 }

@@ -6,7 +6,7 @@ import (
 
 // VirtualClusterInstance is a virtual cluster of a project: where it runs, how it is reached, who may
 // use it and who signs its client certificates. Its namespace is that of the project. Kubeconfigs are
-// rendered from it. Source: Spec 2.6 names it; its fields: ADR-0008.
+// rendered from it. Source: Spec 2.6 names it; its fields: ADR-0003.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type VirtualClusterInstance struct {
@@ -14,15 +14,15 @@ type VirtualClusterInstance struct {
 	// Metadata is standard object metadata. Source: Spec 2.2.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
-	// Spec is what the instance is. Source: ADR-0008.
+	// Spec is what the instance is. Source: ADR-0003.
 	// +optional
 	Spec VirtualClusterInstanceSpec `json:"spec"`
-	// Status is what the server observed; what clients send here is ignored. Source: ADR-0008.
+	// Status is what the server observed; what clients send here is ignored. Source: ADR-0003.
 	// +optional
 	Status VirtualClusterInstanceStatus `json:"status"`
 }
 
-// VirtualClusterInstanceList is a page of virtual cluster instances. Source: Spec 2.1; ADR-0008.
+// VirtualClusterInstanceList is a page of virtual cluster instances. Source: Spec 2.1; ADR-0003.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type VirtualClusterInstanceList struct {
@@ -36,129 +36,129 @@ type VirtualClusterInstanceList struct {
 	Items []VirtualClusterInstance `json:"items"`
 }
 
-// VirtualClusterInstanceSpec is what an instance is. Source: ADR-0008.
+// VirtualClusterInstanceSpec is what an instance is. Source: ADR-0003.
 type VirtualClusterInstanceSpec struct {
-	// DisplayName is the name shown in the UI. Source: ADR-0008.
+	// DisplayName is the name shown in the UI. Source: ADR-0003.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// Description is free text. Source: ADR-0008.
+	// Description is free text. Source: ADR-0003.
 	// +optional
 	Description string `json:"description,omitempty"`
 	// Owner is the user or team that may do everything with the instance. Absent: nobody beyond access.
-	// Source: ADR-0008.
+	// Source: ADR-0003.
 	// +optional
 	Owner *InstanceOwner `json:"owner,omitempty"`
 	// ClusterRef is where the virtual cluster runs. Absent: not on a connected cluster.
-	// Source: ADR-0008.
+	// Source: ADR-0003.
 	// +optional
 	ClusterRef *InstanceClusterRef `json:"clusterRef,omitempty"`
-	// AccessPoint is how clients reach the virtual cluster. Source: ADR-0008.
+	// AccessPoint is how clients reach the virtual cluster. Source: ADR-0003.
 	// +optional
 	AccessPoint *InstanceAccessPoint `json:"accessPoint,omitempty"`
 	// Access gives users and teams verbs on this instance. The entries are alternatives.
-	// Source: ADR-0008.
+	// Source: ADR-0003.
 	// +optional
 	// +listType=atomic
 	Access []InstanceAccess `json:"access,omitempty"`
 	// Signer is who signs client certificates. Absent: kubeconfigs with client certificates are refused.
-	// Source: ADR-0008.
+	// Source: ADR-0003.
 	// +optional
 	Signer *InstanceSigner `json:"signer,omitempty"`
 }
 
-// InstanceOwner is one user or one team. Source: ADR-0008.
+// InstanceOwner is one user or one team. Source: ADR-0003.
 type InstanceOwner struct {
-	// User is the name of the owning user. Exactly one of user and team is set. Source: ADR-0008.
+	// User is the name of the owning user. Exactly one of user and team is set. Source: ADR-0003.
 	// +optional
 	User string `json:"user,omitempty"`
-	// Team is the name of the owning team. Source: ADR-0008.
+	// Team is the name of the owning team. Source: ADR-0003.
 	// +optional
 	Team string `json:"team,omitempty"`
 }
 
-// InstanceClusterRef is where a virtual cluster runs. Source: ADR-0008.
+// InstanceClusterRef is where a virtual cluster runs. Source: ADR-0003.
 type InstanceClusterRef struct {
-	// Cluster is the name of the connected cluster. Source: ADR-0008.
+	// Cluster is the name of the connected cluster. Source: ADR-0003.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
-	// Namespace is the namespace in the connected cluster. Source: ADR-0008.
+	// Namespace is the namespace in the connected cluster. Source: ADR-0003.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// VirtualCluster is the name of the virtual cluster in that namespace. Source: ADR-0008.
+	// VirtualCluster is the name of the virtual cluster in that namespace. Source: ADR-0003.
 	// +optional
 	VirtualCluster string `json:"virtualCluster,omitempty"`
 }
 
-// InstanceAccessPoint is how clients reach a virtual cluster. Source: ADR-0008.
+// InstanceAccessPoint is how clients reach a virtual cluster. Source: ADR-0003.
 type InstanceAccessPoint struct {
-	// Ingress is the ingress endpoint. Absent: none. Source: Spec 1, 4; its fields: ADR-0008.
+	// Ingress is the ingress endpoint. Absent: none. Source: Spec 1, 4; its fields: ADR-0003.
 	// +optional
 	Ingress *InstanceIngress `json:"ingress,omitempty"`
 }
 
-// InstanceIngress is the ingress endpoint of a virtual cluster. Source: ADR-0008.
+// InstanceIngress is the ingress endpoint of a virtual cluster. Source: ADR-0003.
 type InstanceIngress struct {
-	// Enabled tells whether the endpoint is configured. Source: Spec 4; ADR-0008.
+	// Enabled tells whether the endpoint is configured. Source: Spec 4; ADR-0003.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 	// Host is the host name of the endpoint, with a port where it is not 443. Required when enabled.
-	// Source: ADR-0008.
+	// Source: ADR-0003.
 	// +optional
 	Host string `json:"host,omitempty"`
 	// CAData is the certificate authority of the endpoint, PEM in base64. Empty means the roots that the
-	// client's system trusts. Source: ADR-0008.
+	// client's system trusts. Source: ADR-0003.
 	// +optional
 	CAData []byte `json:"caData,omitempty"`
 }
 
-// InstanceAccess gives verbs to users and teams. Source: ADR-0008.
+// InstanceAccess gives verbs to users and teams. Source: ADR-0003.
 type InstanceAccess struct {
-	// Verbs are `use` (ask for a kubeconfig), `update`, `delete`, or `*` for all. Source: ADR-0008.
+	// Verbs are `use` (ask for a kubeconfig), `update`, `delete`, or `*` for all. Source: ADR-0003.
 	// +listType=atomic
 	Verbs []string `json:"verbs"`
-	// Users are the names of users who have the verbs. Source: ADR-0008.
+	// Users are the names of users who have the verbs. Source: ADR-0003.
 	// +optional
 	// +listType=atomic
 	Users []string `json:"users,omitempty"`
-	// Teams are the names of teams whose members have the verbs. Source: ADR-0008.
+	// Teams are the names of teams whose members have the verbs. Source: ADR-0003.
 	// +optional
 	// +listType=atomic
 	Teams []string `json:"teams,omitempty"`
 }
 
 // InstanceSigner signs the client certificates of a virtual cluster. Exactly one of ca and kubeconfig is
-// set in a request; both are write-only, encrypted at rest and in no answer. Source: ADR-0008.
+// set in a request; both are write-only, encrypted at rest and in no answer. Source: ADR-0003.
 type InstanceSigner struct {
-	// CA is the client certificate authority of the virtual cluster. Source: ADR-0008.
+	// CA is the client certificate authority of the virtual cluster. Source: ADR-0003.
 	// +optional
 	CA *InstanceSignerCA `json:"ca,omitempty"`
 	// Kubeconfig is a kubeconfig for the virtual cluster, as YAML text, whose user may create and approve
-	// certificate signing requests. Source: ADR-0008.
+	// certificate signing requests. Source: ADR-0003.
 	// +optional
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// CertificateDuration is the signing duration: how long a certificate lives for which no lifetime
-	// was requested, such as `8760h`. Absent means one year. Source: Spec 8; ADR-0008.
+	// was requested, such as `8760h`. Absent means one year. Source: Spec 8; ADR-0003.
 	// +optional
 	CertificateDuration *metav1.Duration `json:"certificateDuration,omitempty"`
 }
 
-// InstanceSignerCA is a certificate authority with its private key. Source: ADR-0008.
+// InstanceSignerCA is a certificate authority with its private key. Source: ADR-0003.
 type InstanceSignerCA struct {
-	// CertData is the certificate of the authority, PEM in base64. Source: ADR-0008.
+	// CertData is the certificate of the authority, PEM in base64. Source: ADR-0003.
 	// +optional
 	CertData []byte `json:"certData,omitempty"`
-	// KeyData is the private key of the authority, PEM in base64. Source: ADR-0008.
+	// KeyData is the private key of the authority, PEM in base64. Source: ADR-0003.
 	// +optional
 	KeyData []byte `json:"keyData,omitempty"`
 }
 
-// VirtualClusterInstanceStatus is what the server observed of an instance. Source: ADR-0008.
+// VirtualClusterInstanceStatus is what the server observed of an instance. Source: ADR-0003.
 type VirtualClusterInstanceStatus struct {
 	// Phase is the conditions in one word: Pending, Ready or Failed. Empty means unknown.
-	// Source: ADR-0008.
+	// Source: ADR-0003.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Conditions are single observations, such as whether a signer is configured. Source: ADR-0008.
+	// Conditions are single observations, such as whether a signer is configured. Source: ADR-0003.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -58,8 +58,8 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T) (
 	if err := r.prepareMetadata(object, in.Namespace); err != nil {
 		return Written[T]{}, err
 	}
-	r.Default(in.Caller, object)
 	var none T
+	r.Default(in.Caller, object, none)
 	problems := append(r.validateMetadata(object), r.Validate(object, none)...)
 	sealed, more := r.Seal(object, store.Record{})
 	if problems = append(problems, more...); len(problems) > 0 {
@@ -80,9 +80,7 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T) (
 	}
 	record.Owner, record.Expires = r.Index(object, record.Activity)
 	if in.DryRun {
-		if _, err := r.Store.Get(ctx, record.Name); err == nil {
-			return Written[T]{}, r.translate(store.ErrExists, object.GetName())
-		} else if !errors.Is(err, store.ErrNotFound) {
+		if err := r.wouldCreate(ctx, record); err != nil {
 			return Written[T]{}, r.translate(err, object.GetName())
 		}
 	} else if record.Revision, err = r.Store.Create(ctx, record); err != nil {
@@ -95,4 +93,22 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T) (
 		sealed.Reveal(object)
 	}
 	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+}
+
+// wouldCreate fails as the store's Create would, and writes nothing.
+func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) error {
+	if _, err := r.Store.Get(ctx, record.Name); err == nil {
+		return store.ErrExists
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if record.Digest == "" {
+		return nil
+	}
+	if _, err := r.Store.GetByDigest(ctx, record.Digest); err == nil {
+		return store.ErrTaken
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil
 }

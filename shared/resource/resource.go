@@ -70,8 +70,8 @@ func (d *Definition[T]) GroupVersionKind() schema.GroupVersionKind {
 // Rules are what a resource adds to the verbs. Implementations are safe for concurrent use and change
 // only the object that they are asked to change.
 type Rules[T Object] interface {
-	// Default fills in what a new object leaves open. It runs before Validate, at create alone.
-	Default(caller identity.Caller, object T)
+	// Default fills in what an object leaves open. It runs before Validate. Old is nil at create.
+	Default(caller identity.Caller, object, old T)
 	// Validate returns all that is wrong with the object itself, except its metadata. Old is nil at create.
 	Validate(object, old T) field.ErrorList
 	// Authorize returns the fields in which the object asks for more than the caller may give. Old is

@@ -92,6 +92,7 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 		return Written[T]{}, err
 	}
 	keepMetadata(object, old)
+	r.Default(caller, object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
 	sealed, more := r.Seal(object, record)
 	if problems = append(problems, more...); len(problems) > 0 {

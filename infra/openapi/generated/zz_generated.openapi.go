@@ -3103,7 +3103,7 @@ func schema_managementplatformsh_shared_model_AuditPolicy(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "OmitStages are stages for which no events are made: RequestReceived, ResponseStarted, ResponseComplete or Panic. Those of the matching rule are added. Source: Spec 2.7; the values: ADR-0011.",
+							Description: "OmitStages are stages for which no events are made: RequestReceived, ResponseStarted, ResponseComplete or Panic. Those of the matching rule are added. Source: Spec 2.7; the values: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3132,7 +3132,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"level": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Level is None, Metadata, Request or RequestResponse. Source: Spec 2.7; the values: ADR-0011.",
+							Description: "Level is None, Metadata, Request or RequestResponse. Source: Spec 2.7; the values: ADR-0003.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3646,7 +3646,7 @@ func schema_managementplatformsh_shared_model_ConfigAudit(ref common.ReferenceCa
 					},
 					"level": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Level is a built-in policy, from 0 (nothing) to 4 (everything). It cannot be combined with policy. Absent: policy decides. Source: Spec 2.7; the values: ADR-0011.",
+							Description: "Level is a built-in policy, from 0 (nothing) to 4 (everything). It cannot be combined with policy. Absent: policy decides. Source: Spec 2.7; the values: ADR-0003.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4513,7 +4513,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointToken(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DirectClusterEndpointToken is a short-lived signed token that reaches a connected cluster directly, without passing through the platform. It is cluster scoped and served at directclusterendpointtokens. Creating one issues the token; what can be listed, read and deleted afterwards is its record, and deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0007.",
+				Description: "DirectClusterEndpointToken is a short-lived signed token that reaches a connected cluster directly, without passing through the platform. It is cluster scoped and served at directclusterendpointtokens. Creating one issues the token; what can be listed, read and deleted afterwards is its record, and deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4623,7 +4623,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenSpec(ref
 				Properties: map[string]spec.Schema{
 					"ttl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TTLSeconds is the lifetime of the token, in whole seconds. 0 or absent means the default of one hour. The token never outlives the credential that asked for it. Negative is Invalid. Source: Spec 2.4, 5; the default: ADR-0007.",
+							Description: "TTLSeconds is the lifetime of the token, in whole seconds. 0 or absent means the default of one hour. The token never outlives the credential that asked for it. Negative is Invalid. Source: Spec 2.4, 5; the default: ADR-0003.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -4658,34 +4658,34 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 					},
 					"expirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTimestamp is when the token stops to authenticate. Source: ADR-0007.",
+							Description: "ExpirationTimestamp is when the token stops to authenticate. Source: ADR-0003.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the user that the token acts as. One of user, team and subject is set. Source: ADR-0007.",
+							Description: "User is the user that the token acts as. One of user, team and subject is set. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"team": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Team is the team that the token acts as. Source: ADR-0007.",
+							Description: "Team is the team that the token acts as. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"subject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subject is the generic subject that the token acts as. Source: ADR-0007.",
+							Description: "Subject is the generic subject that the token acts as. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accessKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKey is the name of the access key that asked for the token; when it is refused, so is the token. Source: ADR-0007.",
+							Description: "AccessKey is the name of the access key that asked for the token; when it is refused, so is the token. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5184,7 +5184,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAccess gives verbs to users and teams. Source: ADR-0008.",
+				Description: "InstanceAccess gives verbs to users and teams. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"verbs": {
@@ -5194,7 +5194,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Verbs are `use` (ask for a kubeconfig), `update`, `delete`, or `*` for all. Source: ADR-0008.",
+							Description: "Verbs are `use` (ask for a kubeconfig), `update`, `delete`, or `*` for all. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5213,7 +5213,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Users are the names of users who have the verbs. Source: ADR-0008.",
+							Description: "Users are the names of users who have the verbs. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5232,7 +5232,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Teams are the names of teams whose members have the verbs. Source: ADR-0008.",
+							Description: "Teams are the names of teams whose members have the verbs. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5255,12 +5255,12 @@ func schema_managementplatformsh_shared_model_InstanceAccessPoint(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAccessPoint is how clients reach a virtual cluster. Source: ADR-0008.",
+				Description: "InstanceAccessPoint is how clients reach a virtual cluster. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"ingress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Ingress is the ingress endpoint. Absent: none. Source: Spec 1, 4; its fields: ADR-0008.",
+							Description: "Ingress is the ingress endpoint. Absent: none. Source: Spec 1, 4; its fields: ADR-0003.",
 							Ref:         ref(model.InstanceIngress{}.OpenAPIModelName()),
 						},
 					},
@@ -5276,26 +5276,26 @@ func schema_managementplatformsh_shared_model_InstanceClusterRef(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceClusterRef is where a virtual cluster runs. Source: ADR-0008.",
+				Description: "InstanceClusterRef is where a virtual cluster runs. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cluster is the name of the connected cluster. Source: ADR-0008.",
+							Description: "Cluster is the name of the connected cluster. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is the namespace in the connected cluster. Source: ADR-0008.",
+							Description: "Namespace is the namespace in the connected cluster. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"virtualCluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "VirtualCluster is the name of the virtual cluster in that namespace. Source: ADR-0008.",
+							Description: "VirtualCluster is the name of the virtual cluster in that namespace. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5310,26 +5310,26 @@ func schema_managementplatformsh_shared_model_InstanceIngress(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceIngress is the ingress endpoint of a virtual cluster. Source: ADR-0008.",
+				Description: "InstanceIngress is the ingress endpoint of a virtual cluster. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled tells whether the endpoint is configured. Source: Spec 4; ADR-0008.",
+							Description: "Enabled tells whether the endpoint is configured. Source: Spec 4; ADR-0003.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Host is the host name of the endpoint, with a port where it is not 443. Required when enabled. Source: ADR-0008.",
+							Description: "Host is the host name of the endpoint, with a port where it is not 443. Required when enabled. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"caData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CAData is the certificate authority of the endpoint, PEM in base64. Empty means the roots that the client's system trusts. Source: ADR-0008.",
+							Description: "CAData is the certificate authority of the endpoint, PEM in base64. Empty means the roots that the client's system trusts. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
@@ -5344,19 +5344,19 @@ func schema_managementplatformsh_shared_model_InstanceOwner(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceOwner is one user or one team. Source: ADR-0008.",
+				Description: "InstanceOwner is one user or one team. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the name of the owning user. Exactly one of user and team is set. Source: ADR-0008.",
+							Description: "User is the name of the owning user. Exactly one of user and team is set. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"team": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Team is the name of the owning team. Source: ADR-0008.",
+							Description: "Team is the name of the owning team. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5371,25 +5371,25 @@ func schema_managementplatformsh_shared_model_InstanceSigner(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceSigner signs the client certificates of a virtual cluster. Exactly one of ca and kubeconfig is set in a request; both are write-only, encrypted at rest and in no answer. Source: ADR-0008.",
+				Description: "InstanceSigner signs the client certificates of a virtual cluster. Exactly one of ca and kubeconfig is set in a request; both are write-only, encrypted at rest and in no answer. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"ca": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CA is the client certificate authority of the virtual cluster. Source: ADR-0008.",
+							Description: "CA is the client certificate authority of the virtual cluster. Source: ADR-0003.",
 							Ref:         ref(model.InstanceSignerCA{}.OpenAPIModelName()),
 						},
 					},
 					"kubeconfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kubeconfig is a kubeconfig for the virtual cluster, as YAML text, whose user may create and approve certificate signing requests. Source: ADR-0008.",
+							Description: "Kubeconfig is a kubeconfig for the virtual cluster, as YAML text, whose user may create and approve certificate signing requests. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"certificateDuration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CertificateDuration is the signing duration: how long a certificate lives for which no lifetime was requested, such as `8760h`. Absent means one year. Source: Spec 8; ADR-0008.",
+							Description: "CertificateDuration is the signing duration: how long a certificate lives for which no lifetime was requested, such as `8760h`. Absent means one year. Source: Spec 8; ADR-0003.",
 							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -5405,19 +5405,19 @@ func schema_managementplatformsh_shared_model_InstanceSignerCA(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceSignerCA is a certificate authority with its private key. Source: ADR-0008.",
+				Description: "InstanceSignerCA is a certificate authority with its private key. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"certData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CertData is the certificate of the authority, PEM in base64. Source: ADR-0008.",
+							Description: "CertData is the certificate of the authority, PEM in base64. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
 					},
 					"keyData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "KeyData is the private key of the authority, PEM in base64. Source: ADR-0008.",
+							Description: "KeyData is the private key of the authority, PEM in base64. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
@@ -6887,7 +6887,7 @@ func schema_managementplatformsh_shared_model_Self(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Self answers who a credential is and what narrows it. It is cluster scoped, created at selves, and not stored. Source: ADR-0009.",
+				Description: "Self answers who a credential is and what narrows it. It is cluster scoped, created at selves, and not stored. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -6913,14 +6913,14 @@ func schema_managementplatformsh_shared_model_Self(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is which credential is asked about. Empty means the one of the request. Source: ADR-0009.",
+							Description: "Spec is which credential is asked about. Empty means the one of the request. Source: ADR-0005.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SelfSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the answer; what clients send here is ignored. Source: ADR-0009.",
+							Description: "Status is the answer; what clients send here is ignored. Source: ADR-0005.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SelfStatus{}.OpenAPIModelName()),
 						},
@@ -6937,12 +6937,12 @@ func schema_managementplatformsh_shared_model_SelfSpec(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfSpec is which credential is asked about. Source: ADR-0009.",
+				Description: "SelfSpec is which credential is asked about. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"accessKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKey is the bearer token of another access key to ask about instead of the one of the request. It is in no answer. Source: ADR-0009.",
+							Description: "AccessKey is the bearer token of another access key to ask about instead of the one of the request. It is in no answer. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6957,31 +6957,31 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfStatus is who a credential is and what narrows it. Source: ADR-0009.",
+				Description: "SelfStatus is who a credential is and what narrows it. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the user that the credential acts as. Absent: a team or a subject. Source: ADR-0009.",
+							Description: "User is the user that the credential acts as. Absent: a team or a subject. Source: ADR-0005.",
 							Ref:         ref(model.SelfUser{}.OpenAPIModelName()),
 						},
 					},
 					"team": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Team is the team that the credential acts as. Absent: a user or a subject. Source: ADR-0009.",
+							Description: "Team is the team that the credential acts as. Absent: a user or a subject. Source: ADR-0005.",
 							Ref:         ref(model.SelfTeam{}.OpenAPIModelName()),
 						},
 					},
 					"subject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subject is the generic subject that the credential acts as. Empty: a user or a team. Source: ADR-0009.",
+							Description: "Subject is the generic subject that the credential acts as. Empty: a user or a team. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UID is the unique identifier of who the credential acts as, as in authentication reviews. Empty: it has none. Source: ADR-0009.",
+							Description: "UID is the unique identifier of who the credential acts as, as in authentication reviews. Empty: it has none. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6993,7 +6993,7 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups are all groups that apply to requests with the credential. Source: ADR-0009.",
+							Description: "Groups are all groups that apply to requests with the credential. Source: ADR-0005.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7007,27 +7007,27 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 					},
 					"accessKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKey is the name of the access key object, never its bearer token. Empty: the credential is no access key. Source: ADR-0009.",
+							Description: "AccessKey is the name of the access key object, never its bearer token. Empty: the credential is no access key. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accessKeyType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKeyType is spec.type of the access key. Source: ADR-0009.",
+							Description: "AccessKeyType is spec.type of the access key. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accessKeyScope": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKeyScope is the scope of the credential. Absent: it is not narrowed. Source: ADR-0009.",
+							Description: "AccessKeyScope is the scope of the credential. Absent: it is not narrowed. Source: ADR-0005.",
 							Ref:         ref(model.Scope{}.OpenAPIModelName()),
 						},
 					},
 					"projectNamespacePrefix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProjectNamespacePrefix is the prefix of project namespaces, `p-` where the configuration says nothing else. Source: Spec 2.7, 8; ADR-0009.",
+							Description: "ProjectNamespacePrefix is the prefix of project namespaces, `p-` where the configuration says nothing else. Source: Spec 2.7, 8; ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7044,12 +7044,12 @@ func schema_managementplatformsh_shared_model_SelfTeam(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfTeam is the team that a credential acts as. Source: ADR-0009.",
+				Description: "SelfTeam is the team that a credential acts as. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name that access keys, owners and access lists use. Source: ADR-0009.",
+							Description: "Name is the name that access keys, owners and access lists use. Source: ADR-0005.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7066,12 +7066,12 @@ func schema_managementplatformsh_shared_model_SelfUser(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfUser is the user that a credential acts as. Source: ADR-0009.",
+				Description: "SelfUser is the user that a credential acts as. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name that access keys, owners and access lists use. Source: ADR-0009.",
+							Description: "Name is the name that access keys, owners and access lists use. Source: ADR-0005.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7079,14 +7079,14 @@ func schema_managementplatformsh_shared_model_SelfUser(ref common.ReferenceCallb
 					},
 					"username": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Username is the user name at the identity provider. Empty: not known. Source: ADR-0009.",
+							Description: "Username is the user name at the identity provider. Empty: not known. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"email": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Email is the address from the identity provider. Empty: not known. Source: ADR-0009.",
+							Description: "Email is the address from the identity provider. Empty: not known. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7152,7 +7152,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluation(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchEvaluation tries sync patches on an object and tells what each of them did. It is cluster scoped, created at syncpatchevaluations, and not stored. Source: Spec 2.8 (the patches); ADR-0010.",
+				Description: "SyncPatchEvaluation tries sync patches on an object and tells what each of them did. It is cluster scoped, created at syncpatchevaluations, and not stored. Source: Spec 2.8 (the patches); ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7178,14 +7178,14 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluation(ref common.Ref
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what to evaluate. Source: ADR-0010.",
+							Description: "Spec is what to evaluate. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SyncPatchEvaluationSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the result; what clients send here is ignored. Source: ADR-0010.",
+							Description: "Status is the result; what clients send here is ignored. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SyncPatchEvaluationStatus{}.OpenAPIModelName()),
 						},
@@ -7202,12 +7202,12 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchEvaluationSpec is what to evaluate. Source: Spec 2.8; ADR-0010.",
+				Description: "SyncPatchEvaluationSpec is what to evaluate. Source: Spec 2.8; ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"direction": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Direction is TenantToHost (default) or HostToTenant. Source: Spec 2.8; ADR-0010.",
+							Description: "Direction is TenantToHost (default) or HostToTenant. Source: Spec 2.8; ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7232,7 +7232,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 					},
 					"object": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Object is the object that is patched. Source: ADR-0010.",
+							Description: "Object is the object that is patched. Source: ADR-0003.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -7245,14 +7245,14 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 					},
 					"namespaceMode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NamespaceMode is Single (default) or Multi: whether names are rewritten because all namespaces of the tenant share one on the host. Source: Spec 2.8 rule 6; ADR-0010.",
+							Description: "NamespaceMode is Single (default) or Multi: whether names are rewritten because all namespaces of the tenant share one on the host. Source: Spec 2.8 rule 6; ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clusterDomain": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClusterDomain is the domain of the host cluster, for virtualToHostDNS. Empty means cluster.local. Source: Spec 2.8 rule 3; ADR-0010.",
+							Description: "ClusterDomain is the domain of the host cluster, for virtualToHostDNS. Empty means cluster.local. Source: Spec 2.8 rule 3; ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7282,18 +7282,18 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchEvaluationStatus is the result of an evaluation. Source: ADR-0010.",
+				Description: "SyncPatchEvaluationStatus is the result of an evaluation. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"object": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Object is the object after all patches; after an error, as it was sent. Source: ADR-0010.",
+							Description: "Object is the object after all patches; after an error, as it was sent. Source: ADR-0003.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"error": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Error is why the evaluation ended early, with the patch, the concrete path and the position. Empty means that it did not. Source: ADR-0010.",
+							Description: "Error is why the evaluation ended early, with the patch, the concrete path and the position. Empty means that it did not. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7305,7 +7305,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Trace tells what each patch did, in the order of spec.patches. Source: ADR-0010.",
+							Description: "Trace tells what each patch did, in the order of spec.patches. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7339,12 +7339,12 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchMatch is what a patch did at one concrete path. Source: ADR-0010.",
+				Description: "SyncPatchMatch is what a patch did at one concrete path. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is concrete: an index or key in place of each wildcard. It is context.path of the expression. Source: Spec 2.8; ADR-0010.",
+							Description: "Path is concrete: an index or key in place of each wildcard. It is context.path of the expression. Source: Spec 2.8; ADR-0003.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7352,7 +7352,7 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Outcome is Applied, Unchanged, Deleted or Failed. Source: ADR-0010.",
+							Description: "Outcome is Applied, Unchanged, Deleted or Failed. Source: ADR-0003.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7360,33 +7360,33 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 					},
 					"before": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Before is the value that the patch found. Absent: there was none. Source: ADR-0010.",
+							Description: "Before is the value that the patch found. Absent: there was none. Source: ADR-0003.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"after": {
 						SchemaProps: spec.SchemaProps{
-							Description: "After is the value that the patch left. Absent: none. Source: ADR-0010.",
+							Description: "After is the value that the patch left. Absent: none. Source: ADR-0003.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message is why the outcome is Failed. Source: ADR-0010.",
+							Description: "Message is why the outcome is Failed. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"line": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Line is the line of the expression that failed, from 1. 0 means not known. Source: ADR-0010.",
+							Description: "Line is the line of the expression that failed, from 1. 0 means not known. Source: ADR-0003.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"column": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Column is the column in that line, from 1. 0 means not known. Source: ADR-0010.",
+							Description: "Column is the column in that line, from 1. 0 means not known. Source: ADR-0003.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -7494,12 +7494,12 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchTrace is what one patch did. Source: ADR-0010.",
+				Description: "SyncPatchTrace is what one patch did. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"patch": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Patch is the index of the patch in spec.patches, from 0. Source: ADR-0010.",
+							Description: "Patch is the index of the patch in spec.patches, from 0. Source: ADR-0003.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -7507,14 +7507,14 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the path of the patch, as it was sent. Source: ADR-0010.",
+							Description: "Path is the path of the patch, as it was sent. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Outcome is Applied, Unchanged, Deleted, NoMatch, Skipped or Failed: the first of Failed, Applied, Deleted and Unchanged that a match has. Source: ADR-0010.",
+							Description: "Outcome is Applied, Unchanged, Deleted, NoMatch, Skipped or Failed: the first of Failed, Applied, Deleted and Unchanged that a match has. Source: ADR-0003.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7522,7 +7522,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message explains the outcome in a sentence, such as up to which segment the path exists. Source: ADR-0010.",
+							Description: "Message explains the outcome in a sentence, such as up to which segment the path exists. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7534,7 +7534,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Matches tell what happened at each concrete path. Source: ADR-0010.",
+							Description: "Matches tell what happened at each concrete path. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7558,7 +7558,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstance(ref common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstance is a virtual cluster of a project: where it runs, how it is reached, who may use it and who signs its client certificates. Its namespace is that of the project. Kubeconfigs are rendered from it. Source: Spec 2.6 names it; its fields: ADR-0008.",
+				Description: "VirtualClusterInstance is a virtual cluster of a project: where it runs, how it is reached, who may use it and who signs its client certificates. Its namespace is that of the project. Kubeconfigs are rendered from it. Source: Spec 2.6 names it; its fields: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7584,14 +7584,14 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstance(ref common.
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what the instance is. Source: ADR-0008.",
+							Description: "Spec is what the instance is. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.VirtualClusterInstanceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what the server observed; what clients send here is ignored. Source: ADR-0008.",
+							Description: "Status is what the server observed; what clients send here is ignored. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.VirtualClusterInstanceStatus{}.OpenAPIModelName()),
 						},
@@ -7712,7 +7712,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceList(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceList is a page of virtual cluster instances. Source: Spec 2.1; ADR-0008.",
+				Description: "VirtualClusterInstanceList is a page of virtual cluster instances. Source: Spec 2.1; ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7767,38 +7767,38 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceSpec(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceSpec is what an instance is. Source: ADR-0008.",
+				Description: "VirtualClusterInstanceSpec is what an instance is. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"displayName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisplayName is the name shown in the UI. Source: ADR-0008.",
+							Description: "DisplayName is the name shown in the UI. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description is free text. Source: ADR-0008.",
+							Description: "Description is free text. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is the user or team that may do everything with the instance. Absent: nobody beyond access. Source: ADR-0008.",
+							Description: "Owner is the user or team that may do everything with the instance. Absent: nobody beyond access. Source: ADR-0003.",
 							Ref:         ref(model.InstanceOwner{}.OpenAPIModelName()),
 						},
 					},
 					"clusterRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClusterRef is where the virtual cluster runs. Absent: not on a connected cluster. Source: ADR-0008.",
+							Description: "ClusterRef is where the virtual cluster runs. Absent: not on a connected cluster. Source: ADR-0003.",
 							Ref:         ref(model.InstanceClusterRef{}.OpenAPIModelName()),
 						},
 					},
 					"accessPoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessPoint is how clients reach the virtual cluster. Source: ADR-0008.",
+							Description: "AccessPoint is how clients reach the virtual cluster. Source: ADR-0003.",
 							Ref:         ref(model.InstanceAccessPoint{}.OpenAPIModelName()),
 						},
 					},
@@ -7809,7 +7809,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceSpec(ref com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Access gives users and teams verbs on this instance. The entries are alternatives. Source: ADR-0008.",
+							Description: "Access gives users and teams verbs on this instance. The entries are alternatives. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7822,7 +7822,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceSpec(ref com
 					},
 					"signer": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Signer is who signs client certificates. Absent: kubeconfigs with client certificates are refused. Source: ADR-0008.",
+							Description: "Signer is who signs client certificates. Absent: kubeconfigs with client certificates are refused. Source: ADR-0003.",
 							Ref:         ref(model.InstanceSigner{}.OpenAPIModelName()),
 						},
 					},
@@ -7838,12 +7838,12 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceStatus is what the server observed of an instance. Source: ADR-0008.",
+				Description: "VirtualClusterInstanceStatus is what the server observed of an instance. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Phase is the conditions in one word: Pending, Ready or Failed. Empty means unknown. Source: ADR-0008.",
+							Description: "Phase is the conditions in one word: Pending, Ready or Failed. Empty means unknown. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7858,7 +7858,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions are single observations, such as whether a signer is configured. Source: ADR-0008.",
+							Description: "Conditions are single observations, such as whether a signer is configured. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
