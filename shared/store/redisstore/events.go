@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -213,17 +212,21 @@ func (f *feed) await(seen int64) (int64, error) {
 	block := f.client.timeout / 2
 	ctx, cancel := context.WithTimeout(context.Background(), block+f.client.timeout)
 	defer cancel()
-	err := f.client.redis.XRead(ctx, &redis.XReadArgs{
+	entries, err := f.client.redis.XRead(ctx, &redis.XReadArgs{
 		Streams: []string{f.keys.log, strconv.FormatInt(seen, 10) + "-0"},
 		Count:   1,
 		Block:   max(block, time.Millisecond), // 0 would be forever
-	}).Err()
+	}).Result()
 	if present(err) != nil {
 		return 0, err
 	}
 	revision, err := f.client.redis.Get(ctx, f.keys.revision).Int64()
-	if errors.Is(err, redis.Nil) {
-		return 0, nil
+	if present(err) != nil {
+		return 0, err
 	}
-	return revision, err
+	if revision == seen && len(entries) > 0 {
+		// It would never block again.
+		return 0, fmt.Errorf("%w: the event log is ahead of revision %d", errCorrupt, revision)
+	}
+	return revision, nil
 }

@@ -52,7 +52,9 @@ func (k keys) all() []string {
 // validResource reports whether name can stand in a hash tag.
 func validResource(name string) bool {
 	for _, c := range []byte(name) {
-		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '.') {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.':
+		default:
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -226,6 +227,38 @@ func TestLostLog(t *testing.T) {
 	})
 }
 
+// TestCounterBehindLog: the log refuses an event with an id that was there already, and with it the write.
+func TestCounterBehindLog(t *testing.T) {
+	both(t, func(t *testing.T, url string) {
+		s := open(t, url, redisstore.Options{}).Resource("things")
+		for _, name := range []string{"one", "two", "three"} {
+			_, err := s.Create(t.Context(), thing(name))
+			must(t, err)
+		}
+		must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", 1, 0).Err())
+		if _, err := s.Delete(t.Context(), "one", 1); err == nil {
+			t.Error("Delete gave out a revision for the second time")
+		}
+		if _, err := s.Create(t.Context(), thing("four")); err == nil {
+			t.Error("Create gave out a revision for the second time")
+		}
+		page, err := s.List(t.Context(), store.Query{})
+		if err != nil || len(page.Records) != 3 {
+			t.Errorf("after writes that failed: %d objects, %v", len(page.Records), err)
+		}
+		// The counter has caught up.
+		if revision, err := s.Create(t.Context(), thing("four")); err != nil || revision != 4 {
+			t.Errorf("Create: revision %d, %v", revision, err)
+		}
+
+		must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", 2, 0).Err())
+		must(t, raw(t, url).XDel(t.Context(), "p1:{things}:log", "3-0").Err())
+		if events, err := s.Events(t.Context(), 2, 1, time.Hour); !errors.Is(err, store.ErrGone) {
+			t.Errorf("Events around a gap: %d, %v", len(events), err)
+		}
+	})
+}
+
 func TestContradictions(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
@@ -248,6 +281,34 @@ func TestContradictions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestListBeyondTheStack lists more names than Lua's unpack can take at once on a real server.
+func TestListBeyondTheStack(t *testing.T) {
+	s := open(t, redistest.Server(t).URL(), patient).Resource("things")
+	const many = 9000
+	var group sync.WaitGroup
+	for part := range 9 {
+		group.Go(func() {
+			for i := part; i < many; i += 9 {
+				if _, err := s.Create(t.Context(), store.Record{Name: fmt.Sprintf("n%04d", i), Created: created}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	page, err := s.List(t.Context(), store.Query{})
+	must(t, err)
+	if len(page.Records) != many || page.Remaining != 0 {
+		t.Fatalf("%d records, %d remaining, want all %d", len(page.Records), page.Remaining, many)
+	}
+	for i, record := range page.Records {
+		if want := fmt.Sprintf("n%04d", i); record.Name != want {
+			t.Fatalf("record %d is %q, want %q", i, record.Name, want)
+		}
+	}
 }
 
 // TestScriptsAreSentAgain: Redis forgets its scripts when it restarts.

@@ -132,6 +132,72 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestClusterOutage takes one of three masters away. Resources live in different slots, so that all masters
+// have some.
+func TestClusterOutage(t *testing.T) {
+	for name, change := range map[string]struct{ begin, end func(*redistest.Process) }{
+		"Killed":  {(*redistest.Process).Kill, (*redistest.Process).Restart},
+		"Stopped": {(*redistest.Process).Stop, (*redistest.Process).Cont},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := redistest.Nodes(t)
+			var urls []string
+			for _, node := range nodes {
+				urls = append(urls, node.URL())
+			}
+			client := open(t, strings.Join(urls, ","), redisstore.Options{})
+			var stores []store.Store
+			for range 12 {
+				s := client.Resource(fresh())
+				stores = append(stores, s)
+				if _, err := s.Create(t.Context(), thing("one")); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			change.begin(nodes[1])
+			var failed atomic.Int64
+			var group sync.WaitGroup
+			for _, s := range stores {
+				group.Go(func() {
+					start := time.Now()
+					_, err := s.Create(t.Context(), thing("two"))
+					if took := time.Since(start); took > 1500*time.Millisecond {
+						t.Errorf("Create took %v", took)
+					}
+					if errors.Is(err, store.ErrUnavailable) {
+						failed.Add(1)
+					} else if err != nil {
+						t.Errorf("Create: %v", err)
+					}
+				})
+			}
+			group.Wait()
+			if failed.Load() == 0 {
+				t.Error("nothing was unavailable without one of the masters")
+			}
+			if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Ping without one of the masters: %v", err)
+			}
+
+			change.end(nodes[1])
+			end := time.Now().Add(30 * time.Second)
+			for _, s := range stores {
+				for {
+					_, err := s.Create(t.Context(), thing("three"))
+					if err == nil || errors.Is(err, store.ErrExists) {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("still unavailable: %v", err)
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+		})
+	}
+}
+
 // TestManyFailuresDoNotDelayRecovery: a pool that has seen many refused connections must try again.
 func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
 	process := redistest.Server(t)

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ func decode(name, raw, activity string) (store.Record, error) {
 func check(record store.Record) error {
 	switch {
 	case record.Name == "":
-		return fmt.Errorf("writing record: the name is empty")
+		return errors.New("writing record: the name is empty")
 	case hasControl(record.Name):
 		return fmt.Errorf("writing record %q: the name has a control character", record.Name)
 	case hasControl(record.Owner):

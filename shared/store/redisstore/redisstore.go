@@ -139,7 +139,7 @@ func Open(rawURL string, opts Options) (*Client, error) {
 	}
 	if config := nodes[0].TLSConfig; config != nil {
 		// Without a name of its own each node is verified by the name it is dialled by.
-		o.TLSConfig = &tls.Config{MinVersion: config.MinVersion, InsecureSkipVerify: config.InsecureSkipVerify}
+		o.TLSConfig = &tls.Config{MinVersion: config.MinVersion, InsecureSkipVerify: config.InsecureSkipVerify} //nolint:gosec // set by who wrote skip_verify into the URL
 	}
 	cluster := redis.NewClusterClient(o)
 	cluster.OnNewNode(func(node *redis.Client) { node.AddHook(once{}) })
@@ -216,5 +216,10 @@ func (c *Client) run(ctx context.Context, doing string, operation func(context.C
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.translate(ctx, doing, operation(bounded))
+	err := c.translate(ctx, doing, operation(bounded))
+	if cluster, ok := c.redis.(*redis.ClusterClient); ok && errors.Is(err, store.ErrUnavailable) {
+		// A replica may have taken over; otherwise that would be noticed some ten seconds later.
+		cluster.ReloadState(ctx)
+	}
+	return err
 }

@@ -177,12 +177,21 @@ func (p *Process) client() *redis.Client {
 	})
 }
 
-// Cluster starts three servers, makes a cluster of them and returns its URL, once every node says that the
-// cluster is well.
+// Cluster starts a cluster of three masters and returns its URL.
 func Cluster(t testing.TB) string {
 	t.Helper()
-	const nodes, slots = 3, 16384
 	var urls []string
+	for _, node := range Nodes(t) {
+		urls = append(urls, node.URL())
+	}
+	return strings.Join(urls, ",")
+}
+
+// Nodes starts a cluster of three masters and returns them, once each says that the cluster is well.
+func Nodes(t testing.TB) []*Process {
+	t.Helper()
+	const nodes, slots = 3, 16384
+	var processes []*Process
 	var clients []*redis.Client
 	var buses []int
 	ctx := context.Background()
@@ -198,7 +207,7 @@ func Cluster(t testing.TB) string {
 		if err := client.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", first, last).Err(); err != nil {
 			t.Fatalf("giving slots to node %d: %v", i, err)
 		}
-		clients, buses, urls = append(clients, client), append(buses, bus), append(urls, p.URL())
+		clients, buses, processes = append(clients, client), append(buses, bus), append(processes, p)
 	}
 	for i := 1; i < nodes; i++ {
 		host, port, _ := net.SplitHostPort(clients[i].Options().Addr)
@@ -216,7 +225,7 @@ func Cluster(t testing.TB) string {
 			t.Fatalf("node %d is not well:\n%s", i, info)
 		}
 	}
-	return strings.Join(urls, ",")
+	return processes
 }
 
 // poll asks until the answer is yes or time is up.
