@@ -132,7 +132,7 @@ func writeFile(file string, content []byte) error {
 	if err := os.WriteFile(temporary, content, 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
-	if err := os.Rename(temporary, file); err != nil {
+	if err := os.Rename(temporary, file); err != nil { //nolint:gosec // the path is the operator's own --data
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	return nil

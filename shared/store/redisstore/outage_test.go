@@ -50,7 +50,7 @@ func unavailable(t *testing.T, client *redisstore.Client, s store.Store) {
 		group.Go(func() {
 			start := time.Now()
 			err := call()
-			if !errors.Is(err, want) || errors.Is(err, store.ErrUnavailable) != (want == store.ErrUnavailable) {
+			if !errors.Is(err, want) || errors.Is(err, store.ErrUnavailable) != errors.Is(want, store.ErrUnavailable) {
 				t.Errorf("%s: error is %v, want %v", what, err, want)
 			}
 			if took := time.Since(start); took > 1500*time.Millisecond {
@@ -191,7 +191,7 @@ func TestClusterOutage(t *testing.T) {
 					if time.Now().After(end) {
 						t.Fatalf("still unavailable: %v", err)
 					}
-					time.Sleep(5 * time.Millisecond)
+					time.Sleep(5 * time.Millisecond) //nolint:forbidigo // bounded polling of a process
 				}
 			}
 		})
@@ -209,7 +209,7 @@ func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
 		}
 	}
 	process.Restart()
-	for end := time.Now().Add(5 * time.Second); client.Ping(t.Context()) != nil; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); client.Ping(t.Context()) != nil; time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // bounded polling of a process
 		if time.Now().After(end) {
 			t.Fatal("still unavailable 5 seconds after the restart")
 		}

@@ -100,7 +100,7 @@ func testTouchGuards(t *testing.T, open Open) {
 	s := open(t)
 	record := object("one")
 	record.Digest = "d1"
-	record = create(t, s, record)
+	create(t, s, record)
 	bare := create(t, s, object("bare"))
 	unchanged(t, s, func() {
 		for what, stranger := range map[string]store.Record{

@@ -79,7 +79,7 @@ func Server(t testing.TB, options ...Option) *Process {
 		t.Skipf("redis-server is not in PATH: %v", err)
 	}
 	// Not under t.TempDir: the path of a socket must be short.
-	socket, err := os.MkdirTemp("", "redis")
+	socket, err := os.MkdirTemp("", "redis") //nolint:usetesting // its path may be too long for a socket
 	if err != nil {
 		t.Fatalf("making a directory for the socket: %v", err)
 	}
@@ -230,7 +230,7 @@ func Nodes(t testing.TB) []*Process {
 
 // poll asks until the answer is yes or time is up.
 func poll(ready func() bool) bool {
-	for end := time.Now().Add(readiness); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(readiness); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // bounded polling of a process
 		if ready() {
 			return true
 		}
