@@ -31,7 +31,7 @@ import (
 func (c *bootstrapCommand) Run(ctx context.Context) error {
 	client, err := redisstore.Open(c.Redis.Reveal(), redisstore.Options{})
 	if err != nil {
-		return err
+		return fmt.Errorf("--redis: %w", err)
 	}
 	defer func() { _ = client.Close() }()
 	bearer := c.AdminKey

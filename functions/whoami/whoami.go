@@ -4,10 +4,14 @@
 package whoami
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/auth"
@@ -36,7 +40,8 @@ type Input = function.Question
 // refused; BadRequest for a body that is no Self. An empty body asks about the caller.
 func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	self := &model.Self{}
-	if err := decode(in, self, nil); err != nil {
+	kind := model.SchemeGroupVersion.WithKind("Self")
+	if err := decode(in, self, kind, nil); err != nil {
 		return nil, err
 	}
 	caller := in.Caller
@@ -46,7 +51,7 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 			return nil, err
 		}
 	}
-	self.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("Self"))
+	self.SetGroupVersionKind(kind)
 	self.Spec.AccessKey = ""
 	self.Status = model.SelfStatus{
 		UID:                    caller.Owner.String(),
@@ -54,7 +59,7 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 		AccessKey:              caller.Key,
 		AccessKeyType:          caller.KeyType,
 		AccessKeyScope:         caller.Scope,
-		ProjectNamespacePrefix: deps.Config().ProjectNamespacePrefix,
+		ProjectNamespacePrefix: cmp.Or(deps.Config().ProjectNamespacePrefix, function.DefaultProjectPrefix),
 	}
 	switch caller.Owner.Kind {
 	case identity.User:
@@ -70,10 +75,11 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 // SubjectReview answers what kubectl auth whoami asks.
 func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfSubjectReview, error) {
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := decode(in, review, review.Unmarshal); err != nil {
+	kind := authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview")
+	if err := decode(in, review, kind, review.Unmarshal); err != nil {
 		return nil, err
 	}
-	review.SetGroupVersionKind(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
+	review.SetGroupVersionKind(kind)
 	review.Status.UserInfo = authenticationv1.UserInfo{
 		Username: in.Caller.Owner.Username(),
 		UID:      in.Caller.Owner.String(),
@@ -90,7 +96,8 @@ func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfS
 // nothing, or for two things.
 func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.SelfSubjectAccessReview, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{}
-	if err := decode(in, review, review.Unmarshal); err != nil {
+	kind := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview")
+	if err := decode(in, review, kind, review.Unmarshal); err != nil {
 		return nil, err
 	}
 	request, err := asked(deps, review)
@@ -98,7 +105,7 @@ func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.Self
 		return nil, err
 	}
 	decision := auth.Decide(in.Caller, request)
-	review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
+	review.SetGroupVersionKind(kind)
 	review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Reason: decision.Reason}
 	return review, nil
 }
@@ -120,8 +127,9 @@ func asked(deps Deps, review *authorizationv1.SelfSubjectAccessReview) (scope.Re
 }
 
 // decode reads a question. An empty body asks with all fields empty; kubectl sends protobuf for the kinds of
-// Kubernetes.
-func decode(in Input, into any, fromProtobuf func([]byte) error) error {
+// Kubernetes. A body that says that it is of another kind or version is refused; it may leave both out.
+// Source: Spec 2.1, 7.
+func decode(in Input, into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
 	if len(in.Body) == 0 {
 		return nil
 	}
@@ -132,8 +140,15 @@ func decode(in Input, into any, fromProtobuf func([]byte) error) error {
 	if err != nil {
 		return err
 	}
-	_, err = codec.Decode(body, into, codec.Warn)
-	return err
+	if _, err = codec.Decode(body, into, codec.Warn); err != nil {
+		return err
+	}
+	apiVersion, kind := into.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	if kind != "" && kind != want.Kind || apiVersion != "" && apiVersion != want.GroupVersion().String() {
+		return apierror.BadRequest(fmt.Sprintf("the body is a %s of %s; a %s of %s was expected",
+			kind, apiVersion, want.Kind, want.GroupVersion()), nil)
+	}
+	return nil
 }
 
 // Function is the operation as it is deployed.

@@ -216,7 +216,10 @@ func forgetManifestKey(key *model.OwnedAccessKey) {
 		return
 	}
 	var object map[string]any
-	if json.Unmarshal([]byte(manifest), &object) != nil {
+	// Numbers keep their digits: kubectl compares the rest of the manifest with the next one.
+	decoder := json.NewDecoder(strings.NewReader(manifest))
+	decoder.UseNumber()
+	if !json.Valid([]byte(manifest)) || decoder.Decode(&object) != nil {
 		return
 	}
 	if spec, ok := object["spec"].(map[string]any); ok && spec["key"] != nil {

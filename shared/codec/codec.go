@@ -5,13 +5,16 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"strings"
 	"unicode/utf8"
 
+	goyaml "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -44,7 +47,8 @@ type Body struct {
 }
 
 // Read takes a body in a media type (the value of Content-Type; empty means JSON) and turns YAML into
-// JSON. It fails with 415 for another media type and with 400 for text that cannot be read.
+// JSON. It fails with 415 for another media type, with 400 for text that cannot be read or holds several
+// YAML documents, and with 413 for YAML whose aliases make more of it than a body may have.
 func Read(contentType string, data []byte) (Body, error) {
 	media := JSON
 	if contentType != "" {
@@ -61,6 +65,9 @@ func Read(contentType string, data []byte) (Body, error) {
 	case JSON, "text/json":
 		return Body{JSON: data}, nil
 	case YAML, "application/x-yaml", "text/yaml", "application/vnd.yaml":
+		if err := checkYAML(data); err != nil {
+			return Body{}, err
+		}
 		converted, err := yaml.YAMLToJSON(data)
 		if err != nil {
 			return Body{}, apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
@@ -75,14 +82,74 @@ func Read(contentType string, data []byte) (Body, error) {
 	}
 }
 
+// maxResolved bounds a YAML text with its aliases resolved: the limit of a body.
+const maxResolved = 3 << 20
+
+// checkYAML refuses what the conversion to JSON would drop or not survive: documents behind the first one, and
+// aliases that repeat long texts. Repetitions of many values are refused by the YAML library itself.
+func checkYAML(data []byte) error {
+	decoder := goyaml.NewDecoder(bytes.NewReader(data))
+	var tree any
+	first := any(&document{})
+	if bytes.IndexByte(data, '*') >= 0 {
+		first = &tree
+	}
+	rest := document{}
+	err := decoder.Decode(first)
+	for err == nil {
+		err = decoder.Decode(&rest)
+	}
+	switch {
+	case !errors.Is(err, io.EOF):
+		return apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
+	case rest.present:
+		return apierror.BadRequest("the body holds several YAML documents; send one at a time", nil)
+	case left(tree, maxResolved) < 0:
+		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved is larger than %d bytes", maxResolved))
+	default:
+		return nil
+	}
+}
+
+// document is a YAML document of which only its presence matters. An empty one is not present.
+type document struct{ present bool }
+
+// UnmarshalYAML is called for what is not null.
+func (d *document) UnmarshalYAML(func(any) error) error {
+	d.present = true
+	return nil
+}
+
+// left is what is left of a budget of bytes after a value. It stops where nothing is.
+func left(value any, budget int) int {
+	switch value := value.(type) {
+	case string:
+		budget -= len(value)
+	case []any:
+		for _, entry := range value {
+			if budget = left(entry, budget-1); budget < 0 {
+				break
+			}
+		}
+	case map[any]any:
+		for key, entry := range value {
+			if budget = left(entry, left(key, budget-1)); budget < 0 {
+				break
+			}
+		}
+	}
+	return budget
+}
+
 // Decode fills into from the body. Unknown and duplicate fields are 400 with a cause for each under
 // Strict, warnings under Warn, and nothing under Ignore. Text that is no JSON object for the type is 400.
 func Decode(body Body, into any, strictness Strictness) (warnings []string, err error) {
-	text := strings.TrimLeft(string(body.JSON[:min(len(body.JSON), 64)]), " \t\r\n")
+	const blanks = " \t\r\n"
+	text := bytes.Trim(body.JSON, blanks)
 	switch {
-	case text == "" && len(body.JSON) <= 64, text == "null":
+	case len(text) == 0, string(text) == "null":
 		return nil, apierror.BadRequest("the body is empty; an object was expected", nil)
-	case text != "" && text[0] != '{':
+	case text[0] != '{':
 		return nil, apierror.BadRequest("the body is not an object", nil)
 	}
 	var complaints []error
@@ -140,13 +207,23 @@ func strictProblems(complaints []error) field.ErrorList {
 	return problems
 }
 
-// yamlDuplicates gives the YAML library's complaints the form of the JSON decoder's.
+// maxComplaints is how many duplicates are told of: as many as the JSON decoder tells of.
+const maxComplaints = 100
+
+// yamlDuplicates gives the YAML library's complaints the form of the JSON decoder's, each of them once.
 func yamlDuplicates(err error) []error {
 	var list []error
+	seen := map[string]bool{}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if len(list) == maxComplaints {
+			break
+		}
 		if _, rest, ok := strings.Cut(line, `key "`); ok {
 			name, _, _ := strings.Cut(rest, `"`)
-			list = append(list, fmt.Errorf("duplicate field %q", name))
+			if !seen[name] {
+				seen[name] = true
+				list = append(list, fmt.Errorf("duplicate field %q", name))
+			}
 		}
 	}
 	if list == nil {

@@ -48,14 +48,14 @@ func (r *reply) write(w http.ResponseWriter) {
 	_, _ = w.Write(r.body)
 }
 
-// render gives an answer, or an error, the form that the client asked for.
-func (f *frame) render(c *call, result *answer, err error) *reply {
+// render gives an answer, or an error, the form that the client asked for. It returns the error that was
+// answered: the given one, or what went wrong with the answer.
+func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 	if err == nil {
-		rendered, failed := f.encode(c, result)
-		if failed == nil {
-			return rendered
+		var rendered *reply
+		if rendered, err = f.encode(c, result); err == nil {
+			return rendered, nil
 		}
-		err = failed
 	}
 	known := apierror.From(err)
 	status := known.Status()
@@ -81,19 +81,21 @@ func (f *frame) render(c *call, result *answer, err error) *reply {
 	}
 	text = append(text, '\n')
 	rendered.body = text
-	return rendered
+	return rendered, err
 }
 
-func (f *frame) encode(c *call, result *answer) (*reply, error) {
-	rendered := &reply{status: result.status, header: http.Header{"Cache-Control": {"no-cache, private"}}}
+// encode finishes an answer, and turns a panic on the way into an error.
+func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			rendered, err = nil, panicked(problem)
+		}
+	}()
+	rendered = &reply{status: result.status, header: http.Header{"Cache-Control": {"no-cache, private"}}}
 	for name, values := range result.header {
 		rendered.header[name] = values
 	}
-	for _, warning := range result.warnings {
-		if text, err := utilnet.NewWarningHeader(299, "-", warning); err == nil {
-			rendered.header.Add("Warning", text)
-		}
-	}
+	addWarnings(rendered.header, result.warnings)
 	if result.raw != nil {
 		rendered.header.Set("Content-Type", result.mediaType)
 		rendered.body = result.raw
@@ -133,6 +135,30 @@ func (f *frame) encode(c *call, result *answer) (*reply, error) {
 	text = append(text, '\n')
 	rendered.body = text
 	return rendered, nil
+}
+
+// The most that warnings may take: gateways refuse answers with large headers.
+const (
+	maxWarningRunes  = 256
+	maxWarningsBytes = 4 << 10
+)
+
+// addWarnings makes headers of warnings. Long ones are cut short, and what is too much is left out.
+func addWarnings(header http.Header, warnings []string) {
+	left := maxWarningsBytes
+	for _, warning := range warnings {
+		if runes := []rune(warning); len(runes) > maxWarningRunes {
+			warning = string(runes[:maxWarningRunes]) + "..."
+		}
+		text, err := utilnet.NewWarningHeader(299, "-", warning)
+		if err != nil {
+			continue
+		}
+		if left -= len(text); left < 0 {
+			return
+		}
+		header.Add("Warning", text)
+	}
 }
 
 // shape turns the object into a Table or its metadata alone, where the client asked for that.

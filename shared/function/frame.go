@@ -25,6 +25,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/scope"
+	"management.platform.sh/shared/store"
 )
 
 // requestIDHeader carries the id of a request in both directions.
@@ -63,7 +64,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	c := &call{http: r, env: f.env, id: requestID(r), namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	result, err := f.phases(ctx, c)
-	reply := f.render(c, result, err)
+	reply, err := f.render(c, result, err)
 	if reply.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="management"`)
 	}
@@ -80,20 +81,22 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			if failure, ok := problem.(error); ok && errors.Is(failure, http.ErrAbortHandler) {
-				panic(problem)
-			}
-			result, err = nil, apierror.Internal(fmt.Errorf("panic: %v\n%s", problem, debug.Stack()))
+			result, err = nil, panicked(problem)
 		}
 	}()
-	if c.query, err = url.ParseQuery(c.http.URL.RawQuery); err != nil {
-		return nil, apierror.BadRequest("the query of the URL cannot be read", nil).Because(err)
-	}
-	ctx, cancel, err := deadline(ctx, c.query)
-	if err != nil {
-		return nil, err
-	}
+	query, unreadable := url.ParseQuery(c.http.URL.RawQuery)
+	c.query = query
+	ctx, cancel, malformed := deadline(ctx, query)
 	defer cancel()
+	defer func() {
+		// To one who comes too late the state seems to be away.
+		if over(ctx) && errors.Is(err, store.ErrUnavailable) {
+			err = apierror.Timeout().Because(err)
+		}
+	}()
+	if unreadable != nil {
+		malformed = apierror.BadRequest("the query of the URL cannot be read", nil).Because(unreadable)
+	}
 	if public := f.endpoint.public; public == nil || !public(f.env.Config()) {
 		if c.caller, err = f.env.Authenticator().Header(ctx, c.http.Header); err != nil {
 			return nil, err
@@ -102,8 +105,20 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 			return nil, err
 		}
 	}
+	// Nothing is said about a request before it is known who asks.
+	if malformed != nil {
+		return nil, malformed
+	}
 	c.body = func() ([]byte, error) { return readBody(c.http.Body) }
 	return f.operate(ctx, c)
+}
+
+// panicked is a panic as an error. A handler that gives up its connection is none.
+func panicked(problem any) error {
+	if failure, ok := problem.(error); ok && errors.Is(failure, http.ErrAbortHandler) {
+		panic(problem)
+	}
+	return apierror.Internal(fmt.Errorf("panic: %v\n%s", problem, debug.Stack()))
 }
 
 // request is the call as the scope sees it.
@@ -126,12 +141,16 @@ func (f *frame) request(c *call) scope.Request {
 	return request
 }
 
+// DefaultProjectPrefix begins the namespaces of projects where the configuration says nothing else.
+// Source: Spec 8.
+const DefaultProjectPrefix = "p-"
+
 // Project is the project whose namespace that is; empty for other namespaces. Source: Spec 2.7
 // (projectNamespacePrefix), 8.
 func (e *Environment) Project(namespace string) string {
 	prefix := e.Config().ProjectNamespacePrefix
 	if prefix == "" {
-		prefix = "p-"
+		prefix = DefaultProjectPrefix
 	}
 	project, ok := strings.CutPrefix(namespace, prefix)
 	if !ok {
@@ -140,20 +159,27 @@ func (e *Environment) Project(namespace string) string {
 	return project
 }
 
-// deadline bounds the request by MaxDuration and by the query parameter timeout.
+// over tells whether a request has been given up or is past its deadline, which connections may notice first.
+func over(ctx context.Context) bool {
+	end, bounded := ctx.Deadline()
+	return ctx.Err() != nil || bounded && !time.Now().Before(end)
+}
+
+// deadline bounds the request by MaxDuration and by the query parameter timeout. It does so, too, when that
+// cannot be read.
 func deadline(ctx context.Context, query url.Values) (context.Context, context.CancelFunc, error) {
 	limit := MaxDuration
+	var malformed error
 	if text := query.Get("timeout"); text != "" {
 		asked, err := time.ParseDuration(text)
 		if err != nil || asked < 0 {
-			return nil, nil, apierror.BadRequest(fmt.Sprintf("timeout: invalid value %q: must be a duration such as 10s", text), nil)
-		}
-		if asked > 0 {
+			malformed = apierror.BadRequest(fmt.Sprintf("timeout: invalid value %q: must be a duration such as 10s", text), nil)
+		} else if asked > 0 {
 			limit = min(limit, asked)
 		}
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
-	return bounded, cancel, nil
+	return bounded, cancel, malformed
 }
 
 func readBody(body io.Reader) ([]byte, error) {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path"
 	"sync"
 	"time"
 
@@ -155,17 +156,28 @@ func Mount(env *Environment, functions ...*Function) http.Handler {
 			byMethod[endpoint.Method] = newFrame(env, f.Name, endpoint)
 		}
 	}
+	lost := newFrame(env, "none", noRoute())
 	if _, claimed := methods["/"]; !claimed {
-		routes.Handle("/", newFrame(env, "none", noRoute()))
+		routes.Handle("/", lost)
 	}
 	root := http.StripPrefix(BasePath, routes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if below(r.URL.Path, BasePath) {
+		switch escaped := r.URL.EscapedPath(); {
+		case !clean(escaped):
+			// The mux would redirect, to a place outside of the base path.
+			lost.ServeHTTP(w, r)
+		case below(escaped, BasePath):
 			root.ServeHTTP(w, r)
-			return
+		default:
+			routes.ServeHTTP(w, r)
 		}
-		routes.ServeHTTP(w, r)
 	})
+}
+
+// clean tells whether a path has no empty and no dotted steps.
+func clean(escaped string) bool {
+	cleaned := path.Clean(escaped)
+	return escaped == cleaned || escaped == cleaned+"/"
 }
 
 func below(path, base string) bool {

@@ -57,9 +57,9 @@ func ParseAccept(values []string) []Clause {
 	return clauses
 }
 
-// negotiate picks the first clause that can be served. No Accept header takes JSON.
+// negotiate picks the first clause that can be served. No Accept header, or an empty one, takes JSON.
 func negotiate(values []string) (form, error) {
-	if len(values) == 0 {
+	if strings.TrimSpace(strings.Join(values, "")) == "" {
 		return form{}, nil
 	}
 	for _, clause := range ParseAccept(values) {

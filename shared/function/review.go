@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -92,13 +93,26 @@ func Document[D any](
 				}
 				tag := `"` + page.ETag + `"`
 				result.header.Set("ETag", tag)
-				if c.http.Header.Get("If-None-Match") == tag {
+				if matches(c.http.Header.Values("If-None-Match"), tag) {
 					result.status, result.raw = http.StatusNotModified, []byte{}
 				}
 				return result, nil
 			}
 		},
 	}
+}
+
+// matches tells whether If-None-Match names a tag. Tags that a gateway has made weak are the same: it does so
+// when it compresses.
+func matches(values []string, tag string) bool {
+	for _, value := range values {
+		for one := range strings.SplitSeq(value, ",") {
+			if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == tag || one == "*" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // everyone needs no credential.

@@ -27,7 +27,7 @@ type ListInput struct {
 	Caller identity.Caller
 	// Namespace selects one namespace; empty selects all.
 	Namespace string
-	// Labels and Fields select objects; empty selects all. Fields may only name what the resource offers.
+	// Labels and Fields select objects; nil or empty selects all. Fields may only name what the resource offers.
 	Labels labels.Selector
 	Fields fields.Selector
 	// Limit is the most objects in the page; 0 means all.
@@ -39,6 +39,9 @@ type ListInput struct {
 	Exact           bool
 }
 
+// maxLimit is the largest page: more than there can be, and a number that every store can count with.
+const maxLimit = 1 << 30
+
 // List returns one page of the objects that the caller may see, in order of their names, as a list
 // object. A page is one consistent snapshot; the list's resourceVersion is that of the first page, so that
 // a watch from it misses nothing. With selectors a page may hold fewer than Limit objects and still not be
@@ -48,10 +51,16 @@ type ListInput struct {
 // cannot be read or belongs to another query; Expired for an exact resourceVersion that is over; Timeout for one that
 // is not reached yet. Source: Spec 2.2; ADR-0004.
 func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.Object, error) {
+	if in.Labels == nil {
+		in.Labels = labels.Everything()
+	}
+	if in.Fields == nil {
+		in.Fields = fields.Everything()
+	}
 	if err := r.checkFields(in.Fields); err != nil {
 		return nil, err
 	}
-	query := store.Query{Owners: in.Caller.Owners(), Limit: int(in.Limit)}
+	query := store.Query{Owners: in.Caller.Owners(), Limit: int(min(in.Limit, maxLimit))}
 	if in.Namespace != "" {
 		query.Prefix = in.Namespace + "/"
 	}

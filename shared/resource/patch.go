@@ -136,8 +136,8 @@ func parsePatch(kind PatchType, document []byte) (func([]byte) ([]byte, error), 
 func decodeJSONPatch(document []byte) (jsonpatch.Patch, error) {
 	// The operations are counted before they are read one by one.
 	var operations []json.RawMessage
-	if err := json.Unmarshal(document, &operations); err != nil {
-		return nil, apierror.BadRequest("the JSON patch is not a list of operations: "+err.Error(), nil)
+	if err := json.Unmarshal(document, &operations); err != nil || operations == nil {
+		return nil, apierror.BadRequest("the JSON patch is not a list of operations", nil).Because(err)
 	}
 	if len(operations) > maxPatchOperations {
 		return nil, apierror.TooLarge(fmt.Sprintf(

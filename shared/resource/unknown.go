@@ -57,10 +57,12 @@ func merge(stored, known, updated any) any {
 		if !ok || !isList || len(storedList) != len(knownList) {
 			return updated
 		}
+		// Entries that this build cannot tell apart are taken one after the other.
+		taken := make([]bool, len(knownList))
 		for i, entry := range updated {
 			for j, before := range knownList {
-				if reflect.DeepEqual(entry, before) {
-					updated[i] = storedList[j]
+				if !taken[j] && reflect.DeepEqual(entry, before) {
+					updated[i], taken[j] = storedList[j], true
 					break
 				}
 			}

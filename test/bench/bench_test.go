@@ -37,6 +37,11 @@ type server struct {
 	bearer secret.String
 }
 
+// nowhere takes the log. Lines are made for it, as they are for a real one.
+type nowhere struct{}
+
+func (nowhere) Write(line []byte) (int, error) { return len(line), nil }
+
 // newServer mounts the catalog over the Redis at a URL and makes the key of an admin and the objects. The
 // log is written, and thrown away.
 func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
@@ -50,7 +55,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 		Stores:  client.Resource,
 		Now:     now,
 		Random:  rand.Reader,
-		Log:     slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		Log:     slog.New(slog.NewJSONHandler(nowhere{}, nil)),
 		Config:  func() *model.ConfigStatus { return &model.ConfigStatus{} },
 		Metrics: function.NewMetrics(prometheus.NewRegistry()),
 		Tracer:  otel.Tracer("management.platform.sh"),

@@ -1,0 +1,123 @@
+package createaccesskey
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
+
+// newDeps is the operation on an empty state, with a fixed clock and seeded random text.
+func newDeps(t testing.TB) Deps {
+	t.Helper()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return Deps{Keys: accesskey.NewRegistry(client.Resource("ownedaccesskeys"),
+		func() time.Time { return now }, rand.NewChaCha8([32]byte{1}), func() time.Duration { return 0 })}
+}
+
+var (
+	ana = identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
+	ben = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
+)
+
+func code(err error) int32 {
+	if err == nil {
+		return 0
+	}
+	return apierror.From(err).Status().Code
+}
+
+func TestDo(t *testing.T) {
+	t.Parallel()
+	const bearer = "0123456789-0123456789-0123456789-0123456789"
+	created := metav1.Time{Time: now}
+	key := func(meta metav1.ObjectMeta, spec model.OwnedAccessKeySpec) *model.OwnedAccessKey {
+		return &model.OwnedAccessKey{ObjectMeta: meta, Spec: spec}
+	}
+	stored := func(name string, spec model.OwnedAccessKeySpec, end *metav1.Time) *model.OwnedAccessKey {
+		return &model.OwnedAccessKey{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "management.platform.sh/v1", Kind: "OwnedAccessKey"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, CreationTimestamp: created, ResourceVersion: "1"},
+			Spec:       spec, Status: model.OwnedAccessKeyStatus{ExpirationTimestamp: end},
+		}
+	}
+	for _, row := range []struct {
+		about string
+		given *model.OwnedAccessKey
+		want  *model.OwnedAccessKey
+		code  int32
+	}{
+		{
+			"a key of the caller's (Spec 2.5)", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{Key: bearer}),
+			stored("ci", model.OwnedAccessKeySpec{User: "ana", Type: "User", Key: bearer}, nil), 0,
+		},
+		{
+			"with a ttl (Spec 2.5)", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{Key: bearer, TTLSeconds: 60, DisplayName: "CI"}),
+			stored("ci", model.OwnedAccessKeySpec{User: "ana", Type: "User", Key: bearer, TTLSeconds: 60, DisplayName: "CI"},
+				&metav1.Time{Time: now.Add(time.Minute)}), 0,
+		},
+		{"somebody else's", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{User: "ben"}), nil, 403},
+		{"two owners", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{User: "ana", Team: "core"}), nil, 422},
+		{"a type of the server's", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{Type: "Login"}), nil, 422},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			got, err := Do(t.Context(), newDeps(t), Input{Caller: ana, Object: row.given})
+			if code(err) != row.code {
+				t.Fatalf("%+v, %v", got.Object, err)
+			}
+			if err != nil {
+				return
+			}
+			if got.Object.UID == "" {
+				t.Error("no uid")
+			}
+			got.Object.UID = ""
+			if !reflect.DeepEqual(got.Object, row.want) {
+				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, row.want)
+			}
+		})
+	}
+}
+
+// The answer is the only place where the key is in clear, and the key is one that authenticates.
+func TestKeyIsShownOnce(t *testing.T) {
+	t.Parallel()
+	deps := newDeps(t)
+	got, err := Do(t.Context(), deps, Input{Caller: ana, Object: &model.OwnedAccessKey{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := got.Object.Spec.Key
+	if !strings.HasPrefix(shown, "pak_") || len(shown) != 50 {
+		t.Errorf("a key of %d characters", len(shown))
+	}
+	again, err := resource.Get(t.Context(), deps.Keys, resource.GetInput{Caller: ana, Name: got.Object.Name})
+	if err != nil || again.Spec.Key != "" {
+		t.Errorf("read again: %v, shown %v", err, again.Spec.Key != "")
+	}
+	record, err := deps.Keys.Store.Get(t.Context(), got.Object.Name)
+	if err != nil || strings.Contains(string(record.Object), shown) {
+		t.Errorf("the state holds the key in clear (%v)", err)
+	}
+	if _, err := Do(t.Context(), deps, Input{Caller: ben, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: shown}}}); code(err) != 409 {
+		t.Errorf("the same key once more: %v", err)
+	}
+}

@@ -1,0 +1,88 @@
+package auth_test
+
+import (
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/scope"
+)
+
+func TestDecide(t *testing.T) {
+	alice := identity.New(identity.Owner{Kind: identity.User, Name: "alice"}, nil)
+	with := func(caller identity.Caller, s model.Scope) identity.Caller {
+		caller.Scope = &s
+		return caller
+	}
+	agent := model.Scope{Roles: []model.ScopeRole{{Role: scope.RoleAgent}}}
+	cli := model.Scope{AllowPlatformCLI: true}
+	keys := func(verb, name string) scope.Request {
+		return scope.Request{Verb: verb, Group: model.GroupName, Resource: "ownedaccesskeys", Name: name}
+	}
+	of := func(verb, group, resource string) scope.Request {
+		return scope.Request{Verb: verb, Group: group, Resource: resource}
+	}
+	path := func(verb, path string) scope.Request { return scope.Request{Verb: verb, Path: path} }
+	reviews := of("create", "authentication.k8s.io", "tokenreviews")
+
+	for _, row := range []struct {
+		section  string
+		sentence string
+		caller   identity.Caller
+		request  scope.Request
+		want     bool
+	}{
+		{"ADR-0005", "every caller creates keys", alice, keys("create", ""), true},
+		{"ADR-0005", "every caller lists keys", alice, keys("list", ""), true},
+		{"ADR-0005", "every caller reads keys", alice, keys("get", "ci"), true},
+		{"ADR-0005", "every caller updates keys", alice, keys("update", "ci"), true},
+		{"ADR-0005", "every caller patches keys", alice, keys("patch", "ci"), true},
+		{"ADR-0005", "every caller removes keys", alice, keys("delete", "ci"), true},
+		{"ADR-0005", "every caller asks who he is", alice, of("create", model.GroupName, "selves"), true},
+		{"ADR-0005", "every caller asks Kubernetes who he is", alice, of("create", "authentication.k8s.io", "selfsubjectreviews"), true},
+		{"ADR-0005", "every caller asks what he may", alice, of("create", "authorization.k8s.io", "selfsubjectaccessreviews"), true},
+		{"ADR-0005", "every caller asks what there is", alice, path("get", "/apis"), true},
+		{"ADR-0005", "what is not listed is for admins", alice, of("get", model.GroupName, "config"), false},
+		{"ADR-0005", "a resource of that name in another group is not listed", alice, of("get", "example.com", "ownedaccesskeys"), false},
+		{"ADR-0005", "an unknown resource is for admins", alice, of("list", "", "pods"), false},
+		{"ADR-0005", "admins may", admin, of("get", model.GroupName, "config"), true},
+		{"ADR-0005", "admins may what is not known", admin, of("list", "", "pods"), true},
+		{"Spec 2.3", "a scope narrows: keys are not read", with(alice, model.Scope{}), keys("get", "ci"), false},
+		{"ADR-0005", "an empty scope creates keys, which hold less", with(alice, model.Scope{}), keys("create", ""), true},
+		{"ADR-0005", "an empty scope asks who it is", with(alice, model.Scope{}), of("create", model.GroupName, "selves"), true},
+		{"ADR-0005", "an empty scope asks what there is", with(alice, model.Scope{}), path("get", "/apis"), true},
+		{"Spec 2.3", "an empty scope reads no other path", with(alice, model.Scope{}), path("get", "/metrics"), false},
+		{"Spec 2.3", "a scope narrows admins too", with(admin, model.Scope{}), of("get", model.GroupName, "config"), false},
+		{"Spec 2.3", "what the scope permits the caller reads", with(alice, cli), keys("list", ""), true},
+		{"Spec 2.3", "what the scope does not permit he does not write", with(alice, cli), keys("delete", "ci"), false},
+		{"ADR-0005", "a scope widens nothing", with(alice, agent), reviews, false},
+		{"ADR-0005", "a scope of an admin permits", with(admin, agent), reviews, true},
+		{"ADR-0005", "a request without a verb is nobody's under a scope", with(admin, cli), of("", model.GroupName, "config"), false},
+		{"Spec 2.3", "a request is for this API whatever it says", with(admin, model.Scope{Clusters: []model.ScopeCluster{{Cluster: "c"}}}),
+			scope.Request{Verb: "get", Group: model.GroupName, Resource: "config", Target: scope.TargetCluster, Cluster: "c"}, false},
+	} {
+		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
+			decision := auth.Decide(row.caller, row.request)
+			if decision.Allowed != row.want || decision.Reason == "" {
+				t.Errorf("got %+v", decision)
+			}
+			err := auth.Authorize(row.caller, row.request)
+			if (err == nil) != row.want {
+				t.Fatalf("error is %v", err)
+			}
+			if err == nil {
+				return
+			}
+			status := apierror.From(err).Status()
+			if status.Code != http.StatusForbidden || status.Reason != metav1.StatusReasonForbidden || status.Details == nil ||
+				status.Details.Kind != row.request.Resource || status.Details.Group != row.request.Group || status.Details.Name != row.request.Name {
+				t.Errorf("status is %+v", status)
+			}
+		})
+	}
+}

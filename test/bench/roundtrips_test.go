@@ -1,0 +1,170 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+// TestRoundTrips counts how often a request waits for Redis. It is what decides the speed of a function that
+// is far from its state, and it does not depend on the machine. The steady state is measured: scripts are
+// loaded, a connection is open, and the activity of the key was noted within the minute.
+func TestRoundTrips(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { testRoundTrips(t, redistest.Embedded(t)) })
+	t.Run("redis", func(t *testing.T) { testRoundTrips(t, redistest.Server(t).URL()) })
+}
+
+func testRoundTrips(t *testing.T, redisURL string) {
+	proxy := newProxy(t, redisURL)
+	at := time.Now()
+	s := newServer(t, proxy.url, func() time.Time { return at })
+	item := collectionPath + "/" + objectName(0)
+	for _, operation := range []struct {
+		name   string
+		most   int
+		expect int
+		ask    func(i int) int
+	}{
+		{"a malformed key", 0, http.StatusUnauthorized, func(int) int {
+			stranger := *s
+			stranger.bearer = "pak_short"
+			return stranger.call(http.MethodGet, item, "", nil)
+		}},
+		{"get", 2, http.StatusOK, func(int) int { return s.call(http.MethodGet, item, "", nil) }},
+		{"list of 500", 2, http.StatusOK, func(int) int { return s.call(http.MethodGet, collectionPath, "limit=500", nil) }},
+		{"create", 3, http.StatusCreated, func(i int) int {
+			return s.call(http.MethodPost, collectionPath, "", objectBody(fmt.Sprint("new-", i), "New"))
+		}},
+		{"update", 3, http.StatusOK, func(i int) int {
+			return s.call(http.MethodPut, item, "", objectBody(objectName(0), fmt.Sprint("Update ", i)))
+		}},
+		{"update that changes nothing", 2, http.StatusOK, func(int) int {
+			return s.call(http.MethodPut, item, "", objectBody(objectName(0), "The same"))
+		}},
+		{"patch", 3, http.StatusOK, func(i int) int {
+			return s.patch(item, fmt.Sprintf(`{"spec":{"description":"Patch %d"}}`, i))
+		}},
+		{"delete", 3, http.StatusOK, func(i int) int {
+			return s.call(http.MethodDelete, collectionPath+"/"+fmt.Sprint("new-", i), "", nil)
+		}},
+	} {
+		t.Run(operation.name, func(t *testing.T) {
+			for i := range 3 {
+				before := proxy.count()
+				if got := operation.ask(i); got != operation.expect {
+					t.Fatalf("HTTP status %d instead of %d", got, operation.expect)
+				}
+				// The first one loads the script and notes the activity.
+				if trips := proxy.count() - before; i > 0 && trips > operation.most {
+					t.Errorf("%d round trips to Redis, more than %d", trips, operation.most)
+				} else if i > 0 {
+					t.Logf("%d round trips", trips)
+				}
+			}
+		})
+	}
+}
+
+// patch sends a merge patch.
+func (s *server) patch(path, text string) int {
+	return s.send(http.MethodPatch, path, "", "application/merge-patch+json", []byte(text))
+}
+
+// proxy stands between a client and Redis and counts round trips: how often a client speaks after the server
+// did. Commands that are sent together count once.
+type proxy struct {
+	url string
+
+	mu    sync.Mutex
+	trips int
+}
+
+// newProxy listens until the test ends.
+func newProxy(t *testing.T, redisURL string) *proxy {
+	t.Helper()
+	target, err := url.Parse(redisURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{url: "redis://" + listener.Addr().String()}
+	var connections sync.WaitGroup
+	accepting := make(chan struct{})
+	go func() {
+		defer close(accepting)
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Go(func() { p.serve(client, target.Host) })
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-accepting
+		connections.Wait()
+	})
+	return p
+}
+
+func (p *proxy) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.trips
+}
+
+// serve copies both ways until the client leaves.
+func (p *proxy) serve(client net.Conn, address string) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	// asked is whether the client spoke last.
+	asked := false
+	go func() {
+		_ = relay(client, server, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			asked = false
+		})
+		_ = client.Close()
+	}()
+	_ = relay(server, client, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !asked {
+			p.trips++
+		}
+		asked = true
+	})
+}
+
+// relay copies, and tells of each piece before it goes on.
+func relay(to io.Writer, from io.Reader, seen func()) error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			seen()
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,236 @@
+//go:build unix
+
+package script_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// local runs another command of the runner to its end.
+func local(ts *testscript.TestScript, neg bool, args []string) {
+	check(ts, neg, ts.Exec(runnerProgram, args...))
+}
+
+// kubectl runs kubectl in the environment of the story.
+func kubectl(ts *testscript.TestScript, neg bool, args []string) {
+	exit, issue := -1, ""
+	for len(args) > 1 {
+		if args[0] == "-exit" {
+			if _, err := fmt.Sscan(args[1], &exit); err != nil {
+				ts.Fatalf("-exit: %v", err)
+			}
+		} else if args[0] == "-issue" {
+			issue = args[1]
+		} else {
+			break
+		}
+		args = args[2:]
+	}
+	err := ts.Exec(kubectlProgram, args...)
+	stdout := ts.ReadFile("stdout")
+	if issue != "" {
+		takeKey(ts, []byte(stdout), issue)
+		stdout = ""
+	}
+	sessionOf(ts).saw(stdout + ts.ReadFile("stderr"))
+	if exit < 0 {
+		check(ts, neg, err)
+		return
+	}
+	code := 0
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
+		code = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if code != exit {
+		ts.Fatalf("kubectl ended with %d, not %d", code, exit)
+	}
+}
+
+func check(ts *testscript.TestScript, neg bool, err error) {
+	if err != nil && !neg {
+		ts.Fatalf("the command failed: %v", err)
+	}
+	if err == nil && neg {
+		ts.Fatalf("the command succeeded, and was to fail")
+	}
+}
+
+// takeKey writes spec.key of an answer to a file.
+func takeKey(ts *testscript.TestScript, answer []byte, file string) {
+	var key struct {
+		Spec struct {
+			Key string `json:"key"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(answer, &key); err != nil || key.Spec.Key == "" {
+		ts.Fatalf("the answer has no spec.key (%v)", err)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(file), []byte(key.Spec.Key+"\n"), 0o600))
+}
+
+// headerFlags are the repeated option -H.
+type headerFlags []string
+
+func (h *headerFlags) String() string { return strings.Join(*h, ", ") }
+
+func (h *headerFlags) Set(value string) error {
+	*h = append(*h, value)
+	return nil
+}
+
+// attempts is how often option -within tries: a busy machine may hold up an answer or two.
+const attempts = 4
+
+// request sends an HTTP request and prints the status line, the headers but for those that differ from one
+// answer to the next, and the body.
+func request(ts *testscript.TestScript, neg bool, args []string) {
+	options := flag.NewFlagSet("http", flag.ContinueOnError)
+	options.SetOutput(io.Discard)
+	key := options.String("k", "", "")
+	mediaType := options.String("t", "application/json", "")
+	output := options.String("o", "", "")
+	issue := options.String("issue", "", "")
+	until := options.String("until", "", "")
+	within := options.Duration("within", patience, "")
+	var headers headerFlags
+	options.Var(&headers, "H", "")
+	ts.Check(options.Parse(args))
+	if options.NArg() < 2 || options.NArg() > 3 {
+		ts.Fatalf("usage: http [OPTION...] METHOD PATH [BODY]")
+	}
+	url, body := options.Arg(1), []byte(nil)
+	if !strings.Contains(url, "://") {
+		url = ts.Getenv("API") + url
+	}
+	if text := options.Arg(2); strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		body = []byte(text)
+	} else if text != "" {
+		body = []byte(ts.ReadFile(text))
+	}
+	send := func() (string, []byte, error) {
+		request, err := http.NewRequest(options.Arg(0), url, bytes.NewReader(body))
+		if err != nil {
+			return "", nil, err
+		}
+		if body != nil && *mediaType != "" {
+			request.Header.Set("Content-Type", *mediaType)
+		}
+		if *key != "" {
+			request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(*key)))
+		}
+		for _, header := range headers {
+			name, value, _ := strings.Cut(header, ":")
+			request.Header.Add(name, strings.TrimSpace(value))
+		}
+		return exchange(client(ts, patience), request)
+	}
+
+	if *until != "" {
+		pattern := compile(ts, *until)
+		await(ts, func() string {
+			head, answer, err := send()
+			if err != nil {
+				return err.Error()
+			}
+			if whole := head + "\n" + string(answer); !pattern.MatchString(whole) {
+				return "the answer has no match for " + pattern.String() + ":\n" + whole
+			}
+			return ""
+		})
+	}
+	var head string
+	var answer []byte
+	var err error
+	for attempt := 1; ; attempt++ {
+		begun := time.Now()
+		head, answer, err = send()
+		took := time.Since(begun)
+		if took <= *within {
+			break
+		}
+		if attempt == attempts {
+			ts.Fatalf("the answer took %s, longer than %s, and so did those before", took, *within)
+		}
+	}
+	check(ts, neg, err)
+	if *output != "" {
+		ts.Check(os.WriteFile(ts.MkAbs(*output), []byte(head+"\n"+string(answer)), 0o600))
+	}
+	_, _ = fmt.Fprintf(ts.Stdout(), "%s\n%s", head, answer)
+	if *issue != "" {
+		takeKey(ts, answer, *issue)
+		answer = nil
+	}
+	sessionOf(ts).saw(head + "\n" + string(answer))
+}
+
+// exchange returns the status line with the headers, and the body.
+func exchange(client *http.Client, request *http.Request) (string, []byte, error) {
+	answer, err := client.Do(request)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return "", nil, err
+	}
+	answer.Header.Del("Date")
+	if request.Header.Get("X-Request-Id") == "" {
+		answer.Header.Del("X-Request-Id")
+	}
+	lines := []string{}
+	for name, values := range answer.Header {
+		for _, value := range values {
+			lines = append(lines, name+": "+value+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return answer.Status + "\n" + strings.Join(lines, ""), body, nil
+}
+
+// client trusts the authority of the runner, and opens a connection for each request.
+func client(ts *testscript.TestScript, timeout time.Duration) *http.Client {
+	trusted := x509.NewCertPool()
+	if authority, err := os.ReadFile(filepath.Join(ts.Getenv("DATA"), "ca.crt")); err == nil {
+		trusted.AppendCertsFromPEM(authority)
+	}
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true,
+		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+	}}
+}
+
+// kubeconfig writes a kubeconfig with a key for the runner.
+func kubeconfig(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	if len(args) != 2 {
+		ts.Fatalf("usage: kubeconfig KEYFILE FILE")
+	}
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: story
+contexts: [{name: story, context: {cluster: story, user: story}}]
+clusters: [{name: story, cluster: {server: %q, certificate-authority: %q}}]
+users: [{name: story, user: {token: %q}}]
+`, ts.Getenv("SECURE")+"/kubernetes/management", filepath.Join(ts.Getenv("DATA"), "ca.crt"), strings.TrimSpace(ts.ReadFile(args[0])))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}

@@ -1,0 +1,255 @@
+//go:build unix
+
+package script_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// session is what one story has running and has been answered.
+type session struct {
+	folder  string
+	runners map[string]*runner
+	writer  *writer
+
+	mu sync.Mutex
+	// answers are all that clients were shown, but for the answers that deliver a key.
+	answers []string
+}
+
+type sessionKey struct{}
+
+func newSession(folder string) *session {
+	return &session{folder: folder, runners: map[string]*runner{}}
+}
+
+func sessionOf(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
+
+// saw notes what a client was shown.
+func (s *session) saw(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = append(s.answers, text)
+}
+
+// end stops what still runs.
+func (s *session) end() {
+	if s.writer != nil {
+		s.writer.stop()
+	}
+	for _, each := range s.runners {
+		if each.redis != 0 {
+			// A frozen redis-server does not hear that it is to end.
+			_ = syscall.Kill(each.redis, syscall.SIGCONT)
+		}
+		_ = each.end(syscall.SIGTERM)
+	}
+}
+
+// runner is a runner as a child process.
+type runner struct {
+	process *os.Process
+	data    string
+	// stdout and stderr are files that every start of the runner appends to.
+	stdout, stderr string
+	// done is closed when the process has ended, with err.
+	done chan struct{}
+	err  error
+	// redis is the redis-server that is frozen; 0 for none.
+	redis int
+}
+
+// inherited are the names of the environment variables that a runner gets from its story.
+var inherited = []string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"}
+
+var announced = regexp.MustCompile(`(?s)API +https://(\S+)/kubernetes/management\n(?:.*plain HTTP +(http://\S+)/kubernetes/management\n)?.*kubectl explain`)
+
+// serve starts a runner with its own data folder and on free ports, unless the flags say otherwise.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	s := sessionOf(ts)
+	name := "runner"
+	if len(args) > 1 && args[0] == "-name" {
+		name, args = args[1], args[2:]
+	}
+	given := func(flag string) string {
+		if at := slices.Index(args, flag); at >= 0 && at+1 < len(args) {
+			return args[at+1]
+		}
+		return ""
+	}
+	data := given("--data")
+	if data == "" {
+		data = "data"
+		args = append(args, "--data", data)
+	}
+	for _, flag := range []string{"--listen", "--http"} {
+		if given(flag) == "" {
+			args = append(args, flag, "127.0.0.1:0")
+		}
+	}
+	logs := filepath.Join(s.folder, "log")
+	ts.Check(os.MkdirAll(logs, 0o700))
+	r := &runner{
+		data:   ts.MkAbs(data),
+		stdout: filepath.Join(logs, name+".stdout"), stderr: filepath.Join(logs, name+".stderr"),
+		done: make(chan struct{}),
+	}
+	stdout, before := openLog(ts, r.stdout)
+	defer func() { _ = stdout.Close() }()
+	stderr, beforeErr := openLog(ts, r.stderr)
+	defer func() { _ = stderr.Close() }()
+
+	command := exec.Command(runnerProgram, append([]string{"serve"}, args...)...)
+	command.Dir = ts.MkAbs(".")
+	command.Stdout, command.Stderr = stdout, stderr
+	command.SysProcAttr = endWithParent()
+	for _, variable := range inherited {
+		if value := ts.Getenv(variable); value != "" || variable == "PATH" {
+			command.Env = append(command.Env, variable+"="+value)
+		}
+	}
+	ts.Check(command.Start())
+	r.process = command.Process
+	go func() {
+		r.err = command.Wait()
+		close(r.done)
+	}()
+	s.runners[name] = r
+
+	for deadline := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+		output := ts.ReadFile(r.stdout)[before:]
+		if found := announced.FindStringSubmatch(output); found != nil {
+			if neg {
+				ts.Fatalf("the runner was to refuse, and serves")
+			}
+			ts.Setenv("DATA", r.data)
+			ts.Setenv("ADMIN", filepath.Join(r.data, "admin.key"))
+			ts.Setenv("KUBECONFIG", filepath.Join(r.data, "kubeconfig"))
+			ts.Setenv("SECURE", "https://"+found[1])
+			ts.Setenv("ORIGIN", found[2])
+			ts.Setenv("API", found[2]+"/kubernetes/management")
+			ts.Setenv("LOG", r.stderr)
+			_, _ = fmt.Fprint(ts.Stdout(), output)
+			return
+		}
+		select {
+		case <-r.done:
+			_, _ = fmt.Fprint(ts.Stdout(), ts.ReadFile(r.stdout)[before:])
+			_, _ = fmt.Fprint(ts.Stderr(), ts.ReadFile(r.stderr)[beforeErr:])
+			if !neg {
+				ts.Fatalf("the runner ended before it served: %v", r.err)
+			} else if r.err == nil {
+				ts.Fatalf("the runner ended with 0, and was to refuse")
+			}
+			return
+		default:
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the runner has neither announced itself nor ended; its log:\n%s", ts.ReadFile(r.stderr)[beforeErr:])
+		}
+	}
+}
+
+// openLog opens a file to append to, and tells how long it is.
+func openLog(ts *testscript.TestScript, name string) (*os.File, int64) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	ts.Check(err)
+	info, err := file.Stat()
+	ts.Check(err)
+	return file, info.Size()
+}
+
+// end sends a signal and returns how the runner ended.
+func (r *runner) end(signal os.Signal) error {
+	_ = r.process.Signal(signal)
+	select {
+	case <-r.done:
+		return r.err
+	case <-time.After(patience):
+		_ = r.process.Kill()
+		<-r.done
+		return fmt.Errorf("still running %s after %s", patience, signal)
+	}
+}
+
+// named returns the runner that a command means.
+func named(ts *testscript.TestScript, args []string) *runner {
+	name := "runner"
+	if len(args) > 0 {
+		name = args[0]
+	}
+	r := sessionOf(ts).runners[name]
+	if r == nil {
+		ts.Fatalf("no runner %q was started", name)
+	}
+	return r
+}
+
+func drain(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	if err := named(ts, args).end(syscall.SIGTERM); err != nil {
+		ts.Fatalf("the runner did not end in good order: %v", err)
+	}
+}
+
+func crash(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	_ = named(ts, args).end(syscall.SIGKILL)
+}
+
+// logged waits for a line in the runner's log.
+func logged(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	pattern := compile(ts, one(ts, args))
+	await(ts, func() string {
+		text := ts.ReadFile(named(ts, nil).stderr)
+		if pattern.MatchString(text) {
+			return ""
+		}
+		return "the log has no match for " + pattern.String() + ":\n" + text
+	})
+}
+
+// await calls until it has nothing to complain of.
+func await(ts *testscript.TestScript, complaint func() string) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+		why := complaint()
+		if why == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("after %s: %s", patience, why)
+		}
+	}
+}
+
+// compile reads a pattern as the command stdout does: anchors are those of lines.
+func compile(ts *testscript.TestScript, pattern string) *regexp.Regexp {
+	compiled, err := regexp.Compile("(?m)" + pattern)
+	ts.Check(err)
+	return compiled
+}
+
+func one(ts *testscript.TestScript, args []string) string {
+	if len(args) != 1 {
+		ts.Fatalf("one argument was expected, not %q", strings.Join(args, " "))
+	}
+	return args[0]
+}
+
+func refuseNegation(ts *testscript.TestScript, neg bool) {
+	if neg {
+		ts.Fatalf("this command cannot be negated")
+	}
+}
