@@ -2,11 +2,11 @@ package createaccesskey
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
@@ -90,7 +90,7 @@ func TestDo(t *testing.T) {
 				t.Error("no uid")
 			}
 			got.Object.UID = ""
-			if !reflect.DeepEqual(got.Object, row.want) {
+			if !apiequality.Semantic.DeepEqual(got.Object, row.want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, row.want)
 			}
 		})

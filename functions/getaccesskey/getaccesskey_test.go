@@ -2,10 +2,10 @@ package getaccesskey
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"testing"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
@@ -77,7 +77,7 @@ func TestDo(t *testing.T) {
 		if code(err) != row.code {
 			t.Errorf("%s: %v", row.about, err)
 		}
-		if err == nil && !reflect.DeepEqual(got, want) {
+		if err == nil && !apiequality.Semantic.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", row.about, got, want)
 		}
 	}

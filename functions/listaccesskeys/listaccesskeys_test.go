@@ -2,10 +2,10 @@ package listaccesskeys
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"testing"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
@@ -67,7 +67,7 @@ func TestDo(t *testing.T) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "management.platform.sh/v1", Kind: "OwnedAccessKeyList"},
 		ListMeta: metav1.ListMeta{ResourceVersion: "2"}, Items: []model.OwnedAccessKey{*first, *second},
 	}
-	if err != nil || !reflect.DeepEqual(got, want) {
+	if err != nil || !apiequality.Semantic.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 	got, err = Do(t.Context(), deps, Input{Caller: ben})

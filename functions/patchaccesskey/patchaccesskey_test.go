@@ -2,10 +2,10 @@ package patchaccesskey
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"testing"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
@@ -92,7 +92,7 @@ func TestDo(t *testing.T) {
 			}
 			row.change(want)
 			want.ResourceVersion = "2"
-			if !reflect.DeepEqual(got.Object, want) {
+			if !apiequality.Semantic.DeepEqual(got.Object, want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, want)
 			}
 		})

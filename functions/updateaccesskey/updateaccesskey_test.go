@@ -2,10 +2,10 @@ package updateaccesskey
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"testing"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
@@ -86,7 +86,7 @@ func TestDo(t *testing.T) {
 				return
 			}
 			want.Generation, want.ResourceVersion = 2, "2"
-			if !reflect.DeepEqual(got.Object, want) {
+			if !apiequality.Semantic.DeepEqual(got.Object, want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, want)
 			}
 		})

@@ -110,10 +110,17 @@ func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.Self
 	return review, nil
 }
 
+// namespaced are the resources of the API that live in namespaces.
+var namespaced = map[string]bool{"virtualclusterinstances": true}
+
 func asked(deps Deps, review *authorizationv1.SelfSubjectAccessReview) (scope.Request, error) {
 	resource, path := review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes
 	switch {
 	case resource != nil && path == nil:
+		if resource.Group == model.GroupName && !namespaced[resource.Resource] {
+			// kubectl names the namespace of its context for resources that are in none.
+			resource.Namespace = ""
+		}
 		return scope.Request{
 			Verb: resource.Verb, Group: resource.Group, Resource: resource.Resource, Subresource: resource.Subresource,
 			Namespace: resource.Namespace, Name: resource.Name, Project: deps.Project(resource.Namespace),

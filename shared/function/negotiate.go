@@ -36,7 +36,8 @@ func ParseAccept(values []string) []Clause {
 		for text := range strings.SplitSeq(value, ",") {
 			media, params, err := mime.ParseMediaType(strings.TrimSpace(text))
 			if err != nil {
-				continue
+				// The names of OpenAPI's protobuf forms hold an @, which the grammar of media types does not know.
+				media, params = strings.ToLower(strings.TrimSpace(text)), nil
 			}
 			clause := Clause{MediaType: media, Params: params, Quality: 1}
 			if q, ok := params["q"]; ok {

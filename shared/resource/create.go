@@ -62,6 +62,7 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T) (
 	r.Default(in.Caller, object, none)
 	problems := append(r.validateMetadata(object), r.Validate(object, none)...)
 	sealed, more := r.Seal(object, store.Record{})
+	problems = append(problems, r.validateOwners(ctx, in.Caller, object, none)...)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return Written[T]{}, r.invalid(object.GetName(), problems)
 	}

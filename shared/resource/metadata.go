@@ -2,9 +2,11 @@ package resource
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/identity"
 )
 
 const (
@@ -88,6 +91,35 @@ func (r *Registry[T]) validateMetadataUpdate(object, old T) field.ErrorList {
 	newCreated, oldCreated := object.GetCreationTimestamp(), old.GetCreationTimestamp()
 	if !newCreated.Equal(&oldCreated) {
 		problems = append(problems, field.Invalid(metadataPath.Child("creationTimestamp"), newCreated, validation.FieldImmutableErrorMsg))
+	}
+	return problems
+}
+
+// validateOwners refuses a new blockOwnerDeletion where the caller could not delete the owner himself. Owners
+// of other resources cannot be asked for: only admins may block those. Source: Spec 2.2, 7.
+func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller, object, old T) field.ErrorList {
+	var none T
+	var had []metav1.OwnerReference
+	if any(old) != any(none) {
+		had = old.GetOwnerReferences()
+	}
+	var problems field.ErrorList
+	for i, reference := range object.GetOwnerReferences() {
+		if reference.BlockOwnerDeletion == nil || !*reference.BlockOwnerDeletion || caller.Admin() ||
+			slices.ContainsFunc(had, func(kept metav1.OwnerReference) bool {
+				return kept.UID == reference.UID && kept.BlockOwnerDeletion != nil && *kept.BlockOwnerDeletion
+			}) {
+			continue
+		}
+		mine := false
+		if reference.Kind == r.Kind && reference.APIVersion == r.Resource.GroupVersion().String() {
+			owner, _, err := r.read(ctx, caller, object.GetNamespace(), reference.Name)
+			mine = err == nil && owner.GetUID() == reference.UID
+		}
+		if !mine {
+			problems = append(problems, field.Forbidden(metadataPath.Child("ownerReferences").Index(i).Child("blockOwnerDeletion"),
+				"needs permission to delete the owner"))
+		}
 	}
 	return problems
 }

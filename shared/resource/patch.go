@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/codec"
@@ -53,11 +54,19 @@ type PatchInput struct {
 // 10,000 operations; Invalid for one that cannot be applied, such as a test that fails.
 // Source: Spec 4 row 7; ADR-0004.
 func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Written[T], error) {
+	var duplicates []string
+	if in.Type == MergePatch {
+		var fields map[string]any
+		var err error
+		if duplicates, err = codec.Decode(codec.Body{JSON: in.Patch}, &fields, in.Validation); err != nil {
+			return Written[T]{}, err
+		}
+	}
 	apply, err := parsePatch(in.Type, in.Patch)
 	if err != nil {
 		return Written[T]{}, err
 	}
-	return r.rewrite(ctx, in.Caller, in.Namespace, in.Name, in.DryRun, func(current T) (T, []string, error) {
+	written, err := r.rewrite(ctx, in.Caller, in.Namespace, in.Name, in.DryRun, func(current T) (T, []string, error) {
 		var none T
 		text, err := json.Marshal(current)
 		if err != nil {
@@ -81,6 +90,8 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Writte
 		}
 		return object, warnings, nil
 	})
+	written.Warnings = append(duplicates, written.Warnings...)
+	return written, err
 }
 
 // CheckKind refuses an object of another kind or API version. Both may be left out: the endpoint implies
@@ -89,9 +100,12 @@ func (r *Registry[T]) CheckKind(object T) error { return r.Definition.CheckKind(
 
 // CheckKind is Registry.CheckKind.
 func (d *Definition[T]) CheckKind(object T) error {
-	got := object.GetObjectKind().GroupVersionKind()
 	want := d.GroupVersionKind()
-	apiVersion, kind := got.GroupVersion().String(), got.Kind
+	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	if written, ok := object.GetObjectKind().(*metav1.TypeMeta); ok {
+		// As it was written: one that cannot be parsed was not left out.
+		apiVersion, kind = written.APIVersion, written.Kind
+	}
 	if apiVersion != "" && apiVersion != want.GroupVersion().String() {
 		return apierror.BadRequest(fmt.Sprintf(
 			"the API version in the data (%s) does not match the expected API version (%s)", apiVersion, want.GroupVersion()), nil)
@@ -145,7 +159,8 @@ func decodeJSONPatch(document []byte) (jsonpatch.Patch, error) {
 	}
 	patch, err := jsonpatch.DecodePatch(document)
 	if err != nil {
-		return nil, apierror.BadRequest("the JSON patch could not be read: "+err.Error(), nil)
+		// The library quotes the operation, which may hold a secret.
+		return nil, apierror.BadRequest("the JSON patch has an operation that RFC 6902 does not define", nil)
 	}
 	for i, operation := range patch {
 		if err := checkOperation(operation); err != nil {

@@ -95,6 +95,7 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 	r.Default(caller, object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
 	sealed, more := r.Seal(object, record)
+	problems = append(problems, r.validateOwners(ctx, caller, object, old)...)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return Written[T]{}, r.invalid(name, problems)
 	}

@@ -30,15 +30,14 @@ func local(ts *testscript.TestScript, neg bool, args []string) {
 // kubectl runs kubectl in the environment of the story.
 func kubectl(ts *testscript.TestScript, neg bool, args []string) {
 	exit, issue := -1, ""
-	for len(args) > 1 {
-		if args[0] == "-exit" {
+	for len(args) > 1 && (args[0] == "-exit" || args[0] == "-issue") {
+		switch args[0] {
+		case "-exit":
 			if _, err := fmt.Sscan(args[1], &exit); err != nil {
 				ts.Fatalf("-exit: %v", err)
 			}
-		} else if args[0] == "-issue" {
+		case "-issue":
 			issue = args[1]
-		} else {
-			break
 		}
 		args = args[2:]
 	}

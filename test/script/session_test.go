@@ -127,7 +127,8 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	}()
 	s.runners[name] = r
 
-	for deadline := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+	deadline := time.After(patience)
+	for {
 		output := ts.ReadFile(r.stdout)[before:]
 		if found := announced.FindStringSubmatch(output); found != nil {
 			if neg {
@@ -153,10 +154,9 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Fatalf("the runner ended with 0, and was to refuse")
 			}
 			return
-		default:
-		}
-		if time.Now().After(deadline) {
+		case <-deadline:
 			ts.Fatalf("the runner has neither announced itself nor ended; its log:\n%s", ts.ReadFile(r.stderr)[beforeErr:])
+		case <-time.After(pollEvery):
 		}
 	}
 }
@@ -223,13 +223,16 @@ func logged(ts *testscript.TestScript, neg bool, args []string) {
 
 // await calls until it has nothing to complain of.
 func await(ts *testscript.TestScript, complaint func() string) {
-	for deadline := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+	deadline := time.After(patience)
+	for {
 		why := complaint()
 		if why == "" {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-deadline:
 			ts.Fatalf("after %s: %s", patience, why)
+		case <-time.After(pollEvery):
 		}
 	}
 }
