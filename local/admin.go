@@ -129,10 +129,10 @@ func writeKubeconfig(file, server string, authority []byte, bearer secret.String
 // writeFile replaces a file as a whole, readable by its owner alone.
 func writeFile(file string, content []byte) error {
 	temporary := file + ".new"
-	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+	if err := os.WriteFile(temporary, content, 0o600); err != nil { //nolint:gosec // the path is the operator's own --data
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
-	if err := os.Rename(temporary, file); err != nil { //nolint:gosec // the path is the operator's own --data
+	if err := os.Rename(temporary, file); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	return nil

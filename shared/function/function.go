@@ -11,6 +11,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"path"
 	"sync"
@@ -122,7 +123,9 @@ func (e *Environment) KeyLimit() time.Duration {
 	if settings == nil || settings.AccessKeyMaxTTLSeconds <= 0 {
 		return 0
 	}
-	return time.Duration(settings.AccessKeyMaxTTLSeconds) * time.Second
+	// Held within what a Duration can be: a cap of centuries must not turn into none.
+	const most = int64(math.MaxInt64) / int64(time.Second)
+	return time.Duration(min(settings.AccessKeyMaxTTLSeconds, most)) * time.Second
 }
 
 func (e *Environment) prepare() {
