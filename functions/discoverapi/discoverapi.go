@@ -215,7 +215,8 @@ func addOpenAPI(pages map[string][]form) error {
 	if err != nil {
 		return err
 	}
-	const binaryType = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	// By this name and not by the one with an @ that clients ask for, as in Kubernetes: they cannot read that.
+	const binaryType = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	addRaw(pages, "/openapi/v2", binaryType, binary, nil)
 	add(pages, "/openapi/v3", jsonType, map[string]any{"paths": index}, nil)
 	return nil

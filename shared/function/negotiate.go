@@ -34,10 +34,11 @@ func ParseAccept(values []string) []Clause {
 	var clauses []Clause
 	for _, value := range values {
 		for text := range strings.SplitSeq(value, ",") {
-			media, params, err := mime.ParseMediaType(strings.TrimSpace(text))
+			// Clients name OpenAPI's protobuf form with an @, which the grammar of media types does not know and
+			// Kubernetes reads as a dot.
+			media, params, err := mime.ParseMediaType(strings.ReplaceAll(strings.TrimSpace(text), "@", "."))
 			if err != nil {
-				// The names of OpenAPI's protobuf forms hold an @, which the grammar of media types does not know.
-				media, params = strings.ToLower(strings.TrimSpace(text)), nil
+				continue
 			}
 			clause := Clause{MediaType: media, Params: params, Quality: 1}
 			if q, ok := params["q"]; ok {

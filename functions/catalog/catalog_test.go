@@ -1,0 +1,223 @@
+package catalog_test
+
+import (
+	"encoding/pem"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+const bearer = "0123456789-0123456789-0123456789-0123456789"
+
+// serve mounts the whole catalog behind TLS over a real state, and returns what a client of ana's needs.
+func serve(t testing.TB) *rest.Config {
+	t.Helper()
+	state, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = state.Close() })
+	env := &function.Environment{
+		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
+		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
+	}
+	if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil),
+		Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: model.OwnedAccessKeySpec{Key: bearer}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(function.Mount(env, catalog.Functions...))
+	t.Cleanup(server.Close)
+	return &rest.Config{
+		Host: server.URL + function.BasePath, BearerToken: bearer, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: certificate(server)},
+	}
+}
+
+func certificate(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
+// client-go's dynamic client, which Terraform and most tools are made of.
+func TestDynamicClient(t *testing.T) {
+	t.Parallel()
+	clients, err := dynamic.NewForConfig(serve(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := clients.Resource(model.SchemeGroupVersion.WithResource("ownedaccesskeys"))
+	ctx := t.Context()
+	field := func(object *unstructured.Unstructured, path ...string) any {
+		t.Helper()
+		value, _, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	made := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "management.platform.sh/v1", "kind": "OwnedAccessKey",
+		"metadata": map[string]any{"generateName": "ci-", "labels": map[string]any{"app": "ci"}},
+		"spec":     map[string]any{"ttl": int64(3600)},
+	}}
+	created, err := keys.Create(ctx, made, metav1.CreateOptions{FieldManager: "test", FieldValidation: "Strict"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := created.GetName()
+	if key, _ := field(created, "spec", "key").(string); !strings.HasPrefix(key, "pak_") || !strings.HasPrefix(name, "ci-") {
+		t.Errorf("created %q", name)
+	}
+	if dry, err := keys.Create(ctx, made, metav1.CreateOptions{DryRun: []string{"All"}}); err != nil || field(dry, "spec", "key") != nil {
+		t.Errorf("a dry run: %v", err)
+	}
+	got, err := keys.Get(ctx, name, metav1.GetOptions{})
+	if err != nil || field(got, "spec", "key") != nil || got.GetUID() != created.GetUID() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	stale := got.DeepCopy()
+	if err := unstructured.SetNestedField(got.Object, "by PUT", "spec", "description"); err != nil {
+		t.Fatal(err)
+	}
+	updated, err := keys.Update(ctx, got, metav1.UpdateOptions{})
+	if err != nil || updated.GetGeneration() != 2 {
+		t.Errorf("updated %+v, %v", updated, err)
+	}
+	if err := unstructured.SetNestedField(stale.Object, "late", "spec", "description"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Update(ctx, stale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("a stale update: %v", err)
+	}
+	// Spec 4 row 7: the documented example.
+	patched, err := keys.Patch(ctx, name, types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/annotations/a","value":"b"}]`), metav1.PatchOptions{})
+	if err != nil || patched.GetAnnotations()["a"] != "b" {
+		t.Errorf("patched %+v, %v", patched, err)
+	}
+	if patched, err = keys.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"disabled":true}}`), metav1.PatchOptions{}); err != nil || field(patched, "spec", "disabled") != true {
+		t.Errorf("patched %+v, %v", patched, err)
+	}
+	if _, err := keys.Patch(ctx, name, types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{}); !apierrors.IsUnsupportedMediaType(err) {
+		t.Errorf("a strategic merge patch: %v", err)
+	}
+	list, err := keys.List(ctx, metav1.ListOptions{LabelSelector: "app=ci", FieldSelector: "spec.user=ana", Limit: 10})
+	if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != name || list.GetResourceVersion() == "" {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	first, err := keys.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil || len(first.Items) != 1 || first.GetContinue() == "" || first.GetRemainingItemCount() == nil {
+		t.Fatalf("listed %+v, %v", first, err)
+	}
+	if second, err := keys.List(ctx, metav1.ListOptions{Limit: 1, Continue: first.GetContinue()}); err != nil || len(second.Items) != 1 || second.GetContinue() != "" {
+		t.Errorf("listed %+v, %v", second, err)
+	}
+	other := types.UID("other")
+	if err := keys.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}}); !apierrors.IsConflict(err) {
+		t.Errorf("deleting another one: %v", err)
+	}
+	uid := created.GetUID()
+	if err := keys.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := keys.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("then: %v", err)
+	}
+}
+
+// controller-runtime's client with the types of package model, and the resources found by discovery.
+func TestTypedClient(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := model.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	typed, err := client.New(serve(t), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	key := &model.OwnedAccessKey{
+		ObjectMeta: metav1.ObjectMeta{Name: "ci", Labels: map[string]string{"app": "ci"}, Finalizers: []string{"example.com/hold"}},
+		Spec:       model.OwnedAccessKeySpec{TTLSeconds: 3600, Scope: &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}},
+	}
+	if err := typed.Create(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(key.Spec.Key, "pak_") || key.Spec.User != "ana" || key.UID == "" || key.ResourceVersion == "" {
+		t.Errorf("created %+v", key.ObjectMeta)
+	}
+	if err := typed.Create(ctx, &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "ci"}}); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("created again: %v", err)
+	}
+	if err := typed.Create(ctx, &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{TTLSeconds: -1}}); !apierrors.IsInvalid(err) {
+		t.Errorf("created with a bad ttl: %v", err)
+	}
+	if err := typed.Create(ctx, &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{User: "ben"}}); !apierrors.IsForbidden(err) {
+		t.Errorf("created for another: %v", err)
+	}
+	got := &model.OwnedAccessKey{}
+	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); err != nil || got.Spec.Key != "" || got.Spec.Scope.Projects[0].Project != "a" {
+		t.Fatalf("got %+v, %v", got.Spec, err)
+	}
+	base := got.DeepCopy()
+	got.Spec.Disabled = true
+	if err := typed.Update(ctx, got); err != nil || got.Generation != 2 {
+		t.Errorf("updated to generation %d, %v", got.Generation, err)
+	}
+	late := base.DeepCopy()
+	late.Spec.Description = "late"
+	if err := typed.Patch(ctx, late, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
+		t.Errorf("a stale patch: %v", err)
+	}
+	late = base.DeepCopy()
+	late.Spec.Description = "late"
+	if err := typed.Patch(ctx, late, client.MergeFrom(base)); err != nil || late.Spec.Description != "late" || !late.Spec.Disabled {
+		t.Errorf("patched to %+v, %v", late.Spec, err)
+	}
+	var list model.OwnedAccessKeyList
+	if err := typed.List(ctx, &list, client.MatchingLabels{"app": "ci"}); err != nil || len(list.Items) != 1 || list.Items[0].Name != "ci" {
+		t.Errorf("listed %+v, %v", list.Items, err)
+	}
+	self := &model.Self{}
+	if err := typed.Create(ctx, self); err != nil || self.Status.User == nil || self.Status.User.Name != "ana" {
+		t.Errorf("who am I: %+v, %v", self.Status, err)
+	}
+
+	if err := typed.Delete(ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); err != nil || got.DeletionTimestamp == nil {
+		t.Fatalf("held by its finalizer: %+v, %v", got.ObjectMeta, err)
+	}
+	got.Finalizers = nil
+	if err := typed.Update(ctx, got); err != nil {
+		t.Fatal(err)
+	}
+	if err := typed.Get(ctx, client.ObjectKey{Name: "ci"}, got); !apierrors.IsNotFound(err) {
+		t.Errorf("then: %v", err)
+	}
+}

@@ -1,0 +1,341 @@
+package discoverapi
+
+import (
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/spec3"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+const (
+	plain   = "application/json"
+	v2      = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	v2beta1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+	binary  = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	// asked is how clients ask for it.
+	asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+	bearer = "0123456789-0123456789-0123456789-0123456789"
+)
+
+// The aggregated forms are told apart by all their parameters: a client that reads one takes another for no
+// resources at all (ADR-0006).
+func TestDo(t *testing.T) {
+	t.Parallel()
+	deps := open(&function.Environment{Version: "1.2.3"})
+	const group = "/apis/management.platform.sh"
+	for _, row := range []struct {
+		about, path, accept string
+		// mediaType is empty for a refusal.
+		mediaType, kind, apiVersion string
+		code                        int32
+	}{
+		{"plain", "/apis", plain, plain, "APIGroupList", "v1", 0},
+		{"anything", "/apis", "*/*", plain, "APIGroupList", "v1", 0},
+		{"nothing said", "/apis", "", plain, "APIGroupList", "v1", 0},
+		{"what kubectl sends", "/apis", v2 + "," + v2beta1 + ",application/json", v2, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2", 0},
+		{"what an older one sends", "/apis", v2beta1 + ",application/json", v2beta1, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2beta1", 0},
+		{"in another order of parameters", "/apis", "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io", v2, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2", 0},
+		{"a version of the future", "/apis", "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList,application/json", plain, "APIGroupList", "v1", 0},
+		{"a version of the future alone", "/apis", "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList", "", "", "", 406},
+		{"without its group", "/apis", "application/json;v=v2;as=APIGroupDiscoveryList", "", "", "", 406},
+		{"the better of two", "/apis", v2 + ";q=0.5,application/json", plain, "APIGroupList", "v1", 0},
+		{"protobuf alone", "/apis", "application/vnd.kubernetes.protobuf", "", "", "", 406},
+		{"the core group, plain", "/api", plain, plain, "APIVersions", "", 0},
+		{"the core group", "/api", v2 + ",application/json", v2, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2", 0},
+		{"the core group, older", "/api", v2beta1 + ",application/json", v2beta1, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2beta1", 0},
+		{"one group", group, plain, plain, "APIGroup", "v1", 0},
+		{"one version", group + "/v1", plain, plain, "APIResourceList", "v1", 0},
+		{"one version, by kubectl", group + "/v1", "application/json, */*", plain, "APIResourceList", "v1", 0},
+		{"another group", "/apis/authorization.k8s.io/v1", plain, plain, "APIResourceList", "v1", 0},
+		{"no such group", "/apis/apps", plain, "", "", "", 404},
+		{"no such version", group + "/v2", plain, "", "", "", 404},
+		{"the version", "/version", plain, plain, "", "", 0},
+		{"OpenAPI v2", "/openapi/v2", plain, plain, "", "", 0},
+		{"OpenAPI v2 for clients", "/openapi/v2", asked, binary, "", "", 0},
+		{"OpenAPI v2 under its own name", "/openapi/v2", binary, binary, "", "", 0},
+		{"OpenAPI v2, the better of two", "/openapi/v2", asked + ";q=0.9," + plain + ";q=0.5", binary, "", "", 0},
+		{"OpenAPI v2, the other of two", "/openapi/v2", asked + ";q=0.5," + plain, plain, "", "", 0},
+		{"OpenAPI v3, the index", "/openapi/v3", plain, plain, "", "", 0},
+		{"OpenAPI v3", "/openapi/v3" + group + "/v1", plain, plain, "", "", 0},
+		{"OpenAPI v3 of no group", "/openapi/v3/apis/apps/v1", plain, "", "", "", 404},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			in := Input{Path: row.path}
+			if row.accept != "" {
+				in.Accept = function.ParseAccept([]string{row.accept})
+			}
+			page, err := Do(t.Context(), deps, in)
+			if row.code != 0 {
+				if err == nil || apierror.From(err).Status().Code != row.code {
+					t.Errorf("answered %+v, %v, want %d", page, err, row.code)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page.MediaType != row.mediaType || page.ETag == "" || len(page.Body) == 0 {
+				t.Errorf("answered %q with tag %q, want %q", page.MediaType, page.ETag, row.mediaType)
+			}
+			if row.kind == "" {
+				return
+			}
+			var got metav1.TypeMeta
+			if err := json.Unmarshal(page.Body, &got); err != nil || got.Kind != row.kind || got.APIVersion != row.apiVersion {
+				t.Errorf("answered %+v (%v), want %s of %s", got, err, row.kind, row.apiVersion)
+			}
+		})
+	}
+}
+
+func page(t testing.TB, path, accept string) *function.Page {
+	t.Helper()
+	got, err := Do(t.Context(), open(&function.Environment{Version: "1.2.3"}), Input{Path: path, Accept: function.ParseAccept([]string{accept})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	var got version.Info
+	if err := json.Unmarshal(page(t, "/version", plain).Body, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Major != "1" || got.Minor != "37" || got.GitVersion != "v1.37.2+platform.1.2.3" || got.GoVersion == "" || got.Platform == "" {
+		t.Errorf("answered %+v", got)
+	}
+}
+
+// The index of OpenAPI v3 names each document with the hash of its content, so that clients keep it.
+func TestOpenAPIV3(t *testing.T) {
+	t.Parallel()
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	if err := json.Unmarshal(page(t, "/openapi/v3", plain).Body, &index); err != nil {
+		t.Fatal(err)
+	}
+	if len(index.Paths) == 0 {
+		t.Fatal("the index is empty")
+	}
+	for name, entry := range index.Paths {
+		where, err := url.Parse(entry.ServerRelativeURL)
+		if err != nil || where.Path != "/openapi/v3/"+name {
+			t.Fatalf("%s is at %q (%v)", name, entry.ServerRelativeURL, err)
+		}
+		document := page(t, where.Path, plain)
+		if hash := where.Query().Get("hash"); hash == "" || hash != document.ETag {
+			t.Errorf("%s has the hash %q and the tag %q", name, hash, document.ETag)
+		}
+		var parsed spec3.OpenAPI
+		if err := json.Unmarshal(document.Body, &parsed); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if parsed.Paths == nil || len(parsed.Paths.Paths) == 0 || parsed.Components == nil || len(parsed.Components.Schemas) == 0 {
+			t.Errorf("%s describes nothing", name)
+		}
+		for path := range parsed.Paths.Paths {
+			if !strings.HasPrefix(path, "/"+name+"/") {
+				t.Errorf("%s describes %s", name, path)
+			}
+		}
+	}
+}
+
+// kubectl reads OpenAPI v2 as protobuf alone (ADR-0003).
+func TestOpenAPIV2(t *testing.T) {
+	t.Parallel()
+	var fromBinary openapi_v2.Document
+	if err := proto.Unmarshal(page(t, "/openapi/v2", binary).Body, &fromBinary); err != nil {
+		t.Fatal(err)
+	}
+	fromJSON, err := openapi_v2.ParseDocument(page(t, "/openapi/v2", plain).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(&fromBinary, fromJSON) {
+		t.Error("the two forms differ")
+	}
+	paths := fromBinary.GetPaths().GetPath()
+	if !slices.ContainsFunc(paths, func(p *openapi_v2.NamedPathItem) bool {
+		return p.GetName() == "/apis/management.platform.sh/v1/ownedaccesskeys"
+	}) {
+		t.Errorf("no access keys among %d paths", len(paths))
+	}
+}
+
+// serve mounts the function over a real state with one key, which is an admin's.
+func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
+	t.Helper()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	env := &function.Environment{
+		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
+		Config: func() *model.ConfigStatus { return config }, Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Tracer: noop.NewTracerProvider().Tracer(""), Version: "1.2.3",
+	}
+	if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}),
+		Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: bearer}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(Function.Handler(env))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func ask(t testing.TB, server *httptest.Server, path string, header http.Header) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = header
+	answer, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+// Over HTTP: the exact media types, and documents that are kept.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	server := serve(t, &model.ConfigStatus{})
+	for _, base := range []string{"", function.BasePath} {
+		for path, forms := range map[string][]string{
+			"/api":                            {plain, v2, v2beta1},
+			"/apis":                           {plain, v2, v2beta1},
+			"/apis/management.platform.sh":    {plain},
+			"/apis/management.platform.sh/v1": {plain},
+			"/openapi/v2":                     {plain, binary},
+			"/openapi/v3":                     {plain},
+			"/openapi/v3/apis/management.platform.sh/v1": {plain},
+			"/version": {plain},
+		} {
+			tags := map[string]bool{}
+			for _, form := range forms {
+				header := http.Header{"Accept": {form}, "Authorization": {"Bearer " + bearer}}
+				answer := ask(t, server, base+path, header)
+				tag := answer.Header.Get("ETag")
+				if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != form || tag == "" || answer.Header.Get("Vary") != "Accept" {
+					t.Errorf("%s as %s: %d, %v", base+path, form, answer.StatusCode, answer.Header)
+				}
+				if tags[tag] {
+					t.Errorf("%s: two forms have one tag", path)
+				}
+				tags[tag] = true
+				header.Set("If-None-Match", tag)
+				if again := ask(t, server, base+path, header); again.StatusCode != 304 {
+					t.Errorf("%s as %s, asked for again: %d", base+path, form, again.StatusCode)
+				}
+				if stranger := ask(t, server, base+path, http.Header{"Accept": {form}}); path != "/version" && stranger.StatusCode != 401 {
+					t.Errorf("%s without a key: %d", base+path, stranger.StatusCode)
+				}
+			}
+		}
+	}
+}
+
+// Spec 5.5: the version needs a credential if the configuration says so.
+func TestVersionByConfiguration(t *testing.T) {
+	t.Parallel()
+	for authenticate, want := range map[bool]int{false: 200, true: 401} {
+		server := serve(t, &model.ConfigStatus{AuthenticateVersionEndpoint: authenticate})
+		if answer := ask(t, server, "/version", nil); answer.StatusCode != want {
+			t.Errorf("authenticateVersionEndpoint %v: %d", authenticate, answer.StatusCode)
+		}
+		if answer := ask(t, server, "/version", http.Header{"Authorization": {"Bearer " + bearer}}); answer.StatusCode != 200 {
+			t.Errorf("authenticateVersionEndpoint %v, with a key: %d", authenticate, answer.StatusCode)
+		}
+	}
+}
+
+// What client-go finds, below the base path.
+func TestDiscoveryClient(t *testing.T) {
+	t.Parallel()
+	server := serve(t, &model.ConfigStatus{})
+	for _, legacy := range []bool{false, true} {
+		client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL + function.BasePath, BearerToken: bearer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.UseLegacyDiscovery = legacy
+		groups, lists, err := client.ServerGroupsAndResources()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]metav1.APIResource{}
+		for _, list := range lists {
+			for _, resource := range list.APIResources {
+				found[resource.Name+" "+list.GroupVersion] = resource
+			}
+		}
+		keys := found["ownedaccesskeys management.platform.sh/v1"]
+		slices.Sort(keys.Verbs)
+		if keys.Kind != "OwnedAccessKey" || keys.Namespaced || keys.SingularName != "ownedaccesskey" || !reflect.DeepEqual(keys.ShortNames, []string{"oak"}) ||
+			!slices.Contains(keys.Verbs, "create") || !slices.Contains(keys.Verbs, "list") {
+			t.Errorf("legacy %v: access keys are %+v", legacy, keys)
+		}
+		for _, name := range []string{
+			"selves management.platform.sh/v1", "selfsubjectreviews authentication.k8s.io/v1", "selfsubjectaccessreviews authorization.k8s.io/v1",
+		} {
+			if found[name].Name == "" {
+				t.Errorf("legacy %v: no %s", legacy, name)
+			}
+		}
+		if !slices.ContainsFunc(groups, func(g *metav1.APIGroup) bool {
+			return g.Name == "management.platform.sh" && g.PreferredVersion.GroupVersion == "management.platform.sh/v1"
+		}) {
+			t.Errorf("legacy %v: groups %+v", legacy, groups)
+		}
+		if got, err := client.ServerVersion(); err != nil || got.Minor != "37" {
+			t.Errorf("version %+v, %v", got, err)
+		}
+		if _, err := client.OpenAPISchema(); err != nil {
+			t.Errorf("OpenAPI v2: %v", err)
+		}
+		paths, err := client.OpenAPIV3().Paths()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := paths["apis/management.platform.sh/v1"].Schema("application/json")
+		if err != nil || !strings.Contains(string(text), "OwnedAccessKey") {
+			t.Errorf("OpenAPI v3: %d bytes, %v", len(text), err)
+		}
+	}
+}
