@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,7 +29,7 @@ const (
 // Authenticator turns bearers into callers. It is safe for concurrent use.
 type Authenticator struct {
 	// Keys holds the access keys.
-	Keys store.Store
+	Keys *accesskey.Registry
 	// Now is the clock.
 	Now func() time.Time
 	// Limit is the platform's cap on the life of a key at this moment, 0 for none.
@@ -58,7 +57,7 @@ func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (ident
 	if accesskey.CheckBearer(bearer) != nil {
 		return identity.Caller{}, apierror.Unauthorized(textInvalid)
 	}
-	record, err := a.Keys.GetByDigest(ctx, accesskey.Digest(bearer))
+	record, err := a.Keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return identity.Caller{}, apierror.Unauthorized(textInvalid)
@@ -67,9 +66,9 @@ func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (ident
 	case err != nil:
 		return identity.Caller{}, fmt.Errorf("looking up a bearer: %w", err)
 	}
-	key := &model.OwnedAccessKey{}
-	if err := json.Unmarshal(record.Object, key); err != nil {
-		return identity.Caller{}, fmt.Errorf("decoding access key %q: %w", record.Name, err)
+	key, err := a.Keys.Parse(record)
+	if err != nil {
+		return identity.Caller{}, err
 	}
 	now := a.Now()
 	expiry := accesskey.Expiry(key, record.Activity, a.Limit())
@@ -100,7 +99,7 @@ func (a *Authenticator) note(ctx context.Context, key *model.OwnedAccessKey, rec
 	if key.Spec.TTLAfterLastActivity {
 		expires = accesskey.OwnExpiry(key, activity)
 	}
-	if err := a.Keys.Touch(ctx, record, activity, expires); err != nil {
+	if err := a.Keys.Store.Touch(ctx, record, activity, expires); err != nil {
 		a.Log.WarnContext(ctx, "noting the activity of an access key", "key", key.Name, "error", err.Error())
 	}
 }

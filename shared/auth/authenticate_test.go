@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 	clock, limit := func() time.Time { return w.now }, func() time.Duration { return w.limit }
 	state := client.Resource(accesskey.Definition.Resource.Resource)
 	w.keys = accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{3}), limit)
-	w.Authenticator = &auth.Authenticator{Keys: state, Now: clock, Limit: limit, Log: slog.New(slog.NewTextHandler(&w.log, nil))}
+	w.Authenticator = &auth.Authenticator{Keys: w.keys, Now: clock, Limit: limit, Log: slog.New(slog.NewTextHandler(&w.log, nil))}
 	return w
 }
 
@@ -91,7 +91,7 @@ func (w *world) remove(t fataler, name string) {
 
 func (w *world) record(t fataler, name string) store.Record {
 	t.Helper()
-	record, err := w.Keys.Get(context.Background(), name)
+	record, err := w.Keys.Store.Get(context.Background(), name)
 	if err != nil {
 		t.Fatalf("reading %s: %v", name, err)
 	}
@@ -126,7 +126,7 @@ func (s silent) GetByDigest(context.Context, string) (store.Record, error) {
 
 // What cannot be a key is refused without asking the state. Source: ADR-0005.
 func TestMalformedNeverReachesTheStore(t *testing.T) {
-	a := &auth.Authenticator{Keys: silent{t: t}, Now: func() time.Time { return born }, Limit: func() time.Duration { return 0 }, Log: slog.New(slog.DiscardHandler)}
+	a := &auth.Authenticator{Keys: &accesskey.Registry{Store: silent{t: t}}, Now: func() time.Time { return born }, Limit: func() time.Duration { return 0 }, Log: slog.New(slog.DiscardHandler)}
 	good, err := accesskey.NewBearer(rand.NewChaCha8([32]byte{1}))
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +343,7 @@ func TestActivity(t *testing.T) {
 					t.Errorf("at %v the use has written the object", use.at)
 				}
 			}
-			page, err := w.Keys.List(context.Background(), store.Query{})
+			page, err := w.Keys.Store.List(context.Background(), store.Query{})
 			if err != nil || page.Revision != before.Revision {
 				t.Errorf("the revision went from %d to %d, %v", before.Revision, page.Revision, err)
 			}
@@ -456,7 +456,7 @@ func (noNotes) Touch(context.Context, store.Record, time.Time, time.Time) error 
 func TestUnnotedUse(t *testing.T) {
 	w := newWorld(t)
 	_, bearer := w.create(t, model.OwnedAccessKeySpec{User: "a"})
-	w.Keys = noNotes{w.Keys}
+	w.Keys.Store = noNotes{w.Keys.Store}
 	if err := w.use(bearer); err != nil {
 		t.Errorf("refused: %v", err)
 	}

@@ -132,7 +132,7 @@ func (e *Environment) prepare() {
 	e.once.Do(func() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
 		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
-		e.authenticator = &auth.Authenticator{Keys: state, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
+		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})
 }
 

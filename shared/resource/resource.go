@@ -14,8 +14,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -106,6 +108,9 @@ type Registry[T Object] struct {
 	Now func() time.Time
 	// Random is where names and uids come from: crypto/rand.Reader but in tests.
 	Random io.Reader
+
+	once   sync.Once
+	parsed *lru.Cache[string, parsed[T]]
 }
 
 // invalid is the answer for a bad object.
@@ -159,13 +164,14 @@ func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespac
 	return object, record, err
 }
 
-// Decode returns the object of a record, as the API shows it.
+// Decode returns the object of a record, as the API shows it. It is the caller's own.
 func (r *Registry[T]) Decode(record store.Record) (T, error) {
-	object := r.New()
-	if err := json.Unmarshal(record.Object, object); err != nil {
+	shared, err := r.Parse(record)
+	if err != nil {
 		var none T
-		return none, fmt.Errorf("decoding the stored %s %q: %w", r.GroupResource(), record.Name, err)
+		return none, err
 	}
+	object := shared.DeepCopyObject().(T)
 	r.stamp(object, record)
 	return object, nil
 }

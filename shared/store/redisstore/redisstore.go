@@ -3,7 +3,7 @@
 // same on Redis 7, on a cluster and on the server embedded in the local runner.
 // Source: Spec 2.2 (resourceVersion), 7; ADR-0002.
 //
-// It does not parse objects, keep a cache, subscribe to anything while nobody waits, or repeat a write
+// It does not parse objects or keep them, subscribe to anything while nobody waits, or repeat a write
 // whose fate is unknown.
 package redisstore
 
@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -35,6 +36,9 @@ const dialTimeout = 500 * time.Millisecond
 
 // idleTimeout is below the 350 seconds after which cloud networks drop a silent connection unannounced.
 const idleTimeout = 4 * time.Minute
+
+// maxNames bounds how many digests are remembered with the name that they led to.
+const maxNames = 4096
 
 // poolSize bounds the connections per Redis node; they are opened as they are needed.
 const poolSize = 64
@@ -188,7 +192,9 @@ func (c *Client) Resource(name string) store.Store {
 		f = newFeed(c, k)
 		c.feeds[name] = f
 	}
-	return &resource{client: c, keys: k, feed: f}
+	// Only a size below one is an error.
+	names, _ := lru.New[string, string](maxNames)
+	return &resource{client: c, keys: k, feed: f, names: names}
 }
 
 // Ping tells whether state can be reached: nil, ErrUnavailable, or the context's error. On a cluster every

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
 	"management.platform.sh/shared/store"
@@ -22,6 +23,8 @@ type resource struct {
 	client *Client
 	keys   keys
 	feed   *feed
+	// names are the names that digests led to.
+	names *lru.Cache[string, string]
 }
 
 var _ store.Store = (*resource)(nil)
@@ -120,11 +123,20 @@ func present(err error) error {
 	return err
 }
 
+// GetByDigest tries the name that the digest led to before, which costs the state less than looking it up. The
+// record itself says whether it is the one.
 func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
 	// A digest is a credential's: it stays out of errors.
 	const doing = "reading record by digest"
 	if digest == "" {
 		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
+	}
+	if name, known := r.names.Get(digest); known {
+		record, err := r.Get(ctx, name)
+		if !errors.Is(err, store.ErrNotFound) && (err != nil || record.Digest == digest) {
+			return record, err
+		}
+		r.names.Remove(digest)
 	}
 	var answer []string
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {
@@ -142,6 +154,7 @@ func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record
 	if answer[1] == "" {
 		return store.Record{}, fmt.Errorf("%s: %w: no record %q", doing, errCorrupt, answer[0])
 	}
+	r.names.Add(digest, answer[0])
 	return decode(answer[0], answer[1], answer[2])
 }
 

@@ -347,6 +347,25 @@ func testGetByDigest(t *testing.T, open Open) {
 		_, err := s.GetByDigest(t.Context(), digest)
 		fails(t, fmt.Sprintf("GetByDigest(%q)", digest), err, store.ErrNotFound)
 	}
+	// A digest may come to lead to another name, or to none.
+	first, err := s.GetByDigest(t.Context(), "-x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Delete(t.Context(), first.Name, first.Revision); err != nil {
+		t.Fatal(err)
+	}
+	create(t, s, object(first.Name))
+	_, err = s.GetByDigest(t.Context(), "-x")
+	fails(t, "GetByDigest of a name that is another's now", err, store.ErrNotFound)
+	second := object("heir")
+	second.Digest = "-x"
+	second = create(t, s, second)
+	if got, err := s.GetByDigest(t.Context(), "-x"); err != nil {
+		t.Errorf("GetByDigest of a moved digest: %v", err)
+	} else {
+		expect(t, "GetByDigest of a moved digest", got, second)
+	}
 }
 
 func testUpdate(t *testing.T, open Open) {
