@@ -5,6 +5,7 @@
 package expirekeys
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store"
 )
@@ -38,17 +40,20 @@ type Deps struct {
 // Output counts what a run did.
 type Output struct {
 	// Removed are the keys that are gone now, Held those that finalizers keep, Later those that turned out
-	// not to be due, Changed those that somebody else changed or removed meanwhile.
-	Removed, Held, Later, Changed int
+	// not to be due, Changed those that somebody else changed or removed meanwhile, Broken those that cannot
+	// be read.
+	Removed, Held, Later, Changed, Broken int
 }
 
 // sweeper is who removes keys: an admin without a key.
 var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "expirekeys"}, []string{identity.Admins})
 
-// Do removes what is due, up to a bound. On an error the output counts what was done before it, and the
-// next run goes on from there.
+// Do removes what is due, up to a bound. A key that cannot be read is left alone, and the first of them is the
+// error at the end. On any other error the output counts what was done before it, and the next run goes on from
+// there.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
+	var broken error
 	looked := map[string]bool{}
 	for len(looked) < most {
 		now := deps.Now()
@@ -57,7 +62,7 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 			createdBy = now.Add(-limit)
 		}
 		// What is still due after it was looked at stands at the head of the queue: read past it.
-		due, err := deps.Keys.Store.Due(ctx, now, createdBy, batch+done.Held+done.Changed)
+		due, err := deps.Keys.Store.Due(ctx, now, createdBy, batch+done.Held+done.Changed+done.Broken)
 		if err != nil {
 			return done, fmt.Errorf("looking for due access keys: %w", err)
 		}
@@ -68,7 +73,13 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 			}
 			looked[record.Name] = true
 			news++
-			if err := expire(ctx, deps, record, now, &done); err != nil {
+			key, err := deps.Keys.Decode(record)
+			if err != nil {
+				done.Broken++
+				broken = cmp.Or(broken, err)
+				continue
+			}
+			if err := expire(ctx, deps, key, record, now, &done); err != nil {
 				return done, err
 			}
 		}
@@ -76,14 +87,10 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 			break
 		}
 	}
-	return done, nil
+	return done, broken
 }
 
-func expire(ctx context.Context, deps Deps, record store.Record, now time.Time, done *Output) error {
-	key, err := deps.Keys.Decode(record)
-	if err != nil {
-		return err
-	}
+func expire(ctx context.Context, deps Deps, key *model.OwnedAccessKey, record store.Record, now time.Time, done *Output) error {
 	if !accesskey.Expired(accesskey.Expiry(key, record.Activity, deps.Limit()), now) {
 		// A use that came between moved the end of the key: put it back in the queue where it belongs.
 		done.Later++
@@ -112,6 +119,7 @@ var Function = &function.Function{
 		return []slog.Attr{
 			slog.Int("removed", done.Removed), slog.Int("held", done.Held),
 			slog.Int("later", done.Later), slog.Int("changed", done.Changed),
+			slog.Int("broken", done.Broken),
 		}
 	}),
 }

@@ -392,3 +392,27 @@ func TestSweptKeyIsGone(t *testing.T) {
 		t.Errorf("the new key inherits the old one's end: %+v", done)
 	}
 }
+
+// A key that cannot be read stops nobody else's end.
+func TestBrokenKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", ttl(10))
+	w.create("b", ttl(20))
+	record, err := w.deps.Keys.Store.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Object = []byte(`{"spec":{"ttl":"long"}}`)
+	if _, err := w.deps.Keys.Store.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	w.now = born.Add(time.Minute)
+	done, err := expirekeys.Do(t.Context(), w.deps)
+	if err == nil || done.Broken != 1 || done.Removed != 1 {
+		t.Errorf("done: %+v, %v", done, err)
+	}
+	if got := w.names(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%q are left", got)
+	}
+}
