@@ -1,0 +1,398 @@
+package arch_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// uncommented finds packages without one package comment that begins as godoc asks, and comments that two
+// packages share.
+func uncommented(rooms []*room) []string {
+	var findings []string
+	said := map[string]string{}
+	for _, r := range rooms {
+		var places []string
+		for _, f := range r.files {
+			if f.tree.Doc == nil {
+				continue
+			}
+			places = append(places, f.path)
+			begin := "Package " + f.tree.Name.Name + " "
+			if f.tree.Name.Name == "main" {
+				begin = "Command " + path.Base(r.path) + " "
+			}
+			rest, ok := strings.CutPrefix(f.tree.Doc.Text(), begin)
+			if !ok {
+				findings = append(findings, fmt.Sprintf("%s: the package comment does not begin with %q", f.path, begin))
+				continue
+			}
+			first, _, _ := strings.Cut(rest, ". ")
+			if other := said[first]; other != "" {
+				findings = append(findings, fmt.Sprintf("%s: the package comment is that of %s", f.path, other))
+			}
+			said[first] = f.path
+		}
+		if len(places) != 1 {
+			findings = append(findings, fmt.Sprintf("%s has %d package comments, not one: %q", r.path, len(places), places))
+		}
+	}
+	return findings
+}
+
+// published tells whether a room is code that others read godoc of.
+func published(r *room) bool {
+	return strings.HasPrefix(r.path, "functions/") || strings.HasPrefix(r.path, "shared/")
+}
+
+// undocumented finds exported identifiers without a comment that begins with their name. In a group, a
+// comment on the group or behind the line will do.
+func undocumented(rooms []*room) []string {
+	var findings []string
+	for _, r := range rooms {
+		if !published(r) {
+			continue
+		}
+		for _, f := range r.files {
+			if f.test || f.generated {
+				continue
+			}
+			check := func(name string, doc *ast.CommentGroup) {
+				first := word.FindStringSubmatch(doc.Text())
+				if ast.IsExported(name) && (first == nil || first[1] != name) {
+					findings = append(findings, fmt.Sprintf("%s: the comment of %s does not begin with its name: %.40q", f.path, name, doc.Text()))
+				}
+			}
+			for _, d := range f.tree.Decls {
+				switch d := d.(type) {
+				case *ast.FuncDecl:
+					if d.Recv == nil || ast.IsExported(receiver(d)) {
+						check(d.Name.Name, d.Doc)
+					}
+				case *ast.GenDecl:
+					for _, spec := range d.Specs {
+						switch spec := spec.(type) {
+						case *ast.TypeSpec:
+							check(spec.Name.Name, either(spec.Doc, d.Doc))
+						case *ast.ValueSpec:
+							if d.Lparen.IsValid() && spec.Doc == nil && (d.Doc != nil || spec.Comment != nil) {
+								continue
+							}
+							check(spec.Names[0].Name, either(spec.Doc, d.Doc))
+						}
+					}
+				}
+			}
+		}
+	}
+	return findings
+}
+
+func either(first, second *ast.CommentGroup) *ast.CommentGroup {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// receiver is the type that a method is of.
+func receiver(d *ast.FuncDecl) string {
+	name := ""
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && name == "" {
+			name = id.Name
+		}
+		return name == ""
+	})
+	return name
+}
+
+// calls says who uses what a function gets from its environment and from nowhere else: settings and the
+// clock. Test support aside.
+const calls = `
+os.Environ:
+os.ExpandEnv:
+os.Getenv:
+os.LookupEnv:
+os.Setenv:
+time.Now: shared/function
+time.Since: shared/function
+time.Until:
+`
+
+// grasped finds uses of settings and clock in functions and shared by whom the table does not name.
+func grasped(rooms []*room, table []line) []string {
+	var findings []string
+	for _, r := range rooms {
+		if !published(r) || r.support() {
+			continue
+		}
+		for _, f := range r.files {
+			if f.test {
+				continue
+			}
+			ast.Inspect(f.tree, func(n ast.Node) bool {
+				selector, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				of, ok := selector.X.(*ast.Ident)
+				if !ok {
+					return true
+				}
+				name := of.Name + "." + selector.Sel.Name
+				i := slices.IndexFunc(table, func(l line) bool { return l.name == name })
+				if i >= 0 && !matchesAny(table[i].patterns, r.path) {
+					findings = append(findings, fmt.Sprintf("%s uses %s: ask the Environment", f.path, name))
+				}
+				return true
+			})
+		}
+	}
+	return findings
+}
+
+// vocabulary are the exported words of an operation.
+var vocabulary = []string{"Deps", "Input", "Output", "Do", "Function"}
+
+// misnamed finds operations that are not made of the usual words. All have Deps, Function and Do, and Input
+// where they serve requests. One that answers several questions has a function for each in place of Do.
+func misnamed(rooms []*room) []string {
+	var findings []string
+	for _, r := range rooms {
+		name, below := strings.CutPrefix(r.path, "functions/")
+		if !below || name == "catalog" {
+			continue
+		}
+		say := func(format string, args ...any) {
+			findings = append(findings, r.path+": "+fmt.Sprintf(format, args...))
+		}
+		if strings.Contains(name, "/") {
+			say("an operation has no packages below it")
+			continue
+		}
+		words, questions, more := map[string]ast.Node{}, []string{}, []string{}
+		for _, f := range r.files {
+			if f.test {
+				continue
+			}
+			if f.tree.Name.Name != name {
+				say("the package is called %s", f.tree.Name.Name)
+			}
+			for word, node := range exported(f.tree) {
+				words[word] = node
+				do, isFunc := node.(*ast.FuncDecl)
+				if isFunc && !plain(do) {
+					say("%s is not func(context.Context, Deps, Input) (..., error)", word)
+				}
+				switch {
+				case slices.Contains(vocabulary, word):
+				case isFunc && do.Recv == nil:
+					questions = append(questions, word)
+				default:
+					more = append(more, word)
+				}
+			}
+		}
+		slices.Sort(more)
+		slices.Sort(questions)
+		for _, word := range more {
+			say("exports %s; the words of an operation are %q", word, vocabulary)
+		}
+		fields := literal(words["Function"])
+		switch value, ok := fields["Name"].(*ast.BasicLit); {
+		case fields == nil:
+			say("there is no Function")
+		case !ok || value.Value != `"`+name+`"`:
+			say("the Name of Function is not %q", name)
+		}
+		if words["Deps"] == nil {
+			say("there is no Deps")
+		}
+		if fields["Endpoints"] != nil && words["Input"] == nil {
+			say("there is no Input, and it serves requests")
+		}
+		if several := len(questions) > 1; several == (words["Do"] != nil) || len(questions) == 1 {
+			say("it needs Do, or else a function for each of several questions; it has %q", questions)
+		}
+	}
+	return findings
+}
+
+// exported are the exported identifiers at the top of a file, with what they stand for.
+func exported(f *ast.File) map[string]ast.Node {
+	found := map[string]ast.Node{}
+	add := func(name string, node ast.Node) {
+		if ast.IsExported(name) {
+			found[name] = node
+		}
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				add(d.Name.Name, d)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					add(spec.Name.Name, spec)
+				case *ast.ValueSpec:
+					for _, name := range spec.Names {
+						add(name.Name, spec)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// plain tells whether a function takes a context, Deps and at most Input, and returns something and an error.
+func plain(f *ast.FuncDecl) bool {
+	var takes, returns []string
+	for _, list := range []struct {
+		fields *ast.FieldList
+		into   *[]string
+	}{{f.Type.Params, &takes}, {f.Type.Results, &returns}} {
+		if list.fields == nil {
+			return false
+		}
+		for _, field := range list.fields.List {
+			text := "other"
+			switch of := field.Type.(type) {
+			case *ast.Ident:
+				text = of.Name
+			case *ast.SelectorExpr:
+				text = of.Sel.Name
+			}
+			for range max(1, len(field.Names)) {
+				*list.into = append(*list.into, text)
+			}
+		}
+	}
+	want := []string{"Context", "Deps", "Input"}
+	return f.Recv == nil && len(takes) > 1 && len(takes) < 4 && slices.Equal(takes, want[:len(takes)]) &&
+		len(returns) == 2 && returns[1] == "error"
+}
+
+// literal are the fields of var Function = &function.Function{...}.
+func literal(node ast.Node) map[string]ast.Expr {
+	spec, ok := node.(*ast.ValueSpec)
+	if !ok || len(spec.Values) != 1 {
+		return nil
+	}
+	address, ok := spec.Values[0].(*ast.UnaryExpr)
+	if !ok || address.Op != token.AND {
+		return nil
+	}
+	value, ok := address.X.(*ast.CompositeLit)
+	if !ok {
+		return nil
+	}
+	fields := map[string]ast.Expr{}
+	for _, element := range value.Elts {
+		if pair, ok := element.(*ast.KeyValueExpr); ok {
+			if key, ok := pair.Key.(*ast.Ident); ok {
+				fields[key.Name] = pair.Value
+			}
+		}
+	}
+	return fields
+}
+
+func TestPackageComments(t *testing.T) {
+	t.Parallel()
+	report(t, uncommented(all(t)))
+}
+
+func TestPackageCommentsFinds(t *testing.T) {
+	t.Parallel()
+	expect(t, uncommented(plant(t, map[string]string{
+		"local/main.go":      "// Package main is wrong.\npackage main",
+		"shared/a/a.go":      "// Package a keeps things. It is small.\npackage a",
+		"shared/b/b.go":      "// Package b keeps things. It is big.\npackage b",
+		"shared/c/c.go":      "// Package c is here.\npackage c",
+		"shared/c/c_test.go": "// Package c_test is here too.\npackage c_test",
+		"shared/d/d.go":      "package d",
+		"test/e/e_test.go":   "// Package e_test stands alone.\npackage e_test",
+	})), `does not begin with "Command local "`, "b/b.go: the package comment is that of shared/a/a.go",
+		"shared/c has 2", "shared/d has 0")
+}
+
+func TestDocComments(t *testing.T) {
+	t.Parallel()
+	report(t, undocumented(all(t)))
+}
+
+func TestDocCommentsFinds(t *testing.T) {
+	t.Parallel()
+	expect(t, undocumented(plant(t, map[string]string{
+		"shared/a/a.go": `package a
+// Said is said.
+func Said() {}
+// A Thing is said.
+type Thing struct{}
+// says nothing.
+func (*Thing) Method() {}
+func (hidden) Method() {}
+type hidden struct{}
+// Words of a group.
+const (One = 1; Two = 2)
+const (
+	Three = 3 // behind the line
+	Four = 4
+)
+type Unsaid int
+// Unsaids are another word.
+func Unsaidly() {}
+// Wrong name.
+var Value int
+`,
+		"shared/a/a_test.go": "package a\nfunc TestUnsaid() {}",
+		"shared/a/zz.go":     "// Code generated by planting. DO NOT EDIT.\n\npackage a\nfunc Unsaid2() {}",
+		"local/a.go":         "package main\nfunc Unsaid() {}",
+	})), "comment of Method", "comment of Four", "comment of Unsaid ", "comment of Unsaidly", "comment of Value")
+}
+
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	report(t, grasped(all(t), lines(calls)))
+}
+
+func TestCallsFinds(t *testing.T) {
+	t.Parallel()
+	const source = "package a\nvar x, now = os.Getenv(`X`), time.Now\n"
+	expect(t, grasped(plant(t, map[string]string{
+		"functions/whoami/a.go":                      source,
+		"shared/function/a.go":                       source,
+		"shared/function/a_test.go":                  source,
+		"shared/store/redisstore/redistest/embed.go": source,
+		"local/a.go":                                 source,
+	}), lines(calls)), "functions/whoami/a.go uses os.Getenv", "functions/whoami/a.go uses time.Now", "shared/function/a.go uses os.Getenv")
+}
+
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	report(t, misnamed(all(t)))
+}
+
+func TestOperationsFinds(t *testing.T) {
+	t.Parallel()
+	const do = "func Do(context.Context, Deps, Input) (Output, error) { return nil, nil }\n"
+	expect(t, misnamed(plant(t, map[string]string{
+		"functions/catalog/catalog.go": "package catalog\nvar Functions int",
+		"functions/good/a.go":          "package good\ntype Deps struct{}\ntype Input int\n" + do + "var Function = &function.Function{Name: `good`, Endpoints: nil}",
+		"functions/clock/a.go":         "package clock\ntype Deps struct{}\nfunc Do(context.Context, Deps) (int, error) { return 0, nil }\nvar Function = &function.Function{Name: \"clock\"}",
+		"functions/deep/er/a.go":       "package er",
+		"functions/empty/a.go":         "package other",
+		"functions/lone/a.go":          "package lone\ntype Deps struct{}\nfunc Ask(_ context.Context, a, b Deps) error { return nil }\nvar Function = &function.Function{Name: \"lone\", Endpoints: nil}\nconst More = 1",
+	})), "functions/deep/er: an operation has no packages", "empty: the package is called other", "empty: there is no Function",
+		"empty: there is no Deps", "empty: it needs Do", "functions/good: the Name of Function", "lone: Ask is not func", "lone: exports More",
+		"lone: there is no Input", "lone: it needs Do")
+}

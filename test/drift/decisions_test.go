@@ -1,0 +1,117 @@
+package drift_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const decisionsFolder = "docs/adr/"
+
+var (
+	decisionFile = regexp.MustCompile(`^(\d{4})-[a-z0-9-]+\.md$`)
+	citation     = regexp.MustCompile(`\bADR-(\d+)\b`)
+	status       = regexp.MustCompile(`(?m)^Status: (?:proposed|accepted|rejected|superseded by ADR-\d{4})$`)
+)
+
+// misfiled finds decisions that are not numbered one by one, or do not say what they are and whether they
+// hold.
+func misfiled(p project) []string {
+	var findings []string
+	next := 1
+	for _, name := range p.under(decisionsFolder, ".md") {
+		number := decisionFile.FindStringSubmatch(strings.TrimPrefix(name, decisionsFolder))
+		if number == nil {
+			findings = append(findings, name+" is not called NNNN-subject.md")
+			continue
+		}
+		if want := fmt.Sprintf("%04d", next); number[1] != want {
+			findings = append(findings, fmt.Sprintf("%s stands where number %s should", name, want))
+		}
+		next++
+		if !strings.HasPrefix(p[name], "# ADR-"+number[1]+": ") {
+			findings = append(findings, fmt.Sprintf("%s does not begin with its number", name))
+		}
+		if !status.MatchString(p[name]) {
+			findings = append(findings, fmt.Sprintf("%s has no Status line: proposed, accepted, rejected or superseded by another", name))
+		}
+	}
+	return findings
+}
+
+// miscited finds citations of decisions that there are not.
+func miscited(p project) []string {
+	known := map[string]bool{}
+	for _, name := range p.under(decisionsFolder, ".md") {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, decisionsFolder), "-")
+		known[number] = true
+	}
+	var findings []string
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		number := 0
+		for text := range strings.Lines(p[name]) {
+			number++
+			for _, cited := range citation.FindAllStringSubmatch(text, -1) {
+				if !known[cited[1]] {
+					findings = append(findings, fmt.Sprintf("%s:%d cites %s, and %s has no such decision", name, number, cited[0], decisionsFolder))
+				}
+			}
+		}
+	}
+	return findings
+}
+
+// unlogged finds what is wrong with the form of a changelog.
+func unlogged(text string) []string {
+	var findings []string
+	if !strings.HasPrefix(text, "# Changelog\n") {
+		findings = append(findings, "CHANGELOG.md does not begin with its title")
+	}
+	if !strings.Contains(text, "\n## Unreleased\n") {
+		findings = append(findings, "CHANGELOG.md has no section Unreleased")
+	} else if before, _, _ := strings.Cut(text, "\n## Unreleased\n"); strings.Contains(before, "\n## ") {
+		findings = append(findings, "CHANGELOG.md has a section above Unreleased")
+	}
+	return findings
+}
+
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	all := files(t)
+	if len(all.under(decisionsFolder, ".md")) == 0 {
+		t.Fatalf("%s is empty", decisionsFolder)
+	}
+	report(t, misfiled(all))
+	report(t, miscited(all))
+}
+
+func TestDecisionsFinds(t *testing.T) {
+	t.Parallel()
+	// In pieces: this file is read as well.
+	const adr = "ADR" + "-"
+	planted := project{
+		"docs/adr/0001-a.md":   "# " + adr + "0001: A\n\nStatus: accepted\n",
+		"docs/adr/0003-c.md":   "# " + adr + "0002: C\n\nStatus: accepted\n",
+		"docs/adr/0003-d.md":   "# " + adr + "0003: D\n\nStatus: maybe\n",
+		"docs/adr/template.md": "# A decision\n",
+		"shared/a/a.go":        "// Package a. Source: " + adr + "0001, " + adr + "0007;\n// " + adr + "9.\n",
+	}
+	expect(t, misfiled(planted), "0003-c.md stands where number 0002", "0003-c.md does not begin", "0003-d.md has no Status", "template.md is not called")
+	expect(t, miscited(planted), "0003-c.md:1 cites "+adr+"0002", "shared/a/a.go:1 cites "+adr+"0007", "shared/a/a.go:2 cites "+adr+"9")
+}
+
+func TestChangelog(t *testing.T) {
+	t.Parallel()
+	report(t, unlogged(files(t)["CHANGELOG.md"]))
+}
+
+func TestChangelogFinds(t *testing.T) {
+	t.Parallel()
+	expect(t, unlogged("# Changelog\n\n## Unreleased\n\n- More.\n\n## 1.0.0\n"))
+	expect(t, unlogged("# Changelog\n\n## 1.0.0\n\n## Unreleased\n"), "above")
+	expect(t, unlogged("# Changes\n\n## 1.0.0\n"), "title", "Unreleased")
+	expect(t, unlogged(""), "title", "Unreleased")
+}

@@ -1,0 +1,146 @@
+// Package drift_test compares what is said twice: the catalog with the folders and with what the API says of
+// itself, the documents with the files, the targets and the flags that they name. Where the two differ, one
+// of them is wrong; the finding says where. How the code is made is held by package arch_test. Source: ADR-0006.
+package drift_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const root = "../.."
+
+// project are the texts of all files of the project by path, and their folders with the text "".
+type project map[string]string
+
+// holds tells whether there is such a file or folder. The path may have a slash at its end.
+func (p project) holds(name string) bool {
+	_, ok := p[path.Clean(name)]
+	return ok
+}
+
+// under are the paths that begin and end so, in order.
+func (p project) under(begin, end string) []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for name := range p {
+			if strings.HasPrefix(name, begin) && strings.HasSuffix(name, end) && !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+// documents are the paths of what is written for readers.
+func (p project) documents() []string { return p.under("", ".md") }
+
+var read = sync.OnceValues(func() (project, error) {
+	output, err := run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	found := project{}
+	for name := range strings.SplitSeq(strings.TrimSuffix(output, "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if bytes.ContainsRune(text, 0) {
+			text = nil
+		}
+		found[name] = string(text)
+		for folder := path.Dir(name); !found.holds(folder); folder = path.Dir(folder) {
+			found[folder] = ""
+			// Read here, so that the cache of go test sees that a file was added.
+			if _, err := os.ReadDir(filepath.Join(root, folder)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+})
+
+// files returns the project.
+func files(t *testing.T) project {
+	t.Helper()
+	found, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.documents()) < 5 || len(found) < 100 {
+		t.Fatalf("the project has %d files: that cannot be all", len(found))
+	}
+	return found
+}
+
+// run runs a program in the folder of the project and returns what it prints.
+func run(name string, args ...string) (string, error) {
+	command := exec.Command(name, args...)
+	command.Dir = root
+	var failure strings.Builder
+	command.Stderr = &failure
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, failure.String())
+	}
+	return string(output), nil
+}
+
+// differences finds what stands on one side alone.
+func differences[V any](left string, inLeft map[string]V, right string, inRight map[string]V) []string {
+	var findings []string
+	for _, name := range slices.Sorted(maps.Keys(inLeft)) {
+		if _, ok := inRight[name]; !ok {
+			findings = append(findings, fmt.Sprintf("%s has %q, %s has not", left, name, right))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(inRight)) {
+		if _, ok := inLeft[name]; !ok {
+			findings = append(findings, fmt.Sprintf("%s has %q, %s has not", right, name, left))
+		}
+	}
+	return findings
+}
+
+// set is a set of what is compared.
+func set(names ...string) map[string]bool {
+	found := map[string]bool{}
+	for _, name := range names {
+		found[name] = true
+	}
+	return found
+}
+
+// report fails the test for each finding.
+func report(t *testing.T, findings []string) {
+	t.Helper()
+	for _, finding := range findings {
+		t.Error(finding)
+	}
+}
+
+// expect fails the test unless there is one finding for each of what is wanted, which it contains.
+func expect(t *testing.T, findings []string, want ...string) {
+	t.Helper()
+	if len(findings) != len(want) {
+		t.Errorf("got findings %q, want %q", findings, want)
+		return
+	}
+	for i, finding := range findings {
+		if !strings.Contains(finding, want[i]) {
+			t.Errorf("got finding %q, want %q", finding, want[i])
+		}
+	}
+}
