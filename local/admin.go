@@ -48,7 +48,9 @@ func (c *bootstrapCommand) Run(ctx context.Context) error {
 	if err := createAdmin(ctx, env, bearer); err != nil {
 		return err
 	}
-	fmt.Println(bearer.Reveal())
+	if _, err := fmt.Println(bearer.Reveal()); err != nil {
+		return fmt.Errorf("printing the admin key: %w", err)
+	}
 	return nil
 }
 
@@ -56,11 +58,18 @@ func (c *bootstrapCommand) Run(ctx context.Context) error {
 // one, else the one in the file, else a new one. The file keeps it for the next start.
 func ensureAdmin(ctx context.Context, env *function.Environment, given secret.String, file string) (secret.String, error) {
 	bearer := given
-	if bearer == "" {
+	if given != "" {
+		if err := accesskey.CheckBearer(given); err != nil {
+			return "", fmt.Errorf("the admin key: %w", err)
+		}
+	} else {
 		kept, err := os.ReadFile(file)
 		switch {
 		case err == nil:
 			bearer = secret.String(strings.TrimSpace(string(kept)))
+			if err := accesskey.CheckBearer(bearer); err != nil {
+				return "", fmt.Errorf("the admin key in %s: %w", file, err)
+			}
 		case !errors.Is(err, fs.ErrNotExist):
 			return "", fmt.Errorf("reading the admin key: %w", err)
 		default:
@@ -69,10 +78,11 @@ func ensureAdmin(ctx context.Context, env *function.Environment, given secret.St
 			}
 		}
 	}
-	if err := createAdmin(ctx, env, bearer); err != nil {
+	// The file first: a key in the state that nobody has written down could never be used.
+	if err := writeFile(file, []byte(bearer.Reveal()+"\n")); err != nil {
 		return "", err
 	}
-	return bearer, writeFile(file, []byte(bearer.Reveal()+"\n"))
+	return bearer, createAdmin(ctx, env, bearer)
 }
 
 // createAdmin stores the admin key unless the state has it already.
@@ -129,10 +139,14 @@ func writeKubeconfig(file, server string, authority []byte, bearer secret.String
 // writeFile replaces a file as a whole, readable by its owner alone.
 func writeFile(file string, content []byte) error {
 	temporary := file + ".new"
-	if err := os.WriteFile(temporary, content, 0o600); err != nil { //nolint:gosec // the path is the operator's own --data
-		return fmt.Errorf("writing %s: %w", file, err)
+	// One that was left behind would keep its mode, or lead elsewhere.
+	_ = os.Remove(temporary)
+	err := os.WriteFile(temporary, content, 0o600) //nolint:gosec // the path is the operator's own --data
+	if err == nil {
+		err = os.Rename(temporary, file)
 	}
-	if err := os.Rename(temporary, file); err != nil {
+	if err != nil {
+		_ = os.Remove(temporary)
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	return nil

@@ -46,7 +46,7 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 			return &authority{certificate: pair.Leaf, certificatePEM: encodePEM("CERTIFICATE", pair.Leaf.Raw), key: key}, nil
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("reading the certificate authority: %w", err)
+		return nil, fmt.Errorf("reading the certificate authority of %s and %s: %w", certificateFile, keyFile, err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -79,13 +79,9 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 	return made, writeFile(certificateFile, made.certificatePEM)
 }
 
-// serverCertificate makes a certificate for an address, and for the names of this machine's loopback. It
-// lives as long as the process: a restart makes another one.
-func (a *authority) serverCertificate(address string, now time.Time) (tls.Certificate, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("the listener's address: %w", err)
-	}
+// serverCertificate makes a certificate for the hosts of addresses, and for the names of this machine's
+// loopback. It lives as long as the process: a restart makes another one.
+func (a *authority) serverCertificate(now time.Time, addresses ...string) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "management.platform.sh"},
 		NotBefore:   now.Add(-clockSkew),
@@ -95,10 +91,16 @@ func (a *authority) serverCertificate(address string, now time.Time) (tls.Certif
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
-	if ip := net.ParseIP(host); ip != nil {
-		template.IPAddresses = append(template.IPAddresses, ip)
-	} else {
-		template.DNSNames = append(template.DNSNames, host)
+	for _, address := range addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("the listener's address: %w", err)
+		}
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if host != "" {
+			template.DNSNames = append(template.DNSNames, host)
+		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

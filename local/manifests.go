@@ -72,7 +72,11 @@ func applyObject(ctx context.Context, api *client, object *unstructured.Unstruct
 	}
 	code, answer, err := api.send(ctx, http.MethodPost, path, "application/json", text)
 	if code == http.StatusConflict && object.GetName() != "" {
-		code, answer, err = api.send(ctx, http.MethodPatch, path+"/"+object.GetName(), string(resource.MergePatch), text)
+		merged, reason, failed := api.send(ctx, http.MethodPatch, path+"/"+object.GetName(), string(resource.MergePatch), text)
+		// Where there is no object of that name, the conflict was another one, such as a key in use.
+		if merged != http.StatusNotFound {
+			code, answer, err = merged, reason, failed
+		}
 	}
 	if err == nil && code >= http.StatusBadRequest {
 		err = errors.New(answer)

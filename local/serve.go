@@ -38,6 +38,9 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	if err := requireLoopback(c.HTTP); err != nil {
 		return err
 	}
+	if c.ExpireEvery <= 0 {
+		return fmt.Errorf("--expire-every: %s is not positive", c.ExpireEvery)
+	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return fmt.Errorf("making the data folder: %w", err)
 	}
@@ -72,10 +75,12 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("listening: %w", err)
 	}
 	address := listener.Addr().String()
-	certificate, err := authority.serverCertificate(address, time.Now())
+	// The listener knows the address alone; clients may use the name that it was given.
+	certificate, err := authority.serverCertificate(time.Now(), address, c.Listen)
 	if err != nil {
 		return err
 	}
+	address = reachable(address)
 	server := "https://" + address + function.BasePath
 	if err := writeKubeconfig(filepath.Join(c.Data, "kubeconfig"), server, authority.certificatePEM, admin); err != nil {
 		return err
@@ -202,6 +207,16 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 			do()
 		}
 	}
+}
+
+// reachable is a listener's address as clients of this machine reach it: one that listens everywhere does so on
+// the loopback.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
 }
 
 // requireLoopback refuses to offer plain HTTP to other machines.

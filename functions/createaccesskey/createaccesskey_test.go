@@ -1,7 +1,6 @@
 package createaccesskey
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -9,45 +8,15 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
 )
-
-var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
-
-// newDeps is the operation on an empty state, with a fixed clock and seeded random text.
-func newDeps(t testing.TB) Deps {
-	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return Deps{Keys: accesskey.NewRegistry(client.Resource("ownedaccesskeys"),
-		func() time.Time { return now }, rand.NewChaCha8([32]byte{1}), func() time.Duration { return 0 })}
-}
-
-var (
-	ana = identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
-	ben = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
-)
-
-func code(err error) int32 {
-	if err == nil {
-		return 0
-	}
-	return apierror.From(err).Status().Code
-}
 
 func TestDo(t *testing.T) {
 	t.Parallel()
 	const bearer = "0123456789-0123456789-0123456789-0123456789"
-	created := metav1.Time{Time: now}
+	created := metav1.Time{Time: accesskeytest.Now}
 	key := func(meta metav1.ObjectMeta, spec model.OwnedAccessKeySpec) *model.OwnedAccessKey {
 		return &model.OwnedAccessKey{ObjectMeta: meta, Spec: spec}
 	}
@@ -71,7 +40,7 @@ func TestDo(t *testing.T) {
 		{
 			"with a ttl (Spec 2.5)", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{Key: bearer, TTLSeconds: 60, DisplayName: "CI"}),
 			stored("ci", model.OwnedAccessKeySpec{User: "ana", Type: "User", Key: bearer, TTLSeconds: 60, DisplayName: "CI"},
-				&metav1.Time{Time: now.Add(time.Minute)}), 0,
+				&metav1.Time{Time: accesskeytest.Now.Add(time.Minute)}), 0,
 		},
 		{"somebody else's", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{User: "ben"}), nil, 403},
 		{"two owners", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{User: "ana", Team: "core"}), nil, 422},
@@ -79,8 +48,8 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			got, err := Do(t.Context(), newDeps(t), Input{Caller: ana, Object: row.given})
-			if code(err) != row.code {
+			got, err := Do(t.Context(), Deps{Keys: accesskeytest.New(t)}, Input{Caller: accesskeytest.Ana, Object: row.given})
+			if accesskeytest.Code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
 			if err != nil {
@@ -100,8 +69,8 @@ func TestDo(t *testing.T) {
 // The answer is the only place where the key is in clear, and the key is one that authenticates.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
-	deps := newDeps(t)
-	got, err := Do(t.Context(), deps, Input{Caller: ana, Object: &model.OwnedAccessKey{}})
+	deps := Deps{Keys: accesskeytest.New(t)}
+	got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Object: &model.OwnedAccessKey{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +78,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	if !strings.HasPrefix(shown, "pak_") || len(shown) != 50 {
 		t.Errorf("a key of %d characters", len(shown))
 	}
-	again, err := resource.Get(t.Context(), deps.Keys, resource.GetInput{Caller: ana, Name: got.Object.Name})
+	again, err := resource.Get(t.Context(), deps.Keys, resource.GetInput{Caller: accesskeytest.Ana, Name: got.Object.Name})
 	if err != nil || again.Spec.Key != "" {
 		t.Errorf("read again: %v, shown %v", err, again.Spec.Key != "")
 	}
@@ -117,7 +86,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	if err != nil || strings.Contains(string(record.Object), shown) {
 		t.Errorf("the state holds the key in clear (%v)", err)
 	}
-	if _, err := Do(t.Context(), deps, Input{Caller: ben, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: shown}}}); code(err) != 409 {
+	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ben, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: shown}}}); accesskeytest.Code(err) != 409 {
 		t.Errorf("the same key once more: %v", err)
 	}
 }

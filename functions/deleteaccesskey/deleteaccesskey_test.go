@@ -1,75 +1,27 @@
 package deleteaccesskey
 
 import (
-	"math/rand/v2"
 	"reflect"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/accesskey/accesskeytest"
 	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
 )
-
-var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
-
-// newDeps is the operation on an empty state, with a fixed clock and seeded random text.
-func newDeps(t testing.TB) Deps {
-	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return Deps{Keys: accesskey.NewRegistry(client.Resource("ownedaccesskeys"),
-		func() time.Time { return now }, rand.NewChaCha8([32]byte{1}), func() time.Duration { return 0 })}
-}
-
-var (
-	ana = identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
-	ben = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
-)
-
-func code(err error) int32 {
-	if err == nil {
-		return 0
-	}
-	return apierror.From(err).Status().Code
-}
-
-// seed stores a key of ana's.
-func seed(t testing.TB, deps Deps, name string) *model.OwnedAccessKey {
-	t.Helper()
-	given := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.OwnedAccessKeySpec{DisplayName: "Seed", Key: bearer}}
-	given.Spec.Key += name
-	written, err := resource.Create(t.Context(), deps.Keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: ana, Object: given})
-	if err != nil {
-		t.Fatal(err)
-	}
-	written.Object.Spec.Key = ""
-	return written.Object
-}
-
-const bearer = "0123456789-0123456789-0123456789-0123456789"
 
 func TestDo(t *testing.T) {
 	t.Parallel()
-	deps := newDeps(t)
-	key := seed(t, deps, "ci")
-	if _, err := Do(t.Context(), deps, Input{Caller: ben, Name: "ci"}); code(err) != 404 {
+	deps := Deps{Keys: accesskeytest.New(t)}
+	key := accesskeytest.Seed(t, deps.Keys, "ci")
+	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ben, Name: "ci"}); accesskeytest.Code(err) != 404 {
 		t.Errorf("somebody else's: %v", err)
 	}
-	if _, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ci", UID: "other"}); code(err) != 409 {
+	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", UID: "other"}); accesskeytest.Code(err) != 409 {
 		t.Errorf("another one of that name: %v", err)
 	}
-	got, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ci", UID: key.UID})
+	got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", UID: key.UID})
 	want := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{Name: "ci", Group: "management.platform.sh", Kind: "ownedaccesskeys", UID: key.UID},
@@ -77,10 +29,10 @@ func TestDo(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
-	if _, err := deps.Keys.Store.GetByDigest(t.Context(), accesskey.Digest(secret.String(bearer+"ci"))); err == nil {
+	if _, err := deps.Keys.Store.GetByDigest(t.Context(), accesskey.Digest(secret.String(accesskeytest.Bearer+"ci"))); err == nil {
 		t.Error("the key still authenticates")
 	}
-	if _, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ci"}); code(err) != 404 {
+	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci"}); accesskeytest.Code(err) != 404 {
 		t.Errorf("once more: %v", err)
 	}
 }

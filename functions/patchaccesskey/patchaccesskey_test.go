@@ -1,62 +1,14 @@
 package patchaccesskey
 
 import (
-	"math/rand/v2"
 	"testing"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
 )
-
-var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
-
-// newDeps is the operation on an empty state, with a fixed clock and seeded random text.
-func newDeps(t testing.TB) Deps {
-	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return Deps{Keys: accesskey.NewRegistry(client.Resource("ownedaccesskeys"),
-		func() time.Time { return now }, rand.NewChaCha8([32]byte{1}), func() time.Duration { return 0 })}
-}
-
-var (
-	ana = identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
-	ben = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
-)
-
-func code(err error) int32 {
-	if err == nil {
-		return 0
-	}
-	return apierror.From(err).Status().Code
-}
-
-// seed stores a key of ana's.
-func seed(t testing.TB, deps Deps, name string) *model.OwnedAccessKey {
-	t.Helper()
-	given := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.OwnedAccessKeySpec{DisplayName: "Seed", Key: bearer}}
-	given.Spec.Key += name
-	written, err := resource.Create(t.Context(), deps.Keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: ana, Object: given})
-	if err != nil {
-		t.Fatal(err)
-	}
-	written.Object.Spec.Key = ""
-	return written.Object
-}
-
-const bearer = "0123456789-0123456789-0123456789-0123456789"
 
 func TestDo(t *testing.T) {
 	t.Parallel()
@@ -81,10 +33,10 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			deps := newDeps(t)
-			want := seed(t, deps, "ci")
-			got, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ci", Type: row.kind, Patch: []byte(row.document)})
-			if code(err) != row.code {
+			deps := Deps{Keys: accesskeytest.New(t)}
+			want := accesskeytest.Seed(t, deps.Keys, "ci")
+			got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", Type: row.kind, Patch: []byte(row.document)})
+			if accesskeytest.Code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
 			if err != nil {
@@ -97,9 +49,9 @@ func TestDo(t *testing.T) {
 			}
 		})
 	}
-	deps := newDeps(t)
-	seed(t, deps, "ci")
-	if _, err := Do(t.Context(), deps, Input{Caller: ben, Name: "ci", Type: resource.MergePatch, Patch: []byte(`{}`)}); code(err) != 404 {
+	deps := Deps{Keys: accesskeytest.New(t)}
+	accesskeytest.Seed(t, deps.Keys, "ci")
+	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ben, Name: "ci", Type: resource.MergePatch, Patch: []byte(`{}`)}); accesskeytest.Code(err) != 404 {
 		t.Errorf("somebody else's: %v", err)
 	}
 }

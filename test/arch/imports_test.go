@@ -23,6 +23,7 @@ shared/store/redisstore: shared/store
 shared/store/redisstore/redistest:
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
+shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
 shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/identity shared/model shared/resource shared/scope shared/store
 
@@ -80,7 +81,7 @@ go.opentelemetry.io/otel: local shared/function
 go.yaml.in/yaml/v2: shared/codec
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/discoverapi functions/whoami infra/openapi
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey shared/apierror shared/auth shared/codec shared/function shared/model shared/platformconfig shared/resource shared/scope
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/function shared/model shared/platformconfig shared/resource shared/scope
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/...
 pgregory.net/rapid: shared/store/storetest
@@ -122,7 +123,7 @@ os/exec: local shared/store/redisstore/redistest test/load
 os/signal: local test/load
 plugin:
 syscall: local shared/store/redisstore/redistest test/load
-testing: shared/store/redisstore/redistest shared/store/storetest
+testing: shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 
