@@ -39,53 +39,59 @@ type Authenticator struct {
 }
 
 // Header authenticates the Authorization header of a request. The scheme is compared without regard to
-// case. Errors are those of Bearer.
-func (a *Authenticator) Header(ctx context.Context, header http.Header) (identity.Caller, error) {
+// case. The access key of a name is brought along where that takes no further round trip; nil where it does, or
+// where there is none. Errors are those of Bearer.
+func (a *Authenticator) Header(ctx context.Context, header http.Header, name string) (identity.Caller, *store.Record, error) {
 	scheme, token, ok := strings.Cut(header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return identity.Caller{}, apierror.Unauthorized(textNone)
+		return identity.Caller{}, nil, apierror.Unauthorized(textNone)
 	}
-	return a.Bearer(ctx, secret.String(strings.TrimSpace(token)))
+	return a.authenticate(ctx, secret.String(strings.TrimSpace(token)), name)
 }
 
 // Bearer authenticates an access key. A malformed one is refused without asking the state; a valid one
-// costs one round trip, and a second one at most once a minute, to note the activity.
+// costs one round trip (two when it is new here), and another one at most once a minute, to note the activity.
 //
 // Errors: Unauthorized for a key that is unknown, expired or disabled; ServiceUnavailable when the state
 // cannot be reached, since what cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
 func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (identity.Caller, error) {
+	caller, _, err := a.authenticate(ctx, bearer, "")
+	return caller, err
+}
+
+func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, name string) (identity.Caller, *store.Record, error) {
 	if accesskey.CheckBearer(bearer) != nil {
-		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+		return identity.Caller{}, nil, apierror.Unauthorized(textInvalid)
 	}
-	record, err := a.Keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
+	record, named, err := a.Keys.Store.GetWith(ctx, accesskey.Digest(bearer), name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+		return identity.Caller{}, nil, apierror.Unauthorized(textInvalid)
 	case errors.Is(err, store.ErrUnavailable):
-		return identity.Caller{}, apierror.Unavailable().Because(err)
+		return identity.Caller{}, nil, apierror.Unavailable().Because(err)
 	case err != nil:
-		return identity.Caller{}, fmt.Errorf("looking up a bearer: %w", err)
+		return identity.Caller{}, nil, fmt.Errorf("looking up a bearer: %w", err)
 	}
 	key, err := a.Keys.Parse(record)
 	if err != nil {
-		return identity.Caller{}, err
+		return identity.Caller{}, nil, err
 	}
 	now := a.Now()
 	expiry := accesskey.Expiry(key, record.Activity, a.Limit())
 	switch {
 	case accesskey.Expired(expiry, now):
-		return identity.Caller{}, apierror.Unauthorized(textExpired)
+		return identity.Caller{}, nil, apierror.Unauthorized(textExpired)
 	case key.DeletionTimestamp != nil && !now.Before(key.DeletionTimestamp.Time):
-		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+		return identity.Caller{}, nil, apierror.Unauthorized(textInvalid)
 	case key.Spec.Disabled:
-		return identity.Caller{}, apierror.Unauthorized(textDisabled)
+		return identity.Caller{}, nil, apierror.Unauthorized(textDisabled)
 	}
 	a.note(ctx, key, record, now)
 	caller := identity.New(accesskey.OwnerOf(&key.Spec), key.Spec.Groups)
 	caller.Scope = key.Spec.Scope
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
 	caller.KeyExpires = expiry
-	return caller, nil
+	return caller, named, nil
 }
 
 // note writes the activity of a key where it is due. It is done before the answer, since a function may

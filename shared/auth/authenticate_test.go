@@ -119,9 +119,9 @@ type silent struct {
 	t *testing.T
 }
 
-func (s silent) GetByDigest(context.Context, string) (store.Record, error) {
+func (s silent) GetWith(context.Context, string, string) (store.Record, *store.Record, error) {
 	s.t.Error("the store was asked")
-	return store.Record{}, store.ErrNotFound
+	return store.Record{}, nil, store.ErrNotFound
 }
 
 // What cannot be a key is refused without asking the state. Source: ADR-0005.
@@ -132,13 +132,13 @@ func TestMalformedNeverReachesTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := func(value string) error {
-		_, err := a.Header(context.Background(), http.Header{"Authorization": {value}})
+		_, _, err := a.Header(context.Background(), http.Header{"Authorization": {value}}, "")
 		return err
 	}
 	mistyped := []byte(good.Reveal())
 	mistyped[20] ^= 1
 	for what, err := range map[string]error{
-		"no header":             func() error { _, err := a.Header(context.Background(), http.Header{}); return err }(),
+		"no header":             func() error { _, _, err := a.Header(context.Background(), http.Header{}, ""); return err }(),
 		"an empty header":       header(""),
 		"the scheme alone":      header("Bearer"),
 		"no token":              header("Bearer "),
@@ -171,7 +171,7 @@ func TestHeader(t *testing.T) {
 	_, bearer := w.create(t, model.OwnedAccessKeySpec{User: "alice"})
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer   "} {
 		for _, end := range []string{"", " "} {
-			caller, err := w.Header(context.Background(), http.Header{"Authorization": {scheme + bearer.Reveal() + end}})
+			caller, _, err := w.Header(context.Background(), http.Header{"Authorization": {scheme + bearer.Reveal() + end}}, "")
 			if err != nil || caller.Owner.Name != "alice" {
 				t.Errorf("scheme %q: %v, %v", scheme, caller.Owner, err)
 			}

@@ -51,7 +51,9 @@ type call struct {
 	id              string
 	caller          identity.Caller
 	namespace, name string
-	body            func() ([]byte, error)
+	// ahead is the access key of that name, where it came along with the caller's.
+	ahead *store.Record
+	body  func() ([]byte, error)
 }
 
 // ServeHTTP is the order of the phases.
@@ -98,7 +100,11 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		malformed = apierror.BadRequest("the query of the URL cannot be read", nil).Because(unreadable)
 	}
 	if public := f.endpoint.public; public == nil || !public(f.env.Config()) {
-		if c.caller, err = f.env.Authenticator().Header(ctx, c.http.Header); err != nil {
+		name := ""
+		if f.endpoint.ahead {
+			name = c.name
+		}
+		if c.caller, c.ahead, err = f.env.Authenticator().Header(ctx, c.http.Header, name); err != nil {
 			return nil, err
 		}
 		if err := auth.Authorize(c.caller, f.request(c)); err != nil {

@@ -462,8 +462,8 @@ func TestDeadlines(t *testing.T) {
 // unreachable is a state that nobody answers from.
 type unreachable struct{ store.Store }
 
-func (unreachable) GetByDigest(context.Context, string) (store.Record, error) {
-	return store.Record{}, store.ErrUnavailable
+func (unreachable) GetWith(context.Context, string, string) (store.Record, *store.Record, error) {
+	return store.Record{}, nil, store.ErrUnavailable
 }
 
 // What cannot be checked is refused (Promise 6): 503, and again in a second.

@@ -68,6 +68,8 @@ type Endpoint struct {
 	Namespaced bool
 	// public tells whether the endpoint needs no credential under a configuration. Nil: it always does.
 	public func(*model.ConfigStatus) bool
+	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
+	ahead bool
 	// open prepares the operation.
 	open func(*Environment) operation
 }

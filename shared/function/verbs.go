@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/resource"
@@ -44,13 +45,15 @@ func Get[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
 	do func(context.Context, D, resource.GetInput) (T, error),
 ) Endpoint {
-	return bind(definition, http.MethodGet, "get", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name})
+	endpoint := bind(definition, http.MethodGet, "get", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead})
 		if err != nil {
 			return nil, err
 		}
 		return &answer{status: http.StatusOK, object: object}, nil
 	})
+	endpoint.ahead = definition.Resource == accesskey.Definition.Resource
+	return endpoint
 }
 
 // List binds an operation to GET on a resource. A request to watch is 405: there is no such verb yet, and

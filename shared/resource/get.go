@@ -4,17 +4,23 @@ import (
 	"context"
 
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/store"
 )
 
 // GetInput is a request to read one object.
 type GetInput struct {
 	Caller          identity.Caller
 	Namespace, Name string
+	// Ahead is the record of that name, if it was read together with the caller. nil: it is read now.
+	Ahead *store.Record
 }
 
 // Get returns one object, without secrets. NotFound also for an object that the caller may not see.
 // Source: ADR-0004.
 func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) {
-	object, _, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
-	return object, err
+	if in.Ahead == nil || in.Ahead.Name != storeName(in.Namespace, in.Name) {
+		object, _, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
+		return object, err
+	}
+	return r.show(in.Caller, *in.Ahead, in.Name)
 }

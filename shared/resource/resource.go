@@ -157,11 +157,17 @@ func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespac
 	if err != nil {
 		return none, store.Record{}, r.translate(err, name)
 	}
-	if !caller.Owns(record.Owner) {
-		return none, store.Record{}, apierror.NotFound(r.GroupResource(), name)
-	}
-	object, err := r.Decode(record)
+	object, err := r.show(caller, record, name)
 	return object, record, err
+}
+
+// show returns the object of a record to a caller who may see it.
+func (r *Registry[T]) show(caller identity.Caller, record store.Record, name string) (T, error) {
+	if !caller.Owns(record.Owner) {
+		var none T
+		return none, apierror.NotFound(r.GroupResource(), name)
+	}
+	return r.Decode(record)
 }
 
 // Decode returns the object of a record, as the API shows it. It is the caller's own.

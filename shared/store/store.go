@@ -64,8 +64,12 @@ type Store interface {
 	// Get returns the object of that name. ErrNotFound.
 	Get(ctx context.Context, name string) (Record, error)
 
-	// GetByDigest returns the object with that digest, in one round trip. ErrNotFound.
+	// GetByDigest returns the object with that digest, in one round trip or at most two. ErrNotFound.
 	GetByDigest(ctx context.Context, digest string) (Record, error)
+
+	// GetWith is GetByDigest that brings the object of a name along, where that takes no further round trip.
+	// nil: it does, or there is none; Get knows. ErrNotFound when no object has the digest.
+	GetWith(ctx context.Context, digest, name string) (Record, *Record, error)
 
 	// Update replaces the object of record.Name if its revision is record.Revision, and returns the new
 	// revision. ErrNotFound, ErrConflict, ErrTaken when the digest is another object's.

@@ -96,23 +96,15 @@ func (r *resource) write(ctx context.Context, doing, name string, script *redis.
 }
 
 func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {
-	var object, activity *redis.StringCmd
 	doing := fmt.Sprintf("reading record %q", name)
-	err := r.client.run(ctx, doing, func(ctx context.Context) error {
-		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			object = pipe.HGet(ctx, r.keys.objects, name)
-			activity = pipe.HGet(ctx, r.keys.activity, name)
-			return nil
-		})
-		return present(err)
-	})
+	found, err := r.getAll(ctx, doing, name)
 	if err != nil {
 		return store.Record{}, err
 	}
-	if errors.Is(object.Err(), redis.Nil) {
+	if found[0] == nil {
 		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
 	}
-	return decode(name, object.Val(), activity.Val())
+	return *found[0], nil
 }
 
 // present is err, unless it says that a value is absent.
@@ -123,20 +115,68 @@ func present(err error) error {
 	return err
 }
 
-// GetByDigest tries the name that the digest led to before, which costs the state less than looking it up. The
-// record itself says whether it is the one.
 func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
+	record, _, err := r.GetWith(ctx, digest, "")
+	return record, err
+}
+
+// GetWith tries the name that the digest led to before, which costs the state less than looking it up and lets
+// another object come along. The record itself says whether it is the one.
+func (r *resource) GetWith(ctx context.Context, digest, name string) (store.Record, *store.Record, error) {
+	if known, ok := r.names.Get(digest); ok {
+		names := []string{known}
+		if name != "" {
+			names = append(names, name)
+		}
+		found, err := r.getAll(ctx, "reading record by digest", names...)
+		if err != nil {
+			return store.Record{}, nil, err
+		}
+		if found[0] != nil && found[0].Digest == digest {
+			return *found[0], append(found, nil)[1], nil
+		}
+		r.names.Remove(digest)
+	}
+	record, err := r.lookUp(ctx, digest)
+	return record, nil, err
+}
+
+// getAll returns the objects of those names in one round trip, nil where there is none.
+func (r *resource) getAll(ctx context.Context, doing string, names ...string) ([]*store.Record, error) {
+	var objects, activity *redis.SliceCmd
+	err := r.client.run(ctx, doing, func(ctx context.Context) error {
+		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			objects = pipe.HMGet(ctx, r.keys.objects, names...)
+			activity = pipe.HMGet(ctx, r.keys.activity, names...)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*store.Record, len(names))
+	for i, name := range names {
+		object, ok := objects.Val()[i].(string)
+		if !ok {
+			continue
+		}
+		used, _ := activity.Val()[i].(string)
+		record, err := decode(name, object, used)
+		if err != nil {
+			return nil, err
+		}
+		found[i] = &record
+	}
+	return found, nil
+}
+
+// lookUp finds an object by its digest.
+func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, error) {
 	// A digest is a credential's: it stays out of errors.
 	const doing = "reading record by digest"
 	if digest == "" {
 		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
-	}
-	if name, known := r.names.Get(digest); known {
-		record, err := r.Get(ctx, name)
-		if !errors.Is(err, store.ErrNotFound) && (err != nil || record.Digest == digest) {
-			return record, err
-		}
-		r.names.Remove(digest)
 	}
 	var answer []string
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {

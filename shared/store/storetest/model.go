@@ -215,6 +215,18 @@ func testModel(t *testing.T, open Open) {
 				}
 				same(rt, "GetByDigest", got, want)
 			},
+			"GetWith": func(rt *rapid.T) {
+				digest, name := digest.Draw(rt, "digest"), name.Draw(rt, "name")
+				want, ok := m.records[m.holder(digest)]
+				got, along, err := s.GetWith(ctx, digest, name)
+				if ok != (err == nil) || !ok && !errors.Is(err, store.ErrNotFound) {
+					rt.Fatalf("GetWith: %v", err)
+				}
+				same(rt, "GetWith", got, want)
+				if along != nil {
+					same(rt, "GetWith brings along", *along, m.records[name])
+				}
+			},
 			"List": func(rt *rapid.T) {
 				query := store.Query{
 					Prefix: rapid.SampledFrom([]string{"", "", "a", "a/", "b", "ü"}).Draw(rt, "prefix"),
