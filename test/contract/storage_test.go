@@ -399,7 +399,7 @@ func TestStorageComplete(t *testing.T) {
 	if err != nil {
 		t.Fatalf("finding the package: %v", err)
 	}
-	packages, err := parser.ParseDir(token.NewFileSet(), strings.TrimSpace(string(out)), func(info fs.FileInfo) bool { //nolint:staticcheck // one package without build tags
+	packages, err := parser.ParseDir(token.NewFileSet(), strings.TrimSpace(string(out)), func(info fs.FileInfo) bool {
 		return filepath.Ext(info.Name()) == ".go" && !strings.HasSuffix(info.Name(), "_test.go")
 	}, 0)
 	if err != nil {

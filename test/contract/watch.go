@@ -47,7 +47,7 @@ func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOption
 	go func() {
 		defer close(w.results)
 		defer cancel()
-		if err := w.follow(ctx, initial); err != nil && ctx.Err() == nil {
+		if err := w.follow(ctx, initial); ctx.Err() == nil {
 			w.send(ctx, watch.Error, statusOf(err))
 		}
 	}()
@@ -80,6 +80,7 @@ func (w *watcher) send(ctx context.Context, event watch.EventType, obj runtime.O
 	}
 }
 
+// follow ends with the error that ends the watch.
 func (w *watcher) follow(ctx context.Context, initial bool) error {
 	if initial {
 		if err := w.present(ctx); err != nil {
