@@ -27,7 +27,7 @@ var knownDifferences = []knownDifference{
 	// Errors.
 	{
 		about:  "A 400 names the fields in details.causes; a kube-apiserver's has no details.",
-		reason: "D1: all that is wrong is said per field. A client that reads causes finds them in the usual place.",
+		reason: "Spec 7: what is wrong is said per field. A client that reads causes finds them in the usual place.",
 		part:   `\.details\.causes.*`, ours: `[^-].*`, theirs: "-",
 	},
 	{
@@ -53,7 +53,7 @@ var knownDifferences = []knownDifference{
 	// Create.
 	{
 		about:  "An object without name and generateName gets a name; a kube-apiserver refuses it with 422.",
-		reason: "D5: clients rely on it.",
+		reason: "ADR-0004: clients rely on it.",
 		where:  `(?:create|bad bodies)/.* POST .*`, part: "status", ours: "201 ", theirs: "422 Invalid",
 	},
 	{
@@ -79,7 +79,7 @@ var knownDifferences = []knownDifference{
 	},
 	{
 		about:  "A negative limit is 400; a kube-apiserver takes it for none.",
-		reason: "D1.",
+		reason: "A number that means nothing is a mistake of the client.",
 		where:  `list/.*limit=-1`, part: "status", ours: "400 BadRequest", theirs: "200 ",
 	},
 	{
@@ -150,7 +150,7 @@ var knownDifferences = []knownDifference{
 	},
 	{
 		about:  "A JSON patch that adds an entry to absent labels or annotations makes the map; a kube-apiserver answers 422.",
-		reason: "D6: the documented example does this.",
+		reason: "ADR-0004: the documented example does this.",
 		where:  `json patch/.*`, body: `.*"add","path":"/metadata/.*`, part: "status", ours: "200 ", theirs: "422 Invalid",
 	},
 	{
@@ -188,6 +188,22 @@ var knownDifferences = []knownDifference{
 		about:  "The answer to the update that removes an object carries the revision of the removal; a kube-apiserver's that of the update before it.",
 		reason: "Spec 2.2: every write moves the revision, and the watch event has that one.",
 		where:  `(?:finalizers|random \d)/.*`, part: `\.metadata\.resourceVersion`,
+	},
+	// Watch and apply.
+	{
+		about:  "Watch is 405.",
+		reason: "It is not served yet.",
+		where:  "watch/.*", part: "status", ours: "405 MethodNotAllowed",
+	},
+	{
+		about:  "watch with another value than true, 1, false and 0 is a list; a kube-apiserver watches.",
+		reason: "Watch is not served yet.",
+		where:  "watch/.*watch=nonsense.*",
+	},
+	{
+		about:  "Server-side apply is 415.",
+		reason: "It is not served yet.",
+		where:  "apply/.*", part: "status", ours: "415 UnsupportedMediaType",
 	},
 	// Methods and paths.
 	{

@@ -73,7 +73,7 @@ func kubeHandler(keys *accesskey.Registry, state store.Store, caller identity.Ca
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: true},
 		Serializer:               codecs,
 		ParameterCodec:           runtime.NewParameterCodec(scheme),
-		Creater:                  scheme,
+		Creater:                  scheme, //nolint:misspell // its name
 		Convertor:                scheme,
 		Defaulter:                scheme,
 		Typer:                    scheme,
@@ -117,7 +117,7 @@ func kubeHandler(keys *accesskey.Registry, state store.Store, caller identity.Ca
 	})
 	var handler http.Handler = serve
 	handler = filters.WithWarningRecorder(handler)
-	handler = filters.WithRequestDeadline(handler, nil, nil, func(*http.Request, *request.RequestInfo) bool { return false }, codecs, time.Minute)
+	handler = filters.WithRequestDeadline(handler, nil, nil, func(_ *http.Request, info *request.RequestInfo) bool { return info.Verb == "watch" }, codecs, time.Minute)
 	handler = filters.WithCacheControl(handler)
 	handler = filters.WithRequestInfo(handler, &request.RequestInfoFactory{APIPrefixes: sets.NewString("apis", "api"), GrouplessAPIPrefixes: sets.NewString("api")})
 	return filters.WithAuditInit(filters.WithRequestReceivedTimestamp(handler))

@@ -1,8 +1,10 @@
 package contract
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -165,11 +167,11 @@ func (s *side) ask(ctx context.Context, st step) reaction {
 		got["header "+name] = strings.ReplaceAll(strings.Join(answer.Header.Values(name), " | "), "; ", ";")
 	}
 	got["warnings"] = fmt.Sprint(len(answer.Header.Values("Warning")))
-	var value any
 	if strings.Contains(answer.Header.Get("Content-Type"), "yaml") {
 		body, _ = yaml.YAMLToJSON(body)
 	}
-	if err := json.Unmarshal(body, &value); err != nil {
+	value, err := values(body)
+	if err != nil {
 		got["body"] = "no JSON"
 		return got
 	}
@@ -178,9 +180,40 @@ func (s *side) ask(ctx context.Context, st step) reaction {
 	return got
 }
 
+// values reads one JSON value, or the values of a stream as a list.
+func values(body []byte) (any, error) {
+	var all []any
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	for {
+		var value any
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) && len(all) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, value)
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return all, nil
+}
+
 // learn notes versions, uids and continue tokens.
 func (s *side) learn(value any) {
+	if events, isStream := value.([]any); isStream {
+		for _, event := range events {
+			s.learn(event)
+		}
+		return
+	}
 	object, _ := value.(map[string]any)
+	if inner, isEvent := object["object"]; isEvent {
+		s.learn(inner)
+		return
+	}
 	metadata, _ := object["metadata"].(map[string]any)
 	version, _ := metadata["resourceVersion"].(string)
 	if items, isList := object["items"].([]any); isList {
