@@ -23,16 +23,21 @@ run: ## Serve the API on this machine; ARGS="--help" prints the flags.
 test: redis ## Run all tests, with a real Redis and a real kubectl.
 	go test ./...
 
+contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
+	cd test/contract && go test . $(ARGS)
+
 race: redis ## Run the tests of everything but the stories with the race detector.
 	go test -race ./functions/... ./infra/... ./local/... ./shared/...
 
-check: verify lint test race ## What CI runs: generated files, linters, tests.
+check: verify lint test contract race ## What CI runs: generated files, linters, tests.
 
 lint: ## Run the linters.
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	go vet ./...
 	go mod tidy -diff
 	$(TOOL) golangci-lint run ./...
+	cd test/contract && go vet ./... && go mod tidy -diff && \
+		go tool -modfile=../tools/go.mod golangci-lint run ./...
 
 fix: ## Mend what the linters can mend.
 	git ls-files '*.go' | xargs gofmt -w
@@ -68,4 +73,4 @@ redis: # Install redis-server where it is missing and apt-get is there for root.
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server; } || \
 		echo "redis-server is not installed: tests that need it are skipped outside CI" >&2
 
-.PHONY: help run test race check lint fix build bench fuzz gen verify redis
+.PHONY: help run test contract race check lint fix build bench fuzz gen verify redis

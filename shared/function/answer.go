@@ -128,9 +128,6 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 			return nil, fmt.Errorf("encoding the answer: %w", err)
 		}
 	}
-	if chosen.as != "" {
-		mediaType += ";as=" + chosen.as + ";v=" + chosen.version + ";g=" + metav1.GroupName
-	}
 	rendered.header.Set("Content-Type", mediaType)
 	text = append(text, '\n')
 	rendered.body = text
@@ -186,6 +183,11 @@ func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
 		}
 		table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
 		table.APIVersion = metav1.GroupName + "/" + chosen.version
+		for _, row := range table.Rows {
+			if metadata, ok := row.Object.Object.(*metav1.PartialObjectMetadata); ok {
+				metadata.APIVersion = table.APIVersion
+			}
+		}
 		return table, nil
 	default:
 		return partial(object, chosen)

@@ -44,14 +44,14 @@ func TestAccept(t *testing.T) {
 		{"never", one, "application/json;q=0, application/yaml", "application/yaml", "OwnedAccessKey", "management.platform.sh/v1"},
 		{"what is not had is passed over", one, "application/vnd.kubernetes.protobuf,application/json", "application/json", "OwnedAccessKey", "management.platform.sh/v1"},
 		{"what a browser sends", one, "text/html,application/xhtml+xml,*/*;q=0.8", "application/json", "OwnedAccessKey", "management.platform.sh/v1"},
-		{"what kubectl get sends", all, tableV1 + "," + tableV1beta1 + ",application/json", tableV1, "Table", "meta.k8s.io/v1"},
-		{"an older Table", all, tableV1beta1, tableV1beta1, "Table", "meta.k8s.io/v1beta1"},
-		{"a Table of one", one, tableV1, tableV1, "Table", "meta.k8s.io/v1"},
+		{"what kubectl get sends", all, tableV1 + "," + tableV1beta1 + ",application/json", "application/json", "Table", "meta.k8s.io/v1"},
+		{"an older Table", all, tableV1beta1, "application/json", "Table", "meta.k8s.io/v1beta1"},
+		{"a Table of one", one, tableV1, "application/json", "Table", "meta.k8s.io/v1"},
 		{"a Table of the future", all, "application/json;as=Table;v=v9;g=meta.k8s.io,application/json", "application/json", "OwnedAccessKeyList", "management.platform.sh/v1"},
 		{"a Table of another group", all, "application/json;as=Table;v=v1;g=x,application/json", "application/json", "OwnedAccessKeyList", "management.platform.sh/v1"},
-		{"a Table as YAML", all, "application/yaml;as=Table;v=v1;g=meta.k8s.io", "application/yaml;as=Table;v=v1;g=meta.k8s.io", "Table", "meta.k8s.io/v1"},
-		{"metadata of one", one, partial, partial, "PartialObjectMetadata", "meta.k8s.io/v1"},
-		{"metadata of all", all, partials, partials, "PartialObjectMetadataList", "meta.k8s.io/v1"},
+		{"a Table as YAML", all, "application/yaml;as=Table;v=v1;g=meta.k8s.io", "application/yaml", "Table", "meta.k8s.io/v1"},
+		{"metadata of one", one, partial, "application/json", "PartialObjectMetadata", "meta.k8s.io/v1"},
+		{"metadata of all", all, partials, "application/json", "PartialObjectMetadataList", "meta.k8s.io/v1"},
 		{"metadata of one, asked of all", all, partial, "", "", ""},
 		{"metadata of all, asked of one", one, partials, "", "", ""},
 		{"protobuf alone", one, "application/vnd.kubernetes.protobuf", "", "", ""},
@@ -94,8 +94,12 @@ func TestAcceptOfRefusals(t *testing.T) {
 		"application/yaml": "application/yaml", tableV1: "application/json", "image/png": "application/json", "": "application/json",
 	} {
 		answer := w.do(request{path: root + "/absent", header: map[string]string{"Accept": accept}})
+		code := int32(404)
+		if accept == "image/png" {
+			code = 406
+		}
 		var got metav1.Status
-		if err := yaml.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Kind != "Status" || got.Code != 404 {
+		if err := yaml.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Kind != "Status" || got.Code != code {
 			t.Errorf("%s: %+v (%v)", accept, got, err)
 		}
 		if media := answer.Header().Get("Content-Type"); media != want {
@@ -106,6 +110,33 @@ func TestAcceptOfRefusals(t *testing.T) {
 	answer := w.do(request{method: "DELETE", path: root + "/ana", header: map[string]string{"Accept": tableV1}})
 	if media := answer.Header().Get("Content-Type"); media != "application/json" || status(t, answer).Status != metav1.StatusSuccess {
 		t.Errorf("answered %q: %s", media, answer.Body)
+	}
+}
+
+// A write whose answer nobody could take is not done.
+func TestAcceptBeforeWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	unwanted := map[string]string{"Accept": "image/png", "Content-Type": "application/json"}
+	refused(t, w.do(request{method: "POST", path: root, body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: unwanted}), 406, metav1.StatusReasonNotAcceptable)
+	refused(t, w.do(request{method: "DELETE", path: root + "/ana", header: unwanted}), 406, metav1.StatusReasonNotAcceptable)
+	refused(t, w.do(request{path: root + "/unwanted"}), 404, metav1.StatusReasonNotFound)
+	if answer := w.do(request{path: root + "/ana"}); answer.Code != 200 {
+		t.Errorf("ana is gone: %d", answer.Code)
+	}
+}
+
+// The rows of an older Table hold metadata of that version. A resourceVersion that is no number is refused.
+func TestGetQuery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	table := w.do(request{path: root + "/ana", header: map[string]string{"Accept": tableV1beta1}})
+	if strings.Contains(table.Body.String(), `"meta.k8s.io/v1"`) {
+		t.Errorf("another version: %s", table.Body)
+	}
+	refused(t, w.do(request{path: root + "/ana?resourceVersion=x"}), 400, metav1.StatusReasonBadRequest, "resourceVersion")
+	if answer := w.do(request{path: root + "/ana?resourceVersion=1"}); answer.Code != 200 {
+		t.Errorf("resourceVersion=1: %d", answer.Code)
 	}
 }
 

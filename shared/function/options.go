@@ -95,11 +95,12 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 	case "":
 	case metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan:
 		in.Exact = match == metav1.ResourceVersionMatchExact
+		if in.Continue != "" {
+			problems = append(problems, field.Forbidden(path, "is forbidden when continue is given"))
+		}
 		switch {
 		case in.ResourceVersion == "":
 			problems = append(problems, field.Forbidden(path, "is forbidden unless resourceVersion is given"))
-		case in.Continue != "":
-			problems = append(problems, field.Forbidden(path, "is forbidden when continue is given"))
 		case in.Exact && in.ResourceVersion == "0":
 			problems = append(problems, field.Forbidden(path, `"Exact" is forbidden for resourceVersion "0"`))
 		}
@@ -108,9 +109,26 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 			[]metav1.ResourceVersionMatch{metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan}))
 	}
 	if in.Continue != "" && in.ResourceVersion != "" && in.ResourceVersion != "0" {
-		problems = append(problems, field.Forbidden(field.NewPath("resourceVersion"), "is forbidden when continue is given"))
+		forbidden := field.Forbidden(field.NewPath("resourceVersion"), "is forbidden when continue is given")
+		if len(problems) == 0 {
+			return apierror.BadRequest("resourceVersion is not allowed together with continue", field.ErrorList{forbidden})
+		}
+		problems = append(problems, forbidden)
 	}
 	return invalidOptions("ListOptions", problems)
+}
+
+// checkVersion refuses a resourceVersion that is no number. An object is always read as it is now, which is not
+// older than any version that there was.
+func checkVersion(text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := strconv.ParseUint(text, 10, 64); err != nil {
+		return apierror.BadRequest(fmt.Sprintf("resourceVersion: invalid value %q: must be a decimal number", text),
+			field.ErrorList{field.Invalid(field.NewPath("resourceVersion"), text, "must be a decimal number")})
+	}
+	return nil
 }
 
 // readDeleteOptions reads the body and query of a delete. The query wins where both speak.

@@ -46,6 +46,9 @@ func Get[T resource.Object, D any](
 	do func(context.Context, D, resource.GetInput) (T, error),
 ) Endpoint {
 	endpoint := bind(definition, http.MethodGet, "get", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		if err := checkVersion(c.query.Get("resourceVersion")); err != nil {
+			return nil, err
+		}
 		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead})
 		if err != nil {
 			return nil, err
@@ -183,6 +186,10 @@ func bind[T resource.Object, D any](
 				return table(definition, env, object, include)
 			}
 			return func(ctx context.Context, c *call) (*answer, error) {
+				// Nothing is done whose answer the client cannot take.
+				if _, err := negotiate(c.http.Header.Values("Accept")); err != nil {
+					return nil, err
+				}
 				result, err := serve(ctx, deps, c)
 				if err != nil {
 					return nil, err

@@ -52,6 +52,9 @@ func (r *Registry[T]) rewrite(
 		if err != nil {
 			return Written[T]{}, err
 		}
+		if object.GetResourceVersion() == "0" {
+			object.SetResourceVersion("")
+		}
 		unconditional := object.GetResourceVersion() == ""
 		written, err := r.replace(ctx, caller, object, old, record, dryRun)
 		if err == nil {

@@ -1,0 +1,96 @@
+package contract
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/conformance.md anew")
+
+const document = "../../docs/conformance.md"
+
+// TestDocument compares docs/conformance.md with the tables that the other tests run. With -update it writes it.
+func TestDocument(t *testing.T) {
+	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/apiserver").Output()
+	if err != nil {
+		t.Fatalf("asking for the version of k8s.io/apiserver: %v", err)
+	}
+	want := conformance(strings.TrimSpace(string(version)))
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is stale: run make contract ARGS=-update", document)
+	}
+}
+
+func conformance(version string) string {
+	var b strings.Builder
+	passed := 0
+	for _, test := range contractTests {
+		if test.run != nil {
+			passed++
+		}
+	}
+	fmt.Fprintf(&b, `# Conformance with Kubernetes
+
+This page is written by the tests in [test/contract](../test/contract) and compared with them in every run of
+%[1]s; %[2]s writes it anew. What it is compared with is k8s.io/apiserver %[3]s.
+
+## Storage
+
+%[1]s runs the public contract tests of k8s.io/apiserver/pkg/storage/testing, which etcd and the watch cache pass in
+Kubernetes, against the Redis store: on the embedded server and on a real redis-server. %[4]d of %[5]d apply, and pass.
+A test that the package adds fails the run until it is listed.
+
+Between the tests and the store stands a thin storage.Interface. The store itself gives revisions, optimistic writes,
+snapshots of the present and events. The adapter adds
+
+- encoding, keys as paths, the retry loop of updates, and selection after reading;
+- lists of the past: the present with the events since taken back, as far as the event log reaches;
+- bookmarks, from the revision of the last event;
+- the revision up to which the log is trimmed, found by asking for events;
+- nothing for objects with a time to live: they are removed as the scheduled function removes them.
+
+The tests begin at revision 1, as etcd does; a store that nothing was ever written to has revision 0.
+
+| test | result |
+|---|---|
+`, "`make contract`", "`make contract ARGS=-update`", version, passed, len(contractTests))
+	for _, test := range contractTests {
+		result := "pass"
+		if test.notApplicable != "" {
+			result = "not applicable: " + test.notApplicable
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", test.name, result)
+	}
+	requests := 0
+	for _, sc := range append(randomScenarios(), scenarios...) {
+		requests += len(sc.steps) + len(sc.each)
+	}
+	fmt.Fprintf(&b, `
+## Handlers
+
+%d requests, written by hand and drawn from a fixed seed, go to our handlers and to those of k8s.io/apiserver, which
+serve the same type as a custom resource with our rules in it. Compared are status, reason, the fields and reasons of
+details.causes, headers and bodies; uids, times, generated names, managedFields, the bearer and the prose of messages are not.
+Every difference is in this list, and each entry of it occurs.
+
+| difference | why it stays |
+|---|---|
+`, requests)
+	for _, known := range knownDifferences {
+		fmt.Fprintf(&b, "| %s | %s |\n", known.about, known.reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,218 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+
+	"management.platform.sh/shared/store"
+)
+
+const (
+	expired         = "The resourceVersion for the provided list is too old."
+	continueExpired = "The provided continue parameter is too old to display a consistent list result. You can start a " +
+		"new list without the continue parameter, or use the continue token in this response to retrieve the " +
+		"remainder of the results."
+	// maxPage bounds how far a page grows when a selector leaves room in it.
+	maxPage = 10000
+	// batch is how many events are read at a time.
+	batch = 1000
+)
+
+// page is a part of a list at one revision.
+type page struct {
+	records  []store.Record
+	revision int64
+	// count is how many there are from the start of the page on, the page included.
+	count int64
+}
+
+// GetList implements storage.Interface.
+func (s *Storage) GetList(ctx context.Context, key string, opts storage.ListOptions, listObj runtime.Object) error {
+	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
+	if err != nil {
+		return err
+	}
+	items, err := itemsOf(listObj)
+	if err != nil {
+		return err
+	}
+	at, start, err := storage.ValidateListOptions(key, s.Versioner(), opts)
+	if err != nil {
+		return err
+	}
+	continued := opts.Predicate.Continue != ""
+	limit := opts.Predicate.Limit
+	newItem := itemFunc(listObj, items.Type().Elem())
+	var last string
+	var count int64
+	var more bool
+	for {
+		p, err := s.page(ctx, key, opts.Recursive, start, limit, at)
+		if errors.Is(err, store.ErrGone) {
+			return tooOld(continued, start, key)
+		}
+		if err != nil {
+			return err
+		}
+		if at == 0 {
+			if err := s.notOlder(opts.ResourceVersion, p.revision); err != nil {
+				return err
+			}
+			at = p.revision
+		}
+		count, more = p.count, int64(len(p.records)) < p.count
+		for _, record := range p.records {
+			if opts.Predicate.Limit > 0 && int64(items.Len()) >= opts.Predicate.Limit {
+				more = true
+				break
+			}
+			last = record.Name
+			obj := newItem()
+			if err := s.read(ctx, record, obj); err != nil {
+				return err
+			}
+			// An object without the attributes that are selected by is not selected.
+			if matched, err := opts.Predicate.Matches(obj); err == nil && matched {
+				items.Set(reflect.Append(items, reflect.ValueOf(obj).Elem()))
+			}
+		}
+		if !more || int64(items.Len()) >= opts.Predicate.Limit {
+			break
+		}
+		start, limit = last+"\x00", min(2*limit, maxPage)
+	}
+	if items.IsNil() {
+		items.Set(reflect.MakeSlice(items.Type(), 0, 0))
+	}
+	next, remaining, err := storage.PrepareContinueToken(last, key, at, count, more, opts)
+	if err != nil {
+		return err
+	}
+	return s.Versioner().UpdateList(listObj, uint64(at), next, remaining)
+}
+
+func itemsOf(listObj runtime.Object) (reflect.Value, error) {
+	pointer, err := meta.GetItemsPtr(listObj)
+	if err != nil {
+		return reflect.Value{}, err
+	}
+	items, err := conversion.EnforcePtr(pointer)
+	if err != nil || items.Kind() != reflect.Slice {
+		return reflect.Value{}, fmt.Errorf("need pointer to slice: %w", err)
+	}
+	return items, nil
+}
+
+func itemFunc(listObj runtime.Object, elem reflect.Type) func() runtime.Object {
+	if list, ok := listObj.(*unstructured.UnstructuredList); ok {
+		return func() runtime.Object {
+			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": list.GetAPIVersion()}}
+		}
+	}
+	return func() runtime.Object { return reflect.New(elem).Interface().(runtime.Object) }
+}
+
+// tooOld says that the event log no longer reaches back to the revision of a list.
+func tooOld(continued bool, start, key string) error {
+	if !continued {
+		return apierrors.NewResourceExpired(expired)
+	}
+	gone := apierrors.NewResourceExpired(continueExpired)
+	if token, err := storage.EncodeContinue(start, key, -1); err == nil {
+		gone.ErrStatus.Continue = token
+	}
+	return gone
+}
+
+// page reads up to limit records from start on, as they were at a revision. 0: now. ErrGone when that is too long
+// ago.
+func (s *Storage) page(ctx context.Context, key string, recursive bool, start string, limit, at int64) (page, error) {
+	query := store.Query{Prefix: key, Limit: int(limit)}
+	// Names have no control characters: from "name NUL" on is after "name".
+	after, simple := strings.CutSuffix(start, "\x00")
+	query.After = after
+	if !recursive {
+		query.Limit = 1
+	}
+	if simple || start == "" {
+		p, err := s.store.List(ctx, query)
+		if err != nil {
+			return page{}, translate(err, key)
+		}
+		if !recursive {
+			p.Remaining = 0
+			if len(p.Records) > 0 && p.Records[0].Name != key {
+				p.Records = nil
+			}
+		}
+		if at == 0 || at == p.Revision {
+			return page{p.Records, p.Revision, int64(len(p.Records)) + p.Remaining}, nil
+		}
+	}
+	p, err := s.store.List(ctx, store.Query{Prefix: key})
+	if err != nil {
+		return page{}, translate(err, key)
+	}
+	if at > p.Revision {
+		return page{}, storage.NewTooLargeResourceVersionError(uint64(at), uint64(p.Revision), 0)
+	}
+	records := p.Records
+	if at > 0 {
+		if records, err = s.takeBack(ctx, key, records, at, p.Revision); err != nil {
+			return page{}, err
+		}
+	} else {
+		at = p.Revision
+	}
+	records = slices.DeleteFunc(records, func(r store.Record) bool {
+		return r.Name < start || !recursive && r.Name != key
+	})
+	count := int64(len(records))
+	if limit > 0 && count > limit {
+		records = records[:limit]
+	}
+	return page{records, at, count}, nil
+}
+
+// takeBack makes what was true at a revision from what is true now: the first event of a name after the revision
+// says what the name held before.
+func (s *Storage) takeBack(ctx context.Context, prefix string, records []store.Record, at, now int64) ([]store.Record, error) {
+	before := map[string]*store.Record{}
+	for seen := at; seen < now; {
+		events, err := s.store.Events(ctx, seen, batch, 0)
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			return nil, fmt.Errorf("no events after revision %d of %d", seen, now)
+		}
+		for _, event := range events {
+			seen = event.Revision
+			if _, known := before[event.Record.Name]; !known && seen <= now && strings.HasPrefix(event.Record.Name, prefix) {
+				before[event.Record.Name] = event.Previous
+			}
+		}
+	}
+	records = slices.DeleteFunc(slices.Clone(records), func(r store.Record) bool {
+		_, changed := before[r.Name]
+		return changed
+	})
+	for _, record := range before {
+		if record != nil {
+			records = append(records, *record)
+		}
+	}
+	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, nil
+}

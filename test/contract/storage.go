@@ -1,0 +1,441 @@
+// Package contract shows that the Redis store keeps the contract of a kube-apiserver's storage, and that the
+// handlers answer as a kube-apiserver's do. It holds a thin storage.Interface over store.Store; the tests run the
+// public contract tests of k8s.io/apiserver against it, and send the same requests to both kinds of handlers.
+// docs/conformance.md is the result. Source: Spec 2.2, 3, 7; ADR-0001 (oracle), ADR-0002.
+//
+// Nothing here is for production. The module is nested, so that no function depends on k8s.io/apiserver.
+package contract
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	"management.platform.sh/shared/store"
+)
+
+// Storage is a storage.Interface over a store.Store. The store gives revisions, optimistic writes, snapshots of
+// the present and events. Storage adds what a kube-apiserver asks of etcd beyond that: encoding, keys as paths, the
+// loop of GuaranteedUpdate, selection after reading, and lists of the past, which it makes from the present by
+// taking back the events since.
+type Storage struct {
+	store store.Store
+	codec runtime.Codec
+	// prefix is what every key begins with, "/pods/".
+	prefix  string
+	newFunc func() runtime.Object
+	// transformer stands between the codec and the store, as encryption at rest does.
+	transformer value.Transformer
+	sizes       bool
+}
+
+var _ storage.Interface = (*Storage)(nil)
+
+// NewStorage keeps objects of one type in a store, under keys that begin with prefix. The transformer may be nil.
+func NewStorage(s store.Store, codec runtime.Codec, prefix string, newFunc func() runtime.Object, transformer value.Transformer) *Storage {
+	return &Storage{store: s, codec: codec, prefix: prefix, newFunc: newFunc, transformer: transformer}
+}
+
+// Versioner implements storage.Interface: a revision of the store is a resourceVersion as it is.
+func (s *Storage) Versioner() storage.Versioner { return storage.APIObjectVersioner{} }
+
+// encode is the object as the store keeps it, before the transformer.
+func (s *Storage) encode(obj runtime.Object) ([]byte, error) {
+	if err := s.Versioner().PrepareObjectForStorage(obj); err != nil {
+		return nil, fmt.Errorf("preparing object: %w", err)
+	}
+	return runtime.Encode(s.codec, obj)
+}
+
+func (s *Storage) decode(data []byte, revision int64, into runtime.Object) error {
+	if _, _, err := s.codec.Decode(data, nil, into); err != nil {
+		return err
+	}
+	return s.Versioner().UpdateObject(into, uint64(revision))
+}
+
+// open undoes the transformer. stale asks for the object to be written anew.
+func (s *Storage) open(ctx context.Context, record store.Record) (data []byte, stale bool, err error) {
+	if s.transformer == nil {
+		return record.Object, false, nil
+	}
+	data, stale, err = s.transformer.TransformFromStorage(ctx, record.Object, value.DefaultContext(record.Name))
+	if err != nil {
+		return nil, false, storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", record.Name, err))
+	}
+	return data, stale, nil
+}
+
+func (s *Storage) read(ctx context.Context, record store.Record, into runtime.Object) error {
+	data, _, err := s.open(ctx, record)
+	if err != nil {
+		return err
+	}
+	return s.decode(data, record.Revision, into)
+}
+
+// record is what is written for an object. ttl is in seconds; 0 means that it lives until it is deleted.
+func (s *Storage) record(ctx context.Context, key string, data []byte, obj runtime.Object, ttl uint64) (store.Record, error) {
+	record := store.Record{Name: key, Object: data, Created: time.Now()}
+	if s.transformer != nil {
+		var err error
+		if record.Object, err = s.transformer.TransformToStorage(ctx, data, value.DefaultContext(key)); err != nil {
+			return store.Record{}, storage.NewInternalError(err)
+		}
+	}
+	if ttl > 0 {
+		record.Expires = record.Created.Add(time.Duration(ttl) * time.Second)
+	}
+	if accessor, err := meta.Accessor(obj); err == nil {
+		if created := accessor.GetCreationTimestamp(); !created.IsZero() {
+			record.Created = created.Time
+		}
+	}
+	return record, nil
+}
+
+// Create implements storage.Interface.
+func (s *Storage) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	if version, err := s.Versioner().ObjectResourceVersion(obj); err == nil && version != 0 {
+		return storage.ErrResourceVersionSetOnCreate
+	}
+	data, err := s.encode(obj)
+	if err != nil {
+		return err
+	}
+	record, err := s.record(ctx, key, data, obj, ttl)
+	if err != nil {
+		return err
+	}
+	revision, err := s.store.Create(ctx, record)
+	if err != nil {
+		return translate(err, key)
+	}
+	if out == nil {
+		return nil
+	}
+	return s.decode(data, revision, out)
+}
+
+// Get implements storage.Interface. It reads a list of one, since that says at which revision it was true.
+func (s *Storage) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	page, err := s.store.List(ctx, store.Query{Prefix: key, Limit: 1})
+	if err != nil {
+		return translate(err, key)
+	}
+	if err := s.notOlder(opts.ResourceVersion, page.Revision); err != nil {
+		return err
+	}
+	if len(page.Records) == 0 || page.Records[0].Name != key {
+		if opts.IgnoreNotFound {
+			return runtime.SetZeroValue(out)
+		}
+		return storage.NewKeyNotFoundError(key, 0)
+	}
+	return s.read(ctx, page.Records[0], out)
+}
+
+// notOlder refuses what is asked for from a revision that is yet to come.
+func (s *Storage) notOlder(resourceVersion string, revision int64) error {
+	least, err := s.Versioner().ParseResourceVersion(resourceVersion)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	if least > uint64(revision) {
+		return storage.NewTooLargeResourceVersionError(least, uint64(revision), 0)
+	}
+	return nil
+}
+
+// state is an object that is about to be changed, and where it came from.
+type state struct {
+	obj      runtime.Object
+	data     []byte
+	revision int64
+	// stale asks for a write though nothing changed.
+	stale bool
+	// current: it was read from the store just now, rather than suggested by the caller.
+	current bool
+}
+
+// load reads what is to be changed. An absent object is an error, or with ignoreNotFound an empty one of revision 0.
+// With unreadable, only an object that cannot be read is what the caller wants.
+func (s *Storage) load(ctx context.Context, key string, like reflect.Value, ignoreNotFound, unreadable bool) (*state, error) {
+	st := &state{current: true}
+	if u, ok := like.Addr().Interface().(runtime.Unstructured); ok {
+		st.obj = u.NewEmptyInstance()
+	} else {
+		st.obj = reflect.New(like.Type()).Interface().(runtime.Object)
+	}
+	record, err := s.store.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) && ignoreNotFound {
+		return st, runtime.SetZeroValue(st.obj)
+	}
+	if err != nil {
+		return nil, translate(err, key)
+	}
+	st.revision = record.Revision
+	st.data, st.stale, err = s.open(ctx, record)
+	if err == nil {
+		err = s.decode(st.data, st.revision, st.obj)
+	}
+	switch {
+	case err != nil && unreadable:
+		st.obj, st.data, st.stale = nil, nil, true
+		return st, nil
+	case err != nil:
+		return nil, err
+	case unreadable:
+		return nil, storage.NewInvalidObjError(key, "unsafe deletion is not allowed because the object is decodable from storage")
+	}
+	return st, nil
+}
+
+// suggested is the state that the caller has at hand.
+func (s *Storage) suggested(obj runtime.Object) (*state, error) {
+	revision, err := s.Versioner().ObjectResourceVersion(obj)
+	if err != nil {
+		return nil, fmt.Errorf("reading resource version: %w", err)
+	}
+	st := &state{obj: obj, revision: int64(revision)}
+	if st.data, err = s.encode(obj); err != nil {
+		return nil, err
+	}
+	return st, s.Versioner().UpdateObject(st.obj, revision)
+}
+
+// begin is the state that a change starts from, and the function that reads it anew.
+func (s *Storage) begin(ctx context.Context, key string, out, cached runtime.Object, ignoreNotFound, unreadable bool) (*state, func() (*state, error), error) {
+	like, err := conversion.EnforcePtr(out)
+	if err != nil {
+		return nil, nil, fmt.Errorf("unable to convert output object to pointer: %w", err)
+	}
+	reload := func() (*state, error) { return s.load(ctx, key, like, ignoreNotFound, unreadable) }
+	var st *state
+	if cached != nil && !unreadable {
+		st, err = s.suggested(cached)
+	} else {
+		st, err = reload()
+	}
+	return st, reload, err
+}
+
+// Delete implements storage.Interface.
+func (s *Storage) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
+	validateDeletion storage.ValidateObjectFunc, cachedExistingObject runtime.Object, opts storage.DeleteOptions) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	unreadable := opts.ExpectTransformOrDecodeError
+	st, reload, err := s.begin(ctx, key, out, cachedExistingObject, false, unreadable)
+	if err != nil {
+		return err
+	}
+	for {
+		var refused error
+		if preconditions != nil {
+			refused = preconditions.Check(key, st.obj)
+		}
+		if refused == nil {
+			refused = validateDeletion(ctx, st.obj)
+		}
+		if refused != nil {
+			if st, err = again(st, reload, refused); err != nil {
+				return err
+			}
+			continue
+		}
+		revision, err := s.store.Delete(ctx, key, st.revision)
+		if errors.Is(err, store.ErrConflict) {
+			if st, err = reload(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return translate(err, key)
+		}
+		if unreadable {
+			return nil
+		}
+		return s.decode(st.data, revision, out)
+	}
+}
+
+// again reads the state anew when it was only suggested, and gives up with refused when it was not, or turns out
+// to be the same.
+func again(st *state, reload func() (*state, error), refused error) (*state, error) {
+	if st.current {
+		return nil, refused
+	}
+	fresh, err := reload()
+	if err != nil {
+		return nil, err
+	}
+	if fresh.revision == st.revision {
+		return nil, refused
+	}
+	return fresh, nil
+}
+
+// GuaranteedUpdate implements storage.Interface.
+func (s *Storage) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cachedExistingObject runtime.Object) error {
+	key, err := storage.PrepareKey(s.prefix, key, false)
+	if err != nil {
+		return err
+	}
+	st, reload, err := s.begin(ctx, key, destination, cachedExistingObject, ignoreNotFound, false)
+	if err != nil {
+		return err
+	}
+	for {
+		refused := preconditions.Check(key, st.obj)
+		var updated runtime.Object
+		var ttl *uint64
+		if refused == nil {
+			updated, ttl, refused = tryUpdate(st.obj, storage.ResponseMeta{ResourceVersion: uint64(st.revision)})
+		}
+		if refused != nil {
+			if st, err = again(st, reload, refused); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := s.encode(updated)
+		if err != nil {
+			return err
+		}
+		if !st.stale && bytes.Equal(data, st.data) {
+			if !st.current {
+				// Nothing would be written: whether that is true only the store knows.
+				if st, err = reload(); err != nil {
+					return err
+				}
+				if st.stale || !bytes.Equal(data, st.data) {
+					continue
+				}
+			}
+			return s.decode(st.data, st.revision, destination)
+		}
+		var seconds uint64
+		if ttl != nil {
+			seconds = *ttl
+		}
+		record, err := s.record(ctx, key, data, updated, seconds)
+		if err != nil {
+			return err
+		}
+		revision, err := s.put(ctx, record, st.revision)
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
+			if st, err = reload(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return translate(err, key)
+		}
+		return s.decode(data, revision, destination)
+	}
+}
+
+// put writes over the given revision. 0: over nothing.
+func (s *Storage) put(ctx context.Context, record store.Record, revision int64) (int64, error) {
+	if revision == 0 {
+		return s.store.Create(ctx, record)
+	}
+	record.Revision = revision
+	return s.store.Update(ctx, record)
+}
+
+// Stats implements storage.Interface.
+func (s *Storage) Stats(ctx context.Context) (storage.Stats, error) {
+	query := store.Query{Prefix: s.prefix, Limit: 1}
+	if s.sizes {
+		query.Limit = 0
+	}
+	page, err := s.store.List(ctx, query)
+	if err != nil {
+		return storage.Stats{}, err
+	}
+	stats := storage.Stats{ObjectCount: int64(len(page.Records)) + page.Remaining}
+	if s.sizes && stats.ObjectCount > 0 {
+		for _, record := range page.Records {
+			stats.EstimatedAverageObjectSizeBytes += int64(len(record.Object))
+		}
+		stats.EstimatedAverageObjectSizeBytes /= stats.ObjectCount
+	}
+	return stats, nil
+}
+
+// EnableResourceSizeEstimation implements storage.Interface. The keys are not needed: Stats reads all objects.
+func (s *Storage) EnableResourceSizeEstimation(storage.KeysFunc) error {
+	s.sizes = true
+	return nil
+}
+
+// ReadinessCheck implements storage.Interface. The store connects at the first use.
+func (s *Storage) ReadinessCheck() error { return nil }
+
+// RequestWatchProgress implements storage.Interface. A watch that asked for progress reports it whenever nothing
+// else happens, so there is nothing to request.
+func (s *Storage) RequestWatchProgress(context.Context) error { return nil }
+
+// GetCurrentResourceVersion implements storage.Interface.
+func (s *Storage) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
+	page, err := s.store.List(ctx, store.Query{Prefix: s.prefix, Limit: 1})
+	return uint64(page.Revision), err
+}
+
+// CompactRevision implements storage.Interface: the newest revision after which the event log has gaps. The store
+// does not say it, so it is searched for.
+func (s *Storage) CompactRevision() int64 {
+	ctx := context.Background()
+	current, err := s.GetCurrentResourceVersion(ctx)
+	if err != nil {
+		return 0
+	}
+	low, high := int64(0), int64(current)
+	for low < high {
+		middle := (low + high) / 2
+		if _, err := s.store.Events(ctx, middle, 1, 0); errors.Is(err, store.ErrGone) {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// translate turns the store's errors into those of a kube-apiserver's storage.
+func translate(err error, key string) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return storage.NewKeyNotFoundError(key, 0)
+	case errors.Is(err, store.ErrExists):
+		return storage.NewKeyExistsError(key, 0)
+	case errors.Is(err, store.ErrUnavailable):
+		return storage.NewUnreachableError(key, 0)
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
+
+	"management.platform.sh/shared/store"
+)
+
+// progress is how long nothing happens before a watch that asked for it is told how far it is.
+const progress = 200 * time.Millisecond
+
+// bookmarks is how often a watch that allows bookmarks gets one.
+const bookmarks = time.Second
+
+// Watch implements storage.Interface: a list when the present is asked for, then the events after it.
+func (s *Storage) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
+	if err != nil {
+		return nil, err
+	}
+	revision, err := s.Versioner().ParseResourceVersion(opts.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	initial := revision == 0
+	if opts.SendInitialEvents != nil {
+		initial = *opts.SendInitialEvents
+	}
+	if revision == 0 && !initial {
+		if revision, err = s.GetCurrentResourceVersion(ctx); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watcher{storage: s, key: key, opts: opts, seen: int64(revision), cancel: cancel, results: make(chan watch.Event, 100)}
+	go func() {
+		defer close(w.results)
+		defer cancel()
+		if err := w.follow(ctx, initial); ctx.Err() == nil {
+			w.send(ctx, watch.Error, statusOf(err))
+		}
+	}()
+	flowcontrol.WatchInitialized(ctx)
+	return w, nil
+}
+
+// watcher is one watch.
+type watcher struct {
+	storage *Storage
+	key     string
+	opts    storage.ListOptions
+	// seen is the last revision that was dealt with.
+	seen    int64
+	cancel  context.CancelFunc
+	results chan watch.Event
+}
+
+// Stop implements watch.Interface.
+func (w *watcher) Stop() { w.cancel() }
+
+// ResultChan implements watch.Interface.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
+
+// send waits for the client to take the event. The end of the watch is seen by the next read.
+func (w *watcher) send(ctx context.Context, event watch.EventType, obj runtime.Object) {
+	select {
+	case w.results <- watch.Event{Type: event, Object: obj}:
+	case <-ctx.Done():
+	}
+}
+
+// follow ends with the error that ends the watch.
+func (w *watcher) follow(ctx context.Context, initial bool) error {
+	if initial {
+		if err := w.present(ctx); err != nil {
+			return err
+		}
+	}
+	last := time.Now()
+	for {
+		events, err := w.storage.store.Events(ctx, w.seen, batch, progress)
+		if errors.Is(err, store.ErrGone) {
+			return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+		}
+		if err != nil {
+			return err
+		}
+		for _, event := range events {
+			w.seen = event.Revision
+			if err := w.deliver(ctx, event); err != nil {
+				return err
+			}
+		}
+		due := w.opts.Predicate.AllowWatchBookmarks && time.Since(last) >= bookmarks
+		if due || len(events) == 0 && w.opts.ProgressNotify {
+			last = time.Now()
+			if err := w.bookmark(ctx, false); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// present sends what there is, and a bookmark after it when that is asked for.
+func (w *watcher) present(ctx context.Context) error {
+	p, err := w.storage.page(ctx, w.key, w.opts.Recursive, "", 0, 0)
+	if err != nil {
+		return err
+	}
+	if w.seen > p.revision {
+		return storage.NewTooLargeResourceVersionError(uint64(w.seen), uint64(p.revision), 1)
+	}
+	w.seen = p.revision
+	for _, record := range p.records {
+		obj, matched, err := w.read(ctx, record)
+		if err != nil {
+			return err
+		}
+		if matched {
+			w.send(ctx, watch.Added, obj)
+		}
+	}
+	if w.opts.SendInitialEvents != nil && w.opts.Predicate.AllowWatchBookmarks {
+		return w.bookmark(ctx, true)
+	}
+	return nil
+}
+
+func (w *watcher) bookmark(ctx context.Context, initialEventsEnd bool) error {
+	obj := w.storage.newFunc()
+	if err := w.storage.Versioner().UpdateObject(obj, uint64(w.seen)); err != nil {
+		return err
+	}
+	if initialEventsEnd {
+		if err := storage.AnnotateInitialEventsEndBookmark(obj); err != nil {
+			return err
+		}
+	}
+	w.send(ctx, watch.Bookmark, obj)
+	return nil
+}
+
+// read decodes a record and tells whether it is selected.
+func (w *watcher) read(ctx context.Context, record store.Record) (runtime.Object, bool, error) {
+	obj := w.storage.newFunc()
+	if err := w.storage.read(ctx, record, obj); err != nil {
+		return nil, false, err
+	}
+	if w.opts.Predicate.Empty() {
+		return obj, true, nil
+	}
+	matched, err := w.opts.Predicate.Matches(obj)
+	return obj, err == nil && matched, nil
+}
+
+// deliver sends what an event means to this watch: an object that enters the selection is added, one that leaves it
+// is deleted, as it was before and with the revision of the change.
+func (w *watcher) deliver(ctx context.Context, event store.Event) error {
+	name := event.Record.Name
+	if w.opts.Recursive && !strings.HasPrefix(name, w.key) || !w.opts.Recursive && name != w.key {
+		return nil
+	}
+	var obj, old runtime.Object
+	var is, was bool
+	var err error
+	if event.Type != store.Deleted {
+		if obj, is, err = w.read(ctx, event.Record); err != nil {
+			return err
+		}
+	}
+	if event.Previous != nil {
+		previous := *event.Previous
+		previous.Revision = event.Revision
+		if old, was, err = w.read(ctx, previous); err != nil {
+			return err
+		}
+	}
+	switch {
+	case is && was:
+		w.send(ctx, watch.Modified, obj)
+	case is:
+		w.send(ctx, watch.Added, obj)
+	case was:
+		w.send(ctx, watch.Deleted, old)
+	}
+	return nil
+}
+
+// statusOf is an error as the last event of a watch carries it.
+func statusOf(err error) *metav1.Status {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		s := status.Status()
+		return &s
+	}
+	return &metav1.Status{
+		Status: metav1.StatusFailure, Message: err.Error(), Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+	}
+}
