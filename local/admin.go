@@ -99,11 +99,11 @@ func createAdmin(ctx context.Context, env *function.Environment, bearer secret.S
 		},
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
 	if apierrors.IsAlreadyExists(err) {
 		// Another data folder made the object of that name: this one's key stands beside it.
 		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
-		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
 	}
 	if err != nil {
 		return fmt.Errorf("creating the admin key: %w", err)

@@ -79,7 +79,7 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			got, err := Do(t.Context(), newDeps(t), Input{Caller: ana, Object: row.given})
+			got, err := Do(t.Context(), newDeps(t), Input{Caller: ana, Object: row.given, Manager: "curl"})
 			if code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
@@ -89,7 +89,10 @@ func TestDo(t *testing.T) {
 			if got.Object.UID == "" {
 				t.Error("no uid")
 			}
-			got.Object.UID = ""
+			if fields := got.Object.ManagedFields; len(fields) != 1 || fields[0].Manager != "curl" {
+				t.Errorf("managedFields are %+v", fields)
+			}
+			got.Object.UID, got.Object.ManagedFields = "", nil
 			if !apiequality.Semantic.DeepEqual(got.Object, row.want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, row.want)
 			}

@@ -83,7 +83,7 @@ func TestDo(t *testing.T) {
 			t.Parallel()
 			deps := newDeps(t)
 			want := seed(t, deps, "ci")
-			got, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ci", Type: row.kind, Patch: []byte(row.document)})
+			got, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ci", Manager: "curl", Type: row.kind, Patch: []byte(row.document)})
 			if code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
@@ -92,6 +92,10 @@ func TestDo(t *testing.T) {
 			}
 			row.change(want)
 			want.ResourceVersion = "2"
+			if fields := got.Object.ManagedFields; len(fields) != 2 {
+				t.Errorf("managedFields are %+v", fields)
+			}
+			got.Object.ManagedFields = want.ManagedFields
 			if !apiequality.Semantic.DeepEqual(got.Object, want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, want)
 			}

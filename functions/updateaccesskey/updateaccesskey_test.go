@@ -78,7 +78,7 @@ func TestDo(t *testing.T) {
 			deps := newDeps(t)
 			want := seed(t, deps, "ci")
 			row.change(want)
-			got, err := Do(t.Context(), deps, Input{Caller: row.caller, Name: "ci", Object: want.DeepCopy()})
+			got, err := Do(t.Context(), deps, Input{Caller: row.caller, Name: "ci", Manager: "curl", Object: want.DeepCopy()})
 			if code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
@@ -86,6 +86,10 @@ func TestDo(t *testing.T) {
 				return
 			}
 			want.Generation, want.ResourceVersion = 2, "2"
+			if fields := got.Object.ManagedFields; len(fields) != 2 {
+				t.Errorf("managedFields are %+v", fields)
+			}
+			got.Object.ManagedFields = want.ManagedFields
 			if !apiequality.Semantic.DeepEqual(got.Object, want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, want)
 			}

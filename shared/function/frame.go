@@ -52,6 +52,8 @@ type call struct {
 	caller          identity.Caller
 	namespace, name string
 	body            func() ([]byte, error)
+	// may asks whether the caller may do another verb to the same.
+	may func(verb string) error
 }
 
 // ServeHTTP is the order of the phases.
@@ -110,6 +112,11 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return nil, malformed
 	}
 	c.body = func() ([]byte, error) { return readBody(c.http.Body) }
+	c.may = func(verb string) error {
+		request := f.request(c)
+		request.Verb = verb
+		return auth.Authorize(c.caller, request)
+	}
 	return f.operate(ctx, c)
 }
 
