@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
@@ -80,7 +81,7 @@ func createAdmin(ctx context.Context, env *function.Environment, bearer secret.S
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return fmt.Errorf("the admin key: %w", err)
 	}
-	keys := env.AccessKeys()
+	keys := env.AccessKeys().Managed(fieldmanager.New)
 	_, err := keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
 	if err == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -28,7 +29,7 @@ func newDeps(t testing.TB) Deps {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	return Deps{Keys: accesskey.NewRegistry(client.Resource("ownedaccesskeys"),
-		func() time.Time { return now }, rand.NewChaCha8([32]byte{1}), func() time.Duration { return 0 })}
+		func() time.Time { return now }, rand.NewChaCha8([32]byte{1}), func() time.Duration { return 0 }).Managed(fieldmanager.New)}
 }
 
 var (

@@ -2,7 +2,8 @@
 // it. The rules are those of Kubernetes, from apimachinery; this package gives them the schemas of the kinds, which
 // are generated from the model, and a clock. Source: Spec 2.2; ADR-0008.
 //
-// It stores nothing, knows no verbs, and decides nothing about what a field may hold.
+// It stores nothing, knows no verbs, and decides nothing about what a field may hold. Only functions that write import
+// it: the libraries behind it take room, and time at the start of a process.
 package fieldmanager
 
 import (
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/resource"
 )
 
 //go:embed schemas.json
@@ -51,13 +53,7 @@ var parseTypes = sync.OnceValues(func() (*types, error) {
 	return parsed, nil
 })
 
-// Object is what has managedFields.
-type Object interface {
-	runtime.Object
-	metav1.Object
-}
-
-// Manager keeps the managedFields of one kind. It is safe for concurrent use.
+// Manager keeps the managedFields of one kind. It implements resource.FieldManager.
 type Manager struct {
 	kind  schema.GroupVersionKind
 	types *types
@@ -66,9 +62,9 @@ type Manager struct {
 	fields *managedfields.FieldManager
 }
 
-// New returns the manager of a kind. Empty makes an empty object of it. Unowned are paths of fields that nobody owns,
-// with all below them. A kind without a schema is an error. Source: ADR-0008.
-func New(kind schema.GroupVersionKind, empty func() Object, unowned ...[]string) (*Manager, error) {
+// New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
+// Source: ADR-0008.
+func New(kind schema.GroupVersionKind, empty func() resource.Object, unowned ...[]string) (resource.FieldManager, error) {
 	types, err := parseTypes()
 	if err != nil {
 		return nil, err
@@ -114,9 +110,8 @@ func rootOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) strin
 	return ""
 }
 
-// Update notes in object what the named manager changed of live. Live is empty for a new object. The managedFields that
-// object has are those that the writer asks for; nil means those of live.
-func (m *Manager) Update(live, object Object, manager string, now time.Time) error {
+// Update implements resource.FieldManager.
+func (m *Manager) Update(live, object resource.Object, manager string, now time.Time) error {
 	before := object.GetManagedFields()
 	if before == nil {
 		before = live.GetManagedFields()
@@ -133,12 +128,8 @@ func (m *Manager) Update(live, object Object, manager string, now time.Time) err
 	return nil
 }
 
-// Apply merges what a manager applies into live and returns the result, which is not live. Live is empty for a new object.
-// Applied has only known fields (see Prune) and is the manager's to keep.
-//
-// Errors: Conflict with a cause for each field that another manager owns, unless force takes them over; BadRequest
-// when applied is no object of the kind. Source: ADR-0008.
-func (m *Manager) Apply(live Object, applied map[string]any, manager string, force bool, now time.Time) (runtime.Object, error) {
+// Apply implements resource.FieldManager.
+func (m *Manager) Apply(live resource.Object, applied map[string]any, manager string, force bool, now time.Time) (runtime.Object, error) {
 	configuration := &unstructured.Unstructured{Object: applied}
 	merged, err := m.fields.Apply(live, configuration, manager, force)
 	if err != nil {
@@ -208,14 +199,8 @@ func sameFields(a, b *metav1.ManagedFieldsEntry) bool {
 	return a.APIVersion == b.APIVersion && a.FieldsV1 != nil && b.FieldsV1 != nil && string(a.FieldsV1.GetRawBytes()) == string(b.FieldsV1.GetRawBytes())
 }
 
-// SameButTimes tells whether entries say the same of everything but times.
-func SameButTimes(a, b []metav1.ManagedFieldsEntry) bool {
-	return slices.EqualFunc(a, b, func(a, b metav1.ManagedFieldsEntry) bool { return sameManager(&a, &b) && sameFields(&a, &b) })
-}
-
-// Requested is what becomes of managedFields that a client sends: nil where they say nothing or cannot be read, empty and
-// not nil where they ask to forget all owners, which [] and [{}] do. Source: ADR-0008.
-func Requested(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+// Requested implements resource.FieldManager. [] and [{}] ask to forget all owners. Source: ADR-0008.
+func (*Manager) Requested(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	switch {
 	case entries == nil:
 		return nil
@@ -247,7 +232,7 @@ func unescaped(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	return metav1.NewFieldsV1(string(text))
 }
 
-// Prune takes the fields out of an object to apply that the schema of the kind does not have.
+// Prune implements resource.FieldManager.
 func (m *Manager) Prune(applied map[string]any) { m.prune(applied, m.types.schemas[m.root]) }
 
 func (m *Manager) prune(value any, s *spec.Schema) {
@@ -295,7 +280,7 @@ func (m *Manager) resolve(s *spec.Schema) *spec.Schema {
 // is one version and nothing to default here.
 type kindOnly struct {
 	kind  schema.GroupVersionKind
-	empty func() Object
+	empty func() resource.Object
 }
 
 // New implements runtime.ObjectCreater.

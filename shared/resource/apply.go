@@ -103,7 +103,13 @@ func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, 
 
 // readApplication reads what is applied: one document, in YAML or in JSON, which is YAML too.
 func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
-	if in.Manager == "" {
+	fields, err := r.fieldManager()
+	switch {
+	case err != nil:
+		return nil, err
+	case fields == nil:
+		return nil, fmt.Errorf("applying to %s: the registry is not managed", r.GroupResource())
+	case in.Manager == "":
 		return nil, apierror.BadRequest("an apply needs a field manager", nil)
 	}
 	media := codec.YAML
@@ -138,10 +144,6 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 		return nil, apierror.BadRequest("metadata.managedFields must be nil", nil)
 	}
 	applied.meta = metav1.ObjectMeta{Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
-	fields, err := r.fieldManager()
-	if err != nil {
-		return nil, err
-	}
 	fields.Prune(applied.fields)
 	return applied, nil
 }

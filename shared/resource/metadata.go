@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/identity"
 )
 
@@ -63,7 +62,6 @@ func (r *Registry[T]) prepareMetadata(object T, namespace string) error {
 func keepMetadata(object, old metav1.Object) {
 	object.SetSelfLink("")
 	object.SetGeneration(old.GetGeneration())
-	object.SetManagedFields(fieldmanager.Requested(object.GetManagedFields()))
 	if object.GetUID() == "" {
 		object.SetUID(old.GetUID())
 	}

@@ -101,6 +101,9 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		return Written[T]{}, err
 	}
 	keepMetadata(object, old)
+	if err := r.requestManagedFields(object, old); err != nil {
+		return Written[T]{}, err
+	}
 	r.Default(in.caller, object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
 	sealed, more := r.seal(object, record, in.manager)
