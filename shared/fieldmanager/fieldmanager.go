@@ -8,6 +8,7 @@ package fieldmanager
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -156,7 +157,7 @@ func (m *Manager) refusal(err error, applied *unstructured.Unstructured) error {
 }
 
 // onTime sets the times of entries: an entry that was there before keeps its time, unless the manager of this operation
-// changed it. The library would use a clock of its own, and leaves an entry without a time that an apply makes of fields
+// changed it. They are in the library's order. The library would use a clock of its own, and leaves an entry without a time that an apply makes of fields
 // that have their values already.
 func onTime(
 	entries, before []metav1.ManagedFieldsEntry, manager string, operation metav1.ManagedFieldsOperationType, now time.Time,
@@ -173,11 +174,9 @@ func onTime(
 			entry.Time = stamp
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
-		if a.Operation != b.Operation {
-			return strings.Compare(string(a.Operation), string(b.Operation))
-		}
-		return int(seconds(a.Time) - seconds(b.Time))
+	slices.SortFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(seconds(a.Time), seconds(b.Time)), cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
 	})
 	return entries
 }

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
@@ -24,6 +26,8 @@ const maxApplies = 8
 type application struct {
 	// fields are the ones that the manager wants to own, and no others.
 	fields map[string]any
+	// writeOnly are the fields that are written and not stored, as JSON. Nil: there are none.
+	writeOnly []byte
 	// meta is the metadata among them.
 	meta     metav1.ObjectMeta
 	warnings []string
@@ -96,6 +100,11 @@ func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, 
 	if !ok {
 		return none, fmt.Errorf("applying to %s %q made a %T", r.GroupResource(), in.Name, merged)
 	}
+	if applied.writeOnly != nil {
+		if err := json.Unmarshal(applied.writeOnly, object); err != nil {
+			return none, fmt.Errorf("applying to %s %q: %w", r.GroupResource(), in.Name, err)
+		}
+	}
 	// Who says nothing of the resourceVersion does not insist on it.
 	object.SetResourceVersion(applied.meta.ResourceVersion)
 	return object, nil
@@ -145,5 +154,26 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	}
 	applied.meta = metav1.ObjectMeta{Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
 	fields.Prune(applied.fields)
-	return applied, nil
+	applied.writeOnly, err = takeOut(applied.fields, r.WriteOnly)
+	return applied, err
+}
+
+// takeOut removes the values at some paths from fields, and returns the JSON of an object of them. Nil: there were none.
+// Merging would lose them with the rest of their parent, when a manager lets go of that.
+func takeOut(fields map[string]any, paths [][]string) ([]byte, error) {
+	taken := map[string]any{}
+	for _, path := range paths {
+		value, found, err := unstructured.NestedFieldNoCopy(fields, path...)
+		if err != nil || !found {
+			continue
+		}
+		unstructured.RemoveNestedField(fields, path...)
+		if err := unstructured.SetNestedField(taken, value, path...); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", strings.Join(path, "."), err)
+		}
+	}
+	if len(taken) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(taken)
 }
