@@ -295,7 +295,7 @@ func (kindOnly) Default(runtime.Object) {}
 // ConvertToVersion implements runtime.ObjectConvertor. Entries of versions that are not served are forgotten, since they
 // are not converted to.
 func (k kindOnly) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner) (runtime.Object, error) {
-	if _, ok := version.KindForGroupVersionKinds([]schema.GroupVersionKind{k.kind}); !ok {
+	if kind, ok := version.KindForGroupVersionKinds([]schema.GroupVersionKind{k.kind}); !ok || kind != k.kind {
 		return nil, runtime.NewNotRegisteredGVKErrForTarget("fieldmanager", k.kind, version)
 	}
 	merged, ok := in.(*unstructured.Unstructured)
