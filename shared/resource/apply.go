@@ -20,7 +20,7 @@ import (
 )
 
 // maxApplies is how often an apply finds its object to be gone, and then there again.
-const maxApplies = 8
+const maxApplies = 3
 
 // application is what a manager applies, as it was read.
 type application struct {
