@@ -147,6 +147,12 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 // refusal is what the caller is told of an error of an apply.
 func (m *Manager) refusal(err error, applied *unstructured.Unstructured) error {
 	if status := (*apierrors.StatusError)(nil); errors.As(err, &status) {
+		if status.ErrStatus.Details != nil {
+			// The library has them in the order of a map.
+			slices.SortFunc(status.ErrStatus.Details.Causes, func(a, b metav1.StatusCause) int {
+				return cmp.Or(cmp.Compare(a.Message, b.Message), cmp.Compare(a.Field, b.Field))
+			})
+		}
 		return apierror.Of(status)
 	}
 	// The library has one kind of error for what it was given and for what it is.

@@ -3,7 +3,6 @@ package function_test
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -134,14 +133,12 @@ func TestApplyNeedsCreate(t *testing.T) {
 		w.key(name, bearer, "root", []string{identity.Admins}, &model.Scope{Rules: []model.ScopeRule{
 			{Verbs: strings.Split(verbs, ","), Resources: []model.ScopeGroupResources{{Group: "test.example", Resources: []string{"others"}}}},
 		}})
-		apply := func(name string) *httptest.ResponseRecorder {
-			return w.do(request{
-				method: http.MethodPatch, path: "/apis/test.example/v1/others/" + name + "?fieldManager=me", bearer: bearer,
-				header: map[string]string{"Content-Type": "application/apply-patch+yaml"},
-				body:   `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"` + name + `"},"spec":{"scope":{}}}`,
-			})
-		}
-		if answer := apply("x"); answer.Code != want {
+		answer := w.do(request{
+			method: http.MethodPatch, path: "/apis/test.example/v1/others/new-" + name + "?fieldManager=me", bearer: bearer,
+			header: map[string]string{"Content-Type": "application/apply-patch+yaml"},
+			body:   `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"new-` + name + `"},"spec":{"scope":{}}}`,
+		})
+		if answer.Code != want {
 			t.Errorf("%s: %d: %s", verbs, answer.Code, answer.Body)
 		} else if want == http.StatusForbidden {
 			refused(t, answer, want, metav1.StatusReasonForbidden)
