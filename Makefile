@@ -66,7 +66,7 @@ gen: ## Write the generated files anew.
 	go run ./infra/openapi
 
 verify: gen ## Fail when a generated file is not what the source says.
-	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi
+	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/fieldmanager
 
 redis: # Install redis-server where it is missing and apt-get is there for root.
 	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

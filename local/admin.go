@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
@@ -90,7 +91,7 @@ func createAdmin(ctx context.Context, env *function.Environment, bearer secret.S
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return fmt.Errorf("the admin key: %w", err)
 	}
-	keys := env.AccessKeys()
+	keys := env.AccessKeys().Managed(fieldmanager.New)
 	_, err := keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
 	if err == nil {
 		return nil
@@ -109,11 +110,11 @@ func createAdmin(ctx context.Context, env *function.Environment, bearer secret.S
 		},
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
 	if apierrors.IsAlreadyExists(err) {
 		// Another data folder made the object of that name: this one's key stands beside it.
 		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
-		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
 	}
 	if err != nil {
 		return fmt.Errorf("creating the admin key: %w", err)

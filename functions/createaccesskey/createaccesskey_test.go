@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 )
@@ -48,7 +49,7 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			got, err := Do(t.Context(), Deps{Keys: accesskeytest.New(t)}, Input{Caller: accesskeytest.Ana, Object: row.given})
+			got, err := Do(t.Context(), Deps{Keys: accesskeytest.New(t).Managed(fieldmanager.New)}, Input{Caller: accesskeytest.Ana, Object: row.given, Manager: "curl"})
 			if accesskeytest.Code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
@@ -58,7 +59,10 @@ func TestDo(t *testing.T) {
 			if got.Object.UID == "" {
 				t.Error("no uid")
 			}
-			got.Object.UID = ""
+			if fields := got.Object.ManagedFields; len(fields) != 1 || fields[0].Manager != "curl" {
+				t.Errorf("managedFields are %+v", fields)
+			}
+			got.Object.UID, got.Object.ManagedFields = "", nil
 			if !apiequality.Semantic.DeepEqual(got.Object, row.want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, row.want)
 			}
@@ -69,7 +73,7 @@ func TestDo(t *testing.T) {
 // The answer is the only place where the key is in clear, and the key is one that authenticates.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
-	deps := Deps{Keys: accesskeytest.New(t)}
+	deps := Deps{Keys: accesskeytest.New(t).Managed(fieldmanager.New)}
 	got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Object: &model.OwnedAccessKey{}})
 	if err != nil {
 		t.Fatal(err)

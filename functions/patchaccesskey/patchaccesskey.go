@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -31,4 +32,6 @@ var Function = &function.Function{
 	Endpoints: []function.Endpoint{function.Patch(accesskey.Definition, open, Do)},
 }
 
-func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }
+func open(env *function.Environment) Deps {
+	return Deps{Keys: env.AccessKeys().Managed(fieldmanager.New)}
+}

@@ -6,6 +6,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 )
@@ -33,9 +34,9 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			deps := Deps{Keys: accesskeytest.New(t)}
+			deps := Deps{Keys: accesskeytest.New(t).Managed(fieldmanager.New)}
 			want := accesskeytest.Seed(t, deps.Keys, "ci")
-			got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", Type: row.kind, Patch: []byte(row.document)})
+			got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", Manager: "curl", Type: row.kind, Patch: []byte(row.document)})
 			if accesskeytest.Code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
@@ -44,12 +45,16 @@ func TestDo(t *testing.T) {
 			}
 			row.change(want)
 			want.ResourceVersion = "2"
+			if fields := got.Object.ManagedFields; len(fields) != 2 {
+				t.Errorf("managedFields are %+v", fields)
+			}
+			got.Object.ManagedFields = want.ManagedFields
 			if !apiequality.Semantic.DeepEqual(got.Object, want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, want)
 			}
 		})
 	}
-	deps := Deps{Keys: accesskeytest.New(t)}
+	deps := Deps{Keys: accesskeytest.New(t).Managed(fieldmanager.New)}
 	accesskeytest.Seed(t, deps.Keys, "ci")
 	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ben, Name: "ci", Type: resource.MergePatch, Patch: []byte(`{}`)}); accesskeytest.Code(err) != 404 {
 		t.Errorf("somebody else's: %v", err)

@@ -6,6 +6,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 )
@@ -27,10 +28,10 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			deps := Deps{Keys: accesskeytest.New(t)}
+			deps := Deps{Keys: accesskeytest.New(t).Managed(fieldmanager.New)}
 			want := accesskeytest.Seed(t, deps.Keys, "ci")
 			row.change(want)
-			got, err := Do(t.Context(), deps, Input{Caller: row.caller, Name: "ci", Object: want.DeepCopy()})
+			got, err := Do(t.Context(), deps, Input{Caller: row.caller, Name: "ci", Manager: "curl", Object: want.DeepCopy()})
 			if accesskeytest.Code(err) != row.code {
 				t.Fatalf("%+v, %v", got.Object, err)
 			}
@@ -38,6 +39,10 @@ func TestDo(t *testing.T) {
 				return
 			}
 			want.Generation, want.ResourceVersion = 2, "2"
+			if fields := got.Object.ManagedFields; len(fields) != 2 {
+				t.Errorf("managedFields are %+v", fields)
+			}
+			got.Object.ManagedFields = want.ManagedFields
 			if !apiequality.Semantic.DeepEqual(got.Object, want) {
 				t.Errorf("answered\n%+v\nwant\n%+v", got.Object, want)
 			}

@@ -27,6 +27,9 @@ const (
 	extensionGVK    = "x-kubernetes-group-version-kind"
 	extensionAction = "x-kubernetes-action"
 
+	// v3Name is the file of the OpenAPI v3 document.
+	v3Name = "v3/management.json"
+
 	title         = "Platform management API"
 	unauthorized  = "Unauthorized"
 	schemeName    = "BearerToken"
@@ -106,7 +109,7 @@ func documents(resources []resourcePaths) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding OpenAPI v2 as protobuf: %w", err)
 	}
-	return map[string][]byte{"v3/management.json": v3JSON, "v2.json": v2JSON, "v2.pb": v2Proto}, nil
+	return map[string][]byte{v3Name: v3JSON, "v2.json": v2JSON, "v2.pb": v2Proto}, nil
 }
 
 // kindNames are the kinds that a schema describes, by its name.

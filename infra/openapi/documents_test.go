@@ -72,15 +72,18 @@ func operations(document *spec3.OpenAPI) map[string]*spec3.Operation {
 func TestEmbeddedDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	made := t.TempDir()
-	if err := write(made); err != nil {
+	if err := write(filepath.Join(made, target), filepath.Join(made, schemaTarget)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"discovery.json", "openapi/v3/management.json", "openapi/v2.json", "openapi/v2.pb"} {
+	for _, name := range []string{
+		target + "/discovery.json", target + "/openapi/v3/management.json", target + "/openapi/v2.json", target + "/openapi/v2.pb",
+		schemaTarget + "/schemas.json",
+	} {
 		want, err := os.ReadFile(filepath.Join(made, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(filepath.Join("..", "..", target, name))
+		got, err := os.ReadFile(filepath.Join("..", "..", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +191,7 @@ func TestOperationsAreWhole(t *testing.T) {
 		if content := operation.RequestBody; method != "GET" {
 			want := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML}
 			if method == "PATCH" {
-				want = []string{"application/json-patch+json", "application/merge-patch+json"}
+				want = []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
 			}
 			for _, mediaType := range want {
 				if content == nil || content.Content[mediaType] == nil || len(content.Content) != len(want) {

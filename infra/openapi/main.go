@@ -2,7 +2,7 @@
 // (discovery), and what their fields mean: OpenAPI v3, which kubectl asks for explain, create and apply, and
 // OpenAPI v2 as JSON and as protobuf, which older clients and client-side apply ask for. It reads the catalog
 // and the docstrings of the model; the function that serves the documents embeds what it writes, so that no
-// schema is built while a request waits. Run it from the top of the repository: `go run ./infra/openapi`.
+// schema is built while a request waits. It also writes the schemas that field ownership is computed with. Run it from the top of the repository: `go run ./infra/openapi`.
 // Source: Spec 2, 4; ADR-0003.
 package main
 
@@ -14,30 +14,36 @@ import (
 	"management.platform.sh/functions/catalog"
 )
 
-// target is the folder of the function that embeds and serves the documents.
-const target = "functions/discoverapi"
+// The folders of those who embed what is written here: the function that serves the documents, and the package that
+// computes field ownership.
+const (
+	target       = "functions/discoverapi"
+	schemaTarget = "shared/fieldmanager"
+)
 
 func main() {
-	if err := write(target); err != nil {
+	if err := write(target, schemaTarget); err != nil {
 		fmt.Fprintln(os.Stderr, "openapi:", err)
 		os.Exit(1)
 	}
 }
 
-func write(dir string) error {
+func write(dir, schemaDir string) error {
 	files, err := documents(resources)
 	if err != nil {
 		return err
 	}
-	content := make(map[string][]byte, len(files)+1)
+	content := make(map[string][]byte, len(files)+2)
 	for name, text := range files {
-		content[filepath.Join("openapi", name)] = text
+		content[filepath.Join(dir, "openapi", name)] = text
 	}
-	if content["discovery.json"], err = discovery(catalog.Functions); err != nil {
+	if content[filepath.Join(dir, "discovery.json")], err = discovery(catalog.Functions); err != nil {
 		return err
 	}
-	for name, text := range content {
-		path := filepath.Join(dir, name)
+	if content[filepath.Join(schemaDir, "schemas.json")], err = schemas(files[v3Name], resources); err != nil {
+		return err
+	}
+	for path, text := range content {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("making the folder of %s: %w", path, err)
 		}

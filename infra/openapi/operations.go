@@ -21,7 +21,7 @@ var (
 	bodyTypes   = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML}
 	answerTypes = bodyTypes
 	listTypes   = append(slices.Clone(answerTypes), runtime.ContentTypeJSON+";stream=watch")
-	patchTypes  = []string{string(types.JSONPatchType), string(types.MergePatchType)}
+	patchTypes  = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 )
 
 func query(name, dataType, description string) common.Parameter {
@@ -140,7 +140,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 			add(route{
 				method: http.MethodPatch, path: item, operation: operation("patch"), action: "patch",
 				description: "partially update the specified " + r.Kind, consumes: patchTypes, body: &metav1.Patch{},
-				answers: []common.StatusCodeResponse{ok},
+				answers: []common.StatusCodeResponse{ok, created},
 			}, itemParameters, append(slices.Clone(writeParameters), force)...)
 		case "delete":
 			add(route{

@@ -40,8 +40,9 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 		}
 		return list
 	},
-	Columns: columns,
-	Cells:   cells,
+	Columns:   columns,
+	Cells:     cells,
+	WriteOnly: [][]string{{"spec", "key"}},
 	Fields: func(key *model.OwnedAccessKey) fields.Set {
 		return fields.Set{
 			"spec.user":    key.Spec.User,

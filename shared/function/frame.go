@@ -54,6 +54,8 @@ type call struct {
 	// ahead is the access key of that name, where it came along with the caller's.
 	ahead *store.Record
 	body  func() ([]byte, error)
+	// may asks whether the caller may do another verb to the same.
+	may func(verb string) error
 }
 
 // ServeHTTP is the order of the phases.
@@ -116,6 +118,11 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return nil, malformed
 	}
 	c.body = func() ([]byte, error) { return readBody(c.http.Body) }
+	c.may = func(verb string) error {
+		request := f.request(c)
+		request.Verb = verb
+		return auth.Authorize(c.caller, request)
+	}
 	return f.operate(ctx, c)
 }
 

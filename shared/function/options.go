@@ -24,11 +24,14 @@ const maxFieldManager = 128
 type writeOptions struct {
 	dryRun     bool
 	validation codec.Strictness
+	// manager is who owns the fields that are written.
+	manager string
 }
 
 // readWriteOptions reads the parameters that all writes share. Kind names them in an error.
-func readWriteOptions(query url.Values, kind string) (writeOptions, error) {
+func readWriteOptions(c *call, kind string, more ...*field.Error) (writeOptions, error) {
 	var options writeOptions
+	query := c.query
 	var problems field.ErrorList
 	options.dryRun, problems = readDryRun(query["dryRun"])
 	options.validation = codec.Strictness(query.Get("fieldValidation"))
@@ -51,7 +54,8 @@ func readWriteOptions(query url.Values, kind string) (writeOptions, error) {
 			break
 		}
 	}
-	return options, invalidOptions(kind, problems)
+	options.manager = managerOf(manager, c.http.UserAgent())
+	return options, invalidOptions(kind, append(more, problems...))
 }
 
 func readDryRun(values []string) (bool, field.ErrorList) {

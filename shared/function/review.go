@@ -35,7 +35,7 @@ func Review[D, O any](
 		open: func(env *Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
-				if _, err := readWriteOptions(c.query, "CreateOptions"); err != nil {
+				if _, err := readWriteOptions(c, "CreateOptions"); err != nil {
 					return nil, err
 				}
 				body, err := c.body()

@@ -2,9 +2,7 @@ package function
 
 import (
 	"context"
-	"mime"
 	"net/http"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +20,7 @@ func Create[T resource.Object, D any](
 	do func(context.Context, D, resource.CreateInput[T]) (resource.Written[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPost, "create", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		options, err := readWriteOptions(c.query, "CreateOptions")
+		options, err := readWriteOptions(c, "CreateOptions")
 		if err != nil {
 			return nil, err
 		}
@@ -31,7 +29,7 @@ func Create[T resource.Object, D any](
 			return nil, err
 		}
 		written, err := do(ctx, deps, resource.CreateInput[T]{
-			Caller: c.caller, Namespace: c.namespace, Object: object, DryRun: options.dryRun,
+			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager, DryRun: options.dryRun,
 		})
 		if err != nil {
 			return nil, err
@@ -87,7 +85,7 @@ func Update[T resource.Object, D any](
 	do func(context.Context, D, resource.UpdateInput[T]) (resource.Written[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPut, "update", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		options, err := readWriteOptions(c.query, "UpdateOptions")
+		options, err := readWriteOptions(c, "UpdateOptions")
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +94,8 @@ func Update[T resource.Object, D any](
 			return nil, err
 		}
 		written, err := do(ctx, deps, resource.UpdateInput[T]{
-			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object, DryRun: options.dryRun,
+			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
+			Manager: options.manager, DryRun: options.dryRun,
 		})
 		if err != nil {
 			return nil, err
@@ -105,36 +104,25 @@ func Update[T resource.Object, D any](
 	})
 }
 
-// Patch binds an operation to PATCH on one object.
+// Patch binds an operation to PATCH on one object: 200 with the object, or 201 where an apply has made it.
 func Patch[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
 	do func(context.Context, D, resource.PatchInput) (resource.Written[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPatch, "patch", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		options, err := readWriteOptions(c.query, "PatchOptions")
+		in, err := readPatch(c)
 		if err != nil {
 			return nil, err
 		}
-		// An unreadable media type is unsupported as it stands.
-		media := c.http.Header.Get("Content-Type")
-		if parsed, _, err := mime.ParseMediaType(media); err == nil {
-			media = parsed
-		}
-		patch, err := c.body()
+		written, err := do(ctx, deps, in)
 		if err != nil {
 			return nil, err
 		}
-		if !utf8.Valid(patch) {
-			return nil, apierror.BadRequest("the body is not valid UTF-8", nil)
+		status := http.StatusOK
+		if written.Created {
+			status = http.StatusCreated
 		}
-		written, err := do(ctx, deps, resource.PatchInput{
-			Caller: c.caller, Namespace: c.namespace, Name: c.name,
-			Type: resource.PatchType(media), Patch: patch, Validation: options.validation, DryRun: options.dryRun,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &answer{status: http.StatusOK, object: written.Object, warnings: written.Warnings}, nil
+		return &answer{status: status, object: written.Object, warnings: written.Warnings}, nil
 	})
 }
 

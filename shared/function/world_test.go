@@ -24,6 +24,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
@@ -224,7 +225,9 @@ func has(metric *dto.Metric, labels map[string]string) bool {
 	return found == len(labels)
 }
 
-func registry(env *function.Environment) *accesskey.Registry { return env.AccessKeys() }
+func registry(env *function.Environment) *accesskey.Registry {
+	return env.AccessKeys().Managed(fieldmanager.New)
+}
 
 // keys is a function with every verb of a stored resource.
 var keys = &function.Function{Name: "testkeys", Endpoints: []function.Endpoint{

@@ -4,6 +4,8 @@ package model
 // do now, intersected with the scope. An absent scope does not narrow; a present but empty one permits
 // nothing beyond asking who one is. The entries are alternatives: a request is in scope when any of
 // them permits it. Source: Spec 2.3; the empty scope and the table of permissions: docs/scopes.md.
+//
+// +structType=atomic
 type Scope struct {
 	// Roles are managed permissions applied to the key. Source: Spec 2.3.
 	// +optional

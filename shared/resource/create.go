@@ -17,6 +17,8 @@ type CreateInput[T Object] struct {
 	Namespace string
 	// Object is the object as the caller sent it. Create changes it.
 	Object T
+	// Manager is who owns the fields that are written. Empty: unknown.
+	Manager string
 	// DryRun does everything but the write.
 	DryRun bool
 }
@@ -25,6 +27,8 @@ type CreateInput[T Object] struct {
 type Written[T Object] struct {
 	// Object is the object as stored, with its secret where the answer is there to deliver it.
 	Object T
+	// Created tells whether the object is new.
+	Created bool
 	// Warnings are for the caller to read.
 	Warnings []string
 }
@@ -42,7 +46,7 @@ func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (W
 	object := in.Object
 	requested, generateName := object.GetName(), object.GetGenerateName()
 	for attempt := 1; ; attempt++ {
-		written, err := r.create(ctx, in, object.DeepCopyObject().(T))
+		written, err := r.create(ctx, in, object.DeepCopyObject().(T), r.updatedBy(in.Manager))
 		switch {
 		case !errors.Is(err, store.ErrExists) || requested != "":
 			return written, err
@@ -54,20 +58,23 @@ func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (W
 	}
 }
 
-func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T) (Written[T], error) {
+func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, own own[T]) (Written[T], error) {
 	if err := r.prepareMetadata(object, in.Namespace); err != nil {
 		return Written[T]{}, err
 	}
 	var none T
 	r.Default(in.Caller, object, none)
 	problems := append(r.validateMetadata(object), r.Validate(object, none)...)
-	sealed, more := r.Seal(object, store.Record{})
+	sealed, more := r.seal(object, store.Record{}, in.Manager)
 	problems = append(problems, r.validateOwners(ctx, in.Caller, object, none)...)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return Written[T]{}, r.invalid(object.GetName(), problems)
 	}
 	if excess := r.Authorize(in.Caller, object, none); len(excess) > 0 {
 		return Written[T]{}, apierror.Forbidden(r.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
+	}
+	if err := own(object, r.empty()); err != nil {
+		return Written[T]{}, err
 	}
 	text, err := r.encode(object)
 	if err != nil {
@@ -93,7 +100,7 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T) (
 	} else if sealed.Reveal != nil {
 		sealed.Reveal(object)
 	}
-	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+	return Written[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
 }
 
 // wouldCreate fails as the store's Create would, and writes nothing.

@@ -137,6 +137,9 @@ func TestCreateMetadata(t *testing.T) {
 	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(string(got.UID)) {
 		t.Errorf("uid %q is no version 4 UUID", got.UID)
 	}
+	if len(got.ManagedFields) != 1 || got.ManagedFields[0].Manager != "unknown" {
+		t.Errorf("managedFields are %+v", got.ManagedFields)
+	}
 	got.Spec.Key = ""
 	want := &key{
 		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: "OwnedAccessKey"},
@@ -144,6 +147,7 @@ func TestCreateMetadata(t *testing.T) {
 			Name: "ci", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
 			Finalizers: []string{"example.com/hold"}, OwnerReferences: []metav1.OwnerReference{owner},
 			UID: got.UID, ResourceVersion: "1", Generation: 1, CreationTimestamp: metav1.Time{Time: now.Truncate(time.Second)},
+			ManagedFields: got.ManagedFields,
 		},
 		Spec:   model.OwnedAccessKeySpec{User: "ana", Type: "User", TTLSeconds: 60},
 		Status: model.OwnedAccessKeyStatus{ExpirationTimestamp: &metav1.Time{Time: now.Truncate(time.Second).Add(time.Minute)}},

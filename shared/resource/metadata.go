@@ -62,7 +62,6 @@ func (r *Registry[T]) prepareMetadata(object T, namespace string) error {
 func keepMetadata(object, old metav1.Object) {
 	object.SetSelfLink("")
 	object.SetGeneration(old.GetGeneration())
-	object.SetManagedFields(old.GetManagedFields())
 	if object.GetUID() == "" {
 		object.SetUID(old.GetUID())
 	}

@@ -22,10 +22,11 @@ type PatchType string
 const (
 	JSONPatch  PatchType = "application/json-patch+json"
 	MergePatch PatchType = "application/merge-patch+json"
+	ApplyPatch PatchType = "application/apply-patch+yaml"
 )
 
 // PatchTypes are the supported ones, in the order in which an error names them.
-var PatchTypes = []PatchType{JSONPatch, MergePatch}
+var PatchTypes = []PatchType{JSONPatch, MergePatch, ApplyPatch}
 
 const (
 	// maxPatchOperations is what kube-apiserver allows in one JSON patch.
@@ -43,17 +44,27 @@ type PatchInput struct {
 	Patch []byte
 	// Validation tells what becomes of unknown fields in the patched object.
 	Validation codec.Strictness
+	// Manager is who owns the fields that are changed. Empty: unknown. An apply needs one.
+	Manager string
+	// Force lets an apply take over the fields of other managers.
+	Force bool
+	// MayCreate refuses an apply to an absent name, where the caller may not create. Nil: he may.
+	MayCreate func() error
 	// DryRun does everything but the write.
 	DryRun bool
 }
 
-// Patch changes an object and returns it as stored. Without a resourceVersion in the patch, it is applied
+// Patch changes an object and returns it as stored; an apply to an absent name makes it. Without a resourceVersion in the patch, it is applied
 // anew while others write in between.
 //
 // Errors: those of Update; BadRequest for a patch that cannot be read; RequestEntityTooLarge for more than
 // 10,000 operations; Invalid for one that cannot be applied, such as a test that fails.
-// Source: Spec 4 row 7; ADR-0004.
+// Conflict with a cause for each field when an apply meets those of other managers.
+// Source: Spec 4 row 7; ADR-0004, ADR-0008.
 func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Written[T], error) {
+	if in.Type == ApplyPatch {
+		return r.apply(ctx, in)
+	}
 	var duplicates []string
 	if in.Type == MergePatch {
 		var fields map[string]any
@@ -66,7 +77,8 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Writte
 	if err != nil {
 		return Written[T]{}, err
 	}
-	written, err := r.rewrite(ctx, in.Caller, in.Namespace, in.Name, in.DryRun, func(current T) (T, []string, error) {
+	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun}
+	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager), func(current T) (T, []string, error) {
 		var none T
 		text, err := json.Marshal(current)
 		if err != nil {

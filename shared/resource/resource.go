@@ -57,6 +57,8 @@ type Definition[T Object] struct {
 	// Columns and Cells are the Table form. Source: ADR-0004.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(object T, now time.Time) []any
+	// WriteOnly are the fields that clients write and the store never has, as paths. Nobody owns them.
+	WriteOnly [][]string
 	// Fields are what field selectors can select by, besides metadata.name and metadata.namespace.
 	Fields func(object T) fields.Set
 }
@@ -109,6 +111,7 @@ type Registry[T Object] struct {
 	// Random is where names and uids come from: crypto/rand.Reader but in tests.
 	Random io.Reader
 
+	fields fieldManager
 	once   sync.Once
 	parsed *lru.Cache[string, parsed[T]]
 }

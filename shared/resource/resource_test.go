@@ -12,6 +12,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -54,7 +55,7 @@ func newStore(t testing.TB) store.Store {
 }
 
 func newRegistry(state store.Store, random io.Reader) *registry {
-	return accesskey.NewRegistry(state, func() time.Time { return now }, random, func() time.Duration { return 0 })
+	return accesskey.NewRegistry(state, func() time.Time { return now }, random, func() time.Duration { return 0 }).Managed(fieldmanager.New)
 }
 
 // open is an empty registry.

@@ -19,6 +19,8 @@ type UpdateInput[T Object] struct {
 	Namespace, Name string
 	// Object is the whole new object. Its resourceVersion, when set, must be the stored one's.
 	Object T
+	// Manager is who owns the fields that are changed. Empty: unknown.
+	Manager string
 	// DryRun does everything but the write.
 	DryRun bool
 }
@@ -32,19 +34,26 @@ const maxConflicts = 32
 // not the stored ones; BadRequest when the name in the object is another; Invalid and Forbidden as in
 // Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
 func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Written[T], error) {
-	return r.rewrite(ctx, in.Caller, in.Namespace, in.Name, in.DryRun, func(T) (T, []string, error) {
+	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun}
+	return r.rewrite(ctx, target, r.updatedBy(in.Manager), func(T) (T, []string, error) {
 		return in.Object.DeepCopyObject().(T), nil, nil
 	})
+}
+
+// target is what a write is about.
+type target struct {
+	caller                   identity.Caller
+	namespace, name, manager string
+	dryRun                   bool
 }
 
 // rewrite reads an object, asks for its replacement and writes that, again and again while others write
 // in between and the replacement does not insist on a resourceVersion.
 func (r *Registry[T]) rewrite(
-	ctx context.Context, caller identity.Caller, namespace, name string, dryRun bool,
-	replace func(current T) (T, []string, error),
+	ctx context.Context, in target, own own[T], replace func(current T) (T, []string, error),
 ) (Written[T], error) {
 	for attempt := 1; ; attempt++ {
-		old, record, err := r.read(ctx, caller, namespace, name)
+		old, record, err := r.read(ctx, in.caller, in.namespace, in.name)
 		if err != nil {
 			return Written[T]{}, err
 		}
@@ -56,7 +65,7 @@ func (r *Registry[T]) rewrite(
 			object.SetResourceVersion("")
 		}
 		unconditional := object.GetResourceVersion() == ""
-		written, err := r.replace(ctx, caller, object, old, record, dryRun)
+		written, err := r.replace(ctx, in, own, object, old, record)
 		if err == nil {
 			written.Warnings = append(warnings, written.Warnings...)
 			return written, nil
@@ -74,7 +83,7 @@ func (r *Registry[T]) rewrite(
 }
 
 // replace checks a replacement against the stored object and writes it.
-func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, object, old T, record store.Record, dryRun bool) (Written[T], error) {
+func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object, old T, record store.Record) (Written[T], error) {
 	name := old.GetName()
 	if object.GetName() == "" {
 		object.SetName(name)
@@ -95,21 +104,27 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 		return Written[T]{}, err
 	}
 	keepMetadata(object, old)
-	r.Default(caller, object, old)
+	if err := r.requestManagedFields(object, old); err != nil {
+		return Written[T]{}, err
+	}
+	r.Default(in.caller, object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
-	sealed, more := r.Seal(object, record)
-	problems = append(problems, r.validateOwners(ctx, caller, object, old)...)
+	sealed, more := r.seal(object, record, in.manager)
+	problems = append(problems, r.validateOwners(ctx, in.caller, object, old)...)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return Written[T]{}, r.invalid(name, problems)
 	}
-	if excess := r.Authorize(caller, object, old); len(excess) > 0 {
+	if excess := r.Authorize(in.caller, object, old); len(excess) > 0 {
 		return Written[T]{}, apierror.Forbidden(r.GroupResource(), name, excess.ToAggregate().Error(), excess)
+	}
+	if err := own(object, old); err != nil {
+		return Written[T]{}, err
 	}
 	known, err := r.encode(old)
 	if err != nil {
 		return Written[T]{}, err
 	}
-	updated, err := r.encode(object)
+	updated, err := r.encodeOnTime(object, old, known)
 	if err != nil {
 		return Written[T]{}, err
 	}
@@ -131,7 +146,7 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
 		return Written[T]{}, err
 	}
-	if !dryRun {
+	if !in.dryRun {
 		if object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
 			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
 		} else {

@@ -51,6 +51,8 @@ func testRoundTrips(t *testing.T, redisURL string) {
 		{"patch", 3, http.StatusOK, func(i int) int {
 			return s.patch(item, fmt.Sprintf(`{"spec":{"description":"Patch %d"}}`, i))
 		}},
+		{"apply", 3, http.StatusOK, func(i int) int { return s.apply(objectName(1), fmt.Sprint("Apply ", i)) }},
+		{"apply that changes nothing", 2, http.StatusOK, func(int) int { return s.apply(objectName(1), "The same") }},
 		{"delete", 3, http.StatusOK, func(i int) int {
 			return s.call(http.MethodDelete, collectionPath+"/"+fmt.Sprint("new-", i), "", nil)
 		}},

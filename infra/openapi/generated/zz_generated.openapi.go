@@ -6432,6 +6432,11 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 					},
 				},
 			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
 		},
 		Dependencies: []string{
 			model.ScopeCluster{}.OpenAPIModelName(), model.ScopeProject{}.OpenAPIModelName(), model.ScopeRole{}.OpenAPIModelName(), model.ScopeRule{}.OpenAPIModelName(), model.ScopeSpace{}.OpenAPIModelName(), model.ScopeVirtualCluster{}.OpenAPIModelName()},

@@ -1,0 +1,35 @@
+package catalog_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/function"
+)
+
+// Functions that write the fields of objects link what notes who set them, and no others do. Source: ADR-0008.
+func TestWhoLinksTheFieldManager(t *testing.T) {
+	t.Parallel()
+	for _, f := range catalog.Functions {
+		writes := false
+		for _, endpoint := range f.Endpoints {
+			// A create of what is not stored, a review, has no other verb.
+			stored := slices.ContainsFunc(catalog.Functions, func(other *function.Function) bool {
+				return slices.ContainsFunc(other.Endpoints, func(o function.Endpoint) bool {
+					return o.Resource == endpoint.Resource && o.Verb == "get"
+				})
+			})
+			writes = writes || stored && slices.Contains([]string{"create", "update", "patch"}, endpoint.Verb)
+		}
+		list, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "management.platform.sh/functions/"+f.Name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if links := slices.Contains(strings.Fields(string(list)), "management.platform.sh/shared/fieldmanager"); links != writes {
+			t.Errorf("%s: links the field manager: %v, want %v", f.Name, links, writes)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"management.platform.sh/shared/model"
+)
+
+// schemas are the types that field ownership is computed with: those of the kinds that can be changed and what they are
+// made of, as the OpenAPI v3 document has them, without the texts for readers. Source: ADR-0008.
+func schemas(document []byte, resources []resourcePaths) ([]byte, error) {
+	var described spec3.OpenAPI
+	if err := json.Unmarshal(document, &described); err != nil {
+		return nil, fmt.Errorf("reading OpenAPI v3 back: %w", err)
+	}
+	needed := map[string]*spec.Schema{}
+	for _, r := range resources {
+		if r.Subresource == "" && (slices.Contains(r.Verbs, "update") || slices.Contains(r.Verbs, "patch")) {
+			for name, candidate := range described.Components.Schemas {
+				if describes(candidate, r.Kind) {
+					collectSchemas(name, described.Components.Schemas, needed)
+				}
+			}
+		}
+	}
+	text, err := json.MarshalIndent(needed, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding the schemas: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// describes tells whether a schema is that of a kind of the management group.
+func describes(candidate *spec.Schema, kind string) bool {
+	kinds, _ := candidate.Extensions[extensionGVK].([]any)
+	return slices.ContainsFunc(kinds, func(each any) bool {
+		gvk, _ := each.(map[string]any)
+		return gvk["group"] == model.GroupName && gvk["version"] == model.Version && gvk["kind"] == kind
+	})
+}
+
+// collectSchemas puts a schema, and those that it refers to, into a map.
+func collectSchemas(name string, all, into map[string]*spec.Schema) {
+	found := all[name]
+	if _, seen := into[name]; seen || found == nil {
+		return
+	}
+	into[name] = found
+	bare(found, func(reference string) {
+		collectSchemas(reference[strings.LastIndexByte(reference, '/')+1:], all, into)
+	})
+}
+
+// bare takes the description out of a schema and all in it, and visits what it refers to.
+func bare(s *spec.Schema, visit func(reference string)) {
+	s.Description = ""
+	if reference := s.Ref.String(); reference != "" {
+		visit(reference)
+	}
+	for i := range s.AllOf {
+		bare(&s.AllOf[i], visit)
+	}
+	for name, property := range s.Properties {
+		bare(&property, visit)
+		s.Properties[name] = property
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		bare(s.Items.Schema, visit)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		bare(s.AdditionalProperties.Schema, visit)
+	}
+}
