@@ -111,6 +111,7 @@ type Registry[T Object] struct {
 
 	once   sync.Once
 	parsed *lru.Cache[string, parsed[T]]
+	joined *Graph
 }
 
 // invalid is the answer for a bad object.
@@ -147,7 +148,7 @@ func storeName(namespace, name string) string {
 }
 
 // read returns the object of that name with the record it was read from. An object that the caller may
-// not see does not exist.
+// not see, or that has ended, does not exist.
 func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
 	var none T
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
@@ -161,6 +162,10 @@ func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespac
 		return none, store.Record{}, apierror.NotFound(r.GroupResource(), name)
 	}
 	object, err := r.Decode(record)
+	if err == nil && Ended(object, r.Now()) {
+		r.bury(ctx, record)
+		return none, store.Record{}, apierror.NotFound(r.GroupResource(), name)
+	}
 	return object, record, err
 }
 

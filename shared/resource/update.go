@@ -95,7 +95,11 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 	r.Default(caller, object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
 	sealed, more := r.Seal(object, record)
-	problems = append(problems, r.validateOwners(ctx, caller, object, old)...)
+	owners, err := r.validateOwners(ctx, caller, object, old)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	problems = append(problems, owners...)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return Written[T]{}, r.invalid(name, problems)
 	}
@@ -120,7 +124,7 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 	}
 	next := record
 	next.Digest = sealed.Digest
-	next.Owner, next.Expires = r.Index(object, record.Activity)
+	r.index(&next, object)
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
 		return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
@@ -128,8 +132,9 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
 		return Written[T]{}, err
 	}
+	gone := Ended(object, r.Now())
 	if !dryRun {
-		if object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
+		if gone {
 			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
 		} else {
 			next.Revision, err = r.Store.Update(ctx, next)
@@ -139,5 +144,8 @@ func (r *Registry[T]) replace(ctx context.Context, caller identity.Caller, objec
 		}
 	}
 	r.stamp(object, next)
+	if gone && !dryRun {
+		r.collect(ctx, touched{node: node{member: r, record: next, object: object}, gone: true})
+	}
 	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
 }

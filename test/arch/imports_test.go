@@ -27,6 +27,7 @@ shared/auth: shared/accesskey shared/apierror shared/identity shared/model share
 shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/identity shared/model shared/resource shared/scope shared/store
 
 # Operations, and the list of them. They never import each other.
+functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/function shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
 functions/discoverapi: shared/apierror shared/function shared/model
@@ -38,10 +39,10 @@ functions/updateaccesskey: shared/accesskey shared/function shared/model shared/
 functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/scope shared/secret
 functions/catalog: functions/* shared/function
 
-# Programs and tests. The runner is the clock of expirekeys.
+# Programs and tests. The runner is the clock of expirekeys and collectgarbage.
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
-local: functions/catalog functions/expirekeys shared/accesskey shared/function shared/identity shared/model shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/function shared/identity shared/model shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
