@@ -274,9 +274,15 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 	return c.end(ctx, n, terms{propagation: metav1.DeletePropagationForeground})
 }
 
-// foreground takes the finalizer from an owner that no dependent holds up any more, and goes on with the dependents
-// of one that is held up.
+// foreground deletes what an owner that waits still owns, and then takes the finalizer from it unless a dependent
+// holds it up.
 func (c *collection) foreground(ctx context.Context, n node) error {
+	if uid := n.object.GetUID(); !c.walked[uid] {
+		c.walked[uid] = true
+		c.pushDependents(uid)
+		c.wake([]node{n})
+		return nil
+	}
 	blocked := false
 	err := c.eachDependent(ctx, n, func(dependent node) bool {
 		blocked = slices.ContainsFunc(dependent.object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
@@ -284,17 +290,10 @@ func (c *collection) foreground(ctx context.Context, n node) error {
 		})
 		return !blocked
 	})
-	if err != nil {
+	if err != nil || blocked {
 		return err
 	}
-	if !blocked {
-		return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
-	}
-	if uid := n.object.GetUID(); !c.walked[uid] {
-		c.walked[uid] = true
-		c.pushDependents(uid)
-	}
-	return nil
+	return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
 }
 
 // orphan takes the reference from the objects that an owner leaves behind, and lets the owner go after them.
