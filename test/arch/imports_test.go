@@ -95,6 +95,7 @@ const testBorrowed = `
 github.com/GoogleCloudPlatform/functions-framework-go:
 github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2: shared/store/redisstore
+github.com/anishathalye/porcupine: shared/resource
 github.com/aws/aws-lambda-go:
 github.com/dop251/goja:
 github.com/google/gnostic-models: functions/discoverapi

@@ -51,7 +51,8 @@ func testRoundTrips(t *testing.T, redisURL string) {
 		{"patch", 3, http.StatusOK, func(i int) int {
 			return s.patch(item, fmt.Sprintf(`{"spec":{"description":"Patch %d"}}`, i))
 		}},
-		{"delete", 3, http.StatusOK, func(i int) int {
+		// The fourth looks for what it owned.
+		{"delete", 4, http.StatusOK, func(i int) int {
 			return s.call(http.MethodDelete, collectionPath+"/"+fmt.Sprint("new-", i), "", nil)
 		}},
 	} {
