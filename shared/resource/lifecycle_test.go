@@ -201,7 +201,7 @@ func TestLifecycle(t *testing.T) {
 				} else {
 					// It counts from the first request.
 					l.until = end.Time
-					if shorter := grace - *object.GetDeletionGracePeriodSeconds(); shorter < 0 {
+					if shorter := grace - *object.GetDeletionGracePeriodSeconds(); shorter < 0 && clock().Before(end.Time) {
 						l.until = end.Add(time.Duration(shorter) * time.Second)
 					}
 				}
