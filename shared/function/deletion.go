@@ -31,7 +31,7 @@ func Delete[T resource.Object, D any](
 			return nil, err
 		}
 		status := http.StatusOK
-		if _, gone := object.(*metav1.Status); !gone && options.OrphanDependents != nil && !*options.OrphanDependents {
+		if _, gone := object.(*metav1.Status); !gone && options.orphan != nil && !*options.orphan {
 			status = http.StatusAccepted
 		}
 		return &answer{status: status, object: object}, nil
@@ -63,7 +63,11 @@ func DeleteCollection[T resource.Object, D any](
 }
 
 // deleteOptions are the options of a delete, from body and query together.
-type deleteOptions struct{ metav1.DeleteOptions }
+type deleteOptions struct {
+	metav1.DeleteOptions
+	// orphan is the deprecated orphanDependents, which propagationPolicy replaces.
+	orphan *bool
+}
 
 // input is the request that the options are about.
 func (o deleteOptions) input(c *call) resource.DeleteInput {
@@ -80,9 +84,9 @@ func (o deleteOptions) propagation() metav1.DeletionPropagation {
 	switch {
 	case o.PropagationPolicy != nil:
 		return *o.PropagationPolicy
-	case o.OrphanDependents == nil:
+	case o.orphan == nil:
 		return ""
-	case *o.OrphanDependents:
+	case *o.orphan:
 		return metav1.DeletePropagationOrphan
 	default:
 		return metav1.DeletePropagationBackground
@@ -108,6 +112,7 @@ func readDeleteOptions(c *call) (deleteOptions, error) {
 			return options, err
 		}
 	}
+	options.orphan = options.OrphanDependents //nolint:staticcheck // deprecated, and still sent
 	if given, ok := c.query["dryRun"]; ok {
 		options.DryRun = given
 	}
@@ -123,17 +128,17 @@ func readDeleteOptions(c *call) (deleteOptions, error) {
 		if err != nil {
 			return options, unreadable("orphanDependents", text, "must be true or false")
 		}
-		options.OrphanDependents = &orphan
+		options.orphan = &orphan
 	}
 	if text := c.query.Get("propagationPolicy"); text != "" {
 		options.PropagationPolicy = new(metav1.DeletionPropagation(text))
 	}
-	return options, invalidOptions("DeleteOptions", validateDeleteOptions(&options.DeleteOptions))
+	return options, invalidOptions("DeleteOptions", options.validate())
 }
 
-func validateDeleteOptions(options *metav1.DeleteOptions) field.ErrorList {
-	_, problems := readDryRun(options.DryRun)
-	if grace := options.GracePeriodSeconds; grace != nil {
+func (o deleteOptions) validate() field.ErrorList {
+	_, problems := readDryRun(o.DryRun)
+	if grace := o.GracePeriodSeconds; grace != nil {
 		path := field.NewPath("gracePeriodSeconds")
 		switch {
 		case *grace < 0:
@@ -143,16 +148,16 @@ func validateDeleteOptions(options *metav1.DeleteOptions) field.ErrorList {
 		}
 	}
 	path := field.NewPath("propagationPolicy")
-	if options.PropagationPolicy == nil {
+	if o.PropagationPolicy == nil {
 		return problems
 	}
-	if options.OrphanDependents != nil {
-		problems = append(problems, field.Invalid(path, *options.PropagationPolicy, "orphanDependents and propagationPolicy cannot be both set"))
+	if o.orphan != nil {
+		problems = append(problems, field.Invalid(path, *o.PropagationPolicy, "orphanDependents and propagationPolicy cannot be both set"))
 	}
-	switch *options.PropagationPolicy {
+	switch *o.PropagationPolicy {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
-		problems = append(problems, field.NotSupported(path, *options.PropagationPolicy, []metav1.DeletionPropagation{
+		problems = append(problems, field.NotSupported(path, *o.PropagationPolicy, []metav1.DeletionPropagation{
 			metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
 		}))
 	}
