@@ -36,7 +36,7 @@ type serveCommand struct {
 	AdminKey    secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
 	Config      string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
 	Manifests   string        `placeholder:"DIR" help:"Folder of objects to apply at the start."`
-	ExpireEvery time.Duration `default:"30s" help:"How often expired keys are removed (${default})."`
+	ExpireEvery time.Duration `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
 	LogLevel    slog.Level    `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
 }
 

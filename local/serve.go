@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"management.platform.sh/functions/catalog"
+	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/platformconfig"
@@ -110,7 +111,10 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	c.announce(address, plainAddress, state.description)
 	background, stop := context.WithCancel(ctx)
 	defer stop()
-	go every(background, c.ExpireEvery, func() { _ = expirekeys.Function.Run(background, env) })
+	go every(background, c.ExpireEvery, func() {
+		_ = expirekeys.Function.Run(background, env)
+		_ = collectgarbage.Function.Run(background, env)
+	})
 	go every(background, configEvery, func() {
 		changed, err := config.Reload()
 		if err != nil {

@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/createaccesskey"
 	"management.platform.sh/functions/deleteaccesskey"
 	"management.platform.sh/functions/discoverapi"
@@ -27,4 +28,5 @@ var Functions = []*function.Function{
 	patchaccesskey.Function,
 	deleteaccesskey.Function,
 	expirekeys.Function,
+	collectgarbage.Function,
 }

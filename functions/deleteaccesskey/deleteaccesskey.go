@@ -1,6 +1,6 @@
-// Package deleteaccesskey is DELETE on one of ownedaccesskeys. The key is refused from the next
-// request on.
-// Source: Spec 2.5, 4.
+// Package deleteaccesskey is DELETE on one of ownedaccesskeys, and on all of them that are selected. A key is refused
+// from the next request on, or from the end of the grace period that was asked for.
+// Source: Spec 2.5, 3, 4; ADR-0009.
 package deleteaccesskey
 
 import (
@@ -22,15 +22,23 @@ type Input = resource.DeleteInput
 // Output is the answer.
 type Output = runtime.Object
 
-// Do removes one access key, or marks it while finalizers hold it. Errors: NotFound or Conflict as resource.Delete says; nothing is changed then.
+// Do removes one access key, or marks it while a grace period or finalizers hold it. With a selection it does so to
+// all of them that are the caller's, and returns them as they were. Errors: those of resource.Delete and
+// resource.DeleteCollection.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if in.Selection != nil {
+		return resource.DeleteCollection(ctx, deps.Keys, in)
+	}
 	return resource.Delete(ctx, deps.Keys, in)
 }
 
 // Function is the operation as it is deployed.
 var Function = &function.Function{
-	Name:      "deleteaccesskey",
-	Endpoints: []function.Endpoint{function.Delete(accesskey.Definition, open, Do)},
+	Name: "deleteaccesskey",
+	Endpoints: []function.Endpoint{
+		function.Delete(accesskey.Definition, open, Do),
+		function.DeleteCollection(accesskey.Definition, open, Do),
+	},
 }
 
 func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

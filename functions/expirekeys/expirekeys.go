@@ -1,7 +1,7 @@
-// Package expirekeys removes access keys that are due, by the clock: those whose own lifetime is over and
-// those that the platform's cap has ended. It may run late, twice at once or stop half-way: an expired key is
+// Package expirekeys removes access keys that are due, by the clock: those whose own lifetime or grace period is
+// over and those that the platform's cap has ended. It may run late, twice at once or stop half-way: an expired key is
 // refused whether it was removed or not, and each removal is one write that insists on what was read.
-// Source: Spec 5.2; ADR-0005.
+// Source: Spec 3, 5.2; ADR-0005, ADR-0009.
 package expirekeys
 
 import (
@@ -91,15 +91,24 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 }
 
 func expire(ctx context.Context, deps Deps, key *model.OwnedAccessKey, record store.Record, now time.Time, done *Output) error {
-	if !accesskey.Expired(accesskey.Expiry(key, record.Activity, deps.Limit()), now) {
+	ended := resource.Ended(key, now)
+	if !ended && !accesskey.Expired(accesskey.Expiry(key, record.Activity, deps.Limit()), now) {
+		if key.DeletionTimestamp != nil {
+			// Due for the sake of what it owns, which is not this function's.
+			done.Held++
+			return nil
+		}
 		// A use that came between moved the end of the key: put it back in the queue where it belongs.
 		done.Later++
-		return deps.Keys.Store.Touch(ctx, record, time.Time{}, accesskey.OwnExpiry(key, record.Activity))
+		return deps.Keys.Store.Touch(ctx, record, time.Time{}, deps.Keys.Due(key, record.Activity))
 	}
 	answer, err := resource.Delete(ctx, deps.Keys, resource.DeleteInput{
-		Caller: sweeper, Name: key.Name, UID: key.UID, ResourceVersion: key.ResourceVersion,
+		Caller: sweeper, Name: key.Name, UID: key.UID, ResourceVersion: key.ResourceVersion, GracePeriodSeconds: new(int64),
 	})
 	switch {
+	case ended && apierrors.IsNotFound(err):
+		// Reading it was enough.
+		done.Removed++
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		done.Changed++
 	case err != nil:

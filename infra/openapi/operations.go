@@ -62,9 +62,12 @@ var (
 	}
 	deleteParameters = []common.Parameter{
 		dryRun,
-		query("gracePeriodSeconds", "integer", "Seconds before the object is removed; 0 means at once."),
+		query("gracePeriodSeconds", "integer", "Seconds for which the object stays usable, at most 2147483647; 0 means that it ends "+
+			"at once. Where deletion was asked for before, only a shorter time counts."),
+		query("orphanDependents", "boolean", "Deprecated, use propagationPolicy: `true` is `Orphan`, `false` is `Background`."),
 		query("propagationPolicy", "string",
-			"What happens to objects that this one owns: `Orphan`, `Background` or `Foreground`."),
+			"What happens to objects that this one owns: `Background` (the default) deletes them after it, `Foreground` before it, "+
+				"`Orphan` lets them stay."),
 	}
 	writeParameters = []common.Parameter{dryRun, fieldManager, fieldValidation}
 )
@@ -149,10 +152,14 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 				answers: []common.StatusCodeResponse{status},
 			}, itemParameters, deleteParameters...)
 		case "deletecollection":
+			list, err := scheme.New(groupVersion.WithKind(r.Kind + "List"))
+			if err != nil {
+				return nil, err
+			}
 			add(route{
 				method: http.MethodDelete, path: collection, operation: operation("deleteCollection"), action: "deletecollection",
-				description: "delete a collection of objects of kind " + r.Kind, consumes: bodyTypes, body: &metav1.DeleteOptions{},
-				answers: []common.StatusCodeResponse{status},
+				description: "delete the selected objects of kind " + r.Kind + ", and answer them as they were", consumes: bodyTypes,
+				body: &metav1.DeleteOptions{}, answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
 			}, pathParameters, append(slices.Clone(deleteParameters), selectParameters()...)...)
 		default:
 			return nil, fmt.Errorf("verb %q of %s: want create, get, list, update, patch, delete or deletecollection", verb, r.Resource)

@@ -388,11 +388,11 @@ func TestServerOwnedFields(t *testing.T) {
 			t.Errorf("the client has set managedFields: %+v", field)
 		}
 	}
-	going, err := send(t, keys, request{alice, "merge", "going", `{"metadata":{"deletionTimestamp":null,"deletionGracePeriodSeconds":500}}`})
+	going, err := send(t, keys, request{alice, "merge", "going", `{"metadata":{"deletionTimestamp":"2099-01-01T00:00:00Z","deletionGracePeriodSeconds":null}}`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if going.DeletionTimestamp == nil || *going.DeletionGracePeriodSeconds != 0 {
+	if !going.DeletionTimestamp.Time.Before(born.Add(time.Hour)) || *going.DeletionGracePeriodSeconds != 0 {
 		t.Errorf("a pending deletion was taken back: %+v", going.ObjectMeta)
 	}
 }

@@ -103,7 +103,7 @@ func (a *Authenticator) note(ctx context.Context, key *model.OwnedAccessKey, rec
 	activity := now.UTC().Truncate(time.Second)
 	var expires time.Time
 	if key.Spec.TTLAfterLastActivity {
-		expires = accesskey.OwnExpiry(key, activity)
+		expires = a.Keys.Due(key, activity)
 	}
 	if err := a.Keys.Store.Touch(ctx, record, activity, expires); err != nil {
 		a.Log.WarnContext(ctx, "noting the activity of an access key", "key", key.Name, "error", err.Error())

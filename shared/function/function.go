@@ -22,7 +22,10 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/scope"
 	"management.platform.sh/shared/store"
 )
 
@@ -104,6 +107,7 @@ type Environment struct {
 
 	once          sync.Once
 	keys          *accesskey.Registry
+	graph         *resource.Graph
 	authenticator *auth.Authenticator
 }
 
@@ -111,6 +115,12 @@ type Environment struct {
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()
 	return e.keys
+}
+
+// Graph is all stored resources of the API, which may own each other's objects.
+func (e *Environment) Graph() *resource.Graph {
+	e.prepare()
+	return e.graph
 }
 
 // Authenticator turns bearers into callers.
@@ -134,8 +144,16 @@ func (e *Environment) prepare() {
 	e.once.Do(func() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
 		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
+		e.graph = resource.NewGraph(e.permits, e.keys)
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})
+}
+
+// permits tells whether a caller might do to an object what no request of his asks for.
+func (e *Environment) permits(caller identity.Caller, verb string, target schema.GroupVersionResource, namespace, name string) bool {
+	return auth.Decide(caller, scope.Request{
+		Verb: verb, Group: target.Group, Resource: target.Resource, Namespace: namespace, Name: name, Project: e.Project(namespace),
+	}).Allowed
 }
 
 // Handler returns the function as an HTTP handler that serves its endpoints and answers 404 and 405 for

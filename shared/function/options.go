@@ -134,39 +134,3 @@ func checkVersion(text string) error {
 	}
 	return nil
 }
-
-// readDeleteOptions reads the body and query of a delete. The query wins where both speak.
-func readDeleteOptions(c *call) (resource.DeleteInput, error) {
-	in := resource.DeleteInput{Caller: c.caller, Namespace: c.namespace, Name: c.name}
-	data, err := c.body()
-	if err != nil {
-		return in, err
-	}
-	var options metav1.DeleteOptions
-	if len(data) > 0 {
-		body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
-		if err != nil {
-			return in, err
-		}
-		if _, err := codec.Decode(body, &options, codec.Ignore); err != nil {
-			return in, err
-		}
-	}
-	dryRun := options.DryRun
-	if given, ok := c.query["dryRun"]; ok {
-		dryRun = given
-	}
-	var problems field.ErrorList
-	if in.DryRun, problems = readDryRun(dryRun); len(problems) > 0 {
-		return in, invalidOptions("DeleteOptions", problems)
-	}
-	if options.Preconditions != nil {
-		if options.Preconditions.UID != nil {
-			in.UID = *options.Preconditions.UID
-		}
-		if options.Preconditions.ResourceVersion != nil {
-			in.ResourceVersion = *options.Preconditions.ResourceVersion
-		}
-	}
-	return in, nil
-}

@@ -126,25 +126,6 @@ func Patch[T resource.Object, D any](
 	})
 }
 
-// Delete binds an operation to DELETE on one object: 200 with a Status, or with the object while its
-// finalizers hold it.
-func Delete[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
-	do func(context.Context, D, resource.DeleteInput) (runtime.Object, error),
-) Endpoint {
-	return bind(definition, http.MethodDelete, "delete", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		in, err := readDeleteOptions(c)
-		if err != nil {
-			return nil, err
-		}
-		object, err := do(ctx, deps, in)
-		if err != nil {
-			return nil, err
-		}
-		return &answer{status: http.StatusOK, object: object}, nil
-	})
-}
-
 // Where a verb is done.
 const (
 	collection = ""

@@ -66,7 +66,11 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 	r.Default(in.Caller, object, none)
 	problems := append(r.validateMetadata(object), r.Validate(object, none)...)
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
-	problems = append(problems, r.validateOwners(ctx, in.Caller, object, none)...)
+	owners, err := r.validateOwners(ctx, in.Caller, object, none)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	problems = append(problems, owners...)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return Written[T]{}, r.invalid(object.GetName(), problems)
 	}
@@ -86,12 +90,12 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 		Created: object.GetCreationTimestamp().Time,
 		Object:  text,
 	}
-	record.Owner, record.Expires = r.Index(object, record.Activity)
+	r.index(&record, object)
 	if in.DryRun {
 		if err := r.wouldCreate(ctx, record); err != nil {
 			return Written[T]{}, r.translate(err, object.GetName())
 		}
-	} else if record.Revision, err = r.Store.Create(ctx, record); err != nil {
+	} else if record.Revision, err = r.insert(ctx, record); err != nil {
 		return Written[T]{}, r.translate(err, object.GetName())
 	}
 	r.stamp(object, record)
@@ -105,17 +109,17 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 
 // wouldCreate fails as the store's Create would, and writes nothing.
 func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) error {
-	if _, err := r.Store.Get(ctx, record.Name); err == nil {
+	if holder, err := r.Store.Get(ctx, record.Name); err == nil && !r.ended(holder) {
 		return store.ErrExists
-	} else if !errors.Is(err, store.ErrNotFound) {
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if record.Digest == "" {
 		return nil
 	}
-	if _, err := r.Store.GetByDigest(ctx, record.Digest); err == nil {
+	if holder, err := r.Store.GetByDigest(ctx, record.Digest); err == nil && !r.ended(holder) {
 		return store.ErrTaken
-	} else if !errors.Is(err, store.ErrNotFound) {
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return nil

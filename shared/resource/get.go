@@ -22,5 +22,5 @@ func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) 
 		object, _, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
 		return object, err
 	}
-	return r.show(in.Caller, *in.Ahead, in.Name)
+	return r.show(ctx, in.Caller, *in.Ahead, in.Name)
 }

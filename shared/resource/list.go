@@ -103,6 +103,15 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 // looked at and how many come after it.
 func (r *Registry[T]) fill(ctx context.Context, in ListInput, query store.Query, page store.Page) (items []T, last string, remaining int64, err error) {
 	const readAhead = 100
+	// maxBuried bounds what a list does beside its work.
+	const maxBuried = 16
+	var ended []store.Record
+	// Not before the pages are read: that would move the revision.
+	defer func() {
+		for _, record := range ended[:min(len(ended), maxBuried)] {
+			r.bury(ctx, record)
+		}
+	}()
 	for revision := page.Revision; ; {
 		for i, record := range page.Records {
 			object, err := r.Decode(record)
@@ -110,6 +119,10 @@ func (r *Registry[T]) fill(ctx context.Context, in ListInput, query store.Query,
 				return nil, "", 0, err
 			}
 			last = record.Name
+			if Ended(object, r.Now()) {
+				ended = append(ended, record)
+				continue
+			}
 			if !r.selects(in, object) {
 				continue
 			}

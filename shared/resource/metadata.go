@@ -2,11 +2,9 @@ package resource
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/identity"
 )
 
 const (
@@ -68,9 +65,13 @@ func keepMetadata(object, old metav1.Object) {
 	if created := object.GetCreationTimestamp(); created.IsZero() {
 		object.SetCreationTimestamp(old.GetCreationTimestamp())
 	}
-	// deletionTimestamp and its grace period are the server's; clients cannot set or unset them.
-	object.SetDeletionTimestamp(old.GetDeletionTimestamp())
-	object.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	// Once set, deletionTimestamp is the server's, whatever a client sends; and a grace period may be left out.
+	if old.GetDeletionTimestamp() != nil {
+		object.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if object.GetDeletionGracePeriodSeconds() == nil {
+		object.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
 	if object.GetGenerateName() == "" {
 		object.SetGenerateName(old.GetGenerateName())
 	}
@@ -87,38 +88,13 @@ func (r *Registry[T]) validateMetadataUpdate(object, old T) field.ErrorList {
 		problems = append(problems, validation.ValidateNoNewFinalizers(
 			object.GetFinalizers(), old.GetFinalizers(), metadataPath.Child("finalizers"))...)
 	}
+	problems = append(problems, validation.ValidateImmutableField(
+		object.GetDeletionTimestamp(), old.GetDeletionTimestamp(), metadataPath.Child("deletionTimestamp"))...)
+	problems = append(problems, validation.ValidateImmutableField(
+		object.GetDeletionGracePeriodSeconds(), old.GetDeletionGracePeriodSeconds(), metadataPath.Child("deletionGracePeriodSeconds"))...)
 	newCreated, oldCreated := object.GetCreationTimestamp(), old.GetCreationTimestamp()
 	if !newCreated.Equal(&oldCreated) {
 		problems = append(problems, field.Invalid(metadataPath.Child("creationTimestamp"), newCreated, validation.FieldImmutableErrorMsg))
-	}
-	return problems
-}
-
-// validateOwners refuses a new blockOwnerDeletion where the caller could not delete the owner himself. Owners
-// of other resources cannot be asked for: only admins may block those. Source: Spec 2.2, 7.
-func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller, object, old T) field.ErrorList {
-	var none T
-	var had []metav1.OwnerReference
-	if any(old) != any(none) {
-		had = old.GetOwnerReferences()
-	}
-	var problems field.ErrorList
-	for i, reference := range object.GetOwnerReferences() {
-		if reference.BlockOwnerDeletion == nil || !*reference.BlockOwnerDeletion || caller.Admin() ||
-			slices.ContainsFunc(had, func(kept metav1.OwnerReference) bool {
-				return kept.UID == reference.UID && kept.BlockOwnerDeletion != nil && *kept.BlockOwnerDeletion
-			}) {
-			continue
-		}
-		mine := false
-		if reference.Kind == r.Kind && reference.APIVersion == r.Resource.GroupVersion().String() {
-			owner, _, err := r.read(ctx, caller, object.GetNamespace(), reference.Name)
-			mine = err == nil && owner.GetUID() == reference.UID
-		}
-		if !mine {
-			problems = append(problems, field.Forbidden(metadataPath.Child("ownerReferences").Index(i).Child("blockOwnerDeletion"),
-				"needs permission to delete the owner"))
-		}
 	}
 	return problems
 }

@@ -111,8 +111,10 @@ func TestPatch(t *testing.T) {
 		{"another uid is a precondition", mergeP, `{"metadata":{"uid":"x"}}`, conflict, nil},
 		{"another name", mergeP, `{"metadata":{"name":"x"}}`, badRequest, nil},
 		{"another creationTimestamp", mergeP, `{"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z"}}`, invalid("metadata.creationTimestamp"), nil},
-		{"the server's metadata", mergeP, `{"metadata":{"generation":7,"selfLink":"/x","deletionTimestamp":"2001-01-01T00:00:00Z",` +
-			`"deletionGracePeriodSeconds":9,"managedFields":[{"manager":"x"}],"uid":null,"creationTimestamp":null}}`, refusal{}, nil},
+		{"the server's metadata", mergeP, `{"metadata":{"generation":7,"selfLink":"/x",` +
+			`"managedFields":[{"manager":"x"}],"uid":null,"creationTimestamp":null}}`, refusal{}, nil},
+		{"a deletion of its own", mergeP, `{"metadata":{"deletionTimestamp":"2001-01-01T00:00:00Z","deletionGracePeriodSeconds":9}}`,
+			invalid("metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"), nil},
 		{"the status", mergeP, `{"status":{"lastActivity":"2001-01-01T00:00:00Z"}}`, refusal{}, nil},
 		{"another key", mergeP, `{"spec":{"key":"` + secret + `"}}`, invalid("spec.key"), nil},
 	} {

@@ -114,6 +114,7 @@ type Registry[T Object] struct {
 	fields fieldManager
 	once   sync.Once
 	parsed *lru.Cache[string, parsed[T]]
+	joined *Graph
 }
 
 // invalid is the answer for a bad object.
@@ -150,7 +151,7 @@ func storeName(namespace, name string) string {
 }
 
 // read returns the object of that name with the record it was read from. An object that the caller may
-// not see does not exist.
+// not see, or that has ended, does not exist.
 func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
 	var none T
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
@@ -160,17 +161,22 @@ func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespac
 	if err != nil {
 		return none, store.Record{}, r.translate(err, name)
 	}
-	object, err := r.show(caller, record, name)
+	object, err := r.show(ctx, caller, record, name)
 	return object, record, err
 }
 
-// show returns the object of a record to a caller who may see it.
-func (r *Registry[T]) show(caller identity.Caller, record store.Record, name string) (T, error) {
+// show returns the object of a record to a caller who may see it. One that has ended is taken away.
+func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record store.Record, name string) (T, error) {
+	var none T
 	if !caller.Owns(record.Owner) {
-		var none T
 		return none, apierror.NotFound(r.GroupResource(), name)
 	}
-	return r.Decode(record)
+	object, err := r.Decode(record)
+	if err == nil && Ended(object, r.Now()) {
+		r.bury(ctx, record)
+		return none, apierror.NotFound(r.GroupResource(), name)
+	}
+	return object, err
 }
 
 // Decode returns the object of a record, as the API shows it. It is the caller's own.

@@ -24,6 +24,7 @@ import (
 // The verbs are tested on access keys, the resource that they were made for.
 type (
 	key      = model.OwnedAccessKey
+	keyList  = model.OwnedAccessKeyList
 	registry = accesskey.Registry
 )
 

@@ -110,7 +110,11 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	r.Default(in.caller, object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
 	sealed, more := r.seal(object, record, in.manager)
-	problems = append(problems, r.validateOwners(ctx, in.caller, object, old)...)
+	owners, err := r.validateOwners(ctx, in.caller, object, old)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	problems = append(problems, owners...)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return Written[T]{}, r.invalid(name, problems)
 	}
@@ -138,7 +142,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	}
 	next := record
 	next.Digest = sealed.Digest
-	next.Owner, next.Expires = r.Index(object, record.Activity)
+	r.index(&next, object)
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
 		return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
@@ -146,8 +150,9 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
 		return Written[T]{}, err
 	}
+	gone := Ended(object, r.Now())
 	if !in.dryRun {
-		if object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
+		if gone {
 			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
 		} else {
 			next.Revision, err = r.Store.Update(ctx, next)
@@ -157,5 +162,8 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		}
 	}
 	r.stamp(object, next)
+	if gone && !in.dryRun {
+		r.collect(ctx, touched{node: node{member: r, record: next, object: object}, gone: true})
+	}
 	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
 }

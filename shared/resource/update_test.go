@@ -44,7 +44,10 @@ func TestUpdate(t *testing.T) {
 		{"another creationTimestamp (Spec 2.2)", func(k *key) { k.CreationTimestamp = hour }, invalid("metadata.creationTimestamp"), 1, false},
 		{"without a creationTimestamp", func(k *key) { k.CreationTimestamp = metav1.Time{} }, refusal{}, 1, false},
 		{"generation is the server's", func(k *key) { k.Generation = 99 }, refusal{}, 1, false},
-		{"deletionTimestamp is the server's (Spec 2.2)", func(k *key) { k.DeletionTimestamp = &hour }, refusal{}, 1, false},
+		{"deletionTimestamp is not the client's to set (Spec 2.2)", func(k *key) { k.DeletionTimestamp = &hour },
+			invalid("metadata.deletionTimestamp"), 1, false},
+		{"nor its grace period", func(k *key) { k.DeletionGracePeriodSeconds = new(int64) },
+			invalid("metadata.deletionGracePeriodSeconds"), 1, false},
 		{"selfLink is the server's, and managedFields that cannot be read say nothing", func(k *key) {
 			k.SelfLink, k.ManagedFields = "/x", []metav1.ManagedFieldsEntry{{Manager: "me", Operation: "Update"}}
 		}, refusal{}, 1, false},

@@ -46,6 +46,10 @@ type Record struct {
 	Created time.Time
 	// Expires is when the object is due for removal, exact to the millisecond. Zero: never.
 	Expires time.Time
+	// References are the uids of the objects that this one refers to, for Query.Reference and References.
+	// nil: none. Each is not empty, at most 128 bytes long and without blanks, commas and control characters.
+	// A store may drop repeated ones; the order stays.
+	References []string
 	// Object is the object as JSON. The store neither reads nor changes it.
 	Object []byte
 	// Activity is the last time given to Touch, exact to the millisecond. Zero: none. Writes ignore it
@@ -91,6 +95,11 @@ type Store interface {
 	// createdBy, the longest due first. A zero time selects nothing.
 	Due(ctx context.Context, expiredBy, createdBy time.Time, limit int) ([]Record, error)
 
+	// References returns up to limit references, of all objects, in the order of uid and name, beginning with
+	// the one at a position from 0 on, and how many there are in all. The order stands still only while nobody
+	// writes.
+	References(ctx context.Context, from int64, limit int) ([]Reference, int64, error)
+
 	// Events returns up to limit events after a revision, oldest first, waiting up to wait for the first
 	// one. No event within that time is an empty result without an error. ErrGone when events after the
 	// revision have been trimmed, or when the revision is ahead of the store.
@@ -103,6 +112,9 @@ type Query struct {
 	Prefix string
 	// Owners selects objects of any of these owners. nil: of every owner; empty but not nil: none.
 	Owners []string
+	// Reference selects objects that refer to this uid, of every owner: Owners has to be nil then. Empty: it
+	// does not matter.
+	Reference string
 	// After is the last name of the page before. Empty: from the first.
 	After string
 	// Limit is the most records to return. 0: all of them.
@@ -117,6 +129,11 @@ type Page struct {
 	Records []Record
 	// Remaining is how many more the query selects after the last record.
 	Remaining int64
+}
+
+// Reference says that an object refers to a uid.
+type Reference struct {
+	UID, Name string
 }
 
 // EventType tells what happened to an object.

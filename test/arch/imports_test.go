@@ -29,6 +29,7 @@ shared/auth: shared/accesskey shared/apierror shared/identity shared/model share
 shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/identity shared/model shared/resource shared/scope shared/store
 
 # Operations, and the list of them. They never import each other.
+functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
 functions/discoverapi: shared/apierror shared/function shared/model
@@ -40,10 +41,10 @@ functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function 
 functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/scope shared/secret
 functions/catalog: functions/* shared/function
 
-# Programs and tests. The runner is the clock of expirekeys.
+# Programs and tests. The runner is the clock of expirekeys and collectgarbage.
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
-local: functions/catalog functions/expirekeys shared/accesskey shared/fieldmanager shared/function shared/identity shared/model shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/fieldmanager shared/function shared/identity shared/model shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
@@ -97,6 +98,7 @@ const testBorrowed = `
 github.com/GoogleCloudPlatform/functions-framework-go:
 github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2: shared/store/redisstore
+github.com/anishathalye/porcupine: shared/resource
 github.com/aws/aws-lambda-go:
 github.com/dop251/goja:
 github.com/google/gnostic-models: functions/discoverapi

@@ -25,6 +25,8 @@ type keys struct {
 	created string
 	// activity is a HASH: name -> Activity in milliseconds.
 	activity string
+	// references is a ZSET of uid NUL name, all with score 0: who refers to a uid.
+	references string
 	// log is a STREAM whose entry ids are <revision>-0.
 	log string
 }
@@ -32,21 +34,24 @@ type keys struct {
 func newKeys(resource string) keys {
 	key := func(part string) string { return fmt.Sprintf("%s:{%s}:%s", prefix, resource, part) }
 	return keys{
-		revision: key("rev"),
-		objects:  key("objects"),
-		names:    key("names"),
-		owners:   key("owners"),
-		digests:  key("digests"),
-		expires:  key("expires"),
-		created:  key("created"),
-		activity: key("activity"),
-		log:      key("log"),
+		revision:   key("rev"),
+		objects:    key("objects"),
+		names:      key("names"),
+		owners:     key("owners"),
+		digests:    key("digests"),
+		expires:    key("expires"),
+		created:    key("created"),
+		activity:   key("activity"),
+		references: key("references"),
+		log:        key("log"),
 	}
 }
 
 // all is what every write declares, in the order in which lua/record.lua names them.
 func (k keys) all() []string {
-	return []string{k.revision, k.objects, k.names, k.owners, k.digests, k.expires, k.created, k.activity, k.log}
+	return []string{
+		k.revision, k.objects, k.names, k.owners, k.digests, k.expires, k.created, k.activity, k.references, k.log,
+	}
 }
 
 // validResource reports whether name can stand in a hash tag.

@@ -50,7 +50,7 @@ func TestLayout(t *testing.T) {
 		r := raw(t, url)
 		ctx := t.Context()
 		record := store.Record{
-			Name: "a/b", Owner: "team:x y", Digest: "-d", Object: []byte(`{"a":1}`),
+			Name: "a/b", Owner: "team:x y", Digest: "-d", References: []string{"u2", "-u1", "u2"}, Object: []byte(`{"a":1}`),
 			Created: time.UnixMilli(1000), Expires: time.UnixMilli(2000),
 		}
 		_, err := s.Create(ctx, record)
@@ -60,14 +60,15 @@ func TestLayout(t *testing.T) {
 		must(t, err)
 
 		for key, check := range map[string][2]string{
-			"rev":      {r.Get(ctx, "p1:{things}:rev").Val(), "2"},
-			"objects":  {fmt.Sprintf("%q", r.HGetAll(ctx, "p1:{things}:objects").Val()), `map["a/b":"1 1 1000 2000 --d team:x y\n{\"a\":1}" "c":"1 2 1001 - - \n"]`},
-			"names":    {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:names", 0, -1).Val()), `["a/b" "c"]`},
-			"owners":   {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:owners", 0, -1).Val()), `["\x00c" "team:x y\x00a/b"]`},
-			"digests":  {fmt.Sprintf("%q", r.HGetAll(ctx, "p1:{things}:digests").Val()), `map["--d":"a/b"]`},
-			"expires":  {fmt.Sprint(r.ZRangeWithScores(ctx, "p1:{things}:expires", 0, -1).Val()), `[{2000 a/b}]`},
-			"created":  {fmt.Sprint(r.ZRangeWithScores(ctx, "p1:{things}:created", 0, -1).Val()), `[{1000 a/b} {1001 c}]`},
-			"activity": {fmt.Sprint(r.HGetAll(ctx, "p1:{things}:activity").Val()), `map[a/b:1500]`},
+			"rev":        {r.Get(ctx, "p1:{things}:rev").Val(), "2"},
+			"objects":    {fmt.Sprintf("%q", r.HGetAll(ctx, "p1:{things}:objects").Val()), `map["a/b":"1 1 1000 2000 --d u2,-u1 team:x y\n{\"a\":1}" "c":"1 2 1001 - - - \n"]`},
+			"names":      {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:names", 0, -1).Val()), `["a/b" "c"]`},
+			"owners":     {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:owners", 0, -1).Val()), `["\x00c" "team:x y\x00a/b"]`},
+			"references": {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:references", 0, -1).Val()), `["-u1\x00a/b" "u2\x00a/b"]`},
+			"digests":    {fmt.Sprintf("%q", r.HGetAll(ctx, "p1:{things}:digests").Val()), `map["--d":"a/b"]`},
+			"expires":    {fmt.Sprint(r.ZRangeWithScores(ctx, "p1:{things}:expires", 0, -1).Val()), `[{2000 a/b}]`},
+			"created":    {fmt.Sprint(r.ZRangeWithScores(ctx, "p1:{things}:created", 0, -1).Val()), `[{1000 a/b} {1001 c}]`},
+			"activity":   {fmt.Sprint(r.HGetAll(ctx, "p1:{things}:activity").Val()), `map[a/b:1500]`},
 		} {
 			if check[0] != check[1] {
 				t.Errorf("%s is\n%s, want\n%s", key, check[0], check[1])
@@ -77,8 +78,8 @@ func TestLayout(t *testing.T) {
 		if len(log) != 2 || log[0].ID != "1-0" || log[1].ID != "2-0" || log[0].Values["type"] != "created" {
 			t.Errorf("the log is %v", log)
 		}
-		if n := len(r.Keys(ctx, "*").Val()); n != 9 {
-			t.Errorf("%d keys, want 9", n)
+		if n := len(r.Keys(ctx, "*").Val()); n != 10 {
+			t.Errorf("%d keys, want 10", n)
 		}
 
 		// What is removed leaves the counter and the log.
@@ -94,10 +95,10 @@ func TestLayout(t *testing.T) {
 
 func TestUnknownFormat(t *testing.T) {
 	for what, stored := range map[string]string{
-		"a newer format": "2 1 0 - - o\n{}",
+		"a newer format": "2 1 0 - - - o\n{}",
 		"no header":      `{"a":1}`,
 		"half a header":  "1 1 0\n{}",
-		"no newline":     "1 1 0 - - o",
+		"no newline":     "1 1 0 - - - o",
 	} {
 		both(t, func(t *testing.T, url string) {
 			s := open(t, url, redisstore.Options{}).Resource("things")
@@ -114,6 +115,7 @@ func TestUnknownFormat(t *testing.T) {
 
 			calls := everyCall(t.Context(), s)
 			delete(calls, "Create")
+			delete(calls, "References") // looks at no record
 			for call, run := range calls {
 				if err := run(); !errors.Is(err, store.ErrFormat) {
 					t.Errorf("%s: %s: error is %v, want %v", what, call, err, store.ErrFormat)

@@ -36,6 +36,7 @@ func everyCall(ctx context.Context, s store.Store) map[string]func() error {
 		"Delete":      func() error { _, err := s.Delete(ctx, "one", 1); return err },
 		"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
 		"Touch":       func() error { return s.Touch(ctx, one, created, created) },
+		"References":  func() error { _, _, err := s.References(ctx, 0, 1); return err },
 		"Due":         func() error { _, err := s.Due(ctx, created, created, 1); return err },
 		"Events":      func() error { _, err := s.Events(ctx, 1, 1, time.Hour); return err },
 	}

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,13 +15,14 @@ import (
 //
 // A record is one header line and the object, unchanged:
 //
-//	<format> <revision> <created ms> <expires ms or -> <digest or -> <owner>\n<object>
+//	<format> <revision> <created ms> <expires ms or -> <digest or -> <references or -> <owner>\n<object>
 //
+// References are uids, separated by commas. A digest or a list of references that begins with a dash has it doubled.
 // The owner is last because it may hold blanks. Scripts read the header with a pattern (lua/record.lua)
 // and never look at the object. Source: ADR-0002.
 const format = "1"
 
-// none stands for an absent digest or expiry in a header.
+// none stands for an absent digest, expiry or list of references in a header.
 const none = "-"
 
 // milliseconds is t as a header, a score or an argument holds it.
@@ -34,16 +36,29 @@ func optional(t time.Time, absent string) string {
 	return milliseconds(t)
 }
 
-// digestToken is the digest as headers, scripts and the digest index hold it. A leading dash is doubled,
-// so that none stays free.
-func digestToken(digest string) string {
-	if digest == "" {
+// digestToken is the digest as headers, scripts and the digest index hold it.
+func digestToken(digest string) string { return token(digest) }
+
+// referencesToken is a list of uids as headers and scripts hold it, each once.
+func referencesToken(uids []string) string {
+	var once []string
+	for _, uid := range uids {
+		if !slices.Contains(once, uid) {
+			once = append(once, uid)
+		}
+	}
+	return token(strings.Join(once, ","))
+}
+
+// token is a text as headers hold it. A leading dash is doubled, so that none stays free.
+func token(text string) string {
+	if text == "" {
 		return none
 	}
-	if digest[0] == '-' {
-		return "-" + digest
+	if text[0] == '-' {
+		return "-" + text
 	}
-	return digest
+	return text
 }
 
 func parseTime(text string) (time.Time, error) {
@@ -64,11 +79,11 @@ func decode(name, raw, activity string) (store.Record, error) {
 	if !ok || number != format {
 		return bad("this build reads format " + format)
 	}
-	parts := strings.SplitN(rest, " ", 5)
-	if len(parts) != 5 {
+	parts := strings.SplitN(rest, " ", 6)
+	if len(parts) != 6 {
 		return bad("short header")
 	}
-	record := store.Record{Name: name, Owner: parts[4], Object: []byte(object)}
+	record := store.Record{Name: name, Owner: parts[5], Object: []byte(object)}
 	var err error
 	if record.Revision, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
 		return bad("revision")
@@ -83,6 +98,9 @@ func decode(name, raw, activity string) (store.Record, error) {
 	}
 	if parts[3] != none {
 		record.Digest = strings.TrimPrefix(parts[3], "-")
+	}
+	if parts[4] != none {
+		record.References = strings.Split(strings.TrimPrefix(parts[4], "-"), ",")
 	}
 	if activity != "" {
 		if record.Activity, err = parseTime(activity); err != nil {
@@ -106,8 +124,17 @@ func check(record store.Record) error {
 		return fmt.Errorf("writing record %q: the digest has a blank or a control character", record.Name)
 	case record.Created.IsZero():
 		return fmt.Errorf("writing record %q: the creation time is zero", record.Name)
+	case slices.ContainsFunc(record.References, func(uid string) bool { return !validReference(uid) }):
+		return fmt.Errorf("writing record %q: a reference is empty, too long or has a blank, a comma or a control character", record.Name)
 	}
 	return nil
+}
+
+// maxReference is the most bytes of a uid that is referred to.
+const maxReference = 128
+
+func validReference(uid string) bool {
+	return uid != "" && len(uid) <= maxReference && !hasControl(uid) && !strings.ContainsAny(uid, " ,")
 }
 
 func hasControl(s string) bool {

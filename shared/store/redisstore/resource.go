@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -35,7 +36,7 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	}
 	return r.write(ctx, "creating", record.Name, createScript,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		record.Owner, record.Object, r.client.logLength)
+		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
 }
 
 func (r *resource) Update(ctx context.Context, record store.Record) (int64, error) {
@@ -45,7 +46,7 @@ func (r *resource) Update(ctx context.Context, record store.Record) (int64, erro
 	return r.write(ctx, "updating", record.Name, updateScript,
 		record.Name, strconv.FormatInt(record.Revision, 10),
 		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		record.Owner, record.Object, r.client.logLength)
+		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
 }
 
 func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {
@@ -202,12 +203,21 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 	keys := []string{r.keys.revision, r.keys.objects, r.keys.names, r.keys.activity}
 	args := []any{max(query.Limit, 0)}
 	lower, upper := bounds(query)
-	if query.Owners == nil {
+	switch {
+	case query.Reference != "" && query.Owners != nil:
+		return store.Page{}, errors.New("listing records: a query is by owners or by a reference")
+	case query.Reference != "":
+		keys[2] = r.keys.references
+		// Nothing refers to a uid that cannot be written, and NUL ends the uid in the index.
+		if validReference(query.Reference) {
+			args = append(args, within(query.Reference, lower, upper)...)
+		}
+	case query.Owners == nil:
 		if upper == "" {
 			upper = "+"
 		}
 		args = append(args, lower, upper, 0)
-	} else {
+	default:
 		keys[2] = r.keys.owners
 		seen := map[string]bool{}
 		for _, owner := range query.Owners {
@@ -216,11 +226,7 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 				continue
 			}
 			seen[owner] = true
-			end := "(" + owner + "\x01"
-			if upper != "" {
-				end = "(" + owner + "\x00" + upper[1:]
-			}
-			args = append(args, lower[:1]+owner+"\x00"+lower[1:], end, len(owner)+1)
+			args = append(args, within(owner, lower, upper)...)
 		}
 	}
 
@@ -246,6 +252,16 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 	}
 	sort.Slice(page.Records, func(i, j int) bool { return page.Records[i].Name < page.Records[j].Name })
 	return page, nil
+}
+
+// within is the range of names in the part of an index that is one owner's or one uid's, as the list script
+// takes it.
+func within(part, lower, upper string) []any {
+	end := "(" + part + "\x01"
+	if upper != "" {
+		end = "(" + part + "\x00" + upper[1:]
+	}
+	return []any{lower[:1] + part + "\x00" + lower[1:], end, len(part) + 1}
 }
 
 // bounds are the lexicographical limits of a query's names, as ZRANGE BYLEX writes them. upper is empty
@@ -312,4 +328,32 @@ func (r *resource) Due(ctx context.Context, expiredBy, createdBy time.Time, limi
 		return err
 	})
 	return due, err
+}
+
+func (r *resource) References(ctx context.Context, from int64, limit int) ([]store.Reference, int64, error) {
+	if limit < 1 || from < 0 {
+		return nil, 0, errors.New("reading references: the position is negative or the limit not positive")
+	}
+	var total *redis.IntCmd
+	var members *redis.StringSliceCmd
+	err := r.client.run(ctx, "reading references", func(ctx context.Context) error {
+		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			total = pipe.ZCard(ctx, r.keys.references)
+			members = pipe.ZRange(ctx, r.keys.references, from, from+int64(limit)-1)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	references := make([]store.Reference, 0, len(members.Val()))
+	for _, member := range members.Val() {
+		uid, name, ok := strings.Cut(member, "\x00")
+		if !ok {
+			return nil, 0, fmt.Errorf("reading references: %w: member %q", errCorrupt, member)
+		}
+		references = append(references, store.Reference{UID: uid, Name: name})
+	}
+	return references, total.Val(), nil
 }

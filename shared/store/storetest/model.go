@@ -103,6 +103,7 @@ func (m *model) list(query store.Query) ([]store.Record, int64) {
 	for _, name := range slices.Sorted(maps.Keys(m.records)) {
 		record := m.records[name]
 		if strings.HasPrefix(name, query.Prefix) && name > query.After &&
+			(query.Reference == "" || slices.Contains(record.References, query.Reference)) &&
 			(query.Owners == nil || slices.Contains(query.Owners, record.Owner)) {
 			all = append(all, record)
 		}
@@ -141,12 +142,14 @@ func testModel(t *testing.T, open Open) {
 			}
 			return time.Time{}
 		})
+		reference := rapid.SampledFrom([]string{"u1", "u2", "-", "-u1"})
 		content := rapid.SliceOfN(rapid.Byte(), 0, 40)
 		record := func(rt *rapid.T) store.Record {
 			return store.Record{
 				Name: name.Draw(rt, "name"), Owner: owner.Draw(rt, "owner"), Digest: digest.Draw(rt, "digest"),
 				Created: at(rapid.IntRange(0, 20).Draw(rt, "created")), Expires: moment.Draw(rt, "expires"),
 				Object: content.Draw(rt, "object"), Activity: moment.Draw(rt, "activity"),
+				References: rapid.SliceOfN(reference, 0, 3).Draw(rt, "references"),
 			}
 		}
 		// revision is mostly the one that is stored.
@@ -239,6 +242,9 @@ func testModel(t *testing.T, open Open) {
 						query.Owners = []string{}
 					}
 				}
+				if query.Owners == nil && rapid.Bool().Draw(rt, "by reference") {
+					query.Reference = reference.Draw(rt, "reference")
+				}
 				want, remaining := m.list(query)
 				got, err := s.List(ctx, query)
 				if err != nil {
@@ -250,6 +256,22 @@ func testModel(t *testing.T, open Open) {
 				}
 				for i, record := range got.Records {
 					same(rt, "List", record, want[i])
+				}
+			},
+			"References": func(rt *rapid.T) {
+				var want []store.Reference
+				for name, record := range m.records {
+					for _, uid := range distinct(record.References) {
+						want = append(want, store.Reference{UID: uid, Name: name})
+					}
+				}
+				slices.SortFunc(want, func(a, b store.Reference) int {
+					return strings.Compare(a.UID+"\x00"+a.Name, b.UID+"\x00"+b.Name)
+				})
+				from, limit := rapid.IntRange(0, 4).Draw(rt, "from"), rapid.IntRange(1, 4).Draw(rt, "limit")
+				got, total, err := s.References(ctx, int64(from), limit)
+				if err != nil || total != int64(len(want)) || !slices.Equal(got, want[min(from, len(want)):min(from+limit, len(want))]) {
+					rt.Fatalf("References(%d, %d) are %q of %d (%v), want from %q", from, limit, got, total, err, want)
 				}
 			},
 			"Due": func(rt *rapid.T) {

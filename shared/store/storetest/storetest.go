@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ListOwners", testListOwners},
 		{"ListMany", testListMany},
 		{"ListSnapshot", testListSnapshot},
+		{"References", testReferences},
 		{"Touch", testTouch},
 		{"TouchGuards", testTouchGuards},
 		{"Due", testDue},
@@ -134,6 +135,9 @@ func difference(got, want store.Record) string {
 	if got.Digest != want.Digest {
 		note("Digest", got.Digest, want.Digest)
 	}
+	if !slices.Equal(got.References, distinct(want.References)) {
+		note("References", got.References, want.References)
+	}
 	for _, times := range []struct {
 		field     string
 		got, want time.Time
@@ -150,6 +154,17 @@ func difference(got, want store.Record) string {
 		}
 	}
 	return strings.Join(all, "; ")
+}
+
+// distinct is a list without what it repeats.
+func distinct(list []string) []string {
+	var once []string
+	for _, each := range list {
+		if !slices.Contains(once, each) {
+			once = append(once, each)
+		}
+	}
+	return once
 }
 
 func expect(t testing.TB, what string, got, want store.Record) {
@@ -553,14 +568,19 @@ func testInvalidRecords(t *testing.T, open Open) {
 	valid := create(t, s, object("valid"))
 	unchanged(t, s, func() {
 		for what, spoil := range map[string]func(*store.Record){
-			"an empty name":           func(r *store.Record) { r.Name = "" },
-			"a name with a newline":   func(r *store.Record) { r.Name = "a\nb" },
-			"a name with NUL":         func(r *store.Record) { r.Name = "a\x00b" },
-			"an owner with a newline": func(r *store.Record) { r.Owner = "a\n{}" },
-			"an owner with NUL":       func(r *store.Record) { r.Owner = "\x00" },
-			"a digest with a blank":   func(r *store.Record) { r.Digest = "a b" },
-			"a digest with a newline": func(r *store.Record) { r.Digest = "a\n" },
-			"no creation time":        func(r *store.Record) { r.Created = time.Time{} },
+			"an empty name":            func(r *store.Record) { r.Name = "" },
+			"a name with a newline":    func(r *store.Record) { r.Name = "a\nb" },
+			"a name with NUL":          func(r *store.Record) { r.Name = "a\x00b" },
+			"an owner with a newline":  func(r *store.Record) { r.Owner = "a\n{}" },
+			"an owner with NUL":        func(r *store.Record) { r.Owner = "\x00" },
+			"a digest with a blank":    func(r *store.Record) { r.Digest = "a b" },
+			"a digest with a newline":  func(r *store.Record) { r.Digest = "a\n" },
+			"an empty reference":       func(r *store.Record) { r.References = []string{"u", ""} },
+			"a reference with a comma": func(r *store.Record) { r.References = []string{"u,v"} },
+			"a reference with a blank": func(r *store.Record) { r.References = []string{"u v"} },
+			"a reference with NUL":     func(r *store.Record) { r.References = []string{"u\x00"} },
+			"a long reference":         func(r *store.Record) { r.References = []string{strings.Repeat("u", 129)} },
+			"no creation time":         func(r *store.Record) { r.Created = time.Time{} },
 		} {
 			record := object("new")
 			spoil(&record)
@@ -631,7 +651,7 @@ func testBytes(t *testing.T, open Open) {
 		"large integers":   `{"n":9007199254740993,"m":1e400,"z":-0}`,
 		"null and nesting": `{"a":null,"b":[[],{}],"c":{"d":null}}`,
 		"Lua patterns":     `%d+ %s* [^%] $1 %%`,
-		"a header":         "1 1 1 - - \n{}",
+		"a header":         "1 1 1 - - - \n{}",
 		"about 1 MiB":      string(large),
 	} {
 		name := "ключ/" + what

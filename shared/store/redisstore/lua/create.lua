@@ -1,6 +1,6 @@
--- ARGV: name, created ms, expires ms or -, digest or -, owner, object, length of the log
+-- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of the log
 -- Returns the new revision, EXISTS or TAKEN.
-local name, created, expires, digest, owner, object, limit = unpack(ARGV)
+local name, created, expires, digest, references, owner, object, limit = unpack(ARGV)
 
 if redis.call('HEXISTS', OBJECTS, name) == 1 then
   return 'EXISTS'
@@ -10,7 +10,7 @@ if digest ~= NONE and redis.call('HEXISTS', DIGESTS, digest) == 1 then
 end
 
 local revision = advance()
-local record = header(revision, created, expires, digest, owner) .. object
+local record = header(revision, created, expires, digest, references, owner) .. object
 announce(revision, limit, name, 'type', 'created', 'record', record)
 redis.call('HSET', OBJECTS, name, record)
 redis.call('ZADD', NAMES, 0, name)
@@ -18,6 +18,7 @@ redis.call('ZADD', OWNERS, 0, owner .. '\0' .. name)
 if digest ~= NONE then
   redis.call('HSET', DIGESTS, digest, name)
 end
+refer(name, NONE, references)
 schedule(name, expires)
 redis.call('ZADD', CREATED, created, name)
 return revision

@@ -6,7 +6,7 @@ local previous = redis.call('HGET', OBJECTS, name)
 if not previous then
   return 'NOTFOUND'
 end
-local was, _, _, digest, owner = parse(previous)
+local was, _, _, digest, references, owner = parse(previous)
 if not was then
   return 'FORMAT'
 end
@@ -25,6 +25,7 @@ redis.call('ZREM', OWNERS, owner .. '\0' .. name)
 if digest ~= NONE then
   redis.call('HDEL', DIGESTS, digest)
 end
+refer(name, references, NONE)
 redis.call('ZREM', CREATED, name)
 redis.call('HDEL', ACTIVITY, name)
 return revision

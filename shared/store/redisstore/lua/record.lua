@@ -1,18 +1,18 @@
 -- Put before every script that writes. It names the keys in the order of keys.all() and reads and
 -- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers.
-local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, LOG =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 
 local FORMAT, NONE = '1', '-'
 
 -- The header's values as strings; nil when the record has another format. Revisions are compared as
 -- strings: numbers are doubles here.
 local function parse(record)
-  return string.match(record, '^' .. FORMAT .. ' (%d+) (%-?%d+) ([^ \n]+) ([^ \n]+) ([^\n]*)\n')
+  return string.match(record, '^' .. FORMAT .. ' (%d+) (%-?%d+) ([^ \n]+) ([^ \n]+) ([^ \n]+) ([^\n]*)\n')
 end
 
-local function header(revision, created, expires, digest, owner)
-  return FORMAT .. ' ' .. revision .. ' ' .. created .. ' ' .. expires .. ' ' .. digest .. ' ' .. owner .. '\n'
+local function header(revision, created, expires, digest, references, owner)
+  return table.concat({ FORMAT, revision, created, expires, digest, references, owner }, ' ') .. '\n'
 end
 
 -- Moves the revision on. tostring would print 1e+14.
@@ -38,4 +38,29 @@ local function schedule(name, expires)
   else
     redis.call('ZADD', EXPIRES, expires, name)
   end
+end
+
+-- Keeps the index of references: what a record referred to before, and what it refers to now. A leading dash
+-- of a list is doubled in headers.
+local function refer(name, before, after)
+  if before == after then
+    return
+  end
+  local function each(command, references)
+    if references == NONE then
+      return
+    end
+    if string.sub(references, 1, 1) == '-' then
+      references = string.sub(references, 2)
+    end
+    for uid in string.gmatch(references, '[^,]+') do
+      if command == 'ZADD' then
+        redis.call('ZADD', REFERENCES, 0, uid .. '\0' .. name)
+      else
+        redis.call('ZREM', REFERENCES, uid .. '\0' .. name)
+      end
+    end
+  end
+  each('ZREM', before)
+  each('ZADD', after)
 end

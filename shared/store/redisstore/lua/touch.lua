@@ -6,7 +6,7 @@ local record = redis.call('HGET', OBJECTS, name)
 if not record then
   return 'OK'
 end
-local revision, created, oldExpires, oldDigest, owner = parse(record)
+local revision, created, oldExpires, oldDigest, references, owner = parse(record)
 if not revision then
   return 'FORMAT'
 end
@@ -24,7 +24,7 @@ if activity ~= '' then
 end
 if expires ~= '' and expires ~= oldExpires then
   local object = string.sub(record, string.find(record, '\n', 1, true) + 1)
-  redis.call('HSET', OBJECTS, name, header(revision, created, expires, digest, owner) .. object)
+  redis.call('HSET', OBJECTS, name, header(revision, created, expires, digest, references, owner) .. object)
   schedule(name, expires)
 end
 return 'OK'

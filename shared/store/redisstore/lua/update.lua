@@ -1,12 +1,12 @@
--- ARGV: name, expected revision, created ms, expires ms or -, digest or -, owner, object, length of the log
+-- ARGV: name, expected revision, created ms, expires ms or -, digest or -, references or -, owner, object, length of the log
 -- Returns the new revision, NOTFOUND, FORMAT, CONFLICT or TAKEN.
-local name, expected, created, expires, digest, owner, object, limit = unpack(ARGV)
+local name, expected, created, expires, digest, references, owner, object, limit = unpack(ARGV)
 
 local previous = redis.call('HGET', OBJECTS, name)
 if not previous then
   return 'NOTFOUND'
 end
-local was, _, _, oldDigest, oldOwner = parse(previous)
+local was, _, _, oldDigest, oldReferences, oldOwner = parse(previous)
 if not was then
   return 'FORMAT'
 end
@@ -18,7 +18,7 @@ if digest ~= NONE and digest ~= oldDigest and redis.call('HEXISTS', DIGESTS, dig
 end
 
 local revision = advance()
-local record = header(revision, created, expires, digest, owner) .. object
+local record = header(revision, created, expires, digest, references, owner) .. object
 announce(revision, limit, name, 'type', 'updated', 'record', record, 'previous', previous)
 redis.call('HSET', OBJECTS, name, record)
 if owner ~= oldOwner then
@@ -33,6 +33,7 @@ if digest ~= oldDigest then
     redis.call('HSET', DIGESTS, digest, name)
   end
 end
+refer(name, oldReferences, references)
 schedule(name, expires)
 redis.call('ZADD', CREATED, created, name)
 return revision
