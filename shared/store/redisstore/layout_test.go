@@ -74,6 +74,12 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		log := r.XRange(ctx, "p1:{things}:log", "-", "+").Val()
+		for _, entry := range log {
+			at, err := strconv.ParseInt(fmt.Sprint(entry.Values["at"]), 10, 64)
+			if now := time.Now().UnixMilli(); err != nil || at > now || at < now-time.Hour.Milliseconds() {
+				t.Errorf("an event is of %v, %v", entry.Values["at"], err)
+			}
+		}
 		if len(log) != 2 || log[0].ID != "1-0" || log[1].ID != "2-0" || log[0].Values["type"] != "created" {
 			t.Errorf("the log is %v", log)
 		}
@@ -114,6 +120,7 @@ func TestUnknownFormat(t *testing.T) {
 
 			calls := everyCall(t.Context(), s)
 			delete(calls, "Create")
+			delete(calls, "Trim") // looks at the times of events alone
 			for call, run := range calls {
 				if err := run(); !errors.Is(err, store.ErrFormat) {
 					t.Errorf("%s: %s: error is %v, want %v", what, call, err, store.ErrFormat)
@@ -352,6 +359,7 @@ func TestRoundTrips(t *testing.T) {
 		{"List", func() (int64, error) { p, err := s.List(ctx, store.Query{Limit: 1}); return p.Revision, err }},
 		{"Due", func() (int64, error) { _, err := s.Due(ctx, created, created, 5); return record.Revision, err }},
 		{"Events", func() (int64, error) { _, err := s.Events(ctx, 0, 5, time.Hour); return record.Revision, err }},
+		{"Trim", func() (int64, error) { return record.Revision, s.Trim(ctx, created) }},
 		{"Delete", func() (int64, error) { return s.Delete(ctx, "one", record.Revision) }},
 	}
 	// The first time connects and sends the scripts.
