@@ -54,38 +54,58 @@ func (a *Authenticator) Header(ctx context.Context, header http.Header) (identit
 // Errors: Unauthorized for a key that is unknown, expired or disabled; ServiceUnavailable when the state
 // cannot be reached, since what cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
 func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (identity.Caller, error) {
+	caller, record, key, err := a.check(ctx, bearer)
+	if err == nil {
+		a.note(ctx, key, record, a.Now())
+	}
+	return caller, err
+}
+
+// Again authenticates the Authorization header of a request that is still being answered. It is no use of the
+// key, so that one whose end counts from its last use does not live on by it. Errors are those of Bearer.
+// Source: ADR-0007.
+func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity.Caller, error) {
+	_, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	caller, _, _, err := a.check(ctx, secret.String(strings.TrimSpace(token)))
+	return caller, err
+}
+
+// check looks a bearer up and tells whose it is, and by what stored key.
+func (a *Authenticator) check(ctx context.Context, bearer secret.String) (identity.Caller, store.Record, *model.OwnedAccessKey, error) {
+	refuse := func(err error) (identity.Caller, store.Record, *model.OwnedAccessKey, error) {
+		return identity.Caller{}, store.Record{}, nil, err
+	}
 	if accesskey.CheckBearer(bearer) != nil {
-		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+		return refuse(apierror.Unauthorized(textInvalid))
 	}
 	record, err := a.Keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+		return refuse(apierror.Unauthorized(textInvalid))
 	case errors.Is(err, store.ErrUnavailable):
-		return identity.Caller{}, apierror.Unavailable().Because(err)
+		return refuse(apierror.Unavailable().Because(err))
 	case err != nil:
-		return identity.Caller{}, fmt.Errorf("looking up a bearer: %w", err)
+		return refuse(fmt.Errorf("looking up a bearer: %w", err))
 	}
 	key, err := a.Keys.Parse(record)
 	if err != nil {
-		return identity.Caller{}, err
+		return refuse(err)
 	}
 	now := a.Now()
 	expiry := accesskey.Expiry(key, record.Activity, a.Limit())
 	switch {
 	case accesskey.Expired(expiry, now):
-		return identity.Caller{}, apierror.Unauthorized(textExpired)
+		return refuse(apierror.Unauthorized(textExpired))
 	case key.DeletionTimestamp != nil && !now.Before(key.DeletionTimestamp.Time):
-		return identity.Caller{}, apierror.Unauthorized(textInvalid)
+		return refuse(apierror.Unauthorized(textInvalid))
 	case key.Spec.Disabled:
-		return identity.Caller{}, apierror.Unauthorized(textDisabled)
+		return refuse(apierror.Unauthorized(textDisabled))
 	}
-	a.note(ctx, key, record, now)
 	caller := identity.New(accesskey.OwnerOf(&key.Spec), key.Spec.Groups)
 	caller.Scope = key.Spec.Scope
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
 	caller.KeyExpires = expiry
-	return caller, nil
+	return caller, record, key, nil
 }
 
 // note writes the activity of a key where it is due. It is done before the answer, since a function may
