@@ -128,6 +128,11 @@ func readWatchOptions(query url.Values, in *resource.WatchInput) (time.Duration,
 	var problems field.ErrorList
 	path := field.NewPath("resourceVersionMatch")
 	match := metav1.ResourceVersionMatch(query.Get("resourceVersionMatch"))
+	if anywhere := in.ResourceVersion == "" || in.ResourceVersion == "0"; anywhere && in.SendInitialEvents == nil && match == "" {
+		// What older clients mean.
+		send := true
+		in.SendInitialEvents, match = &send, metav1.ResourceVersionMatchNotOlderThan
+	}
 	if in.SendInitialEvents != nil && match != metav1.ResourceVersionMatchNotOlderThan {
 		problems = append(problems, field.Forbidden(path,
 			"sendInitialEvents requires setting resourceVersionMatch to "+string(metav1.ResourceVersionMatchNotOlderThan)))
