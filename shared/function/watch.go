@@ -206,7 +206,10 @@ func (s *watchStream[T]) bookmark() (line, bool, error) {
 func (s *watchStream[T]) line(event resource.WatchEvent[T]) (line, error) {
 	headed := s.form.as == "Table" && !s.begun
 	s.begun = true
-	key := fmt.Sprint(s.form.as, " ", s.form.version, " ", s.include, " ", headed)
+	key := s.form.as
+	if key != "" {
+		key = fmt.Sprint(s.form.as, " ", s.form.version, " ", s.include, " ", headed)
+	}
 	text, err := event.Encoded(key, func(object T) ([]byte, error) { return s.encode(object, headed) })
 	return line{kind: event.Type, object: text}, err
 }

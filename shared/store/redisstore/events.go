@@ -13,27 +13,28 @@ import (
 )
 
 func (r *resource) Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]store.Event, error) {
-	doing := fmt.Sprintf("reading events after %d", after)
+	// A thousand watchers come here at once: what the words are for is made when they are needed.
+	doing := func() string { return fmt.Sprintf("reading events after %d", after) }
 	if after < 0 {
-		return nil, fmt.Errorf("%s: %w", doing, store.ErrGone)
+		return nil, fmt.Errorf("%s: %w", doing(), store.ErrGone)
 	}
 	if limit < 1 {
 		return nil, nil
 	}
 	if wait <= 0 {
-		return r.read(ctx, doing, after, limit)
+		return r.read(ctx, doing(), after, limit)
 	}
 	patience := time.NewTimer(wait)
 	defer patience.Stop()
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("%s: %w", doing, err)
+			return nil, fmt.Errorf("%s: %w", doing(), err)
 		}
 		// The news are taken before reading, so that no event falls between the two.
 		events, news, reached := r.feed.look(after, limit)
 		if !reached {
 			var err error
-			if events, err = r.read(ctx, doing, after, limit); err != nil {
+			if events, err = r.read(ctx, doing(), after, limit); err != nil {
 				return nil, err
 			}
 		}
@@ -45,14 +46,14 @@ func (r *resource) Events(ctx context.Context, after int64, limit int, wait time
 		case <-news.arrived:
 			leave()
 			if news.err != nil {
-				return nil, r.client.translate(ctx, doing, news.err)
+				return nil, r.client.translate(ctx, doing(), news.err)
 			}
 		case <-patience.C:
 			leave()
 			return nil, nil
 		case <-ctx.Done():
 			leave()
-			return nil, fmt.Errorf("%s: %w", doing, ctx.Err())
+			return nil, fmt.Errorf("%s: %w", doing(), ctx.Err())
 		}
 	}
 }
