@@ -1,7 +1,7 @@
 // Package expirekeys removes access keys that are due, by the clock: those whose own lifetime is over and
 // those that the platform's cap has ended. It may run late, twice at once or stop half-way: an expired key is
-// refused whether it was removed or not, and each removal is one write that insists on what was read.
-// Source: Spec 5.2; ADR-0005.
+// refused whether it was removed or not, and each removal is one write that insists on what was read. It also
+// trims the events of access keys. Source: Spec 5.2; ADR-0005, ADR-0007.
 package expirekeys
 
 import (
