@@ -249,13 +249,13 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 
 // Why a stream ended, as the log says it.
 const (
-	endedByTime       = "its time is over"
-	endedByDrain      = "the process drains"
-	endedByClient     = "the client is gone"
-	endedByKey        = "the access key is over"
-	endedByCredential = "the credential has changed"
-	endedByState      = "the state cannot be reached"
-	endedByError      = "an error was sent"
+	endedByTime   = "its time is over"
+	endedByDrain  = "the process drains"
+	endedByClient = "the client is gone"
+	endedByKey    = "the access key is over"
+	endedByChange = "the credential has changed"
+	endedByState  = "the state cannot be reached"
+	endedByError  = "an error was sent"
 )
 
 // serve sends a stream until it ends, and tells the log how it did.
@@ -354,20 +354,22 @@ func (f *frame) keyEnds(caller identity.Caller, now time.Time) time.Time {
 // again looks whether the caller is still who he was and may still do what he does. It says why not.
 func (f *frame) again(ctx context.Context, c *call) (identity.Caller, string, error) {
 	caller, err := f.env.Authenticator().Again(ctx, c.http.Header)
-	switch {
-	case f.env.draining.Err() != nil:
-		return c.caller, "", nil // looked at in time
-	case ctx.Err() != nil:
-		return caller, endedByClient, nil
-	case errors.Is(err, store.ErrUnavailable):
+	if over(ctx) {
+		return c.caller, "", nil // which is noticed right after
+	}
+	if errors.Is(err, store.ErrUnavailable) {
 		return caller, endedByState, err
-	case err != nil || auth.Authorize(caller, f.request(c)) != nil:
-		return caller, endedByCredential, nil
+	}
+	if err == nil {
+		err = auth.Authorize(caller, f.request(c))
+	}
+	if err != nil {
+		return caller, endedByChange, err
 	}
 	now, then := caller, c.caller
 	now.KeyExpires, then.KeyExpires = time.Time{}, time.Time{}
 	if !reflect.DeepEqual(now, then) {
-		return caller, endedByCredential, nil
+		return caller, endedByChange, nil
 	}
 	return caller, "", nil
 }

@@ -102,10 +102,13 @@ func decodeEvents(messages []redis.XMessage, after int64) ([]store.Event, error)
 	events := make([]store.Event, 0, len(messages))
 	for i, message := range messages {
 		event, err := decodeEvent(message)
-		if err != nil && i == 0 {
+		if err != nil && i > 0 {
+			return events, nil // the next call begins with it
+		}
+		if err != nil {
 			return nil, err
 		}
-		if err != nil || event.Revision != after+1+int64(i) {
+		if event.Revision != after+1+int64(i) {
 			break
 		}
 		events = append(events, event)

@@ -149,11 +149,12 @@ func testTrim(t *testing.T, open Open) {
 	fails(t, "Events from the start, after Trim", err, store.ErrGone)
 	for _, event := range held {
 		got, err := s.Events(t.Context(), event.Revision-1, 1, 0)
-		if event.At.Before(young) {
+		switch {
+		case event.At.Before(young):
 			fails(t, fmt.Sprintf("event %d of %v", event.Revision, event.At), err, store.ErrGone)
-		} else if err != nil || len(got) != 1 {
+		case err != nil || len(got) != 1:
 			t.Errorf("event %d of %v: %d events, %v", event.Revision, event.At, len(got), err)
-		} else {
+		default:
 			sameEvent(t, got[0], event)
 		}
 	}
