@@ -81,3 +81,32 @@ func TestDo(t *testing.T) {
 		t.Errorf("an old state: %v", err)
 	}
 }
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	deps := newDeps(t)
+	first := seed(t, deps, "a")
+	for caller, want := range map[string]int{"ana": 1, "ben": 0} {
+		who := ana
+		if caller == "ben" {
+			who = ben
+		}
+		watcher, err := Watch(t.Context(), deps, resource.WatchInput{Caller: who})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := watcher.Next(t.Context(), 0)
+		if err != nil || len(events) != want {
+			t.Fatalf("%s sees %d events, %v", caller, len(events), err)
+		}
+		if want == 0 {
+			continue
+		}
+		if got, err := events[0].Object(); err != nil || !apiequality.Semantic.DeepEqual(got, first) {
+			t.Errorf("%+v, %v, want %+v", got, err, first)
+		}
+	}
+	if _, err := Watch(t.Context(), deps, resource.WatchInput{Caller: ana, ResourceVersion: "9"}); code(err) != 410 {
+		t.Errorf("ahead of the state: %v", err)
+	}
+}

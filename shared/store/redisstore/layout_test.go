@@ -151,6 +151,32 @@ func TestUnknownEvent(t *testing.T) {
 	})
 }
 
+// TestEventsWithoutTime: those of an older build are read, and trimmed with the ones after them.
+func TestEventsWithoutTime(t *testing.T) {
+	both(t, func(t *testing.T, url string) {
+		s := open(t, url, redisstore.Options{}).Resource("things")
+		r := raw(t, url)
+		must(t, r.Set(t.Context(), "p1:{things}:rev", 1, 0).Err())
+		must(t, r.XAdd(t.Context(), &redis.XAddArgs{Stream: "p1:{things}:log", ID: "1-0", Values: []string{
+			"name", "old", "type", "created", "record", "1 1 0 - - o\n{}",
+		}}).Err())
+		events, err := s.Events(t.Context(), 0, 1, 0)
+		if err != nil || len(events) != 1 || !events[0].At.IsZero() {
+			t.Fatalf("%+v, %v", events, err)
+		}
+		must(t, s.Trim(t.Context(), time.Now().Add(time.Hour)))
+		if events, err = s.Events(t.Context(), 0, 1, 0); err != nil || len(events) != 1 {
+			t.Errorf("alone: %+v, %v", events, err)
+		}
+		_, err = s.Create(t.Context(), thing("new"))
+		must(t, err)
+		must(t, s.Trim(t.Context(), time.Now().Add(time.Hour)))
+		if _, err = s.Events(t.Context(), 0, 1, 0); !errors.Is(err, store.ErrGone) {
+			t.Errorf("with another: %v", err)
+		}
+	})
+}
+
 // TestLargeRevisions: Lua's numbers are doubles, which print as 1e+14 when nobody looks.
 func TestLargeRevisions(t *testing.T) {
 	for _, start := range []int64{1e14 - 2, 1e15 - 2, 1<<53 - 10} {
