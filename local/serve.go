@@ -131,6 +131,8 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
+	// Their clients resume elsewhere; all other requests come to their end.
+	env.EndWatches()
 	for _, each := range servers {
 		err = errors.Join(err, each.Shutdown(bounded))
 	}

@@ -411,6 +411,8 @@ func (e *endless) Due(_ context.Context, _, _ time.Time, limit int) ([]store.Rec
 	return due, nil
 }
 
+func (e *endless) Trim(context.Context, time.Time) error { return nil }
+
 func (e *endless) Get(_ context.Context, name string) (store.Record, error) {
 	return e.record(name), nil
 }

@@ -1,5 +1,5 @@
-// Package listaccesskeys is GET on ownedaccesskeys: the caller's access keys, all keys for an admin.
-// Source: Spec 2.5, 4.
+// Package listaccesskeys is GET on ownedaccesskeys: the caller's access keys, all keys for an admin, as a list
+// or as a watch. Source: Spec 2.5, 4; ADR-0007.
 package listaccesskeys
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 )
 
@@ -21,15 +22,26 @@ type Input = resource.ListInput
 // Output is the answer.
 type Output = runtime.Object
 
+// WatchInput is a request to watch.
+type WatchInput = resource.WatchInput
+
 // Do returns a page of the caller's access keys. Errors: BadRequest, Expired or Timeout as resource.List says.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.List(ctx, deps.Keys, in)
 }
 
+// Watch follows the caller's access keys. Errors: BadRequest, Expired or Timeout as resource.Watch says.
+func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*model.OwnedAccessKey], error) {
+	return resource.Watch(ctx, deps.Keys, in)
+}
+
 // Function is the operation as it is deployed.
 var Function = &function.Function{
-	Name:      "listaccesskeys",
-	Endpoints: []function.Endpoint{function.List(accesskey.Definition, open, Do)},
+	Name: "listaccesskeys",
+	Endpoints: []function.Endpoint{
+		function.List(accesskey.Definition, open, Do),
+		function.Watch(accesskey.Definition, open, Watch),
+	},
 }
 
 func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

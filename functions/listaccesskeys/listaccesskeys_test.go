@@ -8,6 +8,7 @@ import (
 
 	"management.platform.sh/shared/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
 )
 
 func TestDo(t *testing.T) {
@@ -31,5 +32,34 @@ func TestDo(t *testing.T) {
 	}
 	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, ResourceVersion: "1", Exact: true}); accesskeytest.Code(err) != 410 {
 		t.Errorf("an old state: %v", err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	deps := Deps{Keys: accesskeytest.New(t)}
+	first := accesskeytest.Seed(t, deps.Keys, "a")
+	for caller, want := range map[string]int{"ana": 1, "ben": 0} {
+		who := accesskeytest.Ana
+		if caller == "ben" {
+			who = accesskeytest.Ben
+		}
+		watcher, err := Watch(t.Context(), deps, resource.WatchInput{Caller: who})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := watcher.Next(t.Context(), 0)
+		if err != nil || len(events) != want {
+			t.Fatalf("%s sees %d events, %v", caller, len(events), err)
+		}
+		if want == 0 {
+			continue
+		}
+		if got, err := events[0].Object(); err != nil || !apiequality.Semantic.DeepEqual(got, first) {
+			t.Errorf("%+v, %v, want %+v", got, err, first)
+		}
+	}
+	if _, err := Watch(t.Context(), deps, resource.WatchInput{Caller: accesskeytest.Ana, ResourceVersion: "9"}); accesskeytest.Code(err) != 410 {
+		t.Errorf("ahead of the state: %v", err)
 	}
 }

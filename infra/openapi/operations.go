@@ -133,6 +133,8 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 				one.operation = "list" + camel(groupVersion.String()) + r.Kind + "ForAllNamespaces"
 				add(one, []common.Parameter{pretty}, listParameters...)
 			}
+		case "watch":
+			// A parameter of the list.
 		case "update":
 			add(route{
 				method: http.MethodPut, path: item, operation: operation("replace"), action: "put",
@@ -162,7 +164,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 				body: &metav1.DeleteOptions{}, answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
 			}, pathParameters, append(slices.Clone(deleteParameters), selectParameters()...)...)
 		default:
-			return nil, fmt.Errorf("verb %q of %s: want create, get, list, update, patch, delete or deletecollection", verb, r.Resource)
+			return nil, fmt.Errorf("verb %q of %s: want create, get, list, watch, update, patch, delete or deletecollection", verb, r.Resource)
 		}
 	}
 	return routes, nil

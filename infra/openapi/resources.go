@@ -19,7 +19,7 @@ type resourcePaths struct {
 	Kind string
 	// Namespaced puts the namespace into the paths; a list across namespaces is then served besides.
 	Namespaced bool
-	// Verbs are create, get, list, update, patch, delete and deletecollection.
+	// Verbs are create, get, list, watch, update, patch, delete and deletecollection.
 	Verbs []string
 }
 

@@ -60,38 +60,65 @@ func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (ident
 }
 
 func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, name string) (identity.Caller, *store.Record, error) {
+	found, err := a.check(ctx, bearer, name)
+	if err != nil {
+		return identity.Caller{}, nil, err
+	}
+	a.note(ctx, found.key, found.record, a.Now())
+	return found.caller, found.named, nil
+}
+
+// Again authenticates the Authorization header of a request that is still being answered. It is no use of the
+// key, so that one whose end counts from its last use does not live on by it. Errors are those of Bearer.
+// Source: ADR-0007.
+func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity.Caller, error) {
+	_, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	found, err := a.check(ctx, secret.String(strings.TrimSpace(token)), "")
+	return found.caller, err
+}
+
+// checked is whose a bearer is, by what stored key, and the key that came along.
+type checked struct {
+	caller identity.Caller
+	record store.Record
+	key    *model.OwnedAccessKey
+	named  *store.Record
+}
+
+// check looks a bearer up.
+func (a *Authenticator) check(ctx context.Context, bearer secret.String, name string) (checked, error) {
+	refuse := func(err error) (checked, error) { return checked{}, err }
 	if accesskey.CheckBearer(bearer) != nil {
-		return identity.Caller{}, nil, apierror.Unauthorized(textInvalid)
+		return refuse(apierror.Unauthorized(textInvalid))
 	}
 	record, named, err := a.Keys.Store.GetWith(ctx, accesskey.Digest(bearer), name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return identity.Caller{}, nil, apierror.Unauthorized(textInvalid)
+		return refuse(apierror.Unauthorized(textInvalid))
 	case errors.Is(err, store.ErrUnavailable):
-		return identity.Caller{}, nil, apierror.Unavailable().Because(err)
+		return refuse(apierror.Unavailable().Because(err))
 	case err != nil:
-		return identity.Caller{}, nil, fmt.Errorf("looking up a bearer: %w", err)
+		return refuse(fmt.Errorf("looking up a bearer: %w", err))
 	}
 	key, err := a.Keys.Parse(record)
 	if err != nil {
-		return identity.Caller{}, nil, err
+		return refuse(err)
 	}
 	now := a.Now()
 	expiry := accesskey.Expiry(key, record.Activity, a.Limit())
 	switch {
 	case accesskey.Expired(expiry, now):
-		return identity.Caller{}, nil, apierror.Unauthorized(textExpired)
+		return refuse(apierror.Unauthorized(textExpired))
 	case key.DeletionTimestamp != nil && !now.Before(key.DeletionTimestamp.Time):
-		return identity.Caller{}, nil, apierror.Unauthorized(textInvalid)
+		return refuse(apierror.Unauthorized(textInvalid))
 	case key.Spec.Disabled:
-		return identity.Caller{}, nil, apierror.Unauthorized(textDisabled)
+		return refuse(apierror.Unauthorized(textDisabled))
 	}
-	a.note(ctx, key, record, now)
 	caller := identity.New(accesskey.OwnerOf(&key.Spec), key.Spec.Groups)
 	caller.Scope = key.Spec.Scope
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
 	caller.KeyExpires = expiry
-	return caller, named, nil
+	return checked{caller: caller, record: record, key: key, named: named}, nil
 }
 
 // note writes the activity of a key where it is due. It is done before the answer, since a function may

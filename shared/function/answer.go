@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,6 +28,8 @@ type answer struct {
 	raw       []byte
 	mediaType string
 	header    http.Header
+	// stream is what is sent bit by bit, instead of all else.
+	stream stream
 }
 
 // reply is a finished answer.
@@ -166,13 +169,9 @@ func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
 	}
 	switch chosen.as {
 	case "Table":
-		include := metav1.IncludeObjectPolicy(c.query.Get("includeObject"))
-		switch include {
-		case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
-		case "":
-			include = metav1.IncludeMetadata
-		default:
-			return nil, apierror.BadRequest(fmt.Sprintf("includeObject: invalid value %q: must be None, Metadata or Object", include), nil)
+		include, err := includeObject(c.query)
+		if err != nil {
+			return nil, err
 		}
 		if result.tabulate == nil {
 			return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
@@ -181,17 +180,35 @@ func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
-		table.APIVersion = metav1.GroupName + "/" + chosen.version
-		for _, row := range table.Rows {
-			if metadata, ok := row.Object.Object.(*metav1.PartialObjectMetadata); ok {
-				metadata.APIVersion = table.APIVersion
-			}
-		}
-		return table, nil
+		return asTable(table, chosen.version), nil
 	default:
 		return partial(object, chosen)
 	}
+}
+
+// includeObject reads what the rows of a Table hold beside their cells.
+func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
+	include := metav1.IncludeObjectPolicy(query.Get("includeObject"))
+	switch include {
+	case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
+		return include, nil
+	case "":
+		return metav1.IncludeMetadata, nil
+	default:
+		return "", apierror.BadRequest(fmt.Sprintf("includeObject: invalid value %q: must be None, Metadata or Object", include), nil)
+	}
+}
+
+// asTable says which version of a Table it is, and its rows with it.
+func asTable(table *metav1.Table, version string) *metav1.Table {
+	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
+	table.APIVersion = metav1.GroupName + "/" + version
+	for _, row := range table.Rows {
+		if metadata, ok := row.Object.Object.(*metav1.PartialObjectMetadata); ok {
+			metadata.APIVersion = table.APIVersion
+		}
+	}
+	return table
 }
 
 // partial keeps the metadata of an object, or of every item of a list.

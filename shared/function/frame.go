@@ -68,6 +68,14 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	c := &call{http: r, env: f.env, id: requestID(r), namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	result, err := f.phases(ctx, c)
+	if err == nil && result.stream != nil {
+		reply, attrs, err := f.serve(ctx, w, c, result.stream)
+		took := time.Since(begun)
+		done(f.endpoint.Verb, reply.status, took)
+		f.describe(span, c, reply)
+		f.log(ctx, span, c, reply, err, took, attrs...)
+		return
+	}
 	reply, err := f.render(c, result, err)
 	if reply.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="management"`)
@@ -144,7 +152,7 @@ func (f *frame) request(c *call) scope.Request {
 	request.Group, request.Resource = f.endpoint.Resource.Group, f.endpoint.Resource.Resource
 	request.Subresource = f.endpoint.Subresource
 	request.Namespace, request.Name = c.namespace, c.name
-	if f.endpoint.Verb == "list" {
+	if f.endpoint.Verb == "list" || f.endpoint.Verb == "watch" {
 		// A list of one name is a question about that object.
 		if selector, err := fields.ParseSelector(c.query.Get("fieldSelector")); err == nil {
 			request.Name, _ = selector.RequiresExactMatch("metadata.name")
@@ -236,15 +244,15 @@ func (f *frame) describe(span trace.Span, c *call, reply *reply) {
 }
 
 // log writes the one line of a request. Bodies, headers and queries are not in it.
-func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply, err error, took time.Duration) {
+func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply, err error, took time.Duration, more ...slog.Attr) {
 	level := slog.LevelInfo
-	if reply.status >= http.StatusInternalServerError {
+	if reply.status >= http.StatusInternalServerError || err != nil && apierror.From(err).Status().Code >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
 	if !f.env.Log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 16)
+	attrs := make([]slog.Attr, 0, 16+len(more))
 	attrs = append(attrs,
 		slog.String("function", f.function),
 		slog.String("requestID", c.id),
@@ -263,6 +271,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 	if id := span.SpanContext().TraceID(); id.IsValid() {
 		attrs = append(attrs, slog.String("traceID", id.String()))
 	}
+	attrs = append(attrs, more...)
 	if cause := causeOf(err); cause != nil {
 		attrs = append(attrs, slog.String("cause", cause.Error()))
 	}
@@ -277,22 +286,38 @@ func causeOf(err error) error {
 	return apierror.From(err).Unwrap()
 }
 
-// methodMux answers 405 for the methods that a path does not have.
+// methodMux answers 405 for the methods that a path does not have. A watch, which is a GET, has a key of its own.
 type methodMux map[string]*frame
+
+// watching is the key of a watch.
+const watching = "GET to watch"
+
+func (m methodMux) serving(r *http.Request) (*frame, bool) {
+	if serve, ok := m[watching]; ok && r.Method == http.MethodGet && strings.Contains(r.URL.RawQuery, "watch") {
+		if flag(r.URL.Query(), "watch") {
+			return serve, true
+		}
+	}
+	serve, ok := m[r.Method]
+	return serve, ok
+}
 
 func (m methodMux) handler(env *Environment) http.Handler {
 	refuse := newFrame(env, "none", wrongMethod())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if serve, ok := m[r.Method]; ok {
+		if serve, ok := m.serving(r); ok {
 			serve.ServeHTTP(w, r)
 			return
 		}
 		allowed := make([]string, 0, len(m))
 		for method := range m {
+			if method == watching {
+				method = http.MethodGet
+			}
 			allowed = append(allowed, method)
 		}
 		slices.Sort(allowed)
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
 		refuse.ServeHTTP(w, r)
 	})
 }

@@ -104,11 +104,16 @@ type Environment struct {
 	Tracer trace.Tracer
 	// Version is the build, for /version.
 	Version string
+	// Watch is how long watches last here. The zero value is good where answers can be streamed.
+	Watch WatchSettings
 
 	once          sync.Once
 	keys          *accesskey.Registry
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
+	// draining is done when EndWatches was called.
+	draining   context.Context
+	endWatches context.CancelFunc
 }
 
 // AccessKeys is the registry of access keys.
@@ -145,6 +150,7 @@ func (e *Environment) prepare() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
 		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
 		e.graph = resource.NewGraph(e.permits, e.keys)
+		e.draining, e.endWatches = context.WithCancel(context.Background())
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})
 }
@@ -173,10 +179,14 @@ func Mount(env *Environment, functions ...*Function) http.Handler {
 				methods[endpoint.Path] = byMethod
 				routes.Handle(endpoint.Path, byMethod.handler(env))
 			}
-			if _, taken := byMethod[endpoint.Method]; taken {
-				panic("function: two endpoints claim " + endpoint.Method + " " + endpoint.Path)
+			key := endpoint.Method
+			if endpoint.Verb == "watch" {
+				key = watching
 			}
-			byMethod[endpoint.Method] = newFrame(env, f.Name, endpoint)
+			if _, taken := byMethod[key]; taken {
+				panic("function: two endpoints claim " + key + " " + endpoint.Path)
+			}
+			byMethod[key] = newFrame(env, f.Name, endpoint)
 		}
 	}
 	lost := newFrame(env, "none", noRoute())

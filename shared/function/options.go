@@ -74,16 +74,26 @@ func invalidOptions(kind string, problems field.ErrorList) error {
 	return apierror.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", problems)
 }
 
+// readSelectors reads the selectors of a list or watch.
+func readSelectors(query url.Values) (labels.Selector, fields.Selector, error) {
+	byLabel, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		return nil, nil, apierror.BadRequest("labelSelector: "+err.Error(), field.ErrorList{
+			field.Invalid(field.NewPath("labelSelector"), query.Get("labelSelector"), err.Error())})
+	}
+	byField, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return nil, nil, apierror.BadRequest("fieldSelector: "+err.Error(), field.ErrorList{
+			field.Invalid(field.NewPath("fieldSelector"), query.Get("fieldSelector"), err.Error())})
+	}
+	return byLabel, byField, nil
+}
+
 // readListOptions reads the query parameters of a list.
 func readListOptions(query url.Values, in *resource.ListInput) error {
 	var err error
-	if in.Labels, err = labels.Parse(query.Get("labelSelector")); err != nil {
-		return apierror.BadRequest("labelSelector: "+err.Error(), field.ErrorList{
-			field.Invalid(field.NewPath("labelSelector"), query.Get("labelSelector"), err.Error())})
-	}
-	if in.Fields, err = fields.ParseSelector(query.Get("fieldSelector")); err != nil {
-		return apierror.BadRequest("fieldSelector: "+err.Error(), field.ErrorList{
-			field.Invalid(field.NewPath("fieldSelector"), query.Get("fieldSelector"), err.Error())})
+	if in.Labels, in.Fields, err = readSelectors(query); err != nil {
+		return err
 	}
 	if text := query.Get("limit"); text != "" {
 		if in.Limit, err = strconv.ParseInt(text, 10, 64); err != nil || in.Limit < 0 {
@@ -118,6 +128,9 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 			return apierror.BadRequest("resourceVersion is not allowed together with continue", field.ErrorList{forbidden})
 		}
 		problems = append(problems, forbidden)
+	}
+	if query.Has("sendInitialEvents") {
+		problems = append(problems, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
 	}
 	return invalidOptions("ListOptions", problems)
 }

@@ -14,6 +14,8 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight *prometheus.GaugeVec
 	runs     *prometheus.CounterVec
+	watches  *prometheus.GaugeVec
+	events   *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics of the frame.
@@ -32,8 +34,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "platform_scheduled_runs_total", Help: "Scheduled runs by function and outcome.",
 		}, []string{"function", "outcome"}),
+		watches: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "platform_watches", Help: "Watches that are open.",
+		}, []string{"function"}),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "platform_watch_events_total", Help: "Events sent to watches by function and type.",
+		}, []string{"function", "type"}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs)
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events)
 	return m
 }
 

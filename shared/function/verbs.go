@@ -57,14 +57,14 @@ func Get[T resource.Object, D any](
 	return endpoint
 }
 
-// List binds an operation to GET on a resource. A request to watch is 405: there is no such verb yet, and
-// discovery does not offer it.
+// List binds an operation to GET on a resource. A request to watch is 405 unless the function has an endpoint of
+// Watch on the same route.
 func List[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
 	do func(context.Context, D, resource.ListInput) (runtime.Object, error),
 ) Endpoint {
 	return bind(definition, http.MethodGet, "list", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		if watch := c.query.Get("watch"); watch == "true" || watch == "1" {
+		if flag(c.query, "watch") {
 			return nil, apierror.MethodNotAllowed("watch")
 		}
 		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace}

@@ -1,4 +1,4 @@
-// Package resource is what the verbs of a stored Kubernetes resource do: create, get, list, update,
+// Package resource is what the verbs of a stored Kubernetes resource do: create, get, list, watch, update,
 // patch and delete with generated names, server-owned metadata, generation, optimistic versions,
 // preconditions, selectors, paging and dry run. It is written once; a resource adds a type and Rules.
 // Source: Spec 2.1, 2.2, 3, 7; ADR-0004.
@@ -111,10 +111,11 @@ type Registry[T Object] struct {
 	// Random is where names and uids come from: crypto/rand.Reader but in tests.
 	Random io.Reader
 
-	fields fieldManager
-	once   sync.Once
-	parsed *lru.Cache[string, parsed[T]]
-	joined *Graph
+	fields  fieldManager
+	once    sync.Once
+	parsed  *lru.Cache[string, parsed[T]]
+	watched watched[T]
+	joined  *Graph
 }
 
 // invalid is the answer for a bad object.

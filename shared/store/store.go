@@ -31,7 +31,8 @@ var (
 	ErrUnavailable = errors.New("state is unavailable")
 )
 
-// Record is one object and what it is found by. A Record that was read is the caller's to change.
+// Record is one object and what it is found by. A Record that was read is the caller's to change, unless it
+// came with an Event.
 type Record struct {
 	// Name identifies the object within the resource: "name", or "namespace/name". Not empty, no
 	// control characters.
@@ -102,8 +103,14 @@ type Store interface {
 
 	// Events returns up to limit events after a revision, oldest first, waiting up to wait for the first
 	// one. No event within that time is an empty result without an error. ErrGone when events after the
-	// revision have been trimmed, or when the revision is ahead of the store.
+	// revision have been trimmed, or when the revision is ahead of the store. Where wait is positive the result
+	// may hold fewer events than there are. The events are shared: neither they nor their records are to be
+	// changed. Source: ADR-0007.
 	Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]Event, error)
+
+	// Trim removes the oldest events, up to the first that was not written before olderThan. Events of unknown
+	// time go with those around them. Source: ADR-0007.
+	Trim(ctx context.Context, olderThan time.Time) error
 }
 
 // Query selects a page. The zero value selects everything.
@@ -153,4 +160,6 @@ type Event struct {
 	Revision int64
 	Record   Record
 	Previous *Record
+	// At is when the change was written, by the clock of who wrote it, exact to the millisecond. Zero: unknown.
+	At time.Time
 }

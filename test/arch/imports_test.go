@@ -35,7 +35,7 @@ functions/deleteaccesskey: shared/accesskey shared/function shared/resource
 functions/discoverapi: shared/apierror shared/function shared/model
 functions/expirekeys: shared/accesskey shared/function shared/identity shared/model shared/resource shared/store
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
-functions/listaccesskeys: shared/accesskey shared/function shared/resource
+functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/scope shared/secret

@@ -112,15 +112,15 @@ func receiver(d *ast.FuncDecl) string {
 }
 
 // calls says who uses what a function gets from its environment and from nowhere else: settings and the
-// clock. Test support aside.
+// clock. Test support aside. The store notes when events were written, which decides nothing but their trimming.
 const calls = `
 os.Environ:
 os.ExpandEnv:
 os.Getenv:
 os.LookupEnv:
 os.Setenv:
-time.Now: shared/function
-time.Since: shared/function
+time.Now: shared/function shared/store/redisstore
+time.Since: shared/function shared/store/redisstore
 time.Until:
 `
 
@@ -156,8 +156,8 @@ func grasped(rooms []*room, table []line) []string {
 	return findings
 }
 
-// vocabulary are the exported words of an operation.
-var vocabulary = []string{"Deps", "Input", "Output", "Do", "Function"}
+// vocabulary are the exported words of an operation. An operation that lists may be watched.
+var vocabulary = []string{"Deps", "Input", "Output", "Do", "WatchInput", "Watch", "Function"}
 
 // misnamed finds operations that are not made of the usual words. All have Deps, Function and Do, and Input
 // where they serve requests. One that answers several questions has a function for each in place of Do.
@@ -277,6 +277,9 @@ func plain(f *ast.FuncDecl) bool {
 		}
 	}
 	want := []string{"Context", "Deps", "Input"}
+	if f.Name.Name == "Watch" {
+		want[2] = "WatchInput"
+	}
 	return f.Recv == nil && len(takes) > 1 && len(takes) < 4 && slices.Equal(takes, want[:len(takes)]) &&
 		len(returns) == 2 && returns[1] == "error"
 }

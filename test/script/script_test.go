@@ -38,6 +38,9 @@ const (
 //	logged PATTERN                 wait until the runner's log matches
 //	local ARG...                   another command of the runner, to its end
 //	kubectl [-exit N] [-issue FILE] ARG...
+//	background NAME ARG...         kubectl goes on while the story does
+//	until NAME PATTERN             wait until what it has printed matches
+//	finish [-within TIME] NAME     its output, at its end; one that watches is interrupted, or ends by itself within a time
 //	http [-k KEYFILE] [-H 'NAME: VALUE'] [-t TYPE] [-o FILE] [-issue FILE] [-until PATTERN] [-within TIME] METHOD PATH [BODY]
 //	kubeconfig KEYFILE FILE        a kubeconfig with that key for the runner
 //	same FILE NAME FILE NAME       the files are equal but for the names
@@ -61,6 +64,9 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"logged":     logged,
 	"local":      local,
 	"kubectl":    kubectl,
+	"background": background,
+	"until":      until,
+	"finish":     finish,
 	"http":       request,
 	"kubeconfig": kubeconfig,
 	"same":       same,

@@ -22,6 +22,8 @@ type session struct {
 	folder  string
 	runners map[string]*runner
 	writer  *writer
+	// followers are the kubectl in the background.
+	followers map[string]*follower
 
 	mu sync.Mutex
 	// answers are all that clients were shown, but for the answers that deliver a key.
@@ -31,7 +33,7 @@ type session struct {
 type sessionKey struct{}
 
 func newSession(folder string) *session {
-	return &session{folder: folder, runners: map[string]*runner{}}
+	return &session{folder: folder, runners: map[string]*runner{}, followers: map[string]*follower{}}
 }
 
 func sessionOf(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
@@ -47,6 +49,9 @@ func (s *session) saw(text string) {
 func (s *session) end() {
 	if s.writer != nil {
 		s.writer.stop()
+	}
+	for _, each := range s.followers {
+		each.end()
 	}
 	for _, each := range s.runners {
 		if each.redis != 0 {

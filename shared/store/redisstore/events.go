@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,35 +13,47 @@ import (
 )
 
 func (r *resource) Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]store.Event, error) {
-	doing := fmt.Sprintf("reading events after %d", after)
+	// A thousand watchers come here at once: what the words are for is made when they are needed.
+	doing := func() string { return fmt.Sprintf("reading events after %d", after) }
 	if after < 0 {
-		return nil, fmt.Errorf("%s: %w", doing, store.ErrGone)
+		return nil, fmt.Errorf("%s: %w", doing(), store.ErrGone)
 	}
 	if limit < 1 {
 		return nil, nil
 	}
-	patience := time.NewTimer(max(wait, 0))
+	if wait <= 0 {
+		return r.read(ctx, doing(), after, limit)
+	}
+	patience := time.NewTimer(wait)
 	defer patience.Stop()
 	for {
-		// Taken before reading, so that no event falls between the two.
-		news := r.feed.next()
-		events, err := r.read(ctx, doing, after, limit)
-		if err != nil || len(events) > 0 || wait <= 0 {
-			return events, err
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("%s: %w", doing(), err)
+		}
+		// The news are taken before reading, so that no event falls between the two.
+		events, news, reached := r.feed.look(after, limit)
+		if !reached {
+			var err error
+			if events, err = r.read(ctx, doing(), after, limit); err != nil {
+				return nil, err
+			}
+		}
+		if len(events) > 0 {
+			return events, nil
 		}
 		leave := r.feed.watch(after)
 		select {
 		case <-news.arrived:
 			leave()
 			if news.err != nil {
-				return nil, r.client.translate(ctx, doing, news.err)
+				return nil, r.client.translate(ctx, doing(), news.err)
 			}
 		case <-patience.C:
 			leave()
 			return nil, nil
 		case <-ctx.Done():
 			leave()
-			return nil, fmt.Errorf("%s: %w", doing, ctx.Err())
+			return nil, fmt.Errorf("%s: %w", doing(), ctx.Err())
 		}
 	}
 }
@@ -74,17 +85,31 @@ func (r *resource) read(ctx context.Context, doing string, after int64, limit in
 	if after > revision || len(messages) == 0 && after < revision {
 		return nil, fmt.Errorf("%s: %w", doing, store.ErrGone)
 	}
+	events, err := decodeEvents(messages, after)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	case len(events) == 0 && len(messages) > 0:
+		return nil, fmt.Errorf("%s: %w", doing, store.ErrGone)
+	default:
+		return events, nil
+	}
+}
+
+// decodeEvents reads log entries as far as they follow a revision without a gap and can be read. An error is
+// that of the first.
+func decodeEvents(messages []redis.XMessage, after int64) ([]store.Event, error) {
 	events := make([]store.Event, 0, len(messages))
 	for i, message := range messages {
 		event, err := decodeEvent(message)
+		if err != nil && i > 0 {
+			return events, nil // the next call begins with it
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", doing, err)
+			return nil, err
 		}
 		if event.Revision != after+1+int64(i) {
-			if i > 0 {
-				return events, nil
-			}
-			return nil, fmt.Errorf("%s: %w", doing, store.ErrGone)
+			break
 		}
 		events = append(events, event)
 	}
@@ -102,6 +127,12 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 		return store.Event{}, fmt.Errorf("%w: event id %q", errCorrupt, message.ID)
 	}
 	event := store.Event{Type: store.EventType(field("type")), Revision: revision}
+	// An older build wrote no time.
+	if at := field("at"); at != "" {
+		if event.At, err = parseTime(at); err != nil {
+			return store.Event{}, fmt.Errorf("%w: time of event %d", errCorrupt, revision)
+		}
+	}
 	name, activity := field("name"), field("activity")
 	if event.Type == store.Updated || event.Type == store.Deleted {
 		previous, err := decode(name, field("previous"), activity)
@@ -122,111 +153,19 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 	return event, err
 }
 
-// feed tells those who wait in Events that something happened. However many wait in this process, one
-// connection per resource blocks in Redis: with a thousand of them there, each write would pay for waking
-// a thousand connections.
-type feed struct {
-	client *Client
-	keys   keys
+// trimAtOnce is how many events one script looks at: Redis does nothing else meanwhile.
+const trimAtOnce = 100
 
-	mu      sync.Mutex
-	waiting int
-	running bool
-	news    *news
-}
-
-// news is one announcement. err is set before arrived is closed.
-type news struct {
-	arrived chan struct{}
-	err     error
-}
-
-func newFeed(client *Client, keys keys) *feed {
-	return &feed{client: client, keys: keys, news: &news{arrived: make(chan struct{})}}
-}
-
-// next returns the announcement to come.
-func (f *feed) next() *news {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.news
-}
-
-// watch makes sure that every event after a revision will be announced, until leave is called.
-func (f *feed) watch(after int64) (leave func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.waiting++
-	if !f.running {
-		f.running = true
-		go f.follow(after)
-	}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.waiting--
-	}
-}
-
-func (f *feed) announce(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.news.err = err
-	close(f.news.arrived)
-	f.news = &news{arrived: make(chan struct{})}
-	if err != nil {
-		f.running = false
-	}
-}
-
-// idle ends the feed when nobody waits.
-func (f *feed) idle() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.waiting == 0 {
-		f.running = false
-	}
-	return !f.running
-}
-
-// follow blocks in Redis for half a timeout at a time, so that a server that hangs is noticed while one
-// that is merely quiet is not disturbed.
-func (f *feed) follow(seen int64) {
-	for !f.idle() {
-		revision, err := f.await(seen)
-		if err != nil {
-			f.announce(err)
-			return
-		}
-		if revision != seen {
-			// Also when it is lower: a replica that had missed writes took over, and those who wait for
-			// revisions that are no more have to hear of it.
-			f.announce(nil)
-			seen = revision
+func (r *resource) Trim(ctx context.Context, olderThan time.Time) error {
+	for {
+		var more int
+		err := r.client.run(ctx, "trimming events", func(ctx context.Context) error {
+			var err error
+			more, err = trimScript.Run(ctx, r.client.redis, []string{r.keys.log}, milliseconds(olderThan), trimAtOnce).Int()
+			return err
+		})
+		if err != nil || more == 0 {
+			return err
 		}
 	}
-}
-
-// await returns the current revision, after the next event or when the block is over.
-func (f *feed) await(seen int64) (int64, error) {
-	block := f.client.timeout / 2
-	ctx, cancel := context.WithTimeout(context.Background(), block+f.client.timeout)
-	defer cancel()
-	entries, err := f.client.redis.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{f.keys.log, strconv.FormatInt(seen, 10) + "-0"},
-		Count:   1,
-		Block:   max(block, time.Millisecond), // 0 would be forever
-	}).Result()
-	if present(err) != nil {
-		return 0, err
-	}
-	revision, err := f.client.redis.Get(ctx, f.keys.revision).Int64()
-	if present(err) != nil {
-		return 0, err
-	}
-	if revision == seen && len(entries) > 0 {
-		// It would never block again.
-		return 0, fmt.Errorf("%w: the event log is ahead of revision %d", errCorrupt, revision)
-	}
-	return revision, nil
 }

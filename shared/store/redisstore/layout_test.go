@@ -75,6 +75,12 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		log := r.XRange(ctx, "p1:{things}:log", "-", "+").Val()
+		for _, entry := range log {
+			at, err := strconv.ParseInt(fmt.Sprint(entry.Values["at"]), 10, 64)
+			if now := time.Now().UnixMilli(); err != nil || at > now || at < now-time.Hour.Milliseconds() {
+				t.Errorf("an event is of %v, %v", entry.Values["at"], err)
+			}
+		}
 		if len(log) != 2 || log[0].ID != "1-0" || log[1].ID != "2-0" || log[0].Values["type"] != "created" {
 			t.Errorf("the log is %v", log)
 		}
@@ -116,6 +122,7 @@ func TestUnknownFormat(t *testing.T) {
 			calls := everyCall(t.Context(), s)
 			delete(calls, "Create")
 			delete(calls, "References") // looks at no record
+			delete(calls, "Trim")       // looks at the times of events alone
 			for call, run := range calls {
 				if err := run(); !errors.Is(err, store.ErrFormat) {
 					t.Errorf("%s: %s: error is %v, want %v", what, call, err, store.ErrFormat)
@@ -142,6 +149,32 @@ func TestUnknownEvent(t *testing.T) {
 		must(t, r.XAdd(t.Context(), &redis.XAddArgs{Stream: "p1:{things}:log", ID: "1-0", Values: []string{"name", "one", "type", "renamed"}}).Err())
 		if _, err := s.Events(t.Context(), 0, 1, 0); !errors.Is(err, store.ErrFormat) {
 			t.Errorf("Events: %v", err)
+		}
+	})
+}
+
+// TestEventsWithoutTime: those of an older build are read, and trimmed with the ones after them.
+func TestEventsWithoutTime(t *testing.T) {
+	both(t, func(t *testing.T, url string) {
+		s := open(t, url, redisstore.Options{}).Resource("things")
+		r := raw(t, url)
+		must(t, r.Set(t.Context(), "p1:{things}:rev", 1, 0).Err())
+		must(t, r.XAdd(t.Context(), &redis.XAddArgs{Stream: "p1:{things}:log", ID: "1-0", Values: []string{
+			"name", "old", "type", "created", "record", "1 1 0 - - - o\n{}",
+		}}).Err())
+		events, err := s.Events(t.Context(), 0, 1, 0)
+		if err != nil || len(events) != 1 || !events[0].At.IsZero() {
+			t.Fatalf("%+v, %v", events, err)
+		}
+		must(t, s.Trim(t.Context(), time.Now().Add(time.Hour)))
+		if events, err = s.Events(t.Context(), 0, 1, 0); err != nil || len(events) != 1 {
+			t.Errorf("alone: %+v, %v", events, err)
+		}
+		_, err = s.Create(t.Context(), thing("new"))
+		must(t, err)
+		must(t, s.Trim(t.Context(), time.Now().Add(time.Hour)))
+		if _, err = s.Events(t.Context(), 0, 1, 0); !errors.Is(err, store.ErrGone) {
+			t.Errorf("with another: %v", err)
 		}
 	})
 }
@@ -354,6 +387,7 @@ func TestRoundTrips(t *testing.T) {
 		{"List", func() (int64, error) { p, err := s.List(ctx, store.Query{Limit: 1}); return p.Revision, err }},
 		{"Due", func() (int64, error) { _, err := s.Due(ctx, created, created, 5); return record.Revision, err }},
 		{"Events", func() (int64, error) { _, err := s.Events(ctx, 0, 5, time.Hour); return record.Revision, err }},
+		{"Trim", func() (int64, error) { return record.Revision, s.Trim(ctx, created) }},
 		{"Delete", func() (int64, error) { return s.Delete(ctx, "one", record.Revision) }},
 	}
 	// The first time connects and sends the scripts.

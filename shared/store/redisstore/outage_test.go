@@ -39,6 +39,7 @@ func everyCall(ctx context.Context, s store.Store) map[string]func() error {
 		"References":  func() error { _, _, err := s.References(ctx, 0, 1); return err },
 		"Due":         func() error { _, err := s.Due(ctx, created, created, 1); return err },
 		"Events":      func() error { _, err := s.Events(ctx, 1, 1, time.Hour); return err },
+		"Trim":        func() error { return s.Trim(ctx, created) },
 	}
 }
 

@@ -60,9 +60,10 @@ func (r *resource) Touch(ctx context.Context, record store.Record, activity, exp
 	return err
 }
 
-// write runs a script that answers with a revision or a word.
+// write runs a script that answers with a revision or a word. The time is the last argument of each.
 func (r *resource) write(ctx context.Context, doing, name string, script *redis.Script, args ...any) (int64, error) {
 	doing = fmt.Sprintf("%s record %q", doing, name)
+	args = append(args, milliseconds(time.Now()))
 	var answer string
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {
 		var err error

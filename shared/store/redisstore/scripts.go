@@ -32,6 +32,9 @@ var listLua string
 //go:embed lua/due.lua
 var dueLua string
 
+//go:embed lua/trim.lua
+var trimLua string
+
 // The scripts, known to Redis by their SHA-1: sent in full once per Redis, by hash ever after.
 var (
 	createScript   = redis.NewScript(recordLua + createLua)
@@ -41,6 +44,7 @@ var (
 	byDigestScript = redis.NewScript(byDigestLua)
 	listScript     = redis.NewScript(listLua)
 	dueScript      = redis.NewScript(dueLua)
+	trimScript     = redis.NewScript(trimLua)
 )
 
 // stringList reads a reply that is a list of strings.

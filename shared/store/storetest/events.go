@@ -366,6 +366,7 @@ func testCallerGivesUp(t *testing.T, open Open) {
 			"Touch":       func() error { return s.Touch(ctx, record, at(1), at(1)) },
 			"Due":         func() error { _, err := s.Due(ctx, at(1), at(1), 1); return err },
 			"Events":      func() error { _, err := s.Events(ctx, 0, 1, time.Minute); return err },
+			"Trim":        func() error { return s.Trim(ctx, at(1)) },
 		} {
 			err := call()
 			fails(t, what, err, want)

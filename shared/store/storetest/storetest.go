@@ -56,6 +56,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Events", testEvents},
 		{"EventsWait", testEventsWait},
 		{"EventsGone", testEventsGone},
+		{"EventsShared", testEventsShared},
+		{"EventTimes", testEventTimes},
+		{"Trim", testTrim},
 		{"CallerGivesUp", testCallerGivesUp},
 		{"Model", testModel},
 	} {

@@ -5,6 +5,9 @@ local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REF
 
 local FORMAT, NONE = '1', '-'
 
+-- The time of the write in milliseconds: the last argument of every script that writes.
+local NOW = ARGV[#ARGV]
+
 -- The header's values as strings; nil when the record has another format. Revisions are compared as
 -- strings: numbers are doubles here.
 local function parse(record)
@@ -20,7 +23,7 @@ local function advance()
   return string.format('%.0f', redis.call('INCR', REVISION))
 end
 
--- Adds the event of a revision: the change's fields, then the activity if there is any. XADD refuses an
+-- Adds the event of a revision: its time, the change's fields, then the activity if there is any. XADD refuses an
 -- id that is not above the last one, so this comes before the state changes.
 local function announce(revision, limit, name, ...)
   local fields = { ... }
@@ -29,7 +32,7 @@ local function announce(revision, limit, name, ...)
     fields[#fields + 1] = 'activity'
     fields[#fields + 1] = activity
   end
-  redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'name', name, unpack(fields))
+  redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'at', NOW, 'name', name, unpack(fields))
 end
 
 local function schedule(name, expires)

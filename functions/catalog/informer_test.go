@@ -1,0 +1,447 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	clientfeatures "k8s.io/client-go/features"
+	clientfeaturestesting "k8s.io/client-go/features/testing"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+// site is the catalog over a Redis, and what a test does to it beside the API.
+type site struct {
+	t      *testing.T
+	env    *function.Environment
+	server *httptest.Server
+	client dynamic.ResourceInterface
+}
+
+var keys = model.SchemeGroupVersion.WithResource("ownedaccesskeys")
+
+func newSite(t *testing.T, redisURL string) *site {
+	t.Helper()
+	state, err := redisstore.Open(redisURL, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = state.Close() })
+	s := &site{t: t, env: &function.Environment{
+		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
+		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
+		Watch: function.WatchSettings{BookmarkEvery: 100 * time.Millisecond},
+	}}
+	admin := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}
+	admin.Spec = model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, Key: bearer}
+	s.create(admin)
+	s.server = httptest.NewServer(function.Mount(s.env, catalog.Functions...))
+	t.Cleanup(func() {
+		s.env.EndWatches()
+		s.server.Close()
+	})
+	clients, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL, BearerToken: bearer, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.client = clients.Resource(keys)
+	return s
+}
+
+var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+
+func (s *site) create(object *model.OwnedAccessKey) {
+	s.t.Helper()
+	if _, err := resource.Create(s.t.Context(), s.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// informed is what an informer told of each object.
+type informed struct {
+	mu sync.Mutex
+	// versions are the resource versions in the order in which they were told; a removal is a dash.
+	versions map[string][]string
+	informer cache.SharedIndexInformer
+}
+
+func (s *site) inform() *informed {
+	s.t.Helper()
+	clients, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL, BearerToken: bearer, QPS: -1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	i := &informed{versions: map[string][]string{}}
+	i.informer = dynamicinformer.NewDynamicSharedInformerFactory(clients, 0).ForResource(keys).Informer()
+	note := func(object any, gone bool) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		one := object.(*unstructured.Unstructured)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		version := one.GetResourceVersion()
+		if gone {
+			version = "-"
+		}
+		i.versions[one.GetName()] = append(i.versions[one.GetName()], version)
+	}
+	if _, err := i.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { note(object, false) },
+		UpdateFunc: func(_, object any) { note(object, false) },
+		DeleteFunc: func(object any) { note(object, true) },
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		i.informer.Run(stop)
+	}()
+	s.t.Cleanup(func() {
+		close(stop)
+		<-done
+	})
+	await(s.t, "the informer is in sync", func() bool { return i.informer.HasSynced() })
+	return i
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !done(); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within two minutes: %s", what)
+		}
+	}
+}
+
+// state is what the store holds: resource versions by name.
+func (s *site) state() map[string]string {
+	page, err := s.env.AccessKeys().Store.List(s.t.Context(), store.Query{})
+	if err != nil {
+		return nil
+	}
+	versions := map[string]string{}
+	for _, record := range page.Records {
+		versions[record.Name] = strconv.FormatInt(record.Revision, 10)
+	}
+	return versions
+}
+
+// converges waits until the cache has what the store has, to the byte that a GET shows.
+func (i *informed) converges(t *testing.T, s *site) {
+	t.Helper()
+	want := s.state()
+	await(t, "the cache equals the store", func() bool {
+		if i.informer.GetStore() == nil || len(i.informer.GetStore().ListKeys()) != len(want) {
+			return false
+		}
+		for name, version := range want {
+			held, found, _ := i.informer.GetStore().GetByKey(name)
+			if !found || held.(*unstructured.Unstructured).GetResourceVersion() != version {
+				return false
+			}
+		}
+		return true
+	})
+	list, err := s.client.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range list.Items {
+		held, _, _ := i.informer.GetStore().GetByKey(item.GetName())
+		if held == nil {
+			t.Errorf("the cache lacks %q", item.GetName())
+			continue
+		}
+		// Uses are no change, and lists show them.
+		got := held.(*unstructured.Unstructured).DeepCopy()
+		unstructured.RemoveNestedField(got.Object, "status", "lastActivity")
+		unstructured.RemoveNestedField(item.Object, "status", "lastActivity")
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(&item)
+		if string(a) != string(b) {
+			t.Errorf("the cache has %s, the list %s", a, b)
+		}
+	}
+}
+
+// complete compares what was told with the log: each change of each object, once and in order.
+func (i *informed) complete(t *testing.T, changes map[string][]string) {
+	t.Helper()
+	await(t, "the handlers have run", func() bool {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		for name, want := range changes {
+			if len(i.versions[name]) < len(want) {
+				return false
+			}
+		}
+		return true
+	})
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for name, want := range changes {
+		if got := i.versions[name]; !slices.Equal(got, want) {
+			t.Errorf("%q: told %v, happened %v", name, got, want)
+		}
+	}
+}
+
+// churn changes objects from several sides, and returns what happened to each, from what it was before.
+func (s *site) churn(changes int, meanwhile func(done int)) map[string][]string {
+	s.t.Helper()
+	const writers = 4
+	before := s.state()
+	happened := map[string][]string{}
+	for name, version := range before {
+		happened[name] = []string{version}
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(w)))
+			note := func(name, version string) {
+				mu.Lock()
+				defer mu.Unlock()
+				happened[name] = append(happened[name], version)
+			}
+			for i := range changes / writers {
+				if w == 0 {
+					meanwhile(i * writers)
+				}
+				// Each writer has objects of its own, so that what happened to one is known.
+				name := fmt.Sprintf("k-%04d", random.IntN(objects/writers)*writers+w)
+				switch random.IntN(6) {
+				case 0:
+					if _, err := resource.Delete(s.t.Context(), s.env.AccessKeys(), resource.DeleteInput{Caller: root, Name: name}); err == nil {
+						note(name, "-")
+					}
+					fallthrough
+				case 1:
+					written, err := resource.Create(s.t.Context(), s.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+						Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}},
+					})
+					if err == nil {
+						note(name, written.Object.ResourceVersion)
+					}
+				default:
+					written, err := resource.Patch(s.t.Context(), s.env.AccessKeys(), resource.PatchInput{
+						Caller: root, Name: name, Type: resource.MergePatch, Patch: fmt.Appendf(nil, `{"spec":{"description":"%d of %d"}}`, i, w),
+					})
+					if err == nil {
+						note(name, written.Object.ResourceVersion)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	return happened
+}
+
+const objects = 2000
+
+func (s *site) populate() {
+	for i := range objects {
+		s.create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("k-%04d", i)}})
+	}
+}
+
+// client-go's informers over 2,000 objects under churn, with connections that break: each change is told once, and
+// the cache is what the store is. Source: ADR-0007.
+func TestInformer(t *testing.T) {
+	for _, watchList := range []bool{true, false} {
+		t.Run(fmt.Sprint("WatchList=", watchList), func(t *testing.T) {
+			clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, watchList)
+			s := newSite(t, redistest.Server(t).UnixURL())
+			s.populate()
+			i := s.inform()
+			happened := s.churn(3000, func(done int) {
+				if done%400 == 200 {
+					s.server.CloseClientConnections()
+				}
+			})
+			i.converges(t, s)
+			i.complete(t, happened)
+		})
+	}
+}
+
+// An informer whose revision is trimmed, while it was away, hears so and reads everything anew.
+func TestInformerComesTooLate(t *testing.T) {
+	for _, watchList := range []bool{true, false} {
+		t.Run(fmt.Sprint("WatchList=", watchList), func(t *testing.T) {
+			clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, watchList)
+			s := newSite(t, redistest.Embedded(t))
+			var mu sync.Mutex
+			expired, away := 0, false
+			inner := s.server.Config.Handler
+			s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				gone := away
+				mu.Unlock()
+				if gone {
+					// As connections refused are, this is a reason to try again and not to begin anew.
+					w.Header().Set("Retry-After", "1")
+					http.Error(w, "{}", http.StatusTooManyRequests)
+					return
+				}
+				noted := &noting{ResponseWriter: w}
+				inner.ServeHTTP(noted, r)
+				mu.Lock()
+				defer mu.Unlock()
+				if noted.status == http.StatusGone {
+					expired++
+				}
+			})
+			for n := range 20 {
+				s.create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("k-", n)}})
+			}
+			i := s.inform()
+			// A watch that ends before it has shown anything is a reason to begin anew, too.
+			s.create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "last"}})
+			await(t, "the informer has what came last", func() bool {
+				_, found, _ := i.informer.GetStore().GetByKey("last")
+				return found
+			})
+			mu.Lock()
+			away = true
+			mu.Unlock()
+			s.server.CloseClientConnections()
+			for n := range 10 {
+				if _, err := resource.Delete(t.Context(), s.env.AccessKeys(), resource.DeleteInput{Caller: root, Name: fmt.Sprint("k-", n)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.env.AccessKeys().Store.Trim(t.Context(), time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			away = false
+			mu.Unlock()
+			i.converges(t, s)
+			mu.Lock()
+			defer mu.Unlock()
+			if expired == 0 {
+				t.Error("nobody was answered 410")
+			}
+		})
+	}
+}
+
+// noting notes the status of an answer.
+type noting struct {
+	http.ResponseWriter
+	status int
+}
+
+func (n *noting) WriteHeader(status int) {
+	n.status = status
+	n.ResponseWriter.WriteHeader(status)
+}
+
+func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
+// Redis is killed under load, again and again. Whatever was acknowledged is there, no revision is given out twice,
+// and informers come to what the store holds.
+func TestInformerOfAKilledRedis(t *testing.T) {
+	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, true)
+	process := redistest.Server(t, redistest.AppendOnly())
+	s := newSite(t, process.URL())
+	i := s.inform()
+	var mu sync.Mutex
+	acknowledged := map[string]string{}
+	highest := int64(0)
+	var group sync.WaitGroup
+	quit := make(chan struct{})
+	for w := range 4 {
+		group.Go(func() {
+			last := int64(0)
+			for n := 0; ; n++ {
+				select {
+				case <-quit:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				name := fmt.Sprintf("k-%d-%d", w, n)
+				written, err := resource.Create(t.Context(), s.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+					Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}},
+				})
+				if err != nil {
+					continue
+				}
+				version, _ := strconv.ParseInt(written.Object.ResourceVersion, 10, 64)
+				if version <= last {
+					t.Errorf("revision %d after %d", version, last)
+				}
+				last = version
+				mu.Lock()
+				acknowledged[name], highest = written.Object.ResourceVersion, max(highest, version)
+				mu.Unlock()
+			}
+		})
+	}
+	enough := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(acknowledged)
+	}
+	for range 3 {
+		target := enough() + 100
+		await(t, "a hundred more writes", func() bool { return enough() >= target })
+		process.Kill()
+		process.Restart()
+	}
+	target := enough() + 100
+	await(t, "a hundred more writes", func() bool { return enough() >= target })
+	close(quit)
+	group.Wait()
+	i.converges(t, s)
+	state, seen := s.state(), map[string]bool{}
+	for name, version := range acknowledged {
+		if state[name] != version {
+			t.Errorf("%q was acknowledged at %s and is at %q", name, version, state[name])
+		}
+		if seen[version] {
+			t.Errorf("revision %s was given out twice", version)
+		}
+		seen[version] = true
+	}
+	// Each object was told at the revision that it has and at no other. After an outage informers list anew, which
+	// repeats what they know.
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for name, told := range i.versions {
+		if told = slices.Compact(told); name != "admin" && (len(told) != 1 || told[0] != state[name]) {
+			t.Errorf("%q was told at %v and is at %s", name, told, state[name])
+		}
+	}
+}

@@ -1,0 +1,139 @@
+//go:build unix
+
+package script_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// follower is a kubectl that goes on while the story does.
+type follower struct {
+	command *exec.Cmd
+	output  lockedBuffer
+	// done is closed when it has ended.
+	done chan struct{}
+	err  error
+}
+
+// lockedBuffer is written by a process and read by the story.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// background starts a kubectl that the story calls by a name.
+func background(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	if len(args) < 2 {
+		ts.Fatalf("usage: background NAME ARG...")
+	}
+	f := &follower{command: exec.Command(kubectlProgram, args[1:]...), done: make(chan struct{})}
+	f.command.Dir = ts.MkAbs(".")
+	f.command.Stdout, f.command.Stderr = &f.output, &f.output
+	f.command.SysProcAttr = endWithParent()
+	for _, variable := range []string{"PATH", "HOME", "KUBECONFIG", "KUBECACHEDIR"} {
+		f.command.Env = append(f.command.Env, variable+"="+ts.Getenv(variable))
+	}
+	ts.Check(f.command.Start())
+	go func() {
+		f.err = f.command.Wait()
+		close(f.done)
+	}()
+	sessionOf(ts).followers[args[0]] = f
+}
+
+func followed(ts *testscript.TestScript, name string) *follower {
+	f := sessionOf(ts).followers[name]
+	if f == nil {
+		ts.Fatalf("nothing named %q was started", name)
+	}
+	return f
+}
+
+// until waits until what a kubectl in the background has printed matches.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	if len(args) != 2 {
+		ts.Fatalf("usage: until NAME PATTERN")
+	}
+	f, pattern := followed(ts, args[0]), compile(ts, args[1])
+	await(ts, func() string {
+		if text := f.output.String(); !pattern.MatchString(text) {
+			return args[0] + " has no match for " + pattern.String() + ":\n" + text
+		}
+		return ""
+	})
+}
+
+// finish prints what a kubectl in the background has printed, at its end. One that goes on watching is interrupted;
+// with -within it has to end by itself, and so has kubectl wait or delete.
+func finish(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	options := flag.NewFlagSet("finish", flag.ContinueOnError)
+	options.SetOutput(io.Discard)
+	within := options.Duration("within", 0, "")
+	ts.Check(options.Parse(args))
+	name := one(ts, options.Args())
+	f := followed(ts, name)
+	patient := *within
+	if patient == 0 && !f.watches() {
+		patient = patience
+	}
+	if patient > 0 {
+		select {
+		case <-f.done:
+		case <-time.After(patient):
+			ts.Fatalf("%s has not ended within %s:\n%s", name, patient, f.output.String())
+		}
+		if f.err != nil {
+			ts.Fatalf("%s failed: %v\n%s", name, f.err, f.output.String())
+		}
+	}
+	f.end()
+	delete(sessionOf(ts).followers, name)
+	text := f.output.String()
+	sessionOf(ts).saw(text)
+	_, _ = fmt.Fprint(ts.Stdout(), text)
+}
+
+// watches tells whether a kubectl goes on until it is interrupted.
+func (f *follower) watches() bool {
+	for _, arg := range f.command.Args {
+		if arg == "-w" {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *follower) end() {
+	_ = f.command.Process.Signal(os.Interrupt)
+	select {
+	case <-f.done:
+	case <-time.After(patience):
+		_ = f.command.Process.Signal(syscall.SIGKILL)
+		<-f.done
+	}
+}
