@@ -293,7 +293,7 @@ type methodMux map[string]*frame
 const watching = "GET to watch"
 
 func (m methodMux) serving(r *http.Request) (*frame, bool) {
-	if serve, ok := m[watching]; ok && r.Method == http.MethodGet && strings.Contains(r.URL.RawQuery, "watch") {
+	if serve, ok := m[watching]; ok && r.Method == http.MethodGet && r.URL.RawQuery != "" {
 		if flag(r.URL.Query(), "watch") {
 			return serve, true
 		}

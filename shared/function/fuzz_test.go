@@ -2,9 +2,11 @@ package function
 
 import (
 	"errors"
+	"net/http"
 	"net/url"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -24,10 +26,7 @@ func FuzzListOptions(f *testing.F) {
 		query, _ := url.ParseQuery(text)
 		var in resource.ListInput
 		if err := readListOptions(query, &in); err != nil {
-			known, ok := errors.AsType[*apierror.Error](err)
-			if !ok || known.Status().Code < 400 || known.Status().Code >= 500 {
-				t.Fatalf("%q: %v", text, err)
-			}
+			mistake(t, err)
 			return
 		}
 		if in.Limit < 0 {
@@ -40,6 +39,73 @@ func FuzzListOptions(f *testing.F) {
 			t.Fatalf("%q: field selector %q, then %v (%v)", text, in.Fields, again, err)
 		}
 	})
+}
+
+// FuzzWatchOptions: a query is read, or refused as the client's mistake, and what was read makes sense.
+func FuzzWatchOptions(f *testing.F) {
+	for _, seed := range []string{
+		"", "resourceVersion=5", "timeoutSeconds=1&allowWatchBookmarks", "sendInitialEvents&resourceVersionMatch=NotOlderThan", "sendInitialEvents=false",
+		"timeoutSeconds=9223372036854775807", "timeoutSeconds=-1", "timeoutSeconds=", "limit=x", "resourceVersionMatch=Exact&continue=x", "labelSelector=a+in+(",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		query, _ := url.ParseQuery(text)
+		var in resource.WatchInput
+		limit, err := readWatchOptions(query, &in)
+		if err != nil {
+			mistake(t, err)
+			return
+		}
+		if limit < 0 || in.Labels == nil || in.Fields == nil {
+			t.Fatalf("%q: %v, %+v", text, limit, in)
+		}
+	})
+}
+
+// FuzzDeleteOptions: body and query are read, or refused as the client's mistake; what was read is valid and one thing.
+func FuzzDeleteOptions(f *testing.F) {
+	for _, seed := range []struct{ query, media, body string }{
+		{"", "", ""}, {"dryRun=All", "application/json", `{"gracePeriodSeconds":5}`}, {"gracePeriodSeconds=-1", "", ""}, {"orphanDependents=x", "", ""},
+		{"propagationPolicy=Orphan", "application/json", `{"orphanDependents":true}`}, {"", "application/yaml", "preconditions:\n  uid: x\n"},
+		{"", "application/json", `{"preconditions":{"uid":null},"dryRun":["x"]}`}, {"gracePeriodSeconds=9223372036854775807", "", ""}, {"", "application/json", `{"kind":`},
+		{"dryRun=", "text/plain", "x"}, {"", "application/vnd.kubernetes.protobuf", "k8s\x00\n"},
+	} {
+		f.Add(seed.query, seed.media, []byte(seed.body))
+	}
+	f.Fuzz(func(t *testing.T, text, media string, body []byte) {
+		query, _ := url.ParseQuery(text)
+		c := &call{
+			http: &http.Request{Header: http.Header{"Content-Type": {media}}}, query: query,
+			body: func() ([]byte, error) { return body, nil },
+		}
+		options, err := readDeleteOptions(c)
+		if err != nil {
+			mistake(t, err)
+			return
+		}
+		in := options.input(c)
+		if grace := in.GracePeriodSeconds; grace != nil && (*grace < 0 || *grace > resource.MaxGracePeriodSeconds) {
+			t.Fatalf("%q with %q: grace period %d", text, body, *grace)
+		}
+		switch in.Propagation {
+		case "", metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
+		default:
+			t.Fatalf("%q with %q: propagation %q", text, body, in.Propagation)
+		}
+		if query.Has("dryRun") && !in.DryRun {
+			t.Fatalf("%q with %q is no dry run", text, body)
+		}
+	})
+}
+
+// mistake expects the error of a client.
+func mistake(t *testing.T, err error) {
+	t.Helper()
+	known, ok := errors.AsType[*apierror.Error](err)
+	if !ok || known.Status().Code < 400 || known.Status().Code >= 500 {
+		t.Fatalf("%v", err)
+	}
 }
 
 // FuzzAccept: clauses come best first, and what is chosen was asked for.

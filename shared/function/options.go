@@ -74,6 +74,19 @@ func invalidOptions(kind string, problems field.ErrorList) error {
 	return apierror.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", problems)
 }
 
+// listNumber reads a parameter of a list or watch that is a number. 0: it is not given.
+func listNumber(query url.Values, name string) (int64, error) {
+	if !query.Has(name) {
+		return 0, nil
+	}
+	text := query.Get(name)
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 0 {
+		return 0, unreadable(name, text, "must be a number that is not negative")
+	}
+	return number, nil
+}
+
 // readSelectors reads the selectors of a list or watch.
 func readSelectors(query url.Values) (labels.Selector, fields.Selector, error) {
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
@@ -95,11 +108,12 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 	if in.Labels, in.Fields, err = readSelectors(query); err != nil {
 		return err
 	}
-	if text := query.Get("limit"); text != "" {
-		if in.Limit, err = strconv.ParseInt(text, 10, 64); err != nil || in.Limit < 0 {
-			return apierror.BadRequest(fmt.Sprintf("limit: invalid value %q: must be a number that is not negative", text),
-				field.ErrorList{field.Invalid(field.NewPath("limit"), text, "must be a number that is not negative")})
-		}
+	if in.Limit, err = listNumber(query, "limit"); err != nil {
+		return err
+	}
+	// A list takes as long as it takes; what cannot be read is a mistake all the same.
+	if _, err = listNumber(query, "timeoutSeconds"); err != nil {
+		return err
 	}
 	in.Continue = query.Get("continue")
 	in.ResourceVersion = query.Get("resourceVersion")

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -115,16 +115,15 @@ func readWatchOptions(query url.Values, in *resource.WatchInput) (time.Duration,
 		send := flag(query, "sendInitialEvents")
 		in.SendInitialEvents = &send
 	}
-	var limit time.Duration
-	if text := query.Get("timeoutSeconds"); text != "" {
-		seconds, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || seconds < 0 {
-			const why = "must be a number of seconds that is not negative"
-			return 0, apierror.BadRequest(fmt.Sprintf("timeoutSeconds: invalid value %q: %s", text, why),
-				field.ErrorList{field.Invalid(field.NewPath("timeoutSeconds"), text, why)})
-		}
-		limit = time.Duration(seconds) * time.Second
+	// A watch has no pages; what cannot be read is a mistake all the same.
+	if _, err := listNumber(query, "limit"); err != nil {
+		return 0, err
 	}
+	seconds, err := listNumber(query, "timeoutSeconds")
+	if err != nil {
+		return 0, err
+	}
+	limit := time.Duration(min(seconds, math.MaxInt32)) * time.Second
 	var problems field.ErrorList
 	path := field.NewPath("resourceVersionMatch")
 	match := metav1.ResourceVersionMatch(query.Get("resourceVersionMatch"))

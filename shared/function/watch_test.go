@@ -112,8 +112,11 @@ func TestWatchRefuses(t *testing.T) {
 		{query: "&fieldSelector=x", code: 400, reason: "BadRequest", fields: "fieldSelector"},
 		{query: "&fieldSelector=spec.key%3Dx", code: 400, reason: "BadRequest", fields: "fieldSelector"},
 		{query: "&timeoutSeconds=x", code: 400, reason: "BadRequest", fields: "timeoutSeconds"},
+		{query: "&timeoutSeconds=", code: 400, reason: "BadRequest", fields: "timeoutSeconds"},
+		{query: "&limit=x", code: 400, reason: "BadRequest", fields: "limit"},
+		{query: "&limit=-1", code: 400, reason: "BadRequest", fields: "limit"},
 		{query: "&timeoutSeconds=-1", code: 400, reason: "BadRequest", fields: "timeoutSeconds"},
-		{query: "&timeoutSeconds=99999999999", code: 400, reason: "BadRequest", fields: "timeoutSeconds"},
+		{query: "&timeoutSeconds=99999999999999999999", code: 400, reason: "BadRequest", fields: "timeoutSeconds"},
 		{query: "&timeout=soon", code: 400, reason: "BadRequest"},
 		{query: "&resourceVersion=x", code: 400, reason: "BadRequest", fields: "resourceVersion"},
 		{query: "&resourceVersion=-1", code: 400, reason: "BadRequest", fields: "resourceVersion"},
@@ -162,7 +165,8 @@ func TestWatchRefuses(t *testing.T) {
 	}
 	// A list knows what is a watch's alone.
 	refused(t, w.do(request{path: root + "?sendInitialEvents=true"}), 422, "Invalid", "sendInitialEvents")
-	for query, watch := range map[string]bool{"watch=true": true, "watch=1": true, "watch=TRUE": true, "watch": true, "watch=yes": true, "watch=false": false, "watch=False": false, "watch=0": false} {
+	refused(t, w.do(request{path: root + "?timeoutSeconds=x"}), 400, "BadRequest", "timeoutSeconds")
+	for query, watch := range map[string]bool{"watch=true": true, "watch=1": true, "watch=TRUE": true, "watch": true, "watch=yes": true, "watch=": true, "%77atch=1": true, "watch=0&watch=1": false, "watch=1&watch=0": true, "watch=false": false, "watch=False": false, "watch=0": false} {
 		answer := w.do(request{path: root + "?" + query})
 		if answer.Code != 200 || strings.Contains(answer.Body.String(), `"kind":"OwnedAccessKeyList"`) == watch {
 			t.Errorf("%s answers %d %.80s", query, answer.Code, answer.Body)

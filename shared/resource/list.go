@@ -238,7 +238,7 @@ func readContinue(token, fingerprint string) (position, error) {
 	}
 	sum := sha256.Sum256(raw[continueChecksum:])
 	var at position
-	if string(sum[:continueChecksum]) != string(raw[:continueChecksum]) || json.Unmarshal(raw[continueChecksum:], &at) != nil {
+	if string(sum[:continueChecksum]) != string(raw[:continueChecksum]) || json.Unmarshal(raw[continueChecksum:], &at) != nil || at.Revision < 1 {
 		return refuse("it has been altered")
 	}
 	if at.Query != fingerprint {

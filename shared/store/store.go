@@ -104,8 +104,9 @@ type Store interface {
 	// Events returns up to limit events after a revision, oldest first, waiting up to wait for the first
 	// one. No event within that time is an empty result without an error. ErrGone when events after the
 	// revision have been trimmed, or when the revision is ahead of the store. Where wait is positive the result
-	// may hold fewer events than there are. The events are shared: neither they nor their records are to be
-	// changed. Source: ADR-0007.
+	// may hold fewer events than there are, and trimmed ones that the process still has: it helps those who are
+	// slow. Whether the log reaches back to a revision is asked without waiting. The events are shared: neither
+	// they nor their records are to be changed. Source: ADR-0007.
 	Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]Event, error)
 
 	// Trim removes the oldest events, up to the first that was not written before olderThan. Events of unknown

@@ -86,15 +86,15 @@ func (w *watcher) follow(ctx context.Context, initial bool) error {
 		if err := w.present(ctx); err != nil {
 			return err
 		}
+	} else if _, err := w.storage.store.Events(ctx, w.seen, 1, 0); err != nil {
+		// As resource.Watch does: a watch begins where the log says it can, whatever this process still remembers.
+		return gone(err)
 	}
 	last := time.Now()
 	for {
 		events, err := w.storage.store.Events(ctx, w.seen, batch, progress)
-		if errors.Is(err, store.ErrGone) {
-			return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
-		}
 		if err != nil {
-			return err
+			return gone(err)
 		}
 		for _, event := range events {
 			w.seen = event.Revision
@@ -110,6 +110,14 @@ func (w *watcher) follow(ctx context.Context, initial bool) error {
 			}
 		}
 	}
+}
+
+// gone is what a kube-apiserver's storage says of events that were trimmed.
+func gone(err error) error {
+	if errors.Is(err, store.ErrGone) {
+		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+	}
+	return err
 }
 
 // present sends what there is, and a bookmark after it when that is asked for.
