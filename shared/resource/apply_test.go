@@ -118,8 +118,8 @@ func TestApply(t *testing.T) {
 		{"another manager's own fields", applying{manager: "dev", metadata: `"annotations":{"x":"y"}`}, refusal{},
 			func(k *key) bool { return k.Annotations["x"] == "y" && k.Spec.DisplayName == "one" }, true},
 		{"a dry run", applying{spec: `"displayName":"two"`, dryRun: true}, refusal{}, func(k *key) bool { return k.Spec.DisplayName == "two" }, false},
-		{"the stored version", applying{metadata: `"resourceVersion":"2"`, spec: `"displayName":"two"`}, refusal{}, nil, true},
-		{"a stale version", applying{metadata: `"resourceVersion":"1"`, spec: `"displayName":"two"`}, conflict, nil, false},
+		{"the stored version", applying{metadata: `"resourceVersion":"3"`, spec: `"displayName":"two"`}, refusal{}, nil, true},
+		{"a stale version", applying{metadata: `"resourceVersion":"2"`, spec: `"displayName":"two"`}, conflict, nil, false},
 		{"another uid", applying{metadata: `"uid":"other"`, spec: first}, conflict, nil, false},
 		{"a bad value", applying{spec: `"ttl":-1`}, invalid("spec.ttl"), nil, false},
 		{"a value of a wrong type", applying{spec: `"ttl":"soon"`}, refusal{400, "BadRequest", []string{"spec.ttl"}}, nil, false},
@@ -235,7 +235,7 @@ func TestApplyCreates(t *testing.T) {
 	}{
 		"no name":          {applying{name: "new", document: `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey"}`}, badRequest},
 		"a uid":            {applying{name: "new", metadata: `"uid":"x"`}, conflict},
-		"a version":        {applying{name: "new", metadata: `"resourceVersion":"1"`}, conflict},
+		"a version":        {applying{name: "new", metadata: `"resourceVersion":"2"`}, conflict},
 		"a bad name":       {applying{name: "Not A Name"}, invalid("metadata.name")},
 		"a bad value":      {applying{name: "new", spec: `"ttl":-1`}, invalid("spec.ttl")},
 		"no field manager": {applying{name: "new", manager: ""}, badRequest},
@@ -446,7 +446,7 @@ func TestApplyKey(t *testing.T) {
 	if got.Spec.Key != secret {
 		t.Error("the answer to the create has no key")
 	}
-	if got = mustApply(t, r, brought); got.Spec.Key != "" || got.ResourceVersion != "1" {
+	if got = mustApply(t, r, brought); got.Spec.Key != "" || got.ResourceVersion != "2" {
 		t.Errorf("the same again: %+v", got)
 	}
 	// Another manager may bring it as well, and nobody another.

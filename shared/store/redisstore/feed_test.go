@@ -18,6 +18,9 @@ import (
 	"management.platform.sh/shared/store/redisstore/redistest"
 )
 
+// start is the revision of an empty store.
+const start = store.Beginning
+
 // commands counts what a Redis was asked.
 type commands struct {
 	mu    sync.Mutex
@@ -70,7 +73,7 @@ func TestEventsAreReadOnce(t *testing.T) {
 		begun.Add(1)
 		group.Go(func() {
 			begun.Done()
-			if seen := follow(t, s, 0, changes); len(seen) != changes || !slices.IsSorted(seen) {
+			if seen := follow(t, s, start, start+changes); len(seen) != changes || !slices.IsSorted(seen) {
 				t.Errorf("saw %v", seen)
 			}
 		})
@@ -96,7 +99,7 @@ func TestFeedEnds(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{Timeout: 200 * time.Millisecond}).Resource("things")
 	asked := counted(embedded)
-	if events, err := s.Events(t.Context(), 0, 1, 50*time.Millisecond); err != nil || len(events) != 0 {
+	if events, err := s.Events(t.Context(), start, 1, 50*time.Millisecond); err != nil || len(events) != 0 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
 	quiet := func() bool {
@@ -113,7 +116,7 @@ func TestFeedEnds(t *testing.T) {
 	if _, err := s.Create(t.Context(), thing("one")); err != nil {
 		t.Fatal(err)
 	}
-	if seen := follow(t, s, 0, 1); len(seen) != 1 {
+	if seen := follow(t, s, start, start+1); len(seen) != 1 {
 		t.Errorf("saw %v", seen)
 	}
 }
@@ -125,7 +128,7 @@ func TestFeedAfterAFailover(t *testing.T) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		r := raw(t, url)
 		waiting := make(chan []int64, 1)
-		go func() { waiting <- follow(t, s, 0, 5) }()
+		go func() { waiting <- follow(t, s, start, start+5) }()
 		for i := range 5 {
 			_, err := s.Create(t.Context(), thing(fmt.Sprint("old-", i)))
 			must(t, err)
@@ -136,13 +139,13 @@ func TestFeedAfterAFailover(t *testing.T) {
 		ahead := make(chan error, 20)
 		for range cap(ahead) {
 			go func() {
-				_, err := s.Events(t.Context(), 5, 1, 30*time.Second)
+				_, err := s.Events(t.Context(), start+5, 1, 30*time.Second)
 				ahead <- err
 			}()
 		}
 		// The replica had missed everything after the second change.
 		must(t, r.Del(t.Context(), "p1:{things}:log").Err())
-		must(t, r.Set(t.Context(), "p1:{things}:rev", 2, 0).Err())
+		must(t, r.Set(t.Context(), "p1:{things}:rev", start+2, 0).Err())
 		for range cap(ahead) {
 			if err := <-ahead; !errors.Is(err, store.ErrGone) {
 				t.Errorf("waiting ahead of a store that went back: %v", err)
@@ -150,7 +153,7 @@ func TestFeedAfterAFailover(t *testing.T) {
 		}
 		_, err := s.Create(t.Context(), thing("new"))
 		must(t, err)
-		events, err := s.Events(t.Context(), 2, 10, 30*time.Second)
+		events, err := s.Events(t.Context(), start+2, 10, 30*time.Second)
 		if err != nil || len(events) != 1 || events[0].Record.Name != "new" {
 			t.Errorf("after the failover: %+v, %v", events, err)
 		}
@@ -173,7 +176,7 @@ func TestFeedFallsBehind(t *testing.T) {
 	blocked.Store(true)
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := s.Events(t.Context(), 0, 1, 30*time.Second)
+		_, err := s.Events(t.Context(), start, 1, 30*time.Second)
 		waiting <- err
 	}()
 	for i := range 200 {
@@ -185,7 +188,7 @@ func TestFeedFallsBehind(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, store.ErrGone) && err != nil {
 		t.Errorf("waiting through a burst: %v", err)
 	}
-	if seen := follow(t, s, 195, 200); len(seen) != 5 {
+	if seen := follow(t, s, start+195, start+200); len(seen) != 5 {
 		t.Errorf("then saw %v", seen)
 	}
 }
@@ -199,9 +202,9 @@ func TestWindowIsBounded(t *testing.T) {
 	must(t, err)
 	const changes = 1500
 	done := make(chan []int64, 1)
-	go func() { done <- follow(t, s, 1, changes) }()
+	go func() { done <- follow(t, s, record.Revision, record.Revision+changes) }()
 	var held []store.Event
-	for record.Revision < changes {
+	for last := record.Revision + changes; record.Revision < last; {
 		record.Object = fmt.Appendf(nil, `{"at":%d}`, record.Revision)
 		record.Revision, err = s.Update(t.Context(), record)
 		must(t, err)
@@ -210,8 +213,8 @@ func TestWindowIsBounded(t *testing.T) {
 			must(t, err)
 		}
 	}
-	if seen := <-done; len(seen) != changes-1 {
-		t.Errorf("saw %d changes, want %d", len(seen), changes-1)
+	if seen := <-done; len(seen) != changes {
+		t.Errorf("saw %d changes, want %d", len(seen), changes)
 	}
 	for i, event := range held {
 		if event.Revision != 41+int64(i) || string(event.Record.Object) != fmt.Sprintf(`{"at":%d}`, event.Revision-1) {
