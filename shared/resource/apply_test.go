@@ -325,6 +325,46 @@ func TestApplyScope(t *testing.T) {
 	}
 }
 
+// What nobody owns stays when a manager lets go of all that he owned beside it: a scope that went would make the key
+// wider, as would a ttl. Source: ADR-0008.
+func TestApplyKeepsWhatNobodyOwns(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	given := named("ci")
+	given.Finalizers = []string{"example.com/hold"}
+	given.Spec = model.OwnedAccessKeySpec{
+		Scope: &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}, TTLSeconds: 60, Disabled: true, Groups: []string{"x"},
+	}
+	create(t, r, admin, given)
+	mustApply(t, r, applying{metadata: `"labels":{"a":"b"}`, spec: `"displayName":"one"`})
+	// Somebody forgets whose the rest is.
+	forgotten := get(t, r, "ci")
+	forgotten.ManagedFields = slices.DeleteFunc(forgotten.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "ops" })
+	if _, err := update(t, r, forgotten); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := owners(get(t, r, "ci")), `ops Apply {"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:displayName":{}}}`; got != want {
+		t.Fatalf("owned by\n%s\nwant\n%s", got, want)
+	}
+	const label = `"labels":{"a":"b"}`
+	got := mustApply(t, r, applying{metadata: label})
+	if got.Spec.DisplayName != "" {
+		t.Errorf("what ops let go of is still there: %+v", got)
+	}
+	if got.Spec.Scope == nil || len(got.Spec.Scope.Projects) != 1 || got.Spec.TTLSeconds != 60 || !got.Spec.Disabled ||
+		!slices.Equal(got.Spec.Groups, given.Spec.Groups) || !slices.Equal(got.Finalizers, given.Finalizers) || got.UID == "" {
+		t.Errorf("what nobody owned is gone: %+v", got)
+	}
+	// Who takes it owns it, and takes it along.
+	got = mustApply(t, r, applying{metadata: label, spec: `"scope":{"projects":[{"project":"a"}]},"disabled":false`})
+	if got.Spec.Disabled {
+		t.Error("a zero value was applied and is not there")
+	}
+	if got = mustApply(t, r, applying{metadata: label}); got.Spec.Scope != nil || got.Spec.Disabled || got.Spec.TTLSeconds != 60 {
+		t.Errorf("after its owner let go of it: %+v", got.Spec)
+	}
+}
+
 // Sets, maps and atomic lists each merge as their type says. Source: ADR-0008.
 func TestApplyLists(t *testing.T) {
 	t.Parallel()
