@@ -24,7 +24,7 @@ func TestDo(t *testing.T) {
 	stored := func(name string, spec model.OwnedAccessKeySpec, end *metav1.Time) *model.OwnedAccessKey {
 		return &model.OwnedAccessKey{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "management.platform.sh/v1", Kind: "OwnedAccessKey"},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, CreationTimestamp: created, ResourceVersion: "1"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, CreationTimestamp: created, ResourceVersion: "2"},
 			Spec:       spec, Status: model.OwnedAccessKeyStatus{ExpirationTimestamp: end},
 		}
 	}

@@ -22,7 +22,7 @@ func TestOldEvents(t *testing.T) {
 	} {
 		w.now = test.now
 		w.run()
-		if _, err := w.deps.Keys.Store.Events(t.Context(), 0, 1, 0); !errors.Is(err, test.want) {
+		if _, err := w.deps.Keys.Store.Events(t.Context(), store.Beginning, 1, 0); !errors.Is(err, test.want) {
 			t.Errorf("at %v: %v, want %v", test.now, err, test.want)
 		}
 	}

@@ -18,7 +18,7 @@ func TestDo(t *testing.T) {
 	got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana})
 	want := &model.OwnedAccessKeyList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "management.platform.sh/v1", Kind: "OwnedAccessKeyList"},
-		ListMeta: metav1.ListMeta{ResourceVersion: "2"}, Items: []model.OwnedAccessKey{*first, *second},
+		ListMeta: metav1.ListMeta{ResourceVersion: "3"}, Items: []model.OwnedAccessKey{*first, *second},
 	}
 	if err != nil || !apiequality.Semantic.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
@@ -30,7 +30,7 @@ func TestDo(t *testing.T) {
 	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Continue: "x"}); accesskeytest.Code(err) != 400 {
 		t.Errorf("a bad token: %v", err)
 	}
-	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, ResourceVersion: "1", Exact: true}); accesskeytest.Code(err) != 410 {
+	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, ResourceVersion: "2", Exact: true}); accesskeytest.Code(err) != 410 {
 		t.Errorf("an old state: %v", err)
 	}
 }

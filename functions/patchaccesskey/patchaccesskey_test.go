@@ -44,7 +44,7 @@ func TestDo(t *testing.T) {
 				return
 			}
 			row.change(want)
-			want.ResourceVersion = "2"
+			want.ResourceVersion = "3"
 			if fields := got.Object.ManagedFields; len(fields) != 2 {
 				t.Errorf("managedFields are %+v", fields)
 			}

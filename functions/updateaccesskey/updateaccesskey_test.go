@@ -38,7 +38,7 @@ func TestDo(t *testing.T) {
 			if err != nil {
 				return
 			}
-			want.Generation, want.ResourceVersion = 2, "2"
+			want.Generation, want.ResourceVersion = 2, "3"
 			if fields := got.Object.ManagedFields; len(fields) != 2 {
 				t.Errorf("managedFields are %+v", fields)
 			}

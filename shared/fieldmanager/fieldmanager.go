@@ -58,6 +58,7 @@ var parseTypes = sync.OnceValues(func() (*types, error) {
 type Manager struct {
 	kind  schema.GroupVersionKind
 	types *types
+	one   kindOnly
 	// root is the name of the schema of the kind.
 	root   string
 	fields *managedfields.FieldManager
@@ -70,7 +71,8 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, unowned ...
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{kind: kind, types: types, root: rootOf(types.schemas, kind)}
+	one := kindOnly{kind: kind, empty: empty}
+	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind)}
 	if m.root == "" {
 		return nil, fmt.Errorf("the schemas have no %s", kind)
 	}
@@ -86,7 +88,6 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, unowned ...
 		}
 		ignored.Insert(made)
 	}
-	one := kindOnly{kind: kind, empty: empty}
 	m.fields, err = managedfields.NewDefaultFieldManager(types.converter, one, one, one, kind, kind.GroupVersion(), "",
 		map[fieldpath.APIVersion]fieldpath.Filter{
 			fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(ignored),
@@ -136,12 +137,71 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 	if err != nil {
 		return nil, m.refusal(err, configuration)
 	}
+	if merged, err = m.keepUnowned(live, merged); err != nil {
+		return nil, err
+	}
 	written, err := meta.Accessor(merged)
 	if err != nil {
 		return nil, err
 	}
 	written.SetManagedFields(onTime(written.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
 	return merged, nil
+}
+
+// keepUnowned puts back the fields of the spec that are gone from merged although nobody owned anything of them. The
+// library drops all of spec when a manager lets go of his last field there: a scope would go silently, and the key be
+// wider. Source: ADR-0008.
+func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runtime.Object, error) {
+	const part = "spec"
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored object: %w", err)
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(merged)
+	if err != nil {
+		return nil, fmt.Errorf("reading the merged object: %w", err)
+	}
+	accessor, err := meta.Accessor(merged)
+	if err != nil {
+		return nil, err
+	}
+	// What is owned now is as it was applied, be it zero and thus not written.
+	entries := append(slices.Clone(live.GetManagedFields()), accessor.GetManagedFields()...)
+	had, _ := before[part].(map[string]any)
+	has, _ := after[part].(map[string]any)
+	if has == nil {
+		has = map[string]any{}
+		after[part] = has
+	}
+	changed := false
+	for name, value := range had {
+		if _, still := has[name]; !still && !owned(entries, part, name) {
+			has[name], changed = value, true
+		}
+	}
+	if !changed {
+		return merged, nil
+	}
+	return m.one.read(after)
+}
+
+// owned tells whether an entry has a field, or anything below it.
+func owned(entries []metav1.ManagedFieldsEntry, part, name string) bool {
+	field := fieldpath.PathElement{FieldName: &name}
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+			continue
+		}
+		within := set.WithPrefix(fieldpath.PathElement{FieldName: &part})
+		if within.Members.Has(field) || !within.WithPrefix(field).Empty() {
+			return true
+		}
+	}
+	return false
 }
 
 // refusal is what the caller is told of an error of an apply.
@@ -308,8 +368,13 @@ func (k kindOnly) ConvertToVersion(in runtime.Object, version runtime.GroupVersi
 	if !ok {
 		return in, nil
 	}
+	return k.read(merged.Object)
+}
+
+// read makes an object of its fields.
+func (k kindOnly) read(fields map[string]any) (runtime.Object, error) {
 	object := k.empty()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged.Object, object); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, object); err != nil {
 		return nil, fmt.Errorf("reading the merged object: %w", err)
 	}
 	object.GetObjectKind().SetGroupVersionKind(k.kind)

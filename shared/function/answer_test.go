@@ -169,7 +169,7 @@ func TestTable(t *testing.T) {
 				}
 			}
 		}](t, answer)
-		if len(table.Rows) != 3 || table.ResourceVersion != "3" {
+		if len(table.Rows) != 3 || table.ResourceVersion != "4" {
 			t.Fatalf("%s: %s", row.include, answer.Body)
 		}
 		for i, name := range []string{"admin", "ana", "narrow"} {
@@ -202,7 +202,7 @@ func TestPartialMetadata(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list := decodeInto[metav1.PartialObjectMetadataList](t, w.do(request{path: root + "?limit=2", header: map[string]string{"Accept": partials}}))
-	if len(list.Items) != 2 || list.Items[1].Name != "ana" || list.Items[1].Kind != "PartialObjectMetadata" || list.Continue == "" || list.ResourceVersion != "3" {
+	if len(list.Items) != 2 || list.Items[1].Name != "ana" || list.Items[1].Kind != "PartialObjectMetadata" || list.Continue == "" || list.ResourceVersion != "4" {
 		t.Errorf("answered %+v", list)
 	}
 	answer := w.do(request{path: root + "/ana", header: map[string]string{"Accept": partial}})

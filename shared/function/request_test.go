@@ -194,7 +194,7 @@ func TestDeleteOptions(t *testing.T) {
 		{"a bad dry run", "", "application/json", `{"dryRun":["Some"]}`, 422, false},
 		{"another uid", "", "application/json", `{"preconditions":{"uid":"x"}}`, 409, false},
 		{"another resourceVersion", "", "application/json", `{"preconditions":{"resourceVersion":"99"}}`, 409, false},
-		{"the resourceVersion", "", "application/json", `{"preconditions":{"resourceVersion":"2"}}`, 200, true},
+		{"the resourceVersion", "", "application/json", `{"preconditions":{"resourceVersion":"3"}}`, 200, true},
 		{"no object", "", "application/json", `[]`, 400, false},
 		{"no known type", "", "text/plain", `{}`, 415, false},
 	} {
@@ -237,7 +237,7 @@ func TestListOptions(t *testing.T) {
 		{"fieldSelector=spec.key%3Dx", 400, []string{"fieldSelector"}},
 		{"resourceVersion=0", 200, nil},
 		{"resourceVersion=1&resourceVersionMatch=NotOlderThan", 200, nil},
-		{"resourceVersion=3&resourceVersionMatch=Exact", 200, nil},
+		{"resourceVersion=4&resourceVersionMatch=Exact", 200, nil},
 		{"resourceVersion=1&resourceVersionMatch=Exact", 410, nil},
 		{"resourceVersion=99", 504, []string{""}},
 		{"resourceVersion=x", 400, []string{"resourceVersion"}},

@@ -244,27 +244,27 @@ func TestWatchForms(t *testing.T) {
 	const marks = "&allowWatchBookmarks=true"
 
 	events, _ := get("", "")
-	if got := said(events); got != "ADDED OwnedAccessKey admin 1 ADDED OwnedAccessKey ana 4 ADDED OwnedAccessKey narrow 3" {
+	if got := said(events); got != "ADDED OwnedAccessKey admin 2 ADDED OwnedAccessKey ana 5 ADDED OwnedAccessKey narrow 4" {
 		t.Errorf("sent %s", got)
 	}
 	events, _ = get("&sendInitialEvents=true"+goodMatch+marks+"&fieldSelector=metadata.name%3Dana", "*/*")
-	if got := said(events); got != "ADDED OwnedAccessKey ana 4 BOOKMARK OwnedAccessKey <nil> 4 BOOKMARK OwnedAccessKey <nil> 4" {
+	if got := said(events); got != "ADDED OwnedAccessKey ana 5 BOOKMARK OwnedAccessKey <nil> 5 BOOKMARK OwnedAccessKey <nil> 5" {
 		t.Errorf("sent %s", got)
 	}
 	if ends := fmt.Sprint(events[1].Object["metadata"], events[2].Object["metadata"]); strings.Count(ends, `k8s.io/initial-events-end:true`) != 1 {
 		t.Errorf("the bookmarks are %s", ends)
 	}
 	// A watch ends with a bookmark where one is allowed.
-	if events, _ = get("&resourceVersion=2"+marks, ""); said(events) != "ADDED OwnedAccessKey narrow 3 MODIFIED OwnedAccessKey ana 4 BOOKMARK OwnedAccessKey <nil> 4" {
+	if events, _ = get("&resourceVersion=3"+marks, ""); said(events) != "ADDED OwnedAccessKey narrow 4 MODIFIED OwnedAccessKey ana 5 BOOKMARK OwnedAccessKey <nil> 5" {
 		t.Errorf("sent %s", said(events))
 	}
 	// Only the first Table has columns.
-	events, _ = get("&resourceVersion=2"+marks, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	events, _ = get("&resourceVersion=3"+marks, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
 	for i, one := range events {
 		columns, _ := one.Object["columnDefinitions"].([]any)
 		rows, _ := one.Object["rows"].([]any)
 		metadata, _ := one.Object["metadata"].(map[string]any)
-		if one.Object["kind"] != "Table" || one.Object["apiVersion"] != "meta.k8s.io/v1" || (len(columns) > 0) != (i == 0) || len(rows) != 1 || metadata["resourceVersion"] != []string{"3", "4", "4"}[i] {
+		if one.Object["kind"] != "Table" || one.Object["apiVersion"] != "meta.k8s.io/v1" || (len(columns) > 0) != (i == 0) || len(rows) != 1 || metadata["resourceVersion"] != []string{"4", "5", "5"}[i] {
 			t.Errorf("event %d is %s %v", i, one.Type, one.Object)
 		}
 	}
@@ -288,7 +288,7 @@ func TestWatchForms(t *testing.T) {
 		}
 	}
 	events, _ = get("&fieldSelector=metadata.name%3Dana", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
-	if len(events) != 1 || said(events) != "ADDED PartialObjectMetadata ana 4" || events[0].Object["spec"] != nil || events[0].Object["apiVersion"] != "meta.k8s.io/v1" {
+	if len(events) != 1 || said(events) != "ADDED PartialObjectMetadata ana 5" || events[0].Object["spec"] != nil || events[0].Object["apiVersion"] != "meta.k8s.io/v1" {
 		t.Errorf("sent %v", events)
 	}
 	if got := w.count("platform_watches", nil); got != 0 {

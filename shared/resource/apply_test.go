@@ -118,8 +118,8 @@ func TestApply(t *testing.T) {
 		{"another manager's own fields", applying{manager: "dev", metadata: `"annotations":{"x":"y"}`}, refusal{},
 			func(k *key) bool { return k.Annotations["x"] == "y" && k.Spec.DisplayName == "one" }, true},
 		{"a dry run", applying{spec: `"displayName":"two"`, dryRun: true}, refusal{}, func(k *key) bool { return k.Spec.DisplayName == "two" }, false},
-		{"the stored version", applying{metadata: `"resourceVersion":"2"`, spec: `"displayName":"two"`}, refusal{}, nil, true},
-		{"a stale version", applying{metadata: `"resourceVersion":"1"`, spec: `"displayName":"two"`}, conflict, nil, false},
+		{"the stored version", applying{metadata: `"resourceVersion":"3"`, spec: `"displayName":"two"`}, refusal{}, nil, true},
+		{"a stale version", applying{metadata: `"resourceVersion":"2"`, spec: `"displayName":"two"`}, conflict, nil, false},
 		{"another uid", applying{metadata: `"uid":"other"`, spec: first}, conflict, nil, false},
 		{"a bad value", applying{spec: `"ttl":-1`}, invalid("spec.ttl"), nil, false},
 		{"a value of a wrong type", applying{spec: `"ttl":"soon"`}, refusal{400, "BadRequest", []string{"spec.ttl"}}, nil, false},
@@ -235,7 +235,7 @@ func TestApplyCreates(t *testing.T) {
 	}{
 		"no name":          {applying{name: "new", document: `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey"}`}, badRequest},
 		"a uid":            {applying{name: "new", metadata: `"uid":"x"`}, conflict},
-		"a version":        {applying{name: "new", metadata: `"resourceVersion":"1"`}, conflict},
+		"a version":        {applying{name: "new", metadata: `"resourceVersion":"2"`}, conflict},
 		"a bad name":       {applying{name: "Not A Name"}, invalid("metadata.name")},
 		"a bad value":      {applying{name: "new", spec: `"ttl":-1`}, invalid("spec.ttl")},
 		"no field manager": {applying{name: "new", manager: ""}, badRequest},
@@ -322,6 +322,46 @@ func TestApplyScope(t *testing.T) {
 	}
 	if got = mustApply(t, r, applying{}); got.Spec.Scope != nil {
 		t.Error("a scope that is no longer applied is still there")
+	}
+}
+
+// What nobody owns stays when a manager lets go of all that he owned beside it: a scope that went would make the key
+// wider, as would a ttl. Source: ADR-0008.
+func TestApplyKeepsWhatNobodyOwns(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	given := named("ci")
+	given.Finalizers = []string{"example.com/hold"}
+	given.Spec = model.OwnedAccessKeySpec{
+		Scope: &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}, TTLSeconds: 60, Disabled: true, Groups: []string{"x"},
+	}
+	create(t, r, admin, given)
+	mustApply(t, r, applying{metadata: `"labels":{"a":"b"}`, spec: `"displayName":"one"`})
+	// Somebody forgets whose the rest is.
+	forgotten := get(t, r, "ci")
+	forgotten.ManagedFields = slices.DeleteFunc(forgotten.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "ops" })
+	if _, err := update(t, r, forgotten); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := owners(get(t, r, "ci")), `ops Apply {"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:displayName":{}}}`; got != want {
+		t.Fatalf("owned by\n%s\nwant\n%s", got, want)
+	}
+	const label = `"labels":{"a":"b"}`
+	got := mustApply(t, r, applying{metadata: label})
+	if got.Spec.DisplayName != "" {
+		t.Errorf("what ops let go of is still there: %+v", got)
+	}
+	if got.Spec.Scope == nil || len(got.Spec.Scope.Projects) != 1 || got.Spec.TTLSeconds != 60 || !got.Spec.Disabled ||
+		!slices.Equal(got.Spec.Groups, given.Spec.Groups) || !slices.Equal(got.Finalizers, given.Finalizers) || got.UID == "" {
+		t.Errorf("what nobody owned is gone: %+v", got)
+	}
+	// Who takes it owns it, and takes it along.
+	got = mustApply(t, r, applying{metadata: label, spec: `"scope":{"projects":[{"project":"a"}]},"disabled":false`})
+	if got.Spec.Disabled {
+		t.Error("a zero value was applied and is not there")
+	}
+	if got = mustApply(t, r, applying{metadata: label}); got.Spec.Scope != nil || got.Spec.Disabled || got.Spec.TTLSeconds != 60 {
+		t.Errorf("after its owner let go of it: %+v", got.Spec)
 	}
 }
 
@@ -446,7 +486,7 @@ func TestApplyKey(t *testing.T) {
 	if got.Spec.Key != secret {
 		t.Error("the answer to the create has no key")
 	}
-	if got = mustApply(t, r, brought); got.Spec.Key != "" || got.ResourceVersion != "1" {
+	if got = mustApply(t, r, brought); got.Spec.Key != "" || got.ResourceVersion != "2" {
 		t.Errorf("the same again: %+v", got)
 	}
 	// Another manager may bring it as well, and nobody another.

@@ -13,6 +13,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store"
 )
 
 func TestCreateNames(t *testing.T) {
@@ -146,7 +147,7 @@ func TestCreateMetadata(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "ci", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
 			Finalizers: []string{"example.com/hold"}, OwnerReferences: []metav1.OwnerReference{owner},
-			UID: got.UID, ResourceVersion: "1", Generation: 1, CreationTimestamp: metav1.Time{Time: now.Truncate(time.Second)},
+			UID: got.UID, ResourceVersion: "2", Generation: 1, CreationTimestamp: metav1.Time{Time: now.Truncate(time.Second)},
 			ManagedFields: got.ManagedFields,
 		},
 		Spec:   model.OwnedAccessKeySpec{User: "ana", Type: "User", TTLSeconds: 60},
@@ -188,7 +189,7 @@ func TestCreateAllProblems(t *testing.T) {
 	object.Spec = model.OwnedAccessKeySpec{TTLSeconds: -1, Type: "Magic", Key: "short"}
 	_, err := resource.Create(t.Context(), newRegistry(state, seeded(1)), resource.CreateInput[*key]{Caller: ana, Object: object})
 	expect(t, err, invalid("metadata.name", "metadata.labels", "spec.ttl", "spec.type", "spec.key"))
-	if revision(t, state) != 0 {
+	if revision(t, state) != store.Beginning {
 		t.Error("something was stored")
 	}
 }

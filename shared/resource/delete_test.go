@@ -115,7 +115,7 @@ func TestFinalizers(t *testing.T) {
 	}
 	_, err = resource.Get(t.Context(), r, resource.GetInput{Caller: ana, Name: "ci"})
 	expect(t, err, notFound)
-	events, err := r.Store.Events(t.Context(), 0, 100, 0)
+	events, err := r.Store.Events(t.Context(), store.Beginning, 100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

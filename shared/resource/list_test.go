@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store"
 )
 
 // list asks for a page as an admin, unless another caller is given.
@@ -71,7 +72,7 @@ func populate(t testing.TB, r *registry, count int) {
 func TestListOrder(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	if empty := mustList(t, r, resource.ListInput{}); empty.Items == nil || len(empty.Items) != 0 || empty.ResourceVersion != "0" ||
+	if empty := mustList(t, r, resource.ListInput{}); empty.Items == nil || len(empty.Items) != 0 || empty.ResourceVersion != "1" ||
 		empty.Kind != "OwnedAccessKeyList" || empty.APIVersion != "management.platform.sh/v1" {
 		t.Errorf("an empty list is %+v", empty)
 	}
@@ -82,7 +83,7 @@ func TestListOrder(t *testing.T) {
 	if got, want := names(page), "10 9 a a-b a.b b"; got != want {
 		t.Errorf("order %q, want %q", got, want)
 	}
-	if page.ResourceVersion != "6" || page.Continue != "" || page.RemainingItemCount != nil {
+	if page.ResourceVersion != "7" || page.Continue != "" || page.RemainingItemCount != nil {
 		t.Errorf("list metadata %+v", page.ListMeta)
 	}
 	for _, item := range page.Items {
@@ -113,7 +114,7 @@ func TestListPages(t *testing.T) {
 					t.Fatalf("limit %d gives %d", limit, len(page.Items))
 				}
 				seen += int64(len(page.Items))
-				if page.ResourceVersion != fmt.Sprint(count) {
+				if page.ResourceVersion != fmt.Sprint(store.Beginning+count) {
 					t.Errorf("resourceVersion %q", page.ResourceVersion)
 				}
 				if len(page.Items) > 0 {
@@ -149,7 +150,7 @@ func TestListWhileOthersWrite(t *testing.T) {
 	var got []string
 	for page := 0; ; page++ {
 		answer := mustList(t, r, in)
-		if answer.ResourceVersion != "12" {
+		if answer.ResourceVersion != "13" {
 			t.Errorf("page %d has resourceVersion %s", page, answer.ResourceVersion)
 		}
 		got = append(got, names(answer))
@@ -297,23 +298,23 @@ func TestListResourceVersions(t *testing.T) {
 	}{
 		{"", false, refusal{}},
 		{"0", false, refusal{}},
-		{"1", false, refusal{}},
-		{"3", false, refusal{}},
-		{"3", true, refusal{}},
-		{"2", true, refusal{code: 410, reason: metav1.StatusReasonExpired}},
-		{"4", false, refusal{504, metav1.StatusReasonTimeout, []string{""}}},
-		{"4", true, refusal{504, metav1.StatusReasonTimeout, []string{""}}},
+		{"2", false, refusal{}},
+		{"4", false, refusal{}},
+		{"4", true, refusal{}},
+		{"3", true, refusal{code: 410, reason: metav1.StatusReasonExpired}},
+		{"5", false, refusal{504, metav1.StatusReasonTimeout, []string{""}}},
+		{"5", true, refusal{504, metav1.StatusReasonTimeout, []string{""}}},
 		{"x", false, bad},
 		{"-1", false, bad},
-		{"03", false, bad},
-		{"+3", false, bad},
-		{"3.0", false, bad},
+		{"04", false, bad},
+		{"+4", false, bad},
+		{"4.0", false, bad},
 		{"99999999999999999999", false, bad},
 	} {
 		page, err := list(t, r, resource.ListInput{ResourceVersion: row.version, Exact: row.exact})
 		t.Logf("resourceVersion %q, exact %v", row.version, row.exact)
 		expect(t, err, row.wrong)
-		if err == nil && page.ResourceVersion != "3" {
+		if err == nil && page.ResourceVersion != "4" {
 			t.Errorf("answered resourceVersion %s", page.ResourceVersion)
 		}
 	}

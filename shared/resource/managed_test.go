@@ -158,7 +158,7 @@ func TestManagedFieldsFromClients(t *testing.T) {
 			if owners(stored) != row.want {
 				t.Errorf("owned by\n%s\nwant\n%s", owners(stored), row.want)
 			}
-			if (stored.ResourceVersion != "1") != row.written {
+			if (stored.ResourceVersion != "2") != row.written {
 				t.Errorf("resourceVersion %s, want a write: %v", stored.ResourceVersion, row.written)
 			}
 			if at := entry(stored, "x"); at != nil && at.Time.Year() != 2020 {

@@ -105,9 +105,9 @@ func TestPatch(t *testing.T) {
 		{"a strategic merge patch", strategicP, `{"spec":{}}`, unsupported, nil},
 		{"no type at all", "", `{}`, unsupported, nil},
 
-		{"the resourceVersion it was read at", mergeP, `{"metadata":{"resourceVersion":"2"},"spec":{"disabled":true}}`, refusal{}, func(k *key) bool { return k.Spec.Disabled }},
-		{"a stale resourceVersion is a precondition", mergeP, `{"metadata":{"resourceVersion":"1"},"spec":{"disabled":true}}`, conflict, nil},
-		{"a stale resourceVersion in a JSON patch", jsonPatch, `[{"op":"replace","path":"/metadata/resourceVersion","value":"1"}]`, conflict, nil},
+		{"the resourceVersion it was read at", mergeP, `{"metadata":{"resourceVersion":"3"},"spec":{"disabled":true}}`, refusal{}, func(k *key) bool { return k.Spec.Disabled }},
+		{"a stale resourceVersion is a precondition", mergeP, `{"metadata":{"resourceVersion":"2"},"spec":{"disabled":true}}`, conflict, nil},
+		{"a stale resourceVersion in a JSON patch", jsonPatch, `[{"op":"replace","path":"/metadata/resourceVersion","value":"2"}]`, conflict, nil},
 		{"another uid is a precondition", mergeP, `{"metadata":{"uid":"x"}}`, conflict, nil},
 		{"another name", mergeP, `{"metadata":{"name":"x"}}`, badRequest, nil},
 		{"another creationTimestamp", mergeP, `{"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z"}}`, invalid("metadata.creationTimestamp"), nil},

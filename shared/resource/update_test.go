@@ -34,7 +34,7 @@ func TestUpdate(t *testing.T) {
 		{"a status is ignored", func(k *key) { k.Status.LastActivity = &hour }, refusal{}, 1, false},
 		{"without a resourceVersion it is unconditional", func(k *key) { k.ResourceVersion, k.Spec.Disabled = "", true }, refusal{}, 2, true},
 		{"with resourceVersion 0, too", func(k *key) { k.ResourceVersion, k.Spec.Disabled = "0", true }, refusal{}, 2, true},
-		{"a stale resourceVersion (Spec 2.2 resourceVersion)", func(k *key) { k.ResourceVersion = "1" }, conflict, 1, false},
+		{"a stale resourceVersion (Spec 2.2 resourceVersion)", func(k *key) { k.ResourceVersion = "2" }, conflict, 1, false},
 		{"a resourceVersion that is no number", func(k *key) { k.ResourceVersion = "x" }, conflict, 1, false},
 		{"another uid (Spec 2.2 uid)", func(k *key) { k.UID = "other" }, conflict, 1, false},
 		{"without a uid", func(k *key) { k.UID = "" }, refusal{}, 1, false},

@@ -102,7 +102,7 @@ func TestWatchBegins(t *testing.T) {
 	r := open(t)
 	create(t, r, ana, named("b"))
 	create(t, r, ana, named("a"))
-	label(t, r, "b", "1") // 3
+	label(t, r, "b", "1") // at 4
 	for _, test := range []struct {
 		version string
 		send    *bool
@@ -110,24 +110,24 @@ func TestWatchBegins(t *testing.T) {
 		want    string
 		fails   refusal
 	}{
-		{version: "", want: "ADDED a 2, ADDED b 3"},
-		{version: "0", want: "ADDED a 2, ADDED b 3"},
-		{version: "", marks: true, want: "ADDED a 2, ADDED b 3, BOOKMARK  3 end"},
-		{version: "1", want: "ADDED a 2, MODIFIED b 3"},
-		{version: "3", want: ""},
-		{version: "3", marks: true, want: ""},
-		{version: "", send: &yes, want: "ADDED a 2, ADDED b 3"},
-		{version: "", send: &yes, marks: true, want: "ADDED a 2, ADDED b 3, BOOKMARK  3 end"},
-		{version: "0", send: &yes, marks: true, want: "ADDED a 2, ADDED b 3, BOOKMARK  3 end"},
-		{version: "1", send: &yes, marks: true, want: "ADDED a 2, ADDED b 3, BOOKMARK  3 end"},
-		{version: "3", send: &yes, marks: true, want: "ADDED a 2, ADDED b 3, BOOKMARK  3 end"},
+		{version: "", want: "ADDED a 3, ADDED b 4"},
+		{version: "0", want: "ADDED a 3, ADDED b 4"},
+		{version: "", marks: true, want: "ADDED a 3, ADDED b 4, BOOKMARK  4 end"},
+		{version: "2", want: "ADDED a 3, MODIFIED b 4"},
+		{version: "4", want: ""},
+		{version: "4", marks: true, want: ""},
+		{version: "", send: &yes, want: "ADDED a 3, ADDED b 4"},
+		{version: "", send: &yes, marks: true, want: "ADDED a 3, ADDED b 4, BOOKMARK  4 end"},
+		{version: "0", send: &yes, marks: true, want: "ADDED a 3, ADDED b 4, BOOKMARK  4 end"},
+		{version: "2", send: &yes, marks: true, want: "ADDED a 3, ADDED b 4, BOOKMARK  4 end"},
+		{version: "4", send: &yes, marks: true, want: "ADDED a 3, ADDED b 4, BOOKMARK  4 end"},
 		{version: "", send: &no, marks: true, want: ""},
 		{version: "0", send: &no, want: ""},
-		{version: "2", send: &no, want: "MODIFIED b 3"},
-		{version: "4", fails: expired},
-		{version: "4", send: &no, fails: expired},
+		{version: "3", send: &no, want: "MODIFIED b 4"},
+		{version: "5", fails: expired},
+		{version: "5", send: &no, fails: expired},
 		{version: "9223372036854775807", fails: expired},
-		{version: "4", send: &yes, fails: tooLarge},
+		{version: "5", send: &yes, fails: tooLarge},
 		{version: "x", fails: badVersion},
 		{version: "-1", fails: badVersion},
 		{version: "01", fails: badVersion},
@@ -169,27 +169,27 @@ func TestWatchSelects(t *testing.T) {
 	}
 	step("nothing", "", "", "", "", "")
 	create(t, r, ana, named("x"))
-	step("created", "ADDED x 1", "", "ADDED x 1", "", "ADDED x 1")
+	step("created", "ADDED x 2", "", "ADDED x 2", "", "ADDED x 2")
 	label(t, r, "x", "1")
-	step("labelled", "MODIFIED x 2", "ADDED x 2", "MODIFIED x 2", "", "MODIFIED x 2")
+	step("labelled", "MODIFIED x 3", "ADDED x 3", "MODIFIED x 3", "", "MODIFIED x 3")
 	if _, err := patch(t, r, "x", resource.MergePatch, `{"spec":{"description":"d"}}`); err != nil {
 		t.Fatal(err)
 	}
-	step("changed", "MODIFIED x 3", "MODIFIED x 3", "MODIFIED x 3", "", "MODIFIED x 3")
+	step("changed", "MODIFIED x 4", "MODIFIED x 4", "MODIFIED x 4", "", "MODIFIED x 4")
 	label(t, r, "x", "2")
-	step("labelled otherwise", "MODIFIED x 4", "DELETED x 4", "MODIFIED x 4", "", "MODIFIED x 4")
+	step("labelled otherwise", "MODIFIED x 5", "DELETED x 5", "MODIFIED x 5", "", "MODIFIED x 5")
 	if _, err := patch(t, r, "x", resource.MergePatch, `{"spec":{"user":"ben"}}`); err != nil {
 		t.Fatal(err)
 	}
-	step("given away", "MODIFIED x 5", "", "DELETED x 5", "ADDED x 5", "DELETED x 5")
+	step("given away", "MODIFIED x 6", "", "DELETED x 6", "ADDED x 6", "DELETED x 6")
 	label(t, r, "x", "1")
-	step("of another", "MODIFIED x 6", "ADDED x 6", "", "MODIFIED x 6", "")
+	step("of another", "MODIFIED x 7", "ADDED x 7", "", "MODIFIED x 7", "")
 	if _, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: admin, Name: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	step("deleted", "DELETED x 7", "DELETED x 7", "", "DELETED x 7", "")
+	step("deleted", "DELETED x 8", "DELETED x 8", "", "DELETED x 8", "")
 	create(t, r, ben, named("y"))
-	step("another", "ADDED y 8", "", "", "ADDED y 8", "")
+	step("another", "ADDED y 9", "", "", "ADDED y 9", "")
 }
 
 // What leaves is shown as it was when it was seen last, not as it has become.
@@ -200,8 +200,8 @@ func TestWatchShowsTheLastSeen(t *testing.T) {
 	given.Labels = map[string]string{"a": "1"}
 	given.Spec.Description = "ana's"
 	create(t, r, ana, given)
-	anas := mustFollow(t, r, resource.WatchInput{Caller: ana, ResourceVersion: "1"})
-	labelled := mustFollow(t, r, resource.WatchInput{Labels: selectLabels(t, "a=1"), ResourceVersion: "1"})
+	anas := mustFollow(t, r, resource.WatchInput{Caller: ana, ResourceVersion: "2"})
+	labelled := mustFollow(t, r, resource.WatchInput{Labels: selectLabels(t, "a=1"), ResourceVersion: "2"})
 	if _, err := patch(t, r, "x", resource.MergePatch, `{"metadata":{"labels":{"a":"2"}},"spec":{"user":"ben","description":"ben's secret"}}`); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestWatchShowsTheLastSeen(t *testing.T) {
 			t.Fatalf("%d events, %v", len(events), err)
 		}
 		object, err := events[0].Object()
-		if err != nil || events[0].Type != watch.Deleted || object.ResourceVersion != "2" ||
+		if err != nil || events[0].Type != watch.Deleted || object.ResourceVersion != "3" ||
 			object.Spec.Description != "ana's" || object.Labels["a"] != "1" || object.Spec.User != "ana" {
 			t.Errorf("%s %+v, %v", events[0].Type, object, err)
 		}
@@ -231,7 +231,7 @@ func TestWatchBookmarks(t *testing.T) {
 		}
 	}
 	mark, ok := bens.Bookmark()
-	if !ok || said(t, mark) != "BOOKMARK  600" {
+	if !ok || said(t, mark) != "BOOKMARK  601" {
 		t.Errorf("after events of others: %v", ok)
 	}
 	w := mustFollow(t, r, resource.WatchInput{AllowBookmarks: true})
@@ -243,11 +243,11 @@ func TestWatchBookmarks(t *testing.T) {
 		if err != nil || len(events) == 0 {
 			t.Fatalf("%d events, %v", len(events), err)
 		}
-		if said(t, events[len(events)-1]) == "BOOKMARK  600 end" {
+		if said(t, events[len(events)-1]) == "BOOKMARK  601 end" {
 			break
 		}
 	}
-	if mark, ok := w.Bookmark(); !ok || said(t, mark) != "BOOKMARK  600" {
+	if mark, ok := w.Bookmark(); !ok || said(t, mark) != "BOOKMARK  601" {
 		t.Errorf("after it: %v", ok)
 	}
 	if _, ok := mustFollow(t, r, resource.WatchInput{ResourceVersion: "1"}).Bookmark(); ok {
@@ -260,7 +260,7 @@ func TestWatchFallsBehind(t *testing.T) {
 	r := open(t)
 	create(t, r, ana, named("x"))
 	w := mustFollow(t, r, resource.WatchInput{})
-	tells(t, "at first", w, "ADDED x 1")
+	tells(t, "at first", w, "ADDED x 2")
 	label(t, r, "x", "1")
 	label(t, r, "x", "2")
 	if err := r.Store.Trim(t.Context(), time.Now().Add(time.Hour)); err != nil {
@@ -268,9 +268,9 @@ func TestWatchFallsBehind(t *testing.T) {
 	}
 	_, err := w.Next(t.Context(), 0)
 	expect(t, err, expired)
-	_, err = follow(t, r, resource.WatchInput{ResourceVersion: "2"})
+	_, err = follow(t, r, resource.WatchInput{ResourceVersion: "3"})
 	expect(t, err, expired)
-	w = mustFollow(t, r, resource.WatchInput{ResourceVersion: "3"})
+	w = mustFollow(t, r, resource.WatchInput{ResourceVersion: "4"})
 	tells(t, "at the end of an empty log", w, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -324,9 +324,9 @@ func TestWatchShares(t *testing.T) {
 	r := open(t)
 	create(t, r, ana, named("x"))
 	watchers := []*watcher{
-		mustFollow(t, r, resource.WatchInput{ResourceVersion: "1"}),
-		mustFollow(t, r, resource.WatchInput{ResourceVersion: "1", Labels: selectLabels(t, "a=1")}),
-		mustFollow(t, r, resource.WatchInput{ResourceVersion: "1", Caller: ana}),
+		mustFollow(t, r, resource.WatchInput{ResourceVersion: "2"}),
+		mustFollow(t, r, resource.WatchInput{ResourceVersion: "2", Labels: selectLabels(t, "a=1")}),
+		mustFollow(t, r, resource.WatchInput{ResourceVersion: "2", Caller: ana}),
 	}
 	made := map[string]int{}
 	var group sync.WaitGroup
@@ -561,8 +561,6 @@ func TestWatchConverges(t *testing.T) {
 					c.apply(t, mark)
 					again.ResourceVersion = strconv.FormatInt(c.version, 10)
 				}
-				// Revision 0, of a state that was never written to, is the present state to a watch.
-				c.synced = c.version > 0
 				w = mustFollow(t, r, again)
 			},
 		})

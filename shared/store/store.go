@@ -31,13 +31,17 @@ var (
 	ErrUnavailable = errors.New("state is unavailable")
 )
 
+// Beginning is the revision of a resource that nothing was ever written to; the first write has the next one.
+// Clients may compare versions as numbers from 1 upwards: 0 means another thing in a request. Source: ADR-0002.
+const Beginning int64 = 1
+
 // Record is one object and what it is found by. A Record that was read is the caller's to change, unless it
 // came with an Event.
 type Record struct {
 	// Name identifies the object within the resource: "name", or "namespace/name". Not empty, no
 	// control characters.
 	Name string
-	// Revision is the revision of the last write to the object, from 1 upwards. Ignored by Create.
+	// Revision is the revision of the last write to the object, above Beginning. Ignored by Create.
 	Revision int64
 	// Owner is the value that Query.Owners selects by. May be empty; no control characters.
 	Owner string

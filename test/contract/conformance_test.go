@@ -62,8 +62,6 @@ snapshots of the present and events. The adapter adds
 - the revision up to which the log is trimmed, found by asking for events;
 - nothing for objects with a time to live: they are removed as the scheduled function removes them.
 
-The tests begin at revision 1, as etcd does; a store that nothing was ever written to has revision 0.
-
 | test | result |
 |---|---|
 `, "`make contract`", "`make contract ARGS=-update`", version, passed, len(contractTests))

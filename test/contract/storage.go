@@ -415,7 +415,7 @@ func (s *Storage) CompactRevision() int64 {
 	if err != nil {
 		return 0
 	}
-	low, high := int64(0), int64(current)
+	low, high := store.Beginning, int64(current)
 	for low < high {
 		middle := (low + high) / 2
 		if _, err := s.store.Events(ctx, middle, 1, 0); errors.Is(err, store.ErrGone) {
@@ -423,6 +423,9 @@ func (s *Storage) CompactRevision() int64 {
 		} else {
 			high = middle
 		}
+	}
+	if low == store.Beginning {
+		return 0 // nothing is trimmed
 	}
 	return low
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -75,11 +76,9 @@ func (r *resource) read(ctx context.Context, doing string, after int64, limit in
 	if err != nil {
 		return nil, err
 	}
-	revision := int64(0)
-	if text := current.Val(); text != "" {
-		if revision, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s: %w: revision %q", doing, errCorrupt, text)
-		}
+	revision, err := revisionOf(current)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	messages := entries.Val()
 	if after > revision || len(messages) == 0 && after < revision {
@@ -94,6 +93,18 @@ func (r *resource) read(ctx context.Context, doing string, after int64, limit in
 	default:
 		return events, nil
 	}
+}
+
+// revisionOf is the revision that a resource is at, of which there is none before the first write.
+func revisionOf(current *redis.StringCmd) (int64, error) {
+	if errors.Is(current.Err(), redis.Nil) {
+		return store.Beginning, nil
+	}
+	revision, err := current.Int64()
+	if _, corrupt := errors.AsType[*strconv.NumError](err); corrupt {
+		return 0, fmt.Errorf("%w: revision %q", errCorrupt, current.Val())
+	}
+	return revision, err
 }
 
 // decodeEvents reads log entries as far as they follow a revision without a gap and can be read. An error is

@@ -181,8 +181,8 @@ func (f *feed) await(seen int64) ([]store.Event, int64, error) {
 			return events, 0, err
 		}
 	}
-	revision, err := f.client.redis.Get(ctx, f.keys.revision).Int64()
-	if present(err) != nil {
+	revision, err := revisionOf(f.client.redis.Get(ctx, f.keys.revision))
+	if err != nil {
 		return nil, 0, err
 	}
 	if revision == seen && len(streams) > 0 {

@@ -18,6 +18,9 @@ import (
 	"management.platform.sh/shared/store/redisstore/redistest"
 )
 
+// start is the revision of an empty store.
+const start = store.Beginning
+
 // commands counts what a Redis was asked.
 type commands struct {
 	mu    sync.Mutex
@@ -76,7 +79,7 @@ func TestEventsAreReadOnce(t *testing.T) {
 		begun.Add(1)
 		group.Go(func() {
 			begun.Done()
-			if seen := follow(t, s, 0, changes); len(seen) != changes || !slices.IsSorted(seen) {
+			if seen := follow(t, s, start, start+changes); len(seen) != changes || !slices.IsSorted(seen) {
 				t.Errorf("saw %v", seen)
 			}
 		})
@@ -102,7 +105,7 @@ func TestFeedEnds(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{Timeout: 200 * time.Millisecond}).Resource("things")
 	asked := counted(embedded)
-	if events, err := s.Events(t.Context(), 0, 1, 50*time.Millisecond); err != nil || len(events) != 0 {
+	if events, err := s.Events(t.Context(), start, 1, 50*time.Millisecond); err != nil || len(events) != 0 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
 	quiet := func() bool {
@@ -119,7 +122,7 @@ func TestFeedEnds(t *testing.T) {
 	if _, err := s.Create(t.Context(), thing("one")); err != nil {
 		t.Fatal(err)
 	}
-	if seen := follow(t, s, 0, 1); len(seen) != 1 {
+	if seen := follow(t, s, start, start+1); len(seen) != 1 {
 		t.Errorf("saw %v", seen)
 	}
 }
@@ -131,7 +134,7 @@ func TestFeedAfterAFailover(t *testing.T) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
 		r := raw(t, url)
 		waiting := make(chan []int64, 1)
-		go func() { waiting <- follow(t, s, 0, 5) }()
+		go func() { waiting <- follow(t, s, start, start+5) }()
 		for i := range 5 {
 			_, err := s.Create(t.Context(), thing(fmt.Sprint("old-", i)))
 			must(t, err)
@@ -142,13 +145,13 @@ func TestFeedAfterAFailover(t *testing.T) {
 		ahead := make(chan error, 20)
 		for range cap(ahead) {
 			go func() {
-				_, err := s.Events(t.Context(), 5, 1, 30*time.Second)
+				_, err := s.Events(t.Context(), start+5, 1, 30*time.Second)
 				ahead <- err
 			}()
 		}
 		// The replica had missed everything after the second change.
 		must(t, r.Del(t.Context(), "p1:{things}:log").Err())
-		must(t, r.Set(t.Context(), "p1:{things}:rev", 2, 0).Err())
+		must(t, r.Set(t.Context(), "p1:{things}:rev", start+2, 0).Err())
 		for range cap(ahead) {
 			if err := <-ahead; !errors.Is(err, store.ErrGone) {
 				t.Errorf("waiting ahead of a store that went back: %v", err)
@@ -156,7 +159,7 @@ func TestFeedAfterAFailover(t *testing.T) {
 		}
 		_, err := s.Create(t.Context(), thing("new"))
 		must(t, err)
-		events, err := s.Events(t.Context(), 2, 10, 30*time.Second)
+		events, err := s.Events(t.Context(), start+2, 10, 30*time.Second)
 		if err != nil || len(events) != 1 || events[0].Record.Name != "new" {
 			t.Errorf("after the failover: %+v, %v", events, err)
 		}
@@ -179,7 +182,7 @@ func TestFeedFallsBehind(t *testing.T) {
 	blocked.Store(true)
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := s.Events(t.Context(), 0, 1, 30*time.Second)
+		_, err := s.Events(t.Context(), start, 1, 30*time.Second)
 		waiting <- err
 	}()
 	for i := range 200 {
@@ -191,7 +194,7 @@ func TestFeedFallsBehind(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, store.ErrGone) && err != nil {
 		t.Errorf("waiting through a burst: %v", err)
 	}
-	if seen := follow(t, s, 195, 200); len(seen) != 5 {
+	if seen := follow(t, s, start+195, start+200); len(seen) != 5 {
 		t.Errorf("then saw %v", seen)
 	}
 }
@@ -206,9 +209,10 @@ func TestWindowIsBounded(t *testing.T) {
 	const changes = 1500
 	done := make(chan []int64, 1)
 	progress := make(chan int64, changes)
-	go func() { done <- follow(t, s, 1, changes, progress) }()
+	first, last := record.Revision, record.Revision+changes
+	go func() { done <- follow(t, s, first, last, progress) }()
 	var held []store.Event
-	for reached, going := int64(1), true; record.Revision < changes; {
+	for reached, going := first, true; record.Revision < last; {
 		// Not further ahead than the log is long.
 		for going && reached < record.Revision-50 {
 			reached, going = <-progress
@@ -221,8 +225,8 @@ func TestWindowIsBounded(t *testing.T) {
 			must(t, err)
 		}
 	}
-	if seen := <-done; len(seen) != changes-1 {
-		t.Errorf("saw %d changes, want %d", len(seen), changes-1)
+	if seen := <-done; len(seen) != changes {
+		t.Errorf("saw %d changes, want %d", len(seen), changes)
 	}
 	for i, event := range held {
 		if event.Revision != 41+int64(i) || string(event.Record.Object) != fmt.Sprintf(`{"at":%d}`, event.Revision-1) {

@@ -60,8 +60,8 @@ func TestLayout(t *testing.T) {
 		must(t, err)
 
 		for key, check := range map[string][2]string{
-			"rev":        {r.Get(ctx, "p1:{things}:rev").Val(), "2"},
-			"objects":    {fmt.Sprintf("%q", r.HGetAll(ctx, "p1:{things}:objects").Val()), `map["a/b":"1 1 1000 2000 --d u2,-u1 team:x y\n{\"a\":1}" "c":"1 2 1001 - - - \n"]`},
+			"rev":        {r.Get(ctx, "p1:{things}:rev").Val(), "3"},
+			"objects":    {fmt.Sprintf("%q", r.HGetAll(ctx, "p1:{things}:objects").Val()), `map["a/b":"1 2 1000 2000 --d u2,-u1 team:x y\n{\"a\":1}" "c":"1 3 1001 - - - \n"]`},
 			"names":      {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:names", 0, -1).Val()), `["a/b" "c"]`},
 			"owners":     {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:owners", 0, -1).Val()), `["\x00c" "team:x y\x00a/b"]`},
 			"references": {fmt.Sprintf("%q", r.ZRange(ctx, "p1:{things}:references", 0, -1).Val()), `["-u1\x00a/b" "u2\x00a/b"]`},
@@ -81,7 +81,7 @@ func TestLayout(t *testing.T) {
 				t.Errorf("an event is of %v, %v", entry.Values["at"], err)
 			}
 		}
-		if len(log) != 2 || log[0].ID != "1-0" || log[1].ID != "2-0" || log[0].Values["type"] != "created" {
+		if len(log) != 2 || log[0].ID != "2-0" || log[1].ID != "3-0" || log[0].Values["type"] != "created" {
 			t.Errorf("the log is %v", log)
 		}
 		if n := len(r.Keys(ctx, "*").Val()); n != 10 {
@@ -89,9 +89,9 @@ func TestLayout(t *testing.T) {
 		}
 
 		// What is removed leaves the counter and the log.
-		_, err = s.Delete(ctx, "a/b", 1)
+		_, err = s.Delete(ctx, "a/b", 2)
 		must(t, err)
-		_, err = s.Delete(ctx, "c", 2)
+		_, err = s.Delete(ctx, "c", 3)
 		must(t, err)
 		if keys := r.Keys(ctx, "*").Val(); len(keys) != 2 {
 			t.Errorf("after removing everything there are %q", keys)
@@ -115,9 +115,9 @@ func TestUnknownFormat(t *testing.T) {
 			must(t, err)
 			must(t, r.HSet(t.Context(), "p1:{things}:objects", "one", stored).Err())
 			must(t, r.XAdd(t.Context(), &redis.XAddArgs{
-				Stream: "p1:{things}:log", ID: "2-0", Values: []string{"name", "one", "type", "created", "record", stored},
+				Stream: "p1:{things}:log", ID: "3-0", Values: []string{"name", "one", "type", "created", "record", stored},
 			}).Err())
-			must(t, r.Set(t.Context(), "p1:{things}:rev", 2, 0).Err())
+			must(t, r.Set(t.Context(), "p1:{things}:rev", 3, 0).Err())
 
 			calls := everyCall(t.Context(), s)
 			delete(calls, "Create")
@@ -134,7 +134,7 @@ func TestUnknownFormat(t *testing.T) {
 			if _, err := s.Create(t.Context(), one); !errors.Is(err, store.ErrExists) {
 				t.Errorf("%s: Create over it: %v", what, err)
 			}
-			if got := r.Get(t.Context(), "p1:{things}:rev").Val(); got != "2" {
+			if got := r.Get(t.Context(), "p1:{things}:rev").Val(); got != "3" {
 				t.Errorf("%s: the revision moved to %s", what, got)
 			}
 		})
@@ -237,28 +237,28 @@ func TestLostLog(t *testing.T) {
 			}
 		}
 		must(t, r.XTrimMaxLen(t.Context(), "p1:{things}:log", 1).Err())
-		gone(0)
-		gone(1)
-		if events, err := s.Events(t.Context(), 2, 10, 0); err != nil || len(events) != 1 {
-			t.Errorf("Events after 2: %d, %v", len(events), err)
+		gone(start)
+		gone(start + 1)
+		if events, err := s.Events(t.Context(), start+2, 10, 0); err != nil || len(events) != 1 {
+			t.Errorf("Events after the second: %d, %v", len(events), err)
 		}
 		must(t, r.XTrimMaxLen(t.Context(), "p1:{things}:log", 0).Err())
-		gone(2)
-		if events, err := s.Events(t.Context(), 3, 10, 0); err != nil || len(events) != 0 {
-			t.Errorf("Events after 3: %d, %v", len(events), err)
+		gone(start + 2)
+		if events, err := s.Events(t.Context(), start+3, 10, 0); err != nil || len(events) != 0 {
+			t.Errorf("Events after the third: %d, %v", len(events), err)
 		}
 
 		// A replica that had missed writes takes over while somebody waits for what follows them.
 		waiting := make(chan error, 1)
 		go func() {
-			_, err := s.Events(t.Context(), 3, 10, time.Hour)
+			_, err := s.Events(t.Context(), start+3, 10, time.Hour)
 			waiting <- err
 		}()
-		must(t, r.Set(t.Context(), "p1:{things}:rev", 2, 0).Err())
+		must(t, r.Set(t.Context(), "p1:{things}:rev", start+2, 0).Err())
 		if err := <-waiting; !errors.Is(err, store.ErrGone) {
 			t.Errorf("Events of a store that went back: %v", err)
 		}
-		gone(3)
+		gone(start + 3)
 	})
 }
 
@@ -270,8 +270,8 @@ func TestCounterBehindLog(t *testing.T) {
 			_, err := s.Create(t.Context(), thing(name))
 			must(t, err)
 		}
-		must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", 1, 0).Err())
-		if _, err := s.Delete(t.Context(), "one", 1); err == nil {
+		must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", start+1, 0).Err())
+		if _, err := s.Delete(t.Context(), "one", start+1); err == nil || errors.Is(err, store.ErrConflict) {
 			t.Error("Delete gave out a revision for the second time")
 		}
 		if _, err := s.Create(t.Context(), thing("four")); err == nil {
@@ -282,13 +282,13 @@ func TestCounterBehindLog(t *testing.T) {
 			t.Errorf("after writes that failed: %d objects, %v", len(page.Records), err)
 		}
 		// The counter has caught up.
-		if revision, err := s.Create(t.Context(), thing("four")); err != nil || revision != 4 {
+		if revision, err := s.Create(t.Context(), thing("four")); err != nil || revision != start+4 {
 			t.Errorf("Create: revision %d, %v", revision, err)
 		}
 
-		must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", 2, 0).Err())
-		must(t, raw(t, url).XDel(t.Context(), "p1:{things}:log", "3-0").Err())
-		if events, err := s.Events(t.Context(), 2, 1, time.Hour); !errors.Is(err, store.ErrGone) {
+		must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", start+2, 0).Err())
+		must(t, raw(t, url).XDel(t.Context(), "p1:{things}:log", fmt.Sprintf("%d-0", start+3)).Err())
+		if events, err := s.Events(t.Context(), start+2, 1, time.Hour); !errors.Is(err, store.ErrGone) {
 			t.Errorf("Events around a gap: %d, %v", len(events), err)
 		}
 	})
@@ -386,7 +386,7 @@ func TestRoundTrips(t *testing.T) {
 		{"Touch", func() (int64, error) { return record.Revision, s.Touch(ctx, record, created, created) }},
 		{"List", func() (int64, error) { p, err := s.List(ctx, store.Query{Limit: 1}); return p.Revision, err }},
 		{"Due", func() (int64, error) { _, err := s.Due(ctx, created, created, 5); return record.Revision, err }},
-		{"Events", func() (int64, error) { _, err := s.Events(ctx, 0, 5, time.Hour); return record.Revision, err }},
+		{"Events", func() (int64, error) { _, err := s.Events(ctx, start, 5, time.Hour); return record.Revision, err }},
 		{"Trim", func() (int64, error) { return record.Revision, s.Trim(ctx, created) }},
 		{"Delete", func() (int64, error) { return s.Delete(ctx, "one", record.Revision) }},
 	}
@@ -433,7 +433,7 @@ func TestRefusals(t *testing.T) {
 
 	must(t, r.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	refused("no memory", s)
-	if revision, err := s.Delete(t.Context(), "one", 1); err != nil || revision != 2 {
+	if revision, err := s.Delete(t.Context(), "one", start+1); err != nil || revision != start+2 {
 		t.Errorf("Delete without memory: revision %d, %v", revision, err)
 	}
 	must(t, r.ConfigSet(t.Context(), "maxmemory", "0").Err())
@@ -519,7 +519,7 @@ func TestResourcesAreApart(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
 		client := open(t, url, redisstore.Options{})
 		for _, name := range []string{"one", "one-and-a-half", "two.v2"} {
-			if revision, err := client.Resource(name).Create(t.Context(), thing("x")); err != nil || revision != 1 {
+			if revision, err := client.Resource(name).Create(t.Context(), thing("x")); err != nil || revision != start+1 {
 				t.Errorf("Create in %q: revision %d, %v", name, revision, err)
 			}
 		}

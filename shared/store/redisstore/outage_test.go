@@ -27,7 +27,7 @@ func thing(name string) store.Record {
 // everyCall is each method of a Store once, on the object "one".
 func everyCall(ctx context.Context, s store.Store) map[string]func() error {
 	one := thing("one")
-	one.Revision = 1
+	one.Revision = start + 1
 	return map[string]func() error{
 		"Create":      func() error { _, err := s.Create(ctx, thing("two")); return err },
 		"Get":         func() error { _, err := s.Get(ctx, "one"); return err },
@@ -38,7 +38,7 @@ func everyCall(ctx context.Context, s store.Store) map[string]func() error {
 		"Touch":       func() error { return s.Touch(ctx, one, created, created) },
 		"References":  func() error { _, _, err := s.References(ctx, 0, 1); return err },
 		"Due":         func() error { _, err := s.Due(ctx, created, created, 1); return err },
-		"Events":      func() error { _, err := s.Events(ctx, 1, 1, time.Hour); return err },
+		"Events":      func() error { _, err := s.Events(ctx, start+1, 1, time.Hour); return err },
 		"Trim":        func() error { return s.Trim(ctx, created) },
 	}
 }
@@ -92,7 +92,7 @@ func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*
 	}
 	group.Wait()
 	go func() {
-		_, err := patient.Resource("things").Events(t.Context(), 1, 1, time.Hour)
+		_, err := patient.Resource("things").Events(t.Context(), start, 1, time.Hour)
 		waiting <- err
 	}()
 
@@ -275,10 +275,10 @@ func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
 		return true
 	})
 	// Nothing is half there: one event and one object for each revision.
-	if page.Revision != int64(len(found)) {
+	if page.Revision != start+int64(len(found)) {
 		t.Errorf("%d objects at revision %d", len(found), page.Revision)
 	}
-	events, err := s.Events(t.Context(), 0, len(found)+1, 0)
+	events, err := s.Events(t.Context(), start, len(found)+1, 0)
 	if err != nil || len(events) != len(found) {
 		t.Errorf("%d events (%v) of %d objects", len(events), err, len(found))
 	}
@@ -320,10 +320,10 @@ func TestWritesAreNotRepeated(t *testing.T) {
 }
 
 func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
-	const timeout = 100 * time.Millisecond
+	const timeout = 500 * time.Millisecond
 	client := open(t, redistest.Server(t).URL(), redisstore.Options{Timeout: timeout})
 	s := client.Resource("things")
-	if events, err := s.Events(t.Context(), 0, 1, 5*timeout); err != nil || len(events) != 0 {
+	if events, err := s.Events(t.Context(), start, 1, 5*timeout); err != nil || len(events) != 0 {
 		t.Errorf("Events: %d events, %v", len(events), err)
 	}
 	// Far more wait than the pool has connections, and a write still gets one.
@@ -335,8 +335,8 @@ func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
 		group.Go(func() {
 			asked.Done()
 			for {
-				events, err := s.Events(t.Context(), 0, 1, time.Minute)
-				// On a busy machine a hundred milliseconds may not do for 300 at once.
+				events, err := s.Events(t.Context(), start, 1, time.Minute)
+				// On a busy machine half a second may not do for 300 at once.
 				if errors.Is(err, store.ErrUnavailable) {
 					continue
 				}

@@ -67,10 +67,10 @@ func testTouch(t *testing.T, open Open) {
 	record.Expires = at(250)
 	same("an earlier due time")
 
-	if page := list(t, s, store.Query{}); page.Revision != 2 {
+	if page := list(t, s, store.Query{}); page.Revision != start+2 {
 		t.Errorf("Touch moved the revision to %d", page.Revision)
 	}
-	if got := events(t, s, 2); len(got) != 0 {
+	if got := events(t, s, start+2); len(got) != 0 {
 		t.Errorf("Touch made the event %+v", got[0])
 	}
 	// The revision that was read before is still good for a write, and the write keeps the activity.
@@ -81,7 +81,7 @@ func testTouch(t *testing.T, open Open) {
 	before := record
 	record.Revision = revision
 	same("after Update")
-	change := events(t, s, 2)[0]
+	change := events(t, s, start+2)[0]
 	expect(t, "the event", change.Record, record)
 	expect(t, "the event's previous", *change.Previous, before)
 
@@ -189,7 +189,7 @@ func testDue(t *testing.T, open Open) {
 
 func testEvents(t *testing.T, open Open) {
 	s := open(t)
-	if got := events(t, s, 0); len(got) != 0 {
+	if got := events(t, s, start); len(got) != 0 {
 		t.Errorf("an empty store has the event %+v", got[0])
 	}
 	one := object("one")
@@ -214,18 +214,19 @@ func testEvents(t *testing.T, open Open) {
 	}
 
 	want := []store.Event{
-		{Type: store.Created, Revision: 1, Record: one},
-		{Type: store.Created, Revision: 2, Record: two},
-		{Type: store.Updated, Revision: 3, Record: changed, Previous: &touched},
-		{Type: store.Deleted, Revision: 4, Record: removed, Previous: &changed},
+		{Type: store.Created, Revision: start + 1, Record: one},
+		{Type: store.Created, Revision: start + 2, Record: two},
+		{Type: store.Updated, Revision: start + 3, Record: changed, Previous: &touched},
+		{Type: store.Deleted, Revision: start + 4, Record: removed, Previous: &changed},
 	}
-	for after := range len(want) + 1 {
+	for written := range len(want) + 1 {
+		after := start + int64(written)
 		for limit := 1; limit <= len(want)+1; limit++ {
-			got, err := s.Events(t.Context(), int64(after), limit, 0)
+			got, err := s.Events(t.Context(), after, limit, 0)
 			if err != nil {
 				t.Fatalf("Events(%d, %d): %v", after, limit, err)
 			}
-			expected := want[after:min(after+limit, len(want))]
+			expected := want[written:min(written+limit, len(want))]
 			if len(got) != len(expected) {
 				t.Fatalf("Events(%d, %d) returns %d, want %d", after, limit, len(got), len(expected))
 			}
@@ -253,7 +254,7 @@ func sameEvent(t testing.TB, got, want store.Event) {
 
 func testEventsWait(t *testing.T, open Open) {
 	s := open(t)
-	if got, err := s.Events(t.Context(), 0, 10, 50*time.Millisecond); err != nil || len(got) != 0 {
+	if got, err := s.Events(t.Context(), start, 10, 50*time.Millisecond); err != nil || len(got) != 0 {
 		t.Errorf("Events in quiet times: %d events, %v", len(got), err)
 	}
 
@@ -263,7 +264,7 @@ func testEventsWait(t *testing.T, open Open) {
 	for i := range followers {
 		go func() {
 			errs <- func() error {
-				for seen := int64(0); seen < changes; {
+				for seen := start; seen < start+changes; {
 					got, err := s.Events(t.Context(), seen, 1+i*3, 30*time.Second)
 					if err != nil {
 						return err
@@ -272,7 +273,7 @@ func testEventsWait(t *testing.T, open Open) {
 						return fmt.Errorf("follower %d: nothing after %d within 30 seconds", i, seen)
 					}
 					for _, event := range got {
-						if event.Revision != seen+1 || event.Record.Name != fmt.Sprint("n", seen) {
+						if event.Revision != seen+1 || event.Record.Name != fmt.Sprint("n", seen-start) {
 							return fmt.Errorf("follower %d: event %d of %q after %d", i, event.Revision, event.Record.Name, seen)
 						}
 						seen = event.Revision
@@ -295,8 +296,8 @@ func testEventsWait(t *testing.T, open Open) {
 	var group sync.WaitGroup
 	for i := range 5 {
 		group.Go(func() {
-			got, err := s.Events(t.Context(), changes+int64(i), 1, 30*time.Second)
-			if err != nil || len(got) != 1 || got[0].Revision != changes+int64(i)+1 {
+			got, err := s.Events(t.Context(), start+changes+int64(i), 1, 30*time.Second)
+			if err != nil || len(got) != 1 || got[0].Revision != start+changes+int64(i)+1 {
 				t.Errorf("waiting for %d: %d events, %v", changes+i+1, len(got), err)
 			}
 		})
@@ -307,28 +308,31 @@ func testEventsWait(t *testing.T, open Open) {
 
 func testEventsGone(t *testing.T, open Open) {
 	s := open(t)
-	_, err := s.Events(t.Context(), 1, 10, 0)
-	fails(t, "Events ahead of an empty store", err, store.ErrGone)
+	for _, after := range []int64{start - 1, start + 1} {
+		_, err := s.Events(t.Context(), after, 10, 0)
+		fails(t, fmt.Sprintf("Events after %d of an empty store", after), err, store.ErrGone)
+	}
 	record := create(t, s, object("one"))
-	for _, after := range []int64{2, 3, 1e15, 1<<63 - 1, -1} {
+	for _, after := range []int64{start + 2, start + 3, 1e15, 1<<63 - 1, start - 1, -1} {
 		_, err := s.Events(t.Context(), after, 10, time.Minute)
-		fails(t, fmt.Sprintf("Events after %d of 1", after), err, store.ErrGone)
+		fails(t, fmt.Sprintf("Events after %d of %d", after, start+1), err, store.ErrGone)
 	}
 
 	// The log holds LogLength events, perhaps some more, but not all of them for ever.
 	current := record.Revision
+	var err error
 	for current < 50*LogLength {
 		if record.Revision, err = s.Update(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 		current = record.Revision
-		if _, err = s.Events(t.Context(), 0, 1, 0); err != nil {
+		if _, err = s.Events(t.Context(), start, 1, 0); err != nil {
 			break
 		}
 	}
 	fails(t, fmt.Sprintf("Events from the start, after %d", current), err, store.ErrGone)
 	first := int64(-1)
-	for after := range current {
+	for after := start; after < current; after++ {
 		got, err := s.Events(t.Context(), after, 1, 0)
 		if errors.Is(err, store.ErrGone) && first < 0 {
 			continue
@@ -361,11 +365,11 @@ func testCallerGivesUp(t *testing.T, open Open) {
 			"Get":         func() error { _, err := s.Get(ctx, "one"); return err },
 			"GetByDigest": func() error { _, err := s.GetByDigest(ctx, "d"); return err },
 			"Update":      func() error { _, err := s.Update(ctx, record); return err },
-			"Delete":      func() error { _, err := s.Delete(ctx, "one", 1); return err },
+			"Delete":      func() error { _, err := s.Delete(ctx, "one", record.Revision); return err },
 			"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
 			"Touch":       func() error { return s.Touch(ctx, record, at(1), at(1)) },
 			"Due":         func() error { _, err := s.Due(ctx, at(1), at(1), 1); return err },
-			"Events":      func() error { _, err := s.Events(ctx, 0, 1, time.Minute); return err },
+			"Events":      func() error { _, err := s.Events(ctx, start, 1, time.Minute); return err },
 			"Trim":        func() error { return s.Trim(ctx, at(1)) },
 		} {
 			err := call()
@@ -380,7 +384,7 @@ func testCallerGivesUp(t *testing.T, open Open) {
 	waiting, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Events(waiting, 1, 1, time.Hour)
+		_, err := s.Events(waiting, record.Revision, 1, time.Hour)
 		done <- err
 	}()
 	cancel()

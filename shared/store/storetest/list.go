@@ -72,12 +72,12 @@ func testListOrder(t *testing.T, open Open) {
 		want := object(record.Name)
 		want.Revision = record.Revision
 		expect(t, "a listed record", record, want)
-		if record.Revision < 1 || record.Revision > page.Revision {
+		if record.Revision <= start || record.Revision > page.Revision {
 			t.Errorf("%q has revision %d on a page of revision %d", record.Name, record.Revision, page.Revision)
 		}
 	}
-	if page.Revision != int64(len(awkward)) {
-		t.Errorf("the page's revision is %d, want %d", page.Revision, len(awkward))
+	if page.Revision != start+int64(len(awkward)) {
+		t.Errorf("the page's revision is %d, want %d", page.Revision, start+int64(len(awkward)))
 	}
 }
 
@@ -121,8 +121,8 @@ func testListOwners(t *testing.T, open Open) {
 			}
 		}
 	}
-	if page := list(t, s, store.Query{Owners: []string{}}); page.Revision != int64(len(awkward)) {
-		t.Errorf("the revision of nobody's page is %d, want %d", page.Revision, len(awkward))
+	if page := list(t, s, store.Query{Owners: []string{}}); page.Revision != start+int64(len(awkward)) {
+		t.Errorf("the revision of nobody's page is %d, want %d", page.Revision, start+int64(len(awkward)))
 	}
 }
 
@@ -156,7 +156,7 @@ func testListMany(t *testing.T, open Open) {
 	}
 }
 
-// testListSnapshot lists while another one writes. At revision r there are r objects, the first r, until
+// testListSnapshot lists while another one writes. After r writes there are r objects, the first r, until
 // half of the time; then they go one by one.
 func testListSnapshot(t *testing.T, open Open) {
 	s := open(t)
@@ -171,7 +171,7 @@ func testListSnapshot(t *testing.T, open Open) {
 			}
 		}
 		for i := range half {
-			if _, err := s.Delete(t.Context(), name(i), int64(i+1)); err != nil {
+			if _, err := s.Delete(t.Context(), name(i), start+int64(i+1)); err != nil {
 				done <- err
 				return
 			}
@@ -184,9 +184,9 @@ func testListSnapshot(t *testing.T, open Open) {
 			query.Owners = []string{"0", "1", "2"}
 		}
 		page := list(t, s, query)
-		first, last := 0, int(page.Revision)
-		if page.Revision > half {
-			first, last = int(page.Revision)-half, half
+		first, last := 0, int(page.Revision-start)
+		if last > half {
+			first, last = last-half, half
 		}
 		if count := len(page.Records) + int(page.Remaining); count != last-first {
 			t.Fatalf("at revision %d there are %d objects, want %d", page.Revision, count, last-first)
@@ -201,7 +201,7 @@ func testListSnapshot(t *testing.T, open Open) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if page.Revision == 2*half {
+			if page.Revision == start+2*half {
 				return
 			}
 			done <- nil

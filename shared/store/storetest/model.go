@@ -130,7 +130,7 @@ func overdue(record store.Record, expiredBy, createdBy time.Time) time.Duration 
 func testModel(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t)
-		m := &model{records: map[string]store.Record{}}
+		m := &model{revision: start, records: map[string]store.Record{}}
 		ctx := t.Context()
 
 		name := rapid.SampledFrom([]string{"a", "a/", "a/b", "a-b/c", "a0", "b", "ü", "a b"})
@@ -298,7 +298,7 @@ func testModel(t *testing.T, open Open) {
 				}
 			},
 			"Events": func(rt *rapid.T) {
-				after := rapid.Int64Range(max(0, m.revision-20), m.revision+1).Draw(rt, "after")
+				after := rapid.Int64Range(max(start, m.revision-20), m.revision+1).Draw(rt, "after")
 				limit := rapid.IntRange(1, 30).Draw(rt, "limit")
 				got, err := s.Events(ctx, after, limit, 0)
 				if after > m.revision {
@@ -307,7 +307,7 @@ func testModel(t *testing.T, open Open) {
 					}
 					return
 				}
-				want := m.events[after:min(int(after)+limit, len(m.events))]
+				want := m.events[after-start : min(int(after-start)+limit, len(m.events))]
 				if err != nil || len(got) != len(want) {
 					rt.Fatalf("Events(%d, %d): %d events (%v), want %d", after, limit, len(got), err, len(want))
 				}

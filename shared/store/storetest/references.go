@@ -102,7 +102,7 @@ func testReferences(t *testing.T, open Open) {
 	})
 	unchanged(t, s, func() {
 		stale := one
-		stale.Revision, stale.References = 1, []string{"u9"}
+		stale.Revision, stale.References = start+1, []string{"u9"}
 		_, err := s.Update(t.Context(), stale)
 		fails(t, "Update of an old revision", err, store.ErrConflict)
 		again := object("two")
@@ -119,7 +119,7 @@ func testReferences(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	check("removed", map[string][]string{"u1": {}, "u2": {}, "u4": {}, "-u3": {}, "u11": {"three"}, "-": {"three"}, long: {"three"}})
-	last := events(t, s, 0)
+	last := events(t, s, start)
 	expect(t, "the event of the removal", *last[len(last)-1].Previous, two)
 
 	for _, bad := range []struct {

@@ -22,6 +22,9 @@ import (
 // events, and on older ones being gone after some thousand.
 const LogLength = 100
 
+// start is where every store begins: the n-th write has revision start+n.
+const start = store.Beginning
+
 // Open returns an empty Store of a resource of its own, with an event log of LogLength and a timeout that
 // a busy machine does not reach. What it needs to close it leaves to t.Cleanup.
 type Open func(t *testing.T) store.Store
@@ -206,7 +209,7 @@ func unchanged(t *testing.T, s store.Store, calls func()) {
 
 func testCreate(t *testing.T, open Open) {
 	s := open(t)
-	if page := list(t, s, store.Query{}); page.Revision != 0 || len(page.Records) != 0 || page.Remaining != 0 {
+	if page := list(t, s, store.Query{}); page.Revision != start || len(page.Records) != 0 || page.Remaining != 0 {
 		t.Errorf("an empty store lists %+v", page)
 	}
 	_, err := s.Get(t.Context(), "one")
@@ -220,15 +223,15 @@ func testCreate(t *testing.T, open Open) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if revision != 1 {
-		t.Errorf("the first revision is %d, want 1", revision)
+	if revision != start+1 {
+		t.Errorf("the first revision is %d, want %d", revision, start+1)
 	}
 	full.Revision, full.Activity = revision, time.Time{}
 	expect(t, "Get", get(t, s, full.Name), full)
 
 	bare := create(t, s, store.Record{Name: "two", Created: epoch, Object: []byte(`{}`)})
-	if bare.Revision != 2 {
-		t.Errorf("the second revision is %d, want 2", bare.Revision)
+	if bare.Revision != start+2 {
+		t.Errorf("the second revision is %d, want %d", bare.Revision, start+2)
 	}
 	expect(t, "Get", get(t, s, "two"), bare)
 
@@ -240,8 +243,8 @@ func testCreate(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	full.Revision = create(t, s, full).Revision
-	if full.Revision != 4 {
-		t.Errorf("the revision after a removal is %d, want 4", full.Revision)
+	if full.Revision != start+4 {
+		t.Errorf("the revision after a removal is %d, want %d", full.Revision, start+4)
 	}
 	expect(t, "Get of a name that was removed and made again", get(t, s, full.Name), full)
 }
@@ -280,8 +283,8 @@ func testCreateRace(t *testing.T, open Open) {
 		return s.Create(t.Context(), record)
 	})
 	winner := onlyWinner(t, errs, store.ErrExists)
-	if revisions[winner] != 1 {
-		t.Errorf("the winner's revision is %d, want 1", revisions[winner])
+	if revisions[winner] != start+1 {
+		t.Errorf("the winner's revision is %d, want %d", revisions[winner], start+1)
 	}
 	if got := get(t, s, "one").Digest; got != fmt.Sprint("d", winner) {
 		t.Errorf("the digest is %s, the winner's was d%d", got, winner)
@@ -292,7 +295,7 @@ func testCreateRace(t *testing.T, open Open) {
 			t.Errorf("GetByDigest(d%d), winner %d: %v", i, winner, err)
 		}
 	}
-	if got := events(t, s, 0); len(got) != 1 {
+	if got := events(t, s, start); len(got) != 1 {
 		t.Errorf("%d events of one create", len(got))
 	}
 }
@@ -402,8 +405,8 @@ func testUpdate(t *testing.T, open Open) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if revision != 3 {
-		t.Errorf("the revision is %d, want 3", revision)
+	if revision != start+3 {
+		t.Errorf("the revision is %d, want %d", revision, start+3)
 	}
 	record.Revision, record.Activity = revision, at(3)
 	expect(t, "Get", get(t, s, "one"), record)
@@ -461,7 +464,7 @@ func testUpdateRefuses(t *testing.T, open Open) {
 	unchanged(t, s, func() {
 		changed := one
 		changed.Owner, changed.Object, changed.Expires = "o2", []byte(`"changed"`), at(1)
-		for _, revision := range []int64{0, 2, 10, -1} {
+		for _, revision := range []int64{0, start, start + 2, 10, -1} {
 			changed.Revision = revision
 			_, err := s.Update(t.Context(), changed)
 			fails(t, fmt.Sprintf("Update with revision %d", revision), err, store.ErrConflict)
@@ -535,7 +538,7 @@ func testDelete(t *testing.T, open Open) {
 	unchanged(t, s, func() {
 		_, err := s.Delete(t.Context(), "three", 1)
 		fails(t, "Delete of an absent name", err, store.ErrNotFound)
-		for _, revision := range []int64{0, 2, 11} {
+		for _, revision := range []int64{0, start, start + 2, 11} {
 			_, err = s.Delete(t.Context(), "one", revision)
 			fails(t, fmt.Sprintf("Delete with revision %d", revision), err, store.ErrConflict)
 		}
@@ -544,8 +547,8 @@ func testDelete(t *testing.T, open Open) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if revision != 3 {
-		t.Errorf("the removal's revision is %d, want 3", revision)
+	if revision != start+3 {
+		t.Errorf("the removal's revision is %d, want %d", revision, start+3)
 	}
 	_, err = s.Get(t.Context(), "one")
 	fails(t, "Get after Delete", err, store.ErrNotFound)
@@ -555,7 +558,7 @@ func testDelete(t *testing.T, open Open) {
 	fails(t, "Delete after Delete", err, store.ErrNotFound)
 	_, err = s.Update(t.Context(), one)
 	fails(t, "Update after Delete", err, store.ErrNotFound)
-	if page := list(t, s, store.Query{}); !slices.Equal(names(page.Records), []string{"two"}) || page.Revision != 3 {
+	if page := list(t, s, store.Query{}); !slices.Equal(names(page.Records), []string{"two"}) || page.Revision != start+3 {
 		t.Errorf("after Delete %q are listed at revision %d", names(page.Records), page.Revision)
 	}
 	if page := list(t, s, store.Query{Owners: []string{"o1"}}); len(page.Records) != 0 {
@@ -620,22 +623,22 @@ func testCopies(t *testing.T, open Open) {
 	}
 	spoil(byDigest)
 	spoil(list(t, s, store.Query{}).Records[0])
-	spoil(events(t, s, 0)[0].Record)
+	spoil(events(t, s, start)[0].Record)
 	due, err := s.Due(t.Context(), time.Time{}, at(1), 1)
 	if err != nil || len(due) != 1 {
 		t.Fatalf("Due: %q, %v", names(due), err)
 	}
 	spoil(due[0])
 	expect(t, "Get after the caller changed what it had read", get(t, s, "one"), want)
-	expect(t, "the event", events(t, s, 0)[0].Record, want)
+	expect(t, "the event", events(t, s, start)[0].Record, want)
 
 	if _, err := s.Update(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Delete(t.Context(), "one", 2); err != nil {
+	if _, err := s.Delete(t.Context(), "one", start+2); err != nil {
 		t.Fatal(err)
 	}
-	removed := events(t, s, 2)[0]
+	removed := events(t, s, start+2)[0]
 	spoil(removed.Record)
 	if !bytes.Equal(removed.Previous.Object, want.Object) {
 		t.Error("Record and Previous of an event share their object")

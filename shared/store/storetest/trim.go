@@ -21,7 +21,7 @@ func testEventsShared(t *testing.T, open Open) {
 	go func() {
 		var got []store.Event
 		for len(got) < changes {
-			events, err := s.Events(t.Context(), int64(len(got)), 7, 30*time.Second)
+			events, err := s.Events(t.Context(), start+int64(len(got)), 7, 30*time.Second)
 			if err != nil || len(events) == 0 || len(events) > 7 {
 				t.Errorf("following after %d: %d events, %v", len(got), len(events), err)
 				break
@@ -31,14 +31,14 @@ func testEventsShared(t *testing.T, open Open) {
 		followed <- got
 	}()
 	record := create(t, s, object("one"))
-	for record.Revision < changes {
+	for record.Revision < start+changes {
 		record.Object = fmt.Appendf(nil, `{"at":%d}`, record.Revision)
 		var err error
 		if record.Revision, err = s.Update(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want = append(want, events(t, s, 0)...)
+	want = append(want, events(t, s, start)...)
 	if len(want) != changes {
 		t.Fatalf("%d events, want %d", len(want), changes)
 	}
@@ -49,27 +49,27 @@ func testEventsShared(t *testing.T, open Open) {
 				t.Errorf("event %d after %d is %d", i, after, event.Revision)
 				return
 			}
-			if event.Revision > changes {
+			if event.Revision > start+changes {
 				continue // the last, which may come while others read
 			}
-			sameEvent(t, event, want[after+int64(i)])
-			if !event.At.Equal(want[after+int64(i)].At) {
-				t.Errorf("event %d is of %v, and of %v", event.Revision, event.At, want[after+int64(i)].At)
+			sameEvent(t, event, want[after-start+int64(i)])
+			if !event.At.Equal(want[after-start+int64(i)].At) {
+				t.Errorf("event %d is of %v, and of %v", event.Revision, event.At, want[after-start+int64(i)].At)
 			}
 		}
 	}
-	same(0, <-followed)
+	same(start, <-followed)
 
 	// Somebody waits at the end while others read what was before.
 	var group sync.WaitGroup
 	group.Go(func() {
-		if got, err := s.Events(t.Context(), changes, 1, 30*time.Second); err != nil || len(got) != 1 {
+		if got, err := s.Events(t.Context(), start+changes, 1, 30*time.Second); err != nil || len(got) != 1 {
 			t.Errorf("waiting at the end: %d events, %v", len(got), err)
 		}
 	})
 	for i := range readers {
 		group.Go(func() {
-			for after := int64(i); after < changes; after += 11 {
+			for after := start + int64(i); after < start+changes; after += 11 {
 				limit := 1 + int(after)%5
 				got, err := s.Events(t.Context(), after, limit, 30*time.Second)
 				if err != nil || len(got) == 0 || len(got) > limit {
@@ -78,7 +78,7 @@ func testEventsShared(t *testing.T, open Open) {
 				}
 				same(after, got)
 			}
-			_, err := s.Events(t.Context(), changes+2, 1, 30*time.Second)
+			_, err := s.Events(t.Context(), start+changes+2, 1, 30*time.Second)
 			fails(t, "waiting ahead of the store", err, store.ErrGone)
 		})
 	}
@@ -99,7 +99,7 @@ func testEventTimes(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	ended := time.Now()
-	for _, event := range events(t, s, 0) {
+	for _, event := range events(t, s, start) {
 		// An implementation that runs elsewhere may have a clock that is somewhat off.
 		if event.At.Before(begun.Add(-time.Minute)) || event.At.After(ended.Add(time.Minute)) || event.At.Location() != time.UTC {
 			t.Errorf("event %d is of %v, written between %v and %v", event.Revision, event.At, begun, ended)
@@ -125,9 +125,9 @@ func testTrim(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 	}
-	first := events(t, s, 0)[0]
+	first := events(t, s, start)[0]
 	var young time.Time
-	for young.IsZero() && record.Revision < LogLength-2 {
+	for young.IsZero() && record.Revision < start+LogLength-2 {
 		<-time.After(2 * time.Millisecond)
 		update()
 		if last := events(t, s, record.Revision-1)[0]; last.At.After(first.At) {
@@ -141,12 +141,12 @@ func testTrim(t *testing.T, open Open) {
 
 	trim(first.At)
 	trim(first.At.Add(-time.Hour))
-	held := events(t, s, 0)
-	if len(held) != int(record.Revision) {
-		t.Errorf("%d of %d events are left where none was too old", len(held), record.Revision)
+	held := events(t, s, start)
+	if len(held) != int(record.Revision-start) {
+		t.Errorf("%d of %d events are left where none was too old", len(held), record.Revision-start)
 	}
 	trim(young)
-	_, err := s.Events(t.Context(), 0, 1, 0)
+	_, err := s.Events(t.Context(), start, 1, 0)
 	fails(t, "Events from the start, after Trim", err, store.ErrGone)
 	for _, event := range held {
 		got, err := s.Events(t.Context(), event.Revision-1, 1, 0)

@@ -74,7 +74,7 @@ local function values(key)
 end
 
 return {
-  redis.call('GET', REVISION) or '0',
+  redis.call('GET', REVISION) or '1',
   string.format('%.0f', total - #names),
   names,
   values(OBJECTS),

@@ -18,9 +18,13 @@ local function header(revision, created, expires, digest, references, owner)
   return table.concat({ FORMAT, revision, created, expires, digest, references, owner }, ' ') .. '\n'
 end
 
--- Moves the revision on. tostring would print 1e+14.
+-- Moves the revision on, from 1 where there is none yet. tostring would print 1e+14.
 local function advance()
-  return string.format('%.0f', redis.call('INCR', REVISION))
+  local revision = redis.call('INCR', REVISION)
+  if revision == 1 then
+    revision = redis.call('INCR', REVISION)
+  end
+  return string.format('%.0f', revision)
 end
 
 -- Adds the event of a revision: its time, the change's fields, then the activity if there is any. XADD refuses an
