@@ -124,6 +124,10 @@ func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
 		}
 		socket, err := next(context.WithValue(ctx, toPrimary{}, true), network, addr)
 		<-g.slots
+		if isReply(err) {
+			// A sentinel's refusal is not the answer to what Redis was asked; "absent" would be taken for one.
+			err = errors.New("asking the sentinels: " + err.Error())
+		}
 		if err != nil {
 			g.settle(turn, err)
 			return broken{err}, nil
@@ -342,8 +346,9 @@ func unanswered(err error) bool {
 // broken is a connection that was never made.
 type broken struct{ err error }
 
-func (b broken) Read([]byte) (int, error)       { return 0, b.err }
-func (b broken) Write([]byte) (int, error)      { return 0, b.err }
+// The library takes the outermost error off what stops it from setting a connection up.
+func (b broken) Read([]byte) (int, error)       { return 0, fmt.Errorf("connecting: %w", b.err) }
+func (b broken) Write([]byte) (int, error)      { return 0, fmt.Errorf("connecting: %w", b.err) }
 func (broken) Close() error                     { return nil }
 func (broken) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (broken) RemoteAddr() net.Addr             { return &net.TCPAddr{} }

@@ -44,7 +44,7 @@ func (c *Client) translate(ctx context.Context, doing string, err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		// The deadline was ours: the caller must not take it for his.
-		return fmt.Errorf("%s: %w: no answer within %v", doing, store.ErrUnavailable, c.timeout)
+		return fmt.Errorf("%s: %w: no answer within %v: %s", doing, store.ErrUnavailable, c.timeout, err.Error())
 	}
 	return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 }
