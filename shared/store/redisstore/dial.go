@@ -64,7 +64,7 @@ func (c connect) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		secure := tls.Client(socket, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
-			socket.Close()
+			_ = socket.Close()
 			return nil, fmt.Errorf("TLS with %s: %w", addr, err)
 		}
 		spoken = secure
@@ -120,7 +120,7 @@ func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		turn, err := g.enter(ctx)
 		if err != nil {
-			return broken{err}, nil
+			return broken{err}, nil //nolint:nilerr // the connection says it
 		}
 		socket, err := next(context.WithValue(ctx, toPrimary{}, true), network, addr)
 		<-g.slots
@@ -310,7 +310,7 @@ func (c *conn) prove() error {
 	if c.gate.condemned.Load() > used {
 		return errSilent
 	}
-	_ = c.Conn.SetDeadline(time.Now().Add(c.gate.probe))
+	_ = c.SetDeadline(time.Now().Add(c.gate.probe))
 	got := make([]byte, len(answer))
 	_, err := io.WriteString(c.Conn, question)
 	if err == nil {
@@ -324,7 +324,7 @@ func (c *conn) prove() error {
 		return err
 	}
 	c.used.Store(clock())
-	return c.Conn.SetDeadline(time.Time{})
+	return c.SetDeadline(time.Time{})
 }
 
 // cutError is a connection that ended before any answer came to what was sent last.
