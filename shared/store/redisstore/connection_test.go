@@ -22,7 +22,7 @@ import (
 // way stands between a client and a server, and can be cut.
 type way struct {
 	listener net.Listener
-	to       string
+	to       atomic.Pointer[string]
 	accepted atomic.Int64
 	refusing atomic.Bool
 
@@ -42,7 +42,8 @@ func newWay(t *testing.T, to string) *way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &way{listener: listener, to: to}
+	w := &way{listener: listener}
+	w.to.Store(&to)
 	t.Cleanup(func() {
 		listener.Close()
 		w.cut()
@@ -64,7 +65,7 @@ func (w *way) serve() {
 			near.Close()
 			continue
 		}
-		far, err := net.Dial("tcp", w.to)
+		far, err := net.Dial("tcp", *w.to.Load())
 		if err != nil {
 			near.Close()
 			continue
@@ -293,5 +294,34 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 	}
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// A name that leads to another server after a failover, while the old one lives on as a replica: one write fails, not one
+// for each connection that is still there.
+func TestDemotedServer(t *testing.T) {
+	first, second := redistest.Server(t), redistest.Server(t)
+	for _, options := range []redisstore.Options{{}, {Replicas: 1, ReplicaTimeout: time.Millisecond}} {
+		must(t, raw(t, first.URL()).SlaveOf(t.Context(), "no", "one").Err())
+		way := newWay(t, first.Address())
+		client := open(t, "redis://"+way.address(), options)
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() { must(t, client.Ping(t.Context())) })
+		}
+		group.Wait()
+		to := second.Address()
+		way.to.Store(&to)
+		must(t, raw(t, first.URL()).SlaveOf(t.Context(), "127.0.0.1", "1").Err())
+		s := client.Resource(fresh())
+		if _, err := s.Create(t.Context(), thing("one")); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Create in a replica: %v", err)
+		}
+		for i := range 16 {
+			_, err := s.Create(t.Context(), thing(fmt.Sprint("n-", i)))
+			if err != nil && !strings.Contains(err.Error(), "written at revision") {
+				t.Errorf("Create %d after the failover: %v", i, err)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -27,13 +28,18 @@ const (
 	// for its end, so that nobody is given an error of before he came: it has to fit into an operation.
 	firstPause   = 10 * time.Millisecond
 	longestPause = 250 * time.Millisecond
-	// trialTimeout is when a trial is given up whose connection nobody uses.
-	trialTimeout = time.Second
 	// sentinelTimeout bounds a question to a sentinel: there must be time left to ask another one.
 	sentinelTimeout = 150 * time.Millisecond
 )
 
-var errSilent = errors.New("the connection was silent and answers no more")
+// What is asked to see whether a server is there, and what it answers.
+const question, answer = "*1\r\n$4\r\nPING\r\n", "+PONG\r\n"
+
+var (
+	errFull    = errors.New("the server has as many clients as it takes")
+	errSilent  = errors.New("the connection was silent and answers no more")
+	errDemoted = errors.New("the connection leads to a server that is a replica now")
+)
 
 // connect opens sockets, with TLS where there is a config for it.
 type connect struct {
@@ -96,6 +102,8 @@ type gate struct {
 	slots chan struct{}
 	// condemned is when a silent connection was found dead: others that were silent as long are not asked.
 	condemned atomic.Int64
+	// demoted is when the server last said that it is a replica: where its name leads now, connections of before do not.
+	demoted atomic.Int64
 
 	mu       sync.Mutex
 	failures int
@@ -118,9 +126,10 @@ func newGate(timeout time.Duration) *gate {
 // would answer with the last one for a second, which a frozen process would come back with.
 func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		began := time.Now()
 		turn, err := g.enter(ctx)
 		if err != nil {
-			return broken{err}, nil //nolint:nilerr // the connection says it
+			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection says it
 		}
 		socket, err := next(context.WithValue(ctx, toPrimary{}, true), network, addr)
 		<-g.slots
@@ -128,24 +137,64 @@ func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
 			// A sentinel's refusal is not the answer to what Redis was asked; "absent" would be taken for one.
 			err = errors.New("asking the sentinels: " + err.Error())
 		}
-		if err != nil {
-			g.settle(turn, err)
-			return broken{err}, nil
+		if err == nil && turn != nil {
+			if err = greet(ctx, socket); err != nil {
+				_ = socket.Close()
+			}
 		}
-		c := &conn{Conn: socket, gate: g, turn: turn}
-		c.used.Store(clock())
+		if err != nil || turn != nil {
+			g.settle(turn, err)
+		}
+		if err != nil {
+			return broken{&dialError{err, began}}, nil
+		}
+		c := &conn{Conn: socket, gate: g, began: began, made: clock()}
+		c.used.Store(c.made)
 		return c, nil
 	}
 }
 
-func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { return g.notice(next(ctx, cmd)) }
+}
 
 func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error { return g.notice(next(ctx, cmds)) }
 }
+
+func (g *gate) notice(err error) error {
+	if redis.IsReadOnlyError(err) {
+		g.demoted.Store(clock())
+	}
+	return err
+}
+
+// greet finds out whether a server says anything at all, were it that it wants a password first.
+func greet(ctx context.Context, socket net.Conn) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = socket.SetDeadline(deadline)
+	}
+	if _, err := io.WriteString(socket, question); err != nil {
+		return err
+	}
+	var line []byte
+	for char := make([]byte, 1); char[0] != '\n' && len(line) < 1024; line = append(line, char[0]) {
+		if _, err := io.ReadFull(socket, char); err != nil {
+			return err
+		}
+	}
+	if full(line) {
+		return errFull
+	}
+	return socket.SetDeadline(time.Time{})
+}
+
+// full tells whether a server has too many clients, which it says to close the connection then.
+func full(answer []byte) bool { return bytes.HasPrefix(answer, []byte("-ERR max number of clients")) }
 
 // enter waits for one's turn to connect, and takes a slot. The trial is nil while all is well.
 func (g *gate) enter(ctx context.Context) (*trial, error) {
+	came := time.Now()
 	for {
 		select {
 		case g.slots <- struct{}{}:
@@ -169,7 +218,7 @@ func (g *gate) enter(ctx context.Context) (*trial, error) {
 		}
 		select {
 		case <-other.done:
-			if other.err != nil {
+			if other.err != nil && other.began.After(came) {
 				return nil, other.err
 			}
 		case <-ctx.Done():
@@ -186,7 +235,7 @@ func (g *gate) look() (turn, other *trial, pause time.Duration) {
 	if g.failures == 0 {
 		return nil, nil, 0
 	}
-	if g.trial != nil && now.Sub(g.trial.began) < trialTimeout {
+	if g.trial != nil {
 		return nil, g.trial, 0
 	}
 	// By the clock on the wall, which goes on while the process is frozen, and may be put back.
@@ -213,16 +262,9 @@ func (g *gate) settle(turn *trial, err error) {
 	if turn == nil {
 		return
 	}
-	select {
-	case <-turn.done:
-		return
-	default:
-	}
 	turn.err = err
 	close(turn.done)
-	if g.trial == turn {
-		g.trial = nil
-	}
+	g.trial = nil
 }
 
 // clock is the time on the wall in nanoseconds: it goes on while a process or its machine is frozen.
@@ -232,10 +274,13 @@ func clock() int64 { return time.Now().UnixNano() }
 type conn struct {
 	net.Conn
 	gate *gate
-	turn *trial
+	// began is when it was to be connected, by the clock of the process.
+	began time.Time
+	// made is when it was connected.
+	made int64
 	// used is when something was read last.
 	used atomic.Int64
-	// alive: the server has said something, or is known not to.
+	// alive: the server has said something. settled: that, or it is noted that it never did.
 	alive, settled atomic.Bool
 	// answered: something was read after what was written last.
 	answered atomic.Bool
@@ -243,7 +288,7 @@ type conn struct {
 
 func (c *conn) settle(err error) {
 	if c.settled.CompareAndSwap(false, true) {
-		c.gate.settle(c.turn, err)
+		c.gate.settle(nil, err)
 	}
 }
 
@@ -253,27 +298,39 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.answered.Store(true)
 		c.alive.Store(true)
 		c.used.Store(clock())
-		c.settle(nil)
+		if full(p[:n]) {
+			c.settle(errFull)
+		}
+		c.settled.Store(true)
 		return n, err
 	}
 	if err == nil {
 		return n, nil
 	}
+	return n, c.ended(err)
+}
+
+// ended notes the end of a connection and says what it means for what was sent.
+func (c *conn) ended(err error) error {
 	c.settle(err)
-	if c.answered.Load() {
-		return n, err
+	switch {
+	case !c.alive.Load():
+		// The library was setting the connection up.
+		return fmt.Errorf("connecting: %w", &dialError{err, c.began})
+	case c.answered.Load():
+		return err
+	default:
+		return &cutError{err}
 	}
-	return n, &cutError{err}
 }
 
 func (c *conn) Write(p []byte) (int, error) {
 	c.answered.Store(false)
 	n, err := c.Conn.Write(p)
 	if err != nil {
-		c.settle(err)
-		return n, &cutError{err}
+		err = c.ended(err)
 	}
-	return n, nil
+	return n, err
 }
 
 func (c *conn) Close() error {
@@ -302,8 +359,10 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 // prove asks a connection that was silent for long whether it still is one. What a firewall, a failover or a thaw
 // has cut may not show otherwise.
 func (c *conn) prove() error {
-	const question, answer = "*1\r\n$4\r\nPING\r\n", "+PONG\r\n"
 	used, now := c.used.Load(), clock()
+	if c.gate.demoted.Load() > c.made {
+		return errDemoted
+	}
 	if !c.alive.Load() || now-used < int64(quiet) {
 		return nil
 	}
@@ -333,23 +392,49 @@ type cutError struct{ cause error }
 func (e *cutError) Error() string { return e.cause.Error() }
 func (e *cutError) Unwrap() error { return e.cause }
 
+// dialError is a connection that could not be used: nothing was sent over it but what sets it up.
+type dialError struct {
+	cause error
+	// began is when connecting began.
+	began time.Time
+}
+
+func (e *dialError) Error() string { return e.cause.Error() }
+func (e *dialError) Unwrap() error { return e.cause }
+
 // unanswered tells whether a connection ended before any answer.
 func unanswered(err error) bool {
+	var cut *cutError
+	return errors.As(revealed(err), &cut)
+}
+
+// stale tells whether an operation was not done because of an attempt to connect that began before it did. The
+// library hands on what it got for a caller who has given up.
+func stale(err error, start time.Time) bool {
+	var dial *dialError
+	return errors.As(revealed(err), &dial) && dial.began.Before(start)
+}
+
+func revealed(err error) error {
 	var lost *lostError
 	if errors.As(err, &lost) {
-		err = lost.cause
+		return lost.cause
 	}
-	var cut *cutError
-	return errors.As(err, &cut)
+	return err
 }
 
 // broken is a connection that was never made.
-type broken struct{ err error }
+type broken struct{ err *dialError }
 
 // The library takes the outermost error off what stops it from setting a connection up.
-func (b broken) Read([]byte) (int, error)       { return 0, fmt.Errorf("connecting: %w", b.err) }
-func (b broken) Write([]byte) (int, error)      { return 0, fmt.Errorf("connecting: %w", b.err) }
-func (broken) Close() error                     { return nil }
+
+func (b broken) Read([]byte) (int, error)  { return 0, fmt.Errorf("connecting: %w", b.err) }
+func (b broken) Write([]byte) (int, error) { return 0, fmt.Errorf("connecting: %w", b.err) }
+func (broken) Close() error                { return nil }
+
+// SyscallConn keeps it out of use when nobody waited for it any more.
+func (b broken) SyscallConn() (syscall.RawConn, error) { return nil, b.err }
+
 func (broken) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (broken) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (broken) SetDeadline(time.Time) error      { return nil }

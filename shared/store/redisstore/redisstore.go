@@ -271,14 +271,19 @@ func (c *Client) run(ctx context.Context, doing string, operation func(context.C
 	})
 }
 
-// runOnce does one operation within the timeout and translates its error.
+// runOnce does one operation within the timeout and translates its error. Only what was not sent is done again.
 func (c *Client) runOnce(ctx context.Context, doing string, operation func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	err := c.translate(ctx, doing, operation(bounded))
+	start := time.Now()
+	err := operation(bounded)
+	for stale(err, start) && bounded.Err() == nil {
+		err = operation(bounded)
+	}
+	err = c.translate(ctx, doing, err)
 	if cluster, ok := c.redis.(*redis.ClusterClient); ok && errors.Is(err, store.ErrUnavailable) {
 		// A replica may have taken over; otherwise that would be noticed some ten seconds later.
 		cluster.ReloadState(ctx)
