@@ -31,7 +31,7 @@ type commands struct {
 type serveCommand struct {
 	Listen      string        `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
 	HTTP        string        `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
-	Redis       secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, rediss:// or unix://, comma-separated for a cluster (embedded)."`
+	Redis       secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix:// (embedded)."`
 	Data        string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, kubeconfig and admin.key (${default})."`
 	AdminKey    secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
 	Config      string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
@@ -41,7 +41,7 @@ type serveCommand struct {
 }
 
 type bootstrapCommand struct {
-	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, rediss:// or unix://, comma-separated for a cluster."`
+	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
 	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The key to use (generated and printed)."`
 }
 

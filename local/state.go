@@ -70,7 +70,12 @@ func openState(ctx context.Context, given secret.String, folder string, log *slo
 func hosts(given secret.String) string {
 	var names []string
 	for one := range strings.SplitSeq(given.Reveal(), ",") {
-		if parsed, err := url.Parse(strings.TrimSpace(one)); err == nil {
+		// A further host of a cluster or of sentinels has no scheme of its own, and no credentials.
+		one = strings.TrimSpace(one)
+		if len(names) > 0 && !strings.Contains(one, "://") {
+			one = "redis://" + one
+		}
+		if parsed, err := url.Parse(one); err == nil {
 			names = append(names, parsed.Host+parsed.Path)
 		}
 	}

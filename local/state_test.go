@@ -32,6 +32,8 @@ func TestHosts(t *testing.T) {
 		{"a socket", "unix:///run/redis.sock", "/run/redis.sock"},
 		{"a socket with a password", "unix://:hunter2@/run/redis.sock", "/run/redis.sock"},
 		{"a cluster", "redis://:hunter2@a:1, redis://b:2,redis://c:3", "a:1, b:2, c:3"},
+		{"seeds", "redis-cluster://:hunter2@a,b:2,c", "a, b:2, c"},
+		{"sentinels", "rediss-sentinel://user:hunter2@a:1,b:2/state?sentinel_password=hunter2", "a:1, b:2/state"},
 		{"what is no URL", "redis://:hunter2@a:b", ""},
 		{"nothing", "", ""},
 	} {

@@ -119,14 +119,14 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: local shared/store/redisstore/redistest test/load
+net: local shared/store/redisstore shared/store/redisstore/redistest test/load
 net/http: infra/openapi local shared/apierror shared/auth shared/function test/load
 net/http/httptest:
-os: infra/openapi local shared/platformconfig shared/store/redisstore/redistest test/load
+os: infra/openapi local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/load
 os/exec: local shared/store/redisstore/redistest test/load
 os/signal: local test/load
 plugin:
-syscall: local shared/store/redisstore/redistest test/load
+syscall: local shared/store/redisstore shared/store/redisstore/redistest test/load
 testing: shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `

@@ -44,7 +44,7 @@ func (c *Client) translate(ctx context.Context, doing string, err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		// The deadline was ours: the caller must not take it for his.
-		return fmt.Errorf("%s: %w: no answer within %v", doing, store.ErrUnavailable, c.timeout)
+		return fmt.Errorf("%s: %w: no answer within %v: %s", doing, store.ErrUnavailable, c.timeout, err.Error())
 	}
 	return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 }
@@ -73,8 +73,21 @@ func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// ProcessPipelineHook does the same for a pipeline: a redirected command comes in one.
 func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		lost := &lostError{err}
+		for _, cmd := range cmds {
+			if cmd.Err() != nil && !isReply(cmd.Err()) {
+				cmd.SetErr(lost)
+			}
+		}
+		return lost
+	}
 }
 
 // lostError hides its cause from errors.Is and errors.As.

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -469,6 +470,30 @@ func TestOpenRefuses(t *testing.T) {
 		"a cluster of sockets":   "unix://:hunter2@/a,unix://:hunter2@/b",
 		"a cluster's database":   "redis://:hunter2@localhost:1/3,redis://localhost:2/3",
 		"half a cluster has TLS": "redis://:hunter2@localhost:1,rediss://localhost:2",
+		"a port above all":       "redis://:hunter2@localhost:65536",
+		"a host with a blank":    "redis://:hunter2@local host",
+		"a bad IPv6 address":     "redis://:hunter2@[::hunter2]:1",
+		"a bad escape of a user": "redis://hunter2%@localhost",
+		"two hosts":              "redis://:hunter2@a,b",
+		"too long a path":        "redis://:hunter2@a/1/hunter2",
+		"a negative database":    "redis://:hunter2@a/-1",
+		"a host and a socket":    "unix://:hunter2@host/run/redis.sock",
+		"a cluster's number":     "redis-cluster://:hunter2@a/0",
+		"a cluster's db":         "redis-cluster://:hunter2@a?db=0",
+		"no host of a cluster":   "redis-cluster://:hunter2@",
+		"an empty host":          "redis-cluster://:hunter2@a,,b",
+		"no name of a primary":   "redis-sentinel://:hunter2@a",
+		"a primary's number":     "redis-sentinel://:hunter2@a/name/hunter2",
+		"a sentinel's password":  "redis://:hunter2@a?sentinel_password=hunter2",
+		"a file without TLS":     "redis://:hunter2@a?ca_file=/hunter2",
+		"a file that is not":     "rediss://:hunter2@a?ca_file=/hunter2",
+		"no certificate":         "rediss://:hunter2@a?ca_file=/dev/null",
+		"half a certificate":     "rediss://:hunter2@a?cert_file=/hunter2",
+		"no pair":                "rediss://:hunter2@a?cert_file=/hunter2&key_file=/hunter2",
+		"a parameter twice":      "rediss://:hunter2@a?server_name=hunter2&server_name=b",
+		"an empty parameter":     "rediss://:hunter2@a?server_name=",
+		"skipping perhaps":       "rediss://:hunter2@a?skip_verify=hunter2",
+		"a bad query":            "rediss://:hunter2@a?server_name=%hunter2",
 	} {
 		client, err := redisstore.Open(url, redisstore.Options{})
 		if err == nil {
@@ -480,7 +505,10 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("Open of %s tells the password: %v", what, err)
 		}
 	}
-	for _, options := range []redisstore.Options{{LogLength: -1}, {Timeout: -1}} {
+	for _, options := range []redisstore.Options{
+		{LogLength: -1}, {Timeout: -1}, {PoolSize: -1}, {Replicas: -1}, {TLS: &tls.Config{MinVersion: tls.VersionTLS13}},
+		{Replicas: 1, ReplicaTimeout: time.Second}, {Replicas: 1, ReplicaTimeout: time.Microsecond},
+	} {
 		if _, err := redisstore.Open("redis://localhost", options); err == nil {
 			t.Errorf("Open accepts %+v", options)
 		}
@@ -491,6 +519,8 @@ func TestOpenAccepts(t *testing.T) {
 	for _, url := range []string{
 		"redis://localhost", "redis://user:p%40ss@localhost:6379/2", "rediss://localhost:6380", "unix:///run/redis.sock",
 		"unix://:password@/run/redis.sock?db=1", "redis://a:1,redis://b:2", "rediss://:x@a:1, rediss://b:2",
+		"redis://[::1]:6379", "redis-cluster://a", "rediss-cluster://user:x@a,b:7000/?server_name=c", "redis-sentinel://a,b:2/name",
+		"rediss-sentinel://u:p%2F@a/name/3?sentinel_username=s&sentinel_password=t&skip_verify=true", "rediss://a?db=2",
 	} {
 		client, err := redisstore.Open(url, redisstore.Options{})
 		if err != nil {

@@ -205,16 +205,18 @@ func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
 	process := redistest.Server(t)
 	client := open(t, process.URL(), redisstore.Options{})
 	process.Kill()
+	var group sync.WaitGroup
 	for range 300 {
-		if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
-			t.Fatalf("Ping of a dead server: %v", err)
-		}
+		group.Go(func() {
+			if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Ping of a dead server: %v", err)
+			}
+		})
 	}
+	group.Wait()
 	process.Restart()
-	for end := time.Now().Add(5 * time.Second); client.Ping(t.Context()) != nil; time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // bounded polling of a process
-		if time.Now().After(end) {
-			t.Fatal("still unavailable 5 seconds after the restart")
-		}
+	if err := client.Ping(t.Context()); err != nil {
+		t.Errorf("Ping after the restart: %v", err)
 	}
 }
 

@@ -8,12 +8,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -40,10 +39,10 @@ const idleTimeout = 4 * time.Minute
 // maxNames bounds how many digests are remembered with the name that they led to.
 const maxNames = 4096
 
-// poolSize bounds the connections per Redis node; they are opened as they are needed.
-const poolSize = 64
+// DefaultPoolSize is the number of connections when Options.PoolSize is zero. Source: ADR-0002.
+const DefaultPoolSize = 64
 
-// Options are the settings of a Client. The zero value is good for production.
+// Options are the settings of a Client. The zero value is good for a server. Source: ADR-0002.
 type Options struct {
 	// LogLength is how many events of each resource are kept at least, once that many happened. Redis
 	// trims in blocks, so there may be some more. 0: DefaultLogLength.
@@ -51,131 +50,176 @@ type Options struct {
 	// Timeout bounds every operation, connecting included, except for the time that Events is told to
 	// wait. 0: DefaultTimeout.
 	Timeout time.Duration
+	// PoolSize bounds the connections per Redis node; they are opened as they are needed. A function that serves
+	// one request at a time does with 4. 0: DefaultPoolSize.
+	PoolSize int
+	// TLS is what rediss:// and its like verify the server with; parameters of the URL add to it. With a URL
+	// that has no TLS it is an error. nil: the authorities of the system.
+	TLS *tls.Config
+	// Replicas is how many replicas must have a write of an object before it is acknowledged. Where fewer have it
+	// in time the write is done and reported as ErrUnavailable, since it may be lost yet. Touch and Trim do not
+	// wait. The embedded server has no replicas: every write fails there. 0: the primary's word is enough.
+	Replicas int
+	// ReplicaTimeout is how long to wait for them, in whole milliseconds and less than Timeout. 0: half of Timeout.
+	ReplicaTimeout time.Duration
 }
 
 // Client is a pool of connections to one Redis or one cluster. It is safe for concurrent use, outlives a
 // restart of Redis and is to be opened once per process.
 type Client struct {
-	redis     redis.UniversalClient
-	timeout   time.Duration
-	logLength int
+	redis          redis.UniversalClient
+	timeout        time.Duration
+	logLength      int
+	replicas       int
+	replicaTimeout time.Duration
 
 	mu    sync.Mutex
 	feeds map[string]*feed
 }
 
-// Open prepares a Client for redis://, rediss:// (TLS) or unix:// with the path of a socket. Several
-// redis:// or rediss:// URLs separated by commas are the seeds of a cluster; credentials are those of the
-// first. It does not connect: a Redis that is away is seen at the first use. Errors name what is wrong with
-// the URL and never quote it, since it may hold a password.
+// Open prepares a Client for one of
+//
+//	redis://[user:password@]host[:port][/database]
+//	unix://[user:password@]/path/of/socket[?db=database]
+//	redis-cluster://[user:password@]host[:port][,host[:port]...]
+//	redis-sentinel://[user:password@]host[:port][,host[:port]...]/name[/database]
+//
+// and rediss, rediss-cluster and rediss-sentinel with TLS. Hosts of a cluster are seeds, one is enough; those of
+// the last form are sentinels, which say where the primary of that name is. User and password are for Redis,
+// parameters sentinel_username and sentinel_password for the sentinels. Special characters of a password are
+// percent-encoded. Several redis:// or rediss:// URLs separated by commas are a cluster too; credentials and
+// parameters are those of the first.
+//
+// Parameters of the forms with TLS: ca_file is a file of authorities in PEM, in place of those of the system;
+// server_name the name to verify in place of the host that is dialled; cert_file and key_file the client's own
+// certificate; skip_verify=true verifies nothing. Files are read once.
+//
+// It does not connect: a Redis that is away is seen at the first use. Errors name what is wrong with the URL and
+// never quote it, since it may hold a password.
 func Open(rawURL string, opts Options) (*Client, error) {
-	if opts.LogLength < 0 {
-		return nil, fmt.Errorf("opening store: log length %d is negative", opts.LogLength)
+	if err := opts.complete(); err != nil {
+		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	if opts.Timeout < 0 {
-		return nil, fmt.Errorf("opening store: timeout %v is negative", opts.Timeout)
-	}
-	if opts.LogLength == 0 {
-		opts.LogLength = DefaultLogLength
-	}
-	if opts.Timeout == 0 {
-		opts.Timeout = DefaultTimeout
-	}
-	client := &Client{timeout: opts.Timeout, logLength: opts.LogLength, feeds: map[string]*feed{}}
-
-	seeds := strings.Split(rawURL, ",")
-	var nodes []*redis.Options
-	for i, seed := range seeds {
-		node, err := parseURL(strings.TrimSpace(seed))
-		if err != nil {
-			if len(seeds) > 1 {
-				return nil, fmt.Errorf("opening store: Redis URL %d of %d: %w", i+1, len(seeds), err)
-			}
-			return nil, fmt.Errorf("opening store: Redis URL: %w", err)
-		}
-		nodes = append(nodes, node)
+	at, err := parse(rawURL, opts.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("opening store: Redis URL: %w", err)
 	}
 	// The client library writes plain text to standard error; everything it has to say is in our errors.
 	logging.Disable()
-
-	dial := min(dialTimeout, opts.Timeout)
-	if len(nodes) == 1 {
-		o := nodes[0]
-		o.Protocol = 2
-		o.DisableIdentity = true
-		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		o.ContextTimeoutEnabled = true
-		o.MaxRetries = -1
-		o.DialTimeout, o.DialerRetries = dial, 1
-		o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = opts.Timeout, opts.Timeout, opts.Timeout
-		o.PoolSize, o.ConnMaxIdleTime = poolSize, idleTimeout
-		client.redis = redis.NewClient(o)
-		return client, nil
-	}
-
-	o := &redis.ClusterOptions{
-		Protocol:                 2,
-		DisableIdentity:          true,
-		DisableRoutingPolicies:   true, // saves asking for the command table at the first use
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		ContextTimeoutEnabled:    true,
-		MaxRetries:               -1,
-		DialTimeout:              dial,
-		DialerRetries:            1,
-		ReadTimeout:              opts.Timeout,
-		WriteTimeout:             opts.Timeout,
-		PoolTimeout:              opts.Timeout,
-		PoolSize:                 poolSize,
-		ConnMaxIdleTime:          idleTimeout,
-		Username:                 nodes[0].Username,
-		Password:                 nodes[0].Password,
-	}
-	for _, node := range nodes {
-		switch {
-		case node.Network != "tcp":
-			return nil, errors.New("opening store: a cluster is reached through redis:// or rediss:// URLs only")
-		case node.DB != 0:
-			return nil, errors.New("opening store: a cluster has no database number")
-		case (node.TLSConfig == nil) != (nodes[0].TLSConfig == nil):
-			return nil, errors.New("opening store: use either redis:// or rediss:// for all nodes of a cluster")
-		}
-		o.Addrs = append(o.Addrs, node.Addr)
-	}
-	if config := nodes[0].TLSConfig; config != nil {
-		// Without a name of its own each node is verified by the name it is dialled by.
-		o.TLSConfig = &tls.Config{MinVersion: config.MinVersion, InsecureSkipVerify: config.InsecureSkipVerify} //nolint:gosec // set by who wrote skip_verify into the URL
-	}
-	cluster := redis.NewClusterClient(o)
-	cluster.OnNewNode(func(node *redis.Client) { node.AddHook(once{}) })
-	client.redis = cluster
-	return client, nil
+	return &Client{
+		redis: newRedis(at, opts), timeout: opts.Timeout, logLength: opts.LogLength,
+		replicas: opts.Replicas, replicaTimeout: opts.ReplicaTimeout, feeds: map[string]*feed{},
+	}, nil
 }
 
-// parseURL never lets a word of the URL into an error: what a parser takes for a scheme, a port or a
-// database may be a piece of a password.
-func parseURL(raw string) (*redis.Options, error) {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return nil, errors.New("it cannot be parsed; write redis://[user:password@]host[:port][/database], " +
-			"rediss://... or unix://[user:password@]/path/of/socket, with special characters of the password percent-encoded")
+// complete fills in what is zero.
+func (o *Options) complete() error {
+	switch {
+	case o.LogLength < 0:
+		return fmt.Errorf("log length %d is negative", o.LogLength)
+	case o.Timeout < 0:
+		return fmt.Errorf("timeout %v is negative", o.Timeout)
+	case o.PoolSize < 0:
+		return fmt.Errorf("pool size %d is negative", o.PoolSize)
+	case o.Replicas < 0:
+		return fmt.Errorf("%d replicas is negative", o.Replicas)
 	}
-	switch u.Scheme {
-	case "redis", "rediss":
-		if u.Host == "" {
-			return nil, errors.New("it has no host")
-		}
-	case "unix":
-		if u.Path == "" {
-			return nil, errors.New("it has no path of a socket")
-		}
+	o.LogLength = cmp.Or(o.LogLength, DefaultLogLength)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.PoolSize = cmp.Or(o.PoolSize, DefaultPoolSize)
+	o.ReplicaTimeout = cmp.Or(o.ReplicaTimeout, max(o.Timeout/2, time.Millisecond))
+	// Zero is forever for Redis.
+	if o.Replicas > 0 && (o.ReplicaTimeout < time.Millisecond || o.ReplicaTimeout >= o.Timeout) {
+		return fmt.Errorf("timeout %v for replicas is not between a millisecond and that of operations, %v", o.ReplicaTimeout, o.Timeout)
+	}
+	return nil
+}
+
+// newRedis sets the client library up. It repeats nothing, says nothing of itself and keeps one pool per node.
+func newRedis(at address, opts Options) redis.UniversalClient {
+	dial := min(dialTimeout, opts.Timeout)
+	connect := connect{tls: at.tls, sentinels: at.kind == sentinel}.dial
+	quietly := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch at.kind {
+	case cluster:
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs:                    at.hosts,
+			Dialer:                   connect,
+			Protocol:                 2,
+			DisableIdentity:          true,
+			DisableRoutingPolicies:   true, // saves asking for the command table at the first use
+			MaintNotificationsConfig: quietly,
+			ContextTimeoutEnabled:    true,
+			MaxRetries:               -1,
+			DialTimeout:              dial,
+			DialerRetries:            1,
+			ReadTimeout:              opts.Timeout,
+			WriteTimeout:             opts.Timeout,
+			PoolTimeout:              opts.Timeout,
+			PoolSize:                 opts.PoolSize,
+			ConnMaxIdleTime:          idleTimeout,
+			Username:                 at.username,
+			Password:                 at.password,
+		})
+		client.OnNewNode(func(node *redis.Client) {
+			node.AddHook(once{})
+			node.AddHook(newGate(opts.Timeout))
+		})
+		return client
+	case sentinel:
+		client := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName:            at.master,
+			SentinelAddrs:         at.hosts,
+			SentinelUsername:      at.sentinelUsername,
+			SentinelPassword:      at.sentinelPassword,
+			Dialer:                connect,
+			Protocol:              2,
+			DisableIdentity:       true,
+			ContextTimeoutEnabled: true,
+			MaxRetries:            -1,
+			DialTimeout:           dial,
+			DialerRetries:         1,
+			ReadTimeout:           opts.Timeout,
+			WriteTimeout:          opts.Timeout,
+			PoolTimeout:           opts.Timeout,
+			PoolSize:              opts.PoolSize,
+			PipelinePoolSize:      -1,
+			ConnMaxIdleTime:       idleTimeout,
+			Username:              at.username,
+			Password:              at.password,
+			DB:                    at.database,
+		})
+		client.AddHook(newGate(opts.Timeout))
+		return client
 	default:
-		return nil, errors.New("the scheme is not redis, rediss or unix")
+		network := "tcp"
+		if at.socket {
+			network = "unix"
+		}
+		client := redis.NewClient(&redis.Options{
+			Network:                  network,
+			Addr:                     at.hosts[0],
+			Dialer:                   connect,
+			Protocol:                 2,
+			DisableIdentity:          true,
+			MaintNotificationsConfig: quietly,
+			ContextTimeoutEnabled:    true,
+			MaxRetries:               -1,
+			DialTimeout:              dial,
+			DialerRetries:            1,
+			ReadTimeout:              opts.Timeout,
+			WriteTimeout:             opts.Timeout,
+			PoolTimeout:              opts.Timeout,
+			PoolSize:                 opts.PoolSize,
+			PipelinePoolSize:         -1,
+			ConnMaxIdleTime:          idleTimeout,
+			Username:                 at.username,
+			Password:                 at.password,
+			DB:                       at.database,
+		})
+		client.AddHook(newGate(opts.Timeout))
+		return client
 	}
-	o, err := redis.ParseURL(raw)
-	if err != nil {
-		return nil, errors.New("the database number or one of the parameters after ? is not valid")
-	}
-	return o, nil
 }
 
 // Resource returns the Store of one resource. The name consists of a-z, 0-9, dash and dot; another one is a
@@ -215,14 +259,31 @@ func (c *Client) Close() error {
 	return c.redis.Close()
 }
 
-// run does one operation within the timeout and translates its error.
+// run does an operation that changes nothing, or nothing that doing it twice would change again. When a connection
+// ends before any byte of the answer it is done once more.
 func (c *Client) run(ctx context.Context, doing string, operation func(context.Context) error) error {
+	return c.runOnce(ctx, doing, func(ctx context.Context) error {
+		err := operation(ctx)
+		if unanswered(err) && ctx.Err() == nil {
+			err = operation(ctx)
+		}
+		return err
+	})
+}
+
+// runOnce does one operation within the timeout and translates its error. Only what was not sent is done again.
+func (c *Client) runOnce(ctx context.Context, doing string, operation func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	err := c.translate(ctx, doing, operation(bounded))
+	start := time.Now()
+	err := operation(bounded)
+	for stale(err, start) && bounded.Err() == nil {
+		err = operation(bounded)
+	}
+	err = c.translate(ctx, doing, err)
 	if cluster, ok := c.redis.(*redis.ClusterClient); ok && errors.Is(err, store.ErrUnavailable) {
 		// A replica may have taken over; otherwise that would be noticed some ten seconds later.
 		cluster.ReloadState(ctx)

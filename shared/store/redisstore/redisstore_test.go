@@ -44,3 +44,9 @@ func TestUnixSocket(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) { suite(t, redistest.Cluster(t)) }
+
+func TestSentinel(t *testing.T) {
+	primary := redistest.Server(t, redistest.Password("s3cret"))
+	guard := redistest.Sentinel(t, "state", primary, 0)
+	suite(t, "redis-sentinel://:s3cret@"+guard.Address()+"/state")
+}

@@ -34,7 +34,7 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "creating", record.Name, createScript,
+	return r.write(ctx, "creating", record.Name, createScript, r.client.replicas,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
 		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
 }
@@ -43,31 +43,37 @@ func (r *resource) Update(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "updating", record.Name, updateScript,
+	return r.write(ctx, "updating", record.Name, updateScript, r.client.replicas,
 		record.Name, strconv.FormatInt(record.Revision, 10),
 		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
 		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
 }
 
 func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {
-	return r.write(ctx, "deleting", name, deleteScript,
+	return r.write(ctx, "deleting", name, deleteScript, r.client.replicas,
 		name, strconv.FormatInt(revision, 10), r.client.logLength)
 }
 
 func (r *resource) Touch(ctx context.Context, record store.Record, activity, expires time.Time) error {
-	_, err := r.write(ctx, "touching", record.Name, touchScript,
+	_, err := r.write(ctx, "touching", record.Name, touchScript, 0,
 		record.Name, digestToken(record.Digest), optional(activity, ""), optional(expires, ""))
 	return err
 }
 
-// write runs a script that answers with a revision or a word. The time is the last argument of each.
-func (r *resource) write(ctx context.Context, doing, name string, script *redis.Script, args ...any) (int64, error) {
+// write runs a script that answers with a revision or a word, and has that many replicas acknowledge it. The time
+// is the last argument of each.
+func (r *resource) write(ctx context.Context, doing, name string, script *redis.Script, replicas int, args ...any) (int64, error) {
 	doing = fmt.Sprintf("%s record %q", doing, name)
 	args = append(args, milliseconds(time.Now()))
 	var answer string
-	err := r.client.run(ctx, doing, func(ctx context.Context) error {
+	short := 0
+	err := r.client.runOnce(ctx, doing, func(ctx context.Context) error {
 		var err error
-		answer, err = script.Run(ctx, r.client.redis, r.keys.all(), args...).Text()
+		if replicas == 0 {
+			answer, err = script.Run(ctx, r.client.redis, r.keys.all(), args...).Text()
+		} else {
+			answer, short, err = r.client.replicated(ctx, script, r.keys.all(), args)
+		}
 		return err
 	})
 	if err != nil {
@@ -91,6 +97,10 @@ func (r *resource) write(ctx context.Context, doing, name string, script *redis.
 		revision, err := strconv.ParseInt(answer, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w: answer %q", doing, errCorrupt, answer)
+		}
+		if short > 0 {
+			return 0, fmt.Errorf("%s: %w: written at revision %d and may be lost yet: %d of %d replicas have not acknowledged it",
+				doing, store.ErrUnavailable, revision, short, replicas)
 		}
 		return revision, nil
 	}

@@ -56,16 +56,31 @@ func Argument(args ...string) Option {
 	return func(p *Process) { p.args = append(p.args, args...) }
 }
 
+// TLS makes Redis listen with TLS at a further port, SecureURL. The arguments are files in PEM; clients need a
+// certificate of their own if so said.
+func TLS(certificate, key, authority string, clients bool) Option {
+	return func(p *Process) {
+		p.securePort = freePort(p.t)
+		auth := "no"
+		if clients {
+			auth = "yes"
+		}
+		p.args = append(p.args, "--tls-port", strconv.Itoa(p.securePort), "--tls-cert-file", certificate,
+			"--tls-key-file", key, "--tls-ca-cert-file", authority, "--tls-auth-clients", auth)
+	}
+}
+
 // Process is a redis-server of its own: a TCP port on loopback, a unix socket, a data directory. Its
 // methods fail the test when they cannot do what they say. It is not safe for concurrent use.
 type Process struct {
-	t        testing.TB
-	port     int
-	socket   string
-	password string
-	args     []string
-	output   *bytes.Buffer
-	command  *exec.Cmd
+	t          testing.TB
+	port       int
+	securePort int
+	socket     string
+	password   string
+	args       []string
+	output     *bytes.Buffer
+	command    *exec.Cmd
 }
 
 // Server starts redis-server from PATH and waits until it answers. The test is skipped where there is none,
@@ -100,6 +115,14 @@ func Server(t testing.TB, options ...Option) *Process {
 
 // URL is where the server listens on TCP.
 func (p *Process) URL() string { return "redis://" + p.credentials() + p.address() }
+
+// SecureURL is where the server listens with TLS.
+func (p *Process) SecureURL() string {
+	return fmt.Sprintf("rediss://%s127.0.0.1:%d", p.credentials(), p.securePort)
+}
+
+// Address is the host and port of URL.
+func (p *Process) Address() string { return p.address() }
 
 // UnixURL is where the server listens on a unix socket.
 func (p *Process) UnixURL() string { return "unix://" + p.credentials() + p.socket }
@@ -175,6 +198,43 @@ func (p *Process) client() *redis.Client {
 		Addr: p.address(), Password: p.password, Protocol: 2, DisableIdentity: true,
 		DialTimeout: time.Second, DialerRetries: 1, MaxRetries: -1,
 	})
+}
+
+// Replica starts a replica of a server and waits until it has what the server has.
+func Replica(t testing.TB, of *Process, options ...Option) *Process {
+	t.Helper()
+	// No pause before a full copy, which is small.
+	p := Server(t, append(options, Argument("--replicaof", "127.0.0.1", strconv.Itoa(of.port), "--repl-diskless-sync-delay", "0"))...)
+	client := p.client()
+	defer client.Close()
+	if !poll(func() bool {
+		return strings.Contains(client.Info(context.Background(), "replication").Val(), "master_link_status:up")
+	}) {
+		t.Fatalf("the replica did not connect; it wrote:\n%s", p.output)
+	}
+	return p
+}
+
+// Sentinel starts a sentinel that knows a server by a name and decides alone, and waits until it has found that many
+// replicas.
+func Sentinel(t testing.TB, name string, of *Process, replicas int) *Process {
+	t.Helper()
+	p := &Process{t: t, port: freePort(t)}
+	file := filepath.Join(t.TempDir(), "sentinel.conf")
+	config := fmt.Sprintf("bind 127.0.0.1\nport %d\nsentinel monitor %s 127.0.0.1 %d 1\n"+
+		"sentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 10000\n", p.port, name, of.port, name, name)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatalf("writing the file of a sentinel: %v", err)
+	}
+	p.args = []string{file, "--sentinel"}
+	t.Cleanup(p.end)
+	p.start()
+	client := redis.NewSentinelClient(&redis.Options{Addr: p.address(), Protocol: 2})
+	defer client.Close()
+	if !poll(func() bool { return len(client.Replicas(context.Background(), name).Val()) == replicas }) {
+		t.Fatalf("the sentinel did not find %d replicas; it wrote:\n%s", replicas, p.output)
+	}
+	return p
 }
 
 // Cluster starts a cluster of three masters and returns its URL.

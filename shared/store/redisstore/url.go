@@ -1,0 +1,333 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// kind is what answers at an address.
+type kind int
+
+const (
+	single kind = iota
+	cluster
+	sentinel
+)
+
+// scheme is what the word before :// says.
+type scheme struct {
+	kind   kind
+	secure bool
+	socket bool
+	port   string
+}
+
+var schemes = map[string]scheme{
+	"redis":           {kind: single, port: "6379"},
+	"rediss":          {kind: single, port: "6379", secure: true},
+	"unix":            {kind: single, socket: true},
+	"redis-cluster":   {kind: cluster, port: "6379"},
+	"rediss-cluster":  {kind: cluster, port: "6379", secure: true},
+	"redis-sentinel":  {kind: sentinel, port: "26379"},
+	"rediss-sentinel": {kind: sentinel, port: "26379", secure: true},
+}
+
+// address is what a URL says.
+type address struct {
+	scheme
+	// hosts are host:port, or the one path of a socket.
+	hosts              []string
+	username, password string
+	database           int
+	tls                *tls.Config
+	// master is the name under which sentinels know the primary.
+	master                             string
+	sentinelUsername, sentinelPassword string
+}
+
+// parameters are those after the question mark, with what they are for.
+var parameters = map[string]func(scheme) bool{
+	"db":                func(s scheme) bool { return s.kind != cluster },
+	"ca_file":           isSecure,
+	"cert_file":         isSecure,
+	"key_file":          isSecure,
+	"server_name":       isSecure,
+	"skip_verify":       isSecure,
+	"sentinel_username": func(s scheme) bool { return s.kind == sentinel },
+	"sentinel_password": func(s scheme) bool { return s.kind == sentinel },
+}
+
+func isSecure(s scheme) bool { return s.secure }
+
+// parse reads a URL, or several of single servers with commas between them: the seeds of a cluster. No word of a
+// URL gets into an error: what looks like a scheme, a port or a parameter may be a piece of a password.
+func parse(raw string, base *tls.Config) (address, error) {
+	word, _, _ := strings.Cut(strings.TrimSpace(raw), "://")
+	seeds := []string{raw}
+	if schemes[word].kind == single {
+		seeds = strings.Split(raw, ",")
+	}
+	var first address
+	for i, seed := range seeds {
+		one, err := parseOne(strings.TrimSpace(seed), base)
+		if err != nil && len(seeds) > 1 {
+			return address{}, fmt.Errorf("number %d of %d: %w", i+1, len(seeds), err)
+		}
+		if err != nil {
+			return address{}, err
+		}
+		if i == 0 {
+			first = one
+		}
+		switch {
+		case len(seeds) == 1:
+			return one, nil
+		case one.kind != single || one.socket:
+			return address{}, errors.New("a cluster is reached through redis:// or rediss:// URLs only")
+		case one.database != 0:
+			return address{}, errors.New("a cluster has no database number")
+		case one.secure != first.secure:
+			return address{}, errors.New("use either redis:// or rediss:// for all nodes of a cluster")
+		case i > 0:
+			first.hosts = append(first.hosts, one.hosts...)
+		}
+	}
+	first.kind = cluster
+	return first, nil
+}
+
+func parseOne(raw string, base *tls.Config) (address, error) {
+	word, rest, ok := strings.Cut(raw, "://")
+	of, known := schemes[word]
+	switch {
+	case !ok:
+		return address{}, errors.New("it has no scheme; write redis://[user:password@]host[:port][/database]")
+	case !known:
+		return address{}, errors.New("the scheme is not redis, rediss, unix, redis-cluster, rediss-cluster, redis-sentinel or rediss-sentinel")
+	case strings.Contains(rest, "#"):
+		return address{}, errors.New("it has a number sign: write %23 for one in a password")
+	case strings.ContainsFunc(rest, unicode.IsControl):
+		return address{}, errors.New("it has a control character")
+	}
+	a := address{scheme: of}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path := rest, ""
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		if err := a.credentials(authority[:i]); err != nil {
+			return address{}, err
+		}
+		authority = authority[i+1:]
+	}
+	if err := a.place(authority, path); err != nil {
+		return address{}, err
+	}
+	values, err := a.settings(query)
+	if err != nil {
+		return address{}, err
+	}
+	if a.secure {
+		if a.tls, err = tlsConfig(base, values); err != nil {
+			return address{}, err
+		}
+	} else if base != nil {
+		return address{}, errors.New("there are settings for TLS and the scheme has none")
+	}
+	return a, nil
+}
+
+func (a *address) credentials(text string) error {
+	user, password, _ := strings.Cut(text, ":")
+	var errUser, errPassword error
+	a.username, errUser = url.PathUnescape(user)
+	a.password, errPassword = url.PathUnescape(password)
+	if errUser != nil || errPassword != nil {
+		return errors.New("a percent sign of the user or password is not followed by two hexadecimal digits: write %25 for it")
+	}
+	return nil
+}
+
+// place reads what comes between credentials and parameters.
+func (a *address) place(authority, path string) error {
+	if a.socket {
+		socket, err := url.PathUnescape(path)
+		switch {
+		case authority != "":
+			return errors.New("unix:// is not followed by an absolute path")
+		case path == "" || path == "/":
+			return errors.New("it has no path of a socket")
+		case err != nil:
+			return errors.New("a percent sign of the path is not followed by two hexadecimal digits")
+		}
+		a.hosts = []string{socket}
+		return nil
+	}
+	if strings.Contains(path, "@") {
+		return errors.New("there is a slash before the @: write %2F for one in a password")
+	}
+	for host := range strings.SplitSeq(authority, ",") {
+		full, err := hostPort(strings.TrimSpace(host), a.port)
+		if err != nil {
+			return err
+		}
+		a.hosts = append(a.hosts, full)
+	}
+	steps := strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
+	switch {
+	case a.kind == cluster && len(steps) > 0:
+		return errors.New("a cluster has no database number: nothing can follow the hosts but parameters")
+	case a.kind == cluster:
+		return nil
+	case a.kind == sentinel && len(steps) == 0:
+		return errors.New("it has no name of the primary: write redis-sentinel://host1,host2/name")
+	case a.kind == sentinel:
+		name, err := url.PathUnescape(steps[0])
+		if err != nil {
+			return errors.New("a percent sign of the primary's name is not followed by two hexadecimal digits")
+		}
+		a.master, steps = name, steps[1:]
+	}
+	switch {
+	case len(steps) > 1:
+		return errors.New("its path has too many steps")
+	case len(steps) == 1:
+		return a.choose(steps[0])
+	default:
+		return nil
+	}
+}
+
+func (a *address) choose(database string) error {
+	number, err := strconv.Atoi(database)
+	if err != nil || number < 0 {
+		return errors.New("the database is not a number from 0 on")
+	}
+	a.database = number
+	return nil
+}
+
+// settings reads what follows the question mark.
+func (a *address) settings(query string) (url.Values, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, errors.New("a parameter is not percent-encoded as it has to be")
+	}
+	for name, given := range values {
+		fits, known := parameters[name]
+		switch {
+		case !known:
+			return nil, fmt.Errorf("it has an unknown parameter; there are %s", strings.Join(parameterNames(), ", "))
+		case !fits(a.scheme):
+			return nil, fmt.Errorf("parameter %s does not go with this scheme", name)
+		case len(given) > 1:
+			return nil, fmt.Errorf("parameter %s is given twice", name)
+		case given[0] == "":
+			return nil, fmt.Errorf("parameter %s is empty", name)
+		}
+	}
+	a.sentinelUsername, a.sentinelPassword = values.Get("sentinel_username"), values.Get("sentinel_password")
+	if database := values.Get("db"); database != "" {
+		return values, a.choose(database)
+	}
+	return values, nil
+}
+
+func parameterNames() []string {
+	names := make([]string, 0, len(parameters))
+	for name := range parameters {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// hostPort checks a host and puts the port behind it that is used when there is none.
+func hostPort(text, port string) (string, error) {
+	if text == "" {
+		return "", errors.New("it has no host")
+	}
+	u := url.URL{Host: text}
+	host := u.Hostname()
+	if given := u.Port(); given != "" {
+		port = given
+	}
+	switch {
+	case strings.HasPrefix(text, "["):
+		if _, err := netip.ParseAddr(host); err != nil {
+			return "", errors.New("what is in brackets is no IPv6 address")
+		}
+	case host == "":
+		return "", errors.New("it has no host")
+	case strings.Contains(host, ":"):
+		return "", errors.New("the port is not a number; an IPv6 address stands in brackets, and a password before an @")
+	case strings.ContainsFunc(host, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("-._", c)
+	}):
+		return "", errors.New("the host has a character that no host has")
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+		return "", errors.New("the port is not a number from 1 to 65535")
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// tlsConfig is base with what the parameters add.
+func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if base != nil {
+		config = base.Clone()
+	}
+	if name := values.Get("server_name"); name != "" {
+		config.ServerName = name
+	}
+	switch values.Get("skip_verify") {
+	case "true", "1":
+		config.InsecureSkipVerify = true
+	case "", "false", "0":
+	default:
+		return nil, errors.New("parameter skip_verify is neither true nor false")
+	}
+	if file := values.Get("ca_file"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the file of parameter ca_file: %w", bare(err))
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, errors.New("the file of parameter ca_file has no certificate in PEM")
+		}
+	}
+	certificate, key := values.Get("cert_file"), values.Get("key_file")
+	if (certificate == "") != (key == "") {
+		return nil, errors.New("parameters cert_file and key_file go together")
+	}
+	if certificate != "" {
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			return nil, fmt.Errorf("reading the files of parameters cert_file and key_file: %w", bare(err))
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// bare is an error without the path that it is about.
+func bare(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
