@@ -75,7 +75,8 @@ resource "google_cloud_run_v2_service" "function" {
     }
 
     containers {
-      image = "${var.images}/${each.key}:${var.release}"
+      # One image holds all of them; the target decides.
+      image = var.image
 
       resources {
         cpu_idle = true

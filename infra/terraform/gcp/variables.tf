@@ -25,13 +25,8 @@ variable "domain" {
   type        = string
 }
 
-variable "images" {
-  description = "Where the images of the functions are, one for each by its name: REGION-docker.pkg.dev/PROJECT/REPOSITORY."
-  type        = string
-}
-
-variable "release" {
-  description = "Tag of the images."
+variable "image" {
+  description = "The image of the functions, with a tag or digest: REGION-docker.pkg.dev/PROJECT/REPOSITORY/functions:TAG."
   type        = string
 }
 
