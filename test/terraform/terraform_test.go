@@ -1,6 +1,7 @@
 package terraform
 
 import (
+	"crypto/sha1"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -362,10 +363,29 @@ func evaluate(t *testing.T, blocks []*hclsyntax.Block, names ...string) map[stri
 	scope := &hcl.EvalContext{
 		Variables: map[string]cty.Value{
 			"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(filepath.Join(infra, "aws"))}),
+			"var":  cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal("platform-long"), "redis_nodes": cty.NumberIntVal(2)}),
 		},
 		Functions: map[string]function.Function{
 			"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc, "merge": stdlib.MergeFunc, "flatten": stdlib.FlattenFunc,
-			"split": stdlib.SplitFunc, "sort": stdlib.SortFunc, "length": stdlib.LengthFunc, "replace": stdlib.ReplaceFunc,
+			"split": stdlib.SplitFunc, "sort": stdlib.SortFunc, "replace": stdlib.ReplaceFunc,
+			"setproduct": stdlib.SetProductFunc, "range": stdlib.RangeFunc, "keys": stdlib.KeysFunc, "format": stdlib.FormatFunc,
+			"substr": stdlib.SubstrFunc,
+			// Of Terraform's own, which takes texts as well.
+			"length": function.New(&function.Spec{
+				Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType}}, Type: function.StaticReturnType(cty.Number),
+				Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+					if args[0].Type() == cty.String {
+						return stdlib.Strlen(args[0])
+					}
+					return stdlib.Length(args[0])
+				},
+			}),
+			"sha1": function.New(&function.Spec{
+				Params: []function.Parameter{{Name: "text", Type: cty.String}}, Type: function.StaticReturnType(cty.String),
+				Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+					return cty.StringVal(fmt.Sprintf("%x", sha1.Sum([]byte(args[0].AsString())))), nil
+				},
+			}),
 			"file": function.New(&function.Spec{
 				Params: []function.Parameter{{Name: "path", Type: cty.String}}, Type: function.StaticReturnType(cty.String),
 				Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
@@ -457,6 +477,26 @@ func TestRoutes(t *testing.T) {
 	}
 	if !maps.Equal(found, want) {
 		t.Errorf("gcp: got %v, want %v", found, want)
+	}
+}
+
+// Names that are put together fit where they go.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	blocks, _ := read(t, "aws").blocks()
+	alarms := evaluate(t, blocks, "redis_limits", "redis_alarms")["redis_alarms"].AsValueMap()
+	node := alarms["002-Evictions"]
+	if len(alarms) != 8 || node == cty.NilVal || node.GetAttr("node").AsString() != "platform-long-002" {
+		t.Errorf("aws: alarms of the Redis: %v", slices.Sorted(maps.Keys(alarms)))
+	}
+	blocks, _ = read(t, "gcp").blocks()
+	seen := map[string]bool{}
+	for name, account := range evaluate(t, blocks, "functions", "accounts")["accounts"].AsValueMap() {
+		if id := account.AsString(); len(id) < 6 || len(id) > 30 || seen[id] {
+			t.Errorf("gcp: the account of %s is called %q", name, id)
+		} else {
+			seen[id] = true
+		}
 	}
 }
 
