@@ -20,14 +20,21 @@ run: ## Serve the API on this machine; ARGS="--help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/local ./local
 	@exec build/local $(ARGS)
 
-test: redis ## Run all tests, with a real Redis and a real kubectl.
+test: redis node ## Run all tests, with a real Redis, a real kubectl and the packager of serverless.yml.
 	go test ./...
+	cd test/terraform && go test -count=1 . # the cache does not see files outside of a module
 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test . $(ARGS)
 
 race: redis ## Run the tests of everything but the stories with the race detector.
 	go test -race ./functions/... ./infra/... ./local/... ./shared/...
+
+stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
+	@mkdir -p build/serverless
+	@for zip in build/lambda/*/arm64/bootstrap.zip; do \
+		function=$${zip#build/lambda/}; cp "$$zip" "build/serverless/$${function%%/*}.zip"; \
+	done
 
 check: verify lint test contract race ## What CI runs: generated files, linters, tests.
 
@@ -36,8 +43,9 @@ lint: ## Run the linters.
 	go vet ./...
 	go mod tidy -diff
 	$(TOOL) golangci-lint run ./...
-	cd test/contract && go vet ./... && go mod tidy -diff && \
-		go tool -modfile=../tools/go.mod golangci-lint run ./...
+	@for module in test/contract test/terraform; do \
+		(cd $$module && go vet ./... && go mod tidy -diff && go tool -modfile=../tools/go.mod golangci-lint run ./...); \
+	done
 
 fix: ## Mend what the linters can mend.
 	git ls-files '*.go' | xargs gofmt -w
@@ -64,13 +72,25 @@ gen: ## Write the generated files anew.
 		--output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
 		$(addprefix --readonly-pkg ,$(META)) ./shared/model $(META)
 	go run ./infra/openapi
+	go run ./infra/deployment
 
 verify: gen ## Fail when a generated file is not what the source says.
-	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/fieldmanager
+	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/fieldmanager \
+		infra/serverless infra/terraform/functions.json
 
 redis: # Install redis-server where it is missing and apt-get is there for root.
 	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server; } || \
 		echo "redis-server is not installed: tests that need it are skipped outside CI" >&2
 
-.PHONY: help run test contract race check lint fix build bench fuzz gen verify redis
+node: # Install the packager of serverless.yml, and node and npm where they are missing and apt-get is there for root.
+	@{ command -v node && command -v npm; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || \
+		echo "node and npm are not installed: tests that need them are skipped outside CI" >&2
+	@! command -v npm >/dev/null || $(MAKE) infra/serverless/node_modules/.package-lock.json
+
+infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json infra/serverless/package-lock.json
+	@npm ci --prefix infra/serverless --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+.PHONY: help run test contract race check lint fix build bench fuzz gen verify redis node stage-serverless

@@ -2,6 +2,8 @@ module management.platform.sh
 
 go 1.26.0
 
+ignore ./infra/serverless/node_modules
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/alicebob/miniredis/v2 v2.40.0

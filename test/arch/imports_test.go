@@ -44,10 +44,12 @@ functions/catalog: functions/* shared/function
 # Programs and tests. The runner is the clock of expirekeys and collectgarbage.
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
+infra/deployment: functions/catalog shared/function
 local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/fieldmanager shared/function shared/identity shared/model shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
+test/deploy:
 test/drift:
 test/script:
 `
@@ -61,6 +63,7 @@ infra/...: functions/catalog infra/... shared/...
 local: functions/catalog shared/...
 test/arch:
 test/bench: functions/catalog shared/...
+test/deploy: functions/catalog shared/...
 test/drift: functions/catalog shared/...
 test/load: shared/...
 test/script:
@@ -122,7 +125,7 @@ math/rand:
 net: local shared/store/redisstore shared/store/redisstore/redistest test/load
 net/http: infra/openapi local shared/apierror shared/auth shared/function test/load
 net/http/httptest:
-os: infra/openapi local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/load
+os: infra/deployment infra/openapi local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/load
 os/exec: local shared/store/redisstore/redistest test/load
 os/signal: local test/load
 plugin:

@@ -1,0 +1,61 @@
+// Command deployment writes what the manifests of a deployment need to know of the functions: the table that
+// Terraform reads, and the sections of serverless.yml with one entry per function. It reads the catalog, so that a
+// function joins every deployment by its line there. What is the same for all functions is written by hand, in
+// serverless.yml and infra/terraform. Run it from the top of the repository: `go run ./infra/deployment`.
+// Source: ADR-0001.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"management.platform.sh/functions/catalog"
+)
+
+// The files that are written.
+const (
+	tableFile     = "infra/terraform/functions.json"
+	functionsFile = "infra/serverless/functions.json"
+	rolesFile     = "infra/serverless/roles.json"
+)
+
+func main() {
+	if err := write("."); err != nil {
+		fmt.Fprintln(os.Stderr, "deployment:", err)
+		os.Exit(1)
+	}
+}
+
+func write(root string) error {
+	entries, err := table(catalog.Functions)
+	if err != nil {
+		return err
+	}
+	for file, content := range map[string]any{
+		tableFile:     entries,
+		functionsFile: serverlessFunctions(entries),
+		rolesFile:     serverlessRoles(entries),
+	} {
+		text, err := encode(content)
+		if err != nil {
+			return fmt.Errorf("encoding %s: %w", file, err)
+		}
+		if err := os.WriteFile(filepath.Join(root, file), text, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// encode is JSON as a person reads it.
+func encode(content any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(content)
+	return text.Bytes(), err
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// object is a piece of a manifest.
+type object = map[string]any
+
+// Of a function that streams there is a second one of the same program, behind a URL of its own: a function on AWS
+// answers either buffered or streaming, and an HTTP API takes the first alone.
+const (
+	streamSuffix = "Stream"
+	// streamSeconds is the longest that Lambda permits; streamWindow ends a watch before it, with a bookmark.
+	streamSeconds = 900
+	streamWindow  = "14m"
+)
+
+// roleOf is the name of a function's role in the stack.
+func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
+
+// deployedName is the name of a function on AWS, in the words of serverless.yml.
+func deployedName(function string) string { return "${self:service}-${sls:stage}-" + function }
+
+// serverlessFunctions are the functions of serverless.yml.
+func serverlessFunctions(entries map[string]entry) object {
+	functions := object{}
+	for name, one := range entries {
+		function := func(deployed string, timeout int) object {
+			return object{
+				"name": deployedName(deployed), "handler": "bootstrap", "role": roleOf(deployed),
+				"timeout": timeout, "memorySize": one.MemoryMB,
+				// Uploads are told apart by the name of the file.
+				"package": object{"artifact": "build/serverless/" + name + ".zip"},
+			}
+		}
+		events := []any{}
+		for _, route := range one.Routes {
+			method, path, _ := strings.Cut(route, " ")
+			events = append(events, object{"httpApi": object{"method": method, "path": path}})
+		}
+		if one.Fallback {
+			events = append(events, object{"httpApi": "*"})
+		}
+		if one.ScheduleMinutes > 0 {
+			events = append(events, object{"schedule": object{"rate": []string{rate(one.ScheduleMinutes)}}})
+		}
+		functions[name] = function(name, one.TimeoutSeconds)
+		functions[name].(object)["events"] = events
+		if one.Stream {
+			stream := function(name+streamSuffix, streamSeconds)
+			stream["url"] = object{"invokeMode": "RESPONSE_STREAM"}
+			stream["environment"] = object{"PLATFORM_STREAM": "true", "PLATFORM_WATCH_WINDOW": streamWindow}
+			functions[name+streamSuffix] = stream
+		}
+	}
+	return functions
+}
+
+// rate is an interval as EventBridge writes it.
+func rate(minutes int) string {
+	if minutes == 1 {
+		return "rate(1 minute)"
+	}
+	return fmt.Sprintf("rate(%d minutes)", minutes)
+}
+
+// networkActions are what Lambda needs to put a function into a VPC. It asks for them with the role of the function
+// and on all resources.
+var networkActions = []string{
+	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
+}
+
+// serverlessRoles are the resources of serverless.yml: a role for each function, which may write its own log, read the
+// one secret and let Lambda join the network. The code of the function is denied the last.
+func serverlessRoles(entries map[string]entry) object {
+	roles := object{}
+	for name, one := range entries {
+		roles[roleOf(name)] = role(deployedName(name))
+		if one.Stream {
+			roles[roleOf(name+streamSuffix)] = role(deployedName(name + streamSuffix))
+		}
+	}
+	return object{"Resources": roles}
+}
+
+func role(deployed string) object {
+	arn := func(service, resource string) object {
+		return object{"Fn::Sub": "arn:${AWS::Partition}:" + service + ":${AWS::Region}:${AWS::AccountId}:" + resource}
+	}
+	statements := []object{
+		{
+			"Sid": "WriteOwnLog", "Effect": "Allow", "Action": []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+			"Resource": arn("logs", "log-group:/aws/lambda/"+deployed+":*"),
+		},
+		{
+			"Sid": "ReadRedisURL", "Effect": "Allow", "Action": []string{"secretsmanager:GetSecretValue"},
+			"Resource": "${param:redisSecretArn}",
+		},
+		{"Sid": "JoinNetwork", "Effect": "Allow", "Action": networkActions, "Resource": "*"},
+		{
+			"Sid": "NotFromCode", "Effect": "Deny", "Action": networkActions, "Resource": "*",
+			"Condition": object{"ArnEquals": object{"lambda:SourceFunctionArn": arn("lambda", "function:"+deployed)}},
+		},
+	}
+	return object{"Type": "AWS::IAM::Role", "Properties": object{
+		"AssumeRolePolicyDocument": object{"Version": "2012-10-17", "Statement": []object{{
+			"Effect": "Allow", "Principal": object{"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole",
+		}}},
+		"Policies": []object{{
+			"PolicyName": "own", "PolicyDocument": object{"Version": "2012-10-17", "Statement": statements},
+		}},
+	}}
+}

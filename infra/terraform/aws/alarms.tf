@@ -1,0 +1,87 @@
+resource "aws_cloudwatch_metric_alarm" "errors" {
+  for_each = local.deployed
+
+  alarm_name          = "${var.name}-${each.key}-errors"
+  alarm_description   = "The function ended with an error or ran out of time."
+  namespace           = "AWS/Lambda"
+  metric_name         = "Errors"
+  dimensions          = { FunctionName = aws_lambda_function.function[each.key].function_name }
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 5
+  datapoints_to_alarm = 3
+  threshold           = 0
+  comparison_operator = "GreaterThanThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = var.alarm_topics
+  ok_actions          = var.alarm_topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "schedule" {
+  for_each = aws_cloudwatch_event_rule.schedule
+
+  alarm_name          = "${var.name}-${each.key}-silent"
+  alarm_description   = "The function was not started by the clock for a quarter of an hour."
+  namespace           = "AWS/Lambda"
+  metric_name         = "Invocations"
+  dimensions          = { FunctionName = aws_lambda_function.function[each.key].function_name }
+  statistic           = "Sum"
+  period              = 900
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "LessThanThreshold"
+  treat_missing_data  = "breaching"
+  alarm_actions       = var.alarm_topics
+  ok_actions          = var.alarm_topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "gateway" {
+  alarm_name          = "${var.name}-gateway-5xx"
+  alarm_description   = "More than one in a hundred requests was answered 5xx."
+  namespace           = "AWS/ApiGateway"
+  metric_name         = "5xx"
+  dimensions          = { ApiId = aws_apigatewayv2_api.api.id }
+  statistic           = "Average"
+  period              = 60
+  evaluation_periods  = 5
+  datapoints_to_alarm = 3
+  threshold           = 0.01
+  comparison_operator = "GreaterThanThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = var.alarm_topics
+  ok_actions          = var.alarm_topics
+}
+
+locals {
+  # Above: the server refuses writes soon, is one processor wide, or has lost its replicas.
+  redis_limits = {
+    DatabaseMemoryUsagePercentage = { above = 75, why = "Three quarters of the memory of the Redis are taken." }
+    EngineCPUUtilization          = { above = 80, why = "The one thread that runs commands is busy." }
+    Evictions                     = { above = 0, why = "The Redis forgets keys: its policy is not noeviction." }
+    ReplicationLag                = { above = 5, why = "A replica is more than five seconds behind." }
+  }
+
+  redis_alarms = {
+    for pair in setproduct(range(1, var.redis_nodes + 1), keys(local.redis_limits)) :
+    format("%03d-%s", pair[0], pair[1]) => { node = format("%s-%03d", var.name, pair[0]), metric = pair[1] }
+  }
+}
+
+resource "aws_cloudwatch_metric_alarm" "redis" {
+  for_each = local.redis_alarms
+
+  alarm_name          = "${var.name}-redis-${each.key}"
+  alarm_description   = local.redis_limits[each.value.metric].why
+  namespace           = "AWS/ElastiCache"
+  metric_name         = each.value.metric
+  dimensions          = { CacheClusterId = each.value.node }
+  statistic           = "Maximum"
+  period              = 60
+  evaluation_periods  = 5
+  datapoints_to_alarm = 3
+  threshold           = local.redis_limits[each.value.metric].above
+  comparison_operator = "GreaterThanThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = var.alarm_topics
+  ok_actions          = var.alarm_topics
+}

@@ -1,0 +1,103 @@
+variable "name" {
+  description = "Name of the deployment, and prefix of everything in it."
+  type        = string
+  default     = "platform"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,20}$", var.name))
+    error_message = "Want a small letter, then up to 20 small letters, digits and dashes."
+  }
+}
+
+variable "region" {
+  description = "Region of AWS."
+  type        = string
+  default     = "eu-central-1"
+}
+
+variable "build" {
+  description = "Folder of the programs that make build writes for Lambda."
+  type        = string
+  default     = "../../../build/lambda"
+}
+
+variable "architecture" {
+  description = "Architecture of the functions: arm64 or amd64."
+  type        = string
+  default     = "arm64"
+
+  validation {
+    condition     = contains(["arm64", "amd64"], var.architecture)
+    error_message = "Want arm64 or amd64."
+  }
+}
+
+variable "secrets_layer_arn" {
+  description = "ARN of the AWS parameters and secrets extension for the region and architecture, from the documentation of AWS."
+  type        = string
+}
+
+variable "network_cidr" {
+  description = "Addresses of the network that is made."
+  type        = string
+  default     = "10.60.0.0/16"
+}
+
+variable "redis_node_type" {
+  description = "Kind of the nodes of the Redis."
+  type        = string
+  default     = "cache.t4g.small"
+}
+
+variable "redis_nodes" {
+  description = "Number of nodes of the Redis: one that is written to and replicas in other zones. With 1 there is no failover."
+  type        = number
+  default     = 2
+
+  validation {
+    condition     = var.redis_nodes >= 1 && var.redis_nodes <= 6
+    error_message = "Want 1 to 6 nodes."
+  }
+}
+
+variable "redis_snapshot_days" {
+  description = "How many daily snapshots of the Redis are kept."
+  type        = number
+  default     = 7
+}
+
+variable "log_level" {
+  description = "Least level of the log: debug, info, warn or error."
+  type        = string
+  default     = "info"
+}
+
+variable "log_retention_days" {
+  description = "How long logs are kept, in days."
+  type        = number
+  default     = 30
+}
+
+variable "watch_window" {
+  description = "How long a watch lasts on the gateway, which cannot stream: its client sees the events when it ends."
+  type        = string
+  default     = "10s"
+}
+
+variable "requests_per_second" {
+  description = "Requests per second above which the gateway answers 429."
+  type        = number
+  default     = 500
+}
+
+variable "requests_burst" {
+  description = "Requests at once above which the gateway answers 429."
+  type        = number
+  default     = 1000
+}
+
+variable "alarm_topics" {
+  description = "ARNs of the SNS topics that alarms are sent to. Empty: alarms are shown and sent to nobody."
+  type        = list(string)
+  default     = []
+}

@@ -1,0 +1,57 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"management.platform.sh/functions/catalog"
+)
+
+// The checks find faults that are planted into the real stack.
+func TestServerlessFinds(t *testing.T) {
+	t.Parallel()
+	made, output, err := pack(t, packager(t), lay(t), "dev", parameters)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	sound := text(made)
+	for _, test := range []struct{ old, new, want string }{
+		{`"RouteKey":"POST /kubernetes`, `"RouteKey":"PUT /kubernetes`, "there is no route"},
+		{`"IntegrationUri":{"Fn::GetAtt":["Getaccesskey`, `"IntegrationUri":{"Fn::GetAtt":["Deleteaccesskey`, "does not lead to getaccesskey"},
+		{`"Principal":"apigateway.amazonaws.com"`, `"Principal":"s3.amazonaws.com"`, "the gateway may not call"},
+		{`"State":"ENABLED"`, `"State":"DISABLED"`, "no rule starts"},
+		{`"Principal":"events.amazonaws.com"`, `"Principal":"s3.amazonaws.com"`, "the rule may not start"},
+		{`"RESPONSE_STREAM"`, `"BUFFERED"`, "no URL streams"},
+		{`"PLATFORM_STREAM":"true"`, `"PLATFORM_STREAM":"false"`, "does not know it"},
+		{`"secretsmanager:GetSecretValue"`, `"secretsmanager:*"`, `may do ["secretsmanager:*"]`},
+		{`"Resource":"` + parameters["redisSecretArn"], `"Resource":"*","x":"`, "may do secretsmanager:GetSecretValue to everything"},
+		{`:secret:platform/redis-AbCdEf","Sid"`, `:secret:*","Sid"`, "may reach"},
+		{`"Effect":"Deny","Resource"`, `"Effect":"None","Resource"`, "the code of"},
+		{`log-group:/aws/lambda/platform-dev-whoami:*`, `log-group:/aws/lambda/platform-dev-other:*`, "may reach"},
+		{`"Fn::GetAtt":["WhoamiRole"`, `"Fn::GetAtt":["GetaccesskeyRole"`, "is not the only one"},
+		{`"PLATFORM_REDIS_URL_SECRET":"arn:aws:secretsmanager:`, `"PLATFORM_REDIS_URL_SECRET":"rediss://x:y@z/arn:`, "in clear"},
+		{`"PLATFORM_LOG_LEVEL":"info"`, `"PLATFORM_ADMIN_KEY":"pak_123"`, "PLATFORM_ADMIN_KEY in clear"},
+		{`"PLATFORM_REDIS_URL_SECRET"`, `"PLATFORM_OTHER"`, "has no Redis"},
+		{`"Timeout":29`, `"Timeout":31`, "gives up after 30"},
+		{`"Timeout":75`, `"Timeout":60`, "for a run"},
+		{`"Timeout":900`, `"Timeout":901`, "Lambda permits 1 to 900"},
+		{`"MemorySize":512`, `"MemorySize":64`, "64 MB"},
+		{`"provided.al2023"`, `"provided.al2"`, "runs on"},
+		{`subnet-1,subnet-2`, ``, "is in no network"},
+		{`"RetentionInDays":30`, `"RetentionInDays":0`, "no log that ends"},
+		{`/whoami.zip"`, `/getaccesskey.zip"`, "has the upload of"},
+		{`$context.requestId`, `$context.authorizer.header`, "a log without headers"},
+	} {
+		var planted stack
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(sound, test.old, test.new)), &planted); err != nil {
+			t.Fatal(err)
+		}
+		found := slices.Concat(misrouted(planted, catalog.Functions), unscheduled(planted, catalog.Functions),
+			unstreamed(planted, catalog.Functions), tooWide(planted), inClear(planted), unfit(planted, catalog.Functions))
+		if !slices.ContainsFunc(found, func(finding string) bool { return strings.Contains(finding, test.want) }) {
+			t.Errorf("with %s for %s: found %q, want %q", test.new, test.old, found, test.want)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package deploy_test
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"management.platform.sh/functions/catalog"
+)
+
+const root = "../.."
+
+// parameters are those that serverless.yml has no default for.
+var parameters = map[string]string{
+	"redisSecretArn":   "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/redis-AbCdEf",
+	"secretsLayerArn":  "arn:aws:lambda:eu-central-1:111122223333:layer:AWS-Parameters-and-Secrets-Lambda-Extension-Arm64:1",
+	"subnetIds":        "subnet-1,subnet-2",
+	"securityGroupIds": "sg-1",
+}
+
+// packager is the pinned packager. It is there in CI.
+func packager(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "infra/serverless/node_modules/.bin/osls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, missing := os.Stat(path)
+	if _, err := exec.LookPath("node"); err != nil {
+		missing = err
+	}
+	if missing != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("make node has not installed the packager: %v", missing)
+		}
+		t.Skipf("the packager is not installed (make node): %v", missing)
+	}
+	return path
+}
+
+// lay copies what the packager reads into a new folder, beside stubs of the programs.
+func lay(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"serverless.yml", "infra/serverless/functions.json", "infra/serverless/roles.json"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(folder, name), content)
+	}
+	for _, f := range catalog.Functions {
+		var archive strings.Builder
+		writer := zip.NewWriter(&archive)
+		program, err := writer.Create("bootstrap")
+		if err == nil {
+			_, err = program.Write([]byte(f.Name))
+		}
+		if err == nil {
+			err = writer.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(folder, "build/serverless", f.Name+".zip"), []byte(archive.String()))
+	}
+	return folder
+}
+
+func put(t *testing.T, path string, content []byte) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, content, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pack runs the packager without credentials, and with a proxy that is not there: it needs neither account nor network.
+func pack(t *testing.T, program, folder, stage string, given map[string]string) (stack, string, error) {
+	t.Helper()
+	arguments := []string{"package", "--stage", stage, "--package", "out"}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		arguments = append(arguments, "--param="+name+"="+given[name])
+	}
+	command := exec.CommandContext(t.Context(), program, arguments...)
+	command.Dir = folder
+	command.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "CI=true", "AWS_EC2_METADATA_DISABLED=true",
+		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9",
+	}
+	output, err := command.CombinedOutput()
+	var made stack
+	if err == nil {
+		var content []byte
+		if content, err = os.ReadFile(filepath.Join(folder, "out/cloudformation-template-update-stack.json")); err == nil {
+			err = json.Unmarshal(content, &made)
+		}
+	}
+	return made, string(output), err
+}
+
+func TestServerless(t *testing.T) {
+	t.Parallel()
+	program := packager(t)
+	for _, stage := range []string{"dev", "prod"} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			made, output, err := pack(t, program, lay(t), stage, parameters)
+			if err != nil || strings.Contains(output, "Warning") || strings.Contains(output, "Deprecat") {
+				t.Fatalf("%v\n%s", err, output)
+			}
+			report(t, misrouted(made, catalog.Functions))
+			report(t, unscheduled(made, catalog.Functions))
+			report(t, unstreamed(made, catalog.Functions))
+			report(t, tooWide(made))
+			report(t, inClear(made))
+			report(t, unfit(made, catalog.Functions))
+		})
+	}
+}
+
+// What is misspelt or missing ends the packager.
+func TestServerlessRefuses(t *testing.T) {
+	t.Parallel()
+	program := packager(t)
+	for name, change := range map[string]func(folder string, given map[string]string){
+		"a property that there is not": func(folder string, _ map[string]string) {
+			file := filepath.Join(folder, "serverless.yml")
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Error(err)
+			}
+			put(t, file, []byte(strings.Replace(string(content), "  versionFunctions:", "  versionFunction:", 1)))
+		},
+		"a parameter without a value": func(_ string, given map[string]string) { delete(given, "redisSecretArn") },
+		"a program that was not built": func(folder string, _ map[string]string) {
+			if err := os.Remove(filepath.Join(folder, "build/serverless", catalog.Functions[0].Name+".zip")); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder, given := lay(t), maps.Clone(parameters)
+			change(folder, given)
+			if _, output, err := pack(t, program, folder, "dev", given); err == nil {
+				t.Errorf("packaged with %s:\n%s", name, output)
+			}
+		})
+	}
+}
+
+// The table of Terraform is the catalog.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(filepath.Join(root, "infra/terraform/functions.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table map[string]struct {
+		Routes          []string `json:"routes"`
+		Stream          bool     `json:"stream"`
+		ScheduleMinutes int      `json:"scheduleMinutes"`
+	}
+	if err := json.Unmarshal(content, &table); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for name, one := range table {
+		for _, route := range one.Routes {
+			found[route] = name
+		}
+	}
+	if want := wanted(catalog.Functions); !maps.Equal(found, want) {
+		t.Errorf("the table has %v, want %v: run make gen", found, want)
+	}
+	for _, f := range catalog.Functions {
+		streams := false
+		for _, e := range f.Endpoints {
+			streams = streams || e.Verb == "watch"
+		}
+		if one, ok := table[f.Name]; !ok || (f.Schedule != nil) != (one.ScheduleMinutes > 0) || streams != one.Stream {
+			t.Errorf("the table says of %s: %s", f.Name, fmt.Sprint(one))
+		}
+	}
+	if len(table) != len(catalog.Functions) {
+		t.Errorf("the table has %d functions, want %d", len(table), len(catalog.Functions))
+	}
+}

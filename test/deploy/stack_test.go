@@ -1,0 +1,346 @@
+// Package deploy_test reads what would be deployed, without an account: the stack that the packager makes of
+// serverless.yml, and the table that Terraform reads. It compares both with the catalog, and looks for rights that are
+// too wide and secrets in clear. Source: ADR-0001, docs/deploy.md.
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/function"
+)
+
+// stack is a CloudFormation template.
+type stack struct {
+	Resources map[string]resource `json:"Resources"`
+}
+
+type resource struct {
+	Type       string         `json:"Type"`
+	Properties map[string]any `json:"Properties"`
+}
+
+// of are the names of the resources of a type, in order.
+func (s stack) of(kind string) []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for name, r := range s.Resources {
+			if r.Type == kind && !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+// function is the name in the stack of the function that is deployed by a name.
+func (s stack) function(name string) string {
+	for _, logical := range s.of("AWS::Lambda::Function") {
+		if deployed, _ := s.Resources[logical].Properties["FunctionName"].(string); strings.HasSuffix(deployed, "-"+name) {
+			return logical
+		}
+	}
+	return ""
+}
+
+// text is a value of a template as JSON.
+func text(value any) string {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+// refers tells whether a value names a resource of the stack.
+func refers(value any, logical string) bool {
+	return strings.Contains(text(value), `{"Fn::GetAtt":["`+logical+`","Arn"]}`) || strings.Contains(text(value), `{"Ref":"`+logical+`"}`)
+}
+
+// permitted tells whether a service may call a function.
+func (s stack) permitted(service, logical string) bool {
+	return slices.ContainsFunc(s.of("AWS::Lambda::Permission"), func(name string) bool {
+		p := s.Resources[name].Properties
+		return p["Principal"] == service && p["Action"] == "lambda:InvokeFunction" && refers(p["FunctionName"], logical)
+	})
+}
+
+var rest = regexp.MustCompile(`\{(\w+)\.\.\.\}`)
+
+// wanted are the routes of functions, with the function that answers them.
+func wanted(functions []*function.Function) map[string]string {
+	found := map[string]string{}
+	for _, f := range functions {
+		for _, e := range f.Endpoints {
+			found[e.Method+" "+function.BasePath+rest.ReplaceAllString(e.Path, "{$1+}")] = f.Name
+		}
+	}
+	return found
+}
+
+// misrouted finds endpoints that the gateway does not lead to their function, and routes that nobody serves.
+func misrouted(s stack, functions []*function.Function) []string {
+	want := wanted(functions)
+	routes, findings := map[string]string{}, []string(nil)
+	for _, name := range s.of("AWS::ApiGatewayV2::Route") {
+		key, _ := s.Resources[name].Properties["RouteKey"].(string)
+		routes[key] = name
+		if _, known := want[key]; !known && key != "$default" {
+			findings = append(findings, fmt.Sprintf("the route %q is no endpoint of the catalog", key))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		route, known := routes[key]
+		if !known {
+			findings = append(findings, fmt.Sprintf("there is no route %q", key))
+			continue
+		}
+		logical := s.function(want[key])
+		if logical == "" {
+			findings = append(findings, fmt.Sprintf("there is no function %s", want[key]))
+			continue
+		}
+		if !slices.ContainsFunc(s.of("AWS::ApiGatewayV2::Integration"), func(name string) bool {
+			return refers(s.Resources[route].Properties["Target"], name) && refers(s.Resources[name].Properties["IntegrationUri"], logical)
+		}) {
+			findings = append(findings, fmt.Sprintf("the route %q does not lead to %s", key, want[key]))
+		}
+		if !s.permitted("apigateway.amazonaws.com", logical) {
+			findings = append(findings, fmt.Sprintf("the gateway may not call %s", want[key]))
+		}
+	}
+	return findings
+}
+
+// unscheduled finds functions with a schedule that nothing starts by the clock.
+func unscheduled(s stack, functions []*function.Function) []string {
+	var findings []string
+	for _, f := range functions {
+		if f.Schedule == nil {
+			continue
+		}
+		logical := s.function(f.Name)
+		if !slices.ContainsFunc(s.of("AWS::Events::Rule"), func(name string) bool {
+			p := s.Resources[name].Properties
+			expression, _ := p["ScheduleExpression"].(string)
+			return strings.HasPrefix(expression, "rate(") && p["State"] == "ENABLED" && refers(p["Targets"], logical)
+		}) {
+			findings = append(findings, fmt.Sprintf("no rule starts %s", f.Name))
+		} else if !s.permitted("events.amazonaws.com", logical) {
+			findings = append(findings, fmt.Sprintf("the rule may not start %s", f.Name))
+		}
+	}
+	return findings
+}
+
+// unstreamed finds functions with a watch that no URL streams.
+func unstreamed(s stack, functions []*function.Function) []string {
+	var findings []string
+	for _, f := range functions {
+		if !slices.ContainsFunc(f.Endpoints, func(e function.Endpoint) bool { return e.Verb == "watch" }) {
+			continue
+		}
+		logical := s.function(f.Name + "Stream")
+		if !slices.ContainsFunc(s.of("AWS::Lambda::Url"), func(name string) bool {
+			p := s.Resources[name].Properties
+			return p["InvokeMode"] == "RESPONSE_STREAM" && refers(p["TargetFunctionArn"], logical)
+		}) {
+			findings = append(findings, fmt.Sprintf("no URL streams the watch of %s", f.Name))
+		} else if variables(s.Resources[logical])["PLATFORM_STREAM"] != "true" {
+			findings = append(findings, fmt.Sprintf("%s has a URL that streams and does not know it", logical))
+		}
+	}
+	return findings
+}
+
+func variables(r resource) map[string]any {
+	environment, _ := r.Properties["Environment"].(map[string]any)
+	found, _ := environment["Variables"].(map[string]any)
+	return found
+}
+
+// openActions are what Lambda asks for on all resources to put a function into a network: the one exception. The same
+// role denies them to the code of the function.
+var openActions = []string{
+	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
+}
+
+// list is a value that may stand alone or in a list.
+func list(value any) []any {
+	if many, ok := value.([]any); ok {
+		return many
+	}
+	return []any{value}
+}
+
+// tooWide finds rights of functions beyond their own log, the one secret and the network.
+func tooWide(s stack) []string {
+	var findings []string
+	users := map[string]int{}
+	for _, logical := range s.of("AWS::Lambda::Function") {
+		f := s.Resources[logical].Properties
+		name, _ := f["FunctionName"].(string)
+		own := 0
+		for _, role := range s.of("AWS::IAM::Role") {
+			if !refers(f["Role"], role) {
+				continue
+			}
+			own++
+			if users[role]++; users[role] > 1 {
+				findings = append(findings, fmt.Sprintf("%s is not the only one with %s", name, role))
+			}
+			findings = append(findings, tooWideRole(name, s.Resources[role].Properties)...)
+		}
+		if own != 1 {
+			findings = append(findings, fmt.Sprintf("%s has %d roles of the stack", name, own))
+		}
+	}
+	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User"} {
+		for _, name := range s.of(kind) {
+			findings = append(findings, fmt.Sprintf("%s is a %s: rights of functions belong to their roles", name, kind))
+		}
+	}
+	return findings
+}
+
+func tooWideRole(name string, role map[string]any) []string {
+	var findings []string
+	if managed, ok := role["ManagedPolicyArns"]; ok {
+		findings = append(findings, fmt.Sprintf("%s has rights of others: %s", name, text(managed)))
+	}
+	var denied []any
+	var allowed []map[string]any
+	for _, policy := range list(role["Policies"]) {
+		document, _ := policy.(map[string]any)["PolicyDocument"].(map[string]any)
+		for _, one := range list(document["Statement"]) {
+			statement, _ := one.(map[string]any)
+			if statement["Effect"] == "Deny" && strings.Contains(text(statement["Condition"]), ":function:"+name+`"`) {
+				denied = append(denied, list(statement["Action"])...)
+			} else if statement["Effect"] == "Allow" {
+				allowed = append(allowed, statement)
+			}
+		}
+	}
+	for _, statement := range allowed {
+		actions := list(statement["Action"])
+		for _, action := range actions {
+			if action, ok := action.(string); !ok || strings.Contains(action, "*") {
+				findings = append(findings, fmt.Sprintf("%s may do %s", name, text(statement["Action"])))
+			}
+		}
+		for _, on := range list(statement["Resource"]) {
+			if on == "*" {
+				for _, action := range actions {
+					if action, _ := action.(string); !slices.Contains(openActions, action) {
+						findings = append(findings, fmt.Sprintf("%s may do %s to everything", name, action))
+					} else if !slices.Contains(denied, any(action)) {
+						findings = append(findings, fmt.Sprintf("the code of %s may do %s to everything", name, action))
+					}
+				}
+				continue
+			}
+			// The star behind a log group stands for its streams.
+			if strings.Contains(strings.Replace(text(on), ":log-group:/aws/lambda/"+name+":*", "", 1), "*") {
+				findings = append(findings, fmt.Sprintf("%s may reach %s", name, text(on)))
+			}
+		}
+	}
+	return findings
+}
+
+var (
+	sensitive = regexp.MustCompile(`(?i)secret|password|token|key|auth|url|redis`)
+	reference = regexp.MustCompile(`^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+$`)
+)
+
+// inClear finds settings that may be secrets and are no reference to one.
+func inClear(s stack) []string {
+	var findings []string
+	for _, logical := range s.of("AWS::Lambda::Function") {
+		held := variables(s.Resources[logical])
+		if held["PLATFORM_REDIS_URL_SECRET"] == nil {
+			findings = append(findings, fmt.Sprintf("%s has no Redis", logical))
+		}
+		for _, name := range slices.Sorted(maps.Keys(held)) {
+			value, _ := held[name].(string)
+			if (sensitive.MatchString(name) || strings.Contains(value, "://")) && !reference.MatchString(value) {
+				findings = append(findings, fmt.Sprintf("%s has %s in clear", logical, name))
+			}
+		}
+	}
+	return findings
+}
+
+// unfit finds functions outside the limits of Lambda and of what calls them, outside the network, or without a log that
+// ends; and two programs in one upload.
+func unfit(s stack, functions []*function.Function) []string {
+	var findings []string
+	uploads := map[string]string{}
+	routed, scheduled := map[string]bool{}, map[string]bool{}
+	for _, f := range functions {
+		routed[f.Name], scheduled[f.Name] = len(f.Endpoints) > 0, f.Schedule != nil
+	}
+	for _, logical := range s.of("AWS::Lambda::Function") {
+		p := s.Resources[logical].Properties
+		full, _ := p["FunctionName"].(string)
+		name := full[strings.LastIndex(full, "-")+1:]
+		wrong := func(format string, values ...any) {
+			findings = append(findings, name+": "+fmt.Sprintf(format, values...))
+		}
+		seconds, _ := p["Timeout"].(float64)
+		switch {
+		case routed[name] && !scheduled[name] && (seconds < 1 || seconds > 30):
+			wrong("%v seconds behind an HTTP API, which gives up after 30", seconds)
+		case scheduled[name] && seconds <= function.MaxDuration.Seconds():
+			wrong("%v seconds for a run of up to %v", seconds, function.MaxDuration)
+		case seconds < 1 || seconds > 900:
+			wrong("%v seconds; Lambda permits 1 to 900", seconds)
+		}
+		if megabytes, _ := p["MemorySize"].(float64); megabytes < 128 || megabytes > 10240 {
+			wrong("%v MB; Lambda permits 128 to 10240", megabytes)
+		}
+		if p["Runtime"] != "provided.al2023" || text(p["Architectures"]) != `["arm64"]` {
+			wrong("runs on %s, %s", text(p["Runtime"]), text(p["Architectures"]))
+		}
+		network, _ := p["VpcConfig"].(map[string]any)
+		if !strings.Contains(text(network["SubnetIds"]), "subnet-") || !strings.Contains(text(network["SecurityGroupIds"]), "sg-") {
+			wrong("is in no network: %s", text(network))
+		}
+		if !slices.ContainsFunc(s.of("AWS::Logs::LogGroup"), func(log string) bool {
+			l := s.Resources[log].Properties
+			days, _ := l["RetentionInDays"].(float64)
+			return l["LogGroupName"] == "/aws/lambda/"+full && days >= 1
+		}) {
+			wrong("has no log that ends")
+		}
+		code, _ := p["Code"].(map[string]any)
+		key, _ := code["S3Key"].(string)
+		program := strings.TrimSuffix(name, "Stream")
+		if other, taken := uploads[key]; taken && other != program {
+			wrong("has the upload of %s", other)
+		}
+		uploads[key] = program
+	}
+	if count := len(s.Resources); count > 500 {
+		findings = append(findings, fmt.Sprintf("%d resources; a stack has at most 500", count))
+	}
+	for _, name := range s.of("AWS::ApiGatewayV2::Stage") {
+		if settings := text(s.Resources[name].Properties); !strings.Contains(settings, "ThrottlingRateLimit") ||
+			!strings.Contains(settings, "AccessLogSettings") || strings.Contains(strings.ToLower(settings), "header") {
+			findings = append(findings, name+": want limits, and a log without headers")
+		}
+	}
+	return findings
+}
+
+// report fails the test for each finding.
+func report(t *testing.T, findings []string) {
+	t.Helper()
+	for _, finding := range findings {
+		t.Error(finding)
+	}
+}
