@@ -38,6 +38,9 @@ const (
 	DefaultStuckAfter = 30 * time.Second
 )
 
+// politeness is what a watch leaves of the time that its platform gives it, to send the last bookmark in.
+const politeness = 500 * time.Millisecond
+
 // WatchSettings are how long watches last in an environment. Source: ADR-0007.
 type WatchSettings struct {
 	// Window is the longest that a watch may last where the platform cannot stream: its client gets the events
@@ -287,6 +290,9 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 
 	settings, begun := f.env.Watch, time.Now()
 	end := begun.Add(settings.lasts(s.lasts()))
+	if bound, bounded := ctx.Deadline(); bounded && bound.Add(-politeness).Before(end) {
+		end = bound.Add(-politeness)
+	}
 	over := f.keyEnds(c.caller, begun)
 	checkAt, markAt := begun.Add(settings.checkEvery()), begun.Add(settings.bookmarkEvery())
 	// Headers go out at once: the client is to know that it watches.
