@@ -67,11 +67,7 @@ func (s settings) stores() (func(string) store.Store, error) {
 	if s.secretID == "" {
 		client, err := redisstore.Open(s.url.Reveal(), redisstore.Options{})
 		if err != nil {
-			name := redisURL
-			if s.url == "" {
-				name = redisURLFile
-			}
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", s.urlFrom, err)
 		}
 		return client.Resource, nil
 	}

@@ -51,6 +51,7 @@ var Variables = []Variable{
 // settings are the values of the variables.
 type settings struct {
 	url          secret.String
+	urlFrom      string
 	secretID     string
 	config       string
 	level        slog.Level
@@ -77,7 +78,7 @@ func read(lookup func(string) string) (settings, error) {
 		return ""
 	}
 	s := settings{
-		url: secret.String(text(redisURL)), secretID: text(redisURLSecret), config: text(config), version: text(build),
+		url: secret.String(text(redisURL)), urlFrom: redisURL, secretID: text(redisURLSecret), config: text(config), version: text(build),
 		// What the extension listens on, and what it knows its caller by, are the platform's variables.
 		extension:    "http://localhost:" + cmp.Or(lookup("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT"), "2773"),
 		sessionToken: secret.String(lookup("AWS_SESSION_TOKEN")),
@@ -91,6 +92,7 @@ func read(lookup func(string) string) (settings, error) {
 	if given != 1 {
 		wrong(redisURL, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, redisURLFile, redisURLSecret))
 	} else if path := text(redisURLFile); path != "" {
+		s.urlFrom = redisURLFile
 		content, err := os.ReadFile(path)
 		if s.url = secret.String(strings.TrimSpace(string(content))); err != nil || s.url == "" {
 			wrong(redisURLFile, "names a file that cannot be read, or is empty")

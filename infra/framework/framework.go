@@ -49,34 +49,46 @@ func Register(f *function.Function) {
 		open()
 	}
 	if f.Schedule != nil {
-		functions.CloudEvent(f.Name, func(ctx context.Context, _ cloudevents.Event) error { return f.Run(ctx, open()) })
+		functions.CloudEvent(f.Name, func(ctx context.Context, _ cloudevents.Event) error { return run(ctx, f, open()) })
 		return
 	}
 	handler := sync.OnceValue(func() http.Handler { return http.MaxBytesHandler(f.Handler(open()), maxBody) })
 	functions.HTTP(f.Name, func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
+// errRun is what a sender is told. What went wrong is in the log.
+var errRun = errors.New("the run failed")
+
+func run(ctx context.Context, f *function.Function, env *function.Environment) error {
+	if f.Run(ctx, env) != nil {
+		return errRun
+	}
+	return nil
+}
+
 // Handler is a function as Serve serves it, of either kind.
-func Handler(f *function.Function, env *function.Environment) (http.Handler, error) {
+func Handler(f *function.Function, env *function.Environment) http.Handler {
 	if f.Schedule == nil {
-		return http.MaxBytesHandler(f.Handler(env), maxBody), nil
+		return http.MaxBytesHandler(f.Handler(env), maxBody)
 	}
-	protocol, err := cloudevents.NewHTTP()
-	if err != nil {
-		return nil, fmt.Errorf("receiving events: %w", err)
-	}
-	receive := func(ctx context.Context, _ cloudevents.Event) error {
-		if f.Run(ctx, env) != nil {
-			// What went wrong is in the log; the sender repeats.
-			return cloudevents.NewHTTPResult(http.StatusInternalServerError, "the run failed")
+	receive := func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "events are sent by POST", http.StatusMethodNotAllowed)
+			return
 		}
-		return nil
+		event, err := cloudevents.NewEventFromHTTPRequest(r)
+		if err != nil || event.Validate() != nil {
+			http.Error(w, "this is no CloudEvent", http.StatusBadRequest)
+			return
+		}
+		if err := run(r.Context(), f, env); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
 	}
-	handler, err := cloudevents.NewHTTPReceiveHandler(context.Background(), protocol, receive)
-	if err != nil {
-		return nil, fmt.Errorf("receiving events: %w", err)
-	}
-	return http.MaxBytesHandler(handler, maxEvent), nil
+	return http.MaxBytesHandler(http.HandlerFunc(receive), maxEvent)
 }
 
 // Target returns the function that FUNCTION_TARGET names.
@@ -112,10 +124,6 @@ func Serve(ctx context.Context, all []*function.Function, lookup func(string) st
 	if err != nil {
 		return err
 	}
-	handler, err := Handler(f, env)
-	if err != nil {
-		return err
-	}
 	port := lookup("PORT")
 	if port == "" {
 		port = "8080"
@@ -126,7 +134,7 @@ func Serve(ctx context.Context, all []*function.Function, lookup func(string) st
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	server := newServer(base, bounded(handler, limit))
+	server := newServer(base, bounded(Handler(f, env), limit))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	if ready != nil {

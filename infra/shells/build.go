@@ -24,8 +24,9 @@ const module = "management.platform.sh"
 var architectures = []string{"arm64", "amd64"}
 
 // flags make the same program of the same source in every folder. There is no version in it: a function that did not
-// change is the same file in the next release, and PLATFORM_VERSION says which that is.
-var flags = []string{"-tags", "lambda.norpc", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"}
+// change is the same file in the next release, and PLATFORM_VERSION says which that is. The runtime API speaks neither
+// net/rpc nor HTTP/2.
+var flags = []string{"-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"}
 
 // buildLambda makes <dir>/<function>/<architecture>/bootstrap and bootstrap.zip beside it.
 func buildLambda(dir string, functions []*function.Function) error {
@@ -88,16 +89,16 @@ func pack(program []byte) ([]byte, error) {
 
 // stage lays out <dir>/<function>: a module of the name of this one, with the function at its root and those packages
 // of ours that it is made of.
-func stage(dir string, functions []*function.Function) error {
+func stage(root, dir string, functions []*function.Function) error {
 	for _, f := range functions {
-		if err := stageOne(filepath.Join(dir, f.Name), f); err != nil {
+		if err := stageOne(root, filepath.Join(dir, f.Name), f); err != nil {
 			return fmt.Errorf("staging %s: %w", f.Name, err)
 		}
 	}
 	return nil
 }
 
-func stageOne(dir string, f *function.Function) error {
+func stageOne(root, dir string, f *function.Function) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -109,12 +110,13 @@ func stageOne(dir string, f *function.Function) error {
 		return err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
-		if err := copyFile(filepath.Join(dir, name), name); err != nil {
+		if err := copyFile(filepath.Join(dir, name), filepath.Join(root, name)); err != nil {
 			return err
 		}
 	}
 	command := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,Module,GoFiles,EmbedFiles",
 		"./functions/"+f.Name, "./infra/framework")
+	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	output, err := command.Output()
 	if err != nil {

@@ -37,7 +37,7 @@ func run(args []string) error {
 	case "build":
 		return buildLambda(filepath.Join("build", "lambda"), chosen)
 	case "stage":
-		return stage(filepath.Join("build", "gcf"), chosen)
+		return stage(".", filepath.Join("build", "gcf"), chosen)
 	default:
 		return fmt.Errorf("%q is none of generate, build and stage", args[0])
 	}
