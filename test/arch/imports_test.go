@@ -55,7 +55,7 @@ local: functions/catalog functions/collectgarbage functions/expirekeys shared/ac
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
-test/cold: functions/catalog
+test/cold: functions/catalog shared/function
 test/drift:
 test/script:
 `
@@ -129,11 +129,11 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework local shared/store/redisstore/redistest test/load
-net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function test/load
+net: infra/framework local shared/store/redisstore/redistest test/cold test/load
+net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
 net/http/httptest:
-os: infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore/redistest test/load
-os/exec: infra/shells local shared/store/redisstore/redistest test/load
+os: infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore/redistest test/cold test/load
+os/exec: infra/shells local shared/store/redisstore/redistest test/cold test/load
 os/signal: infra/framework/server local test/load
 plugin:
 syscall: infra/framework/server local shared/store/redisstore/redistest test/load
