@@ -28,7 +28,7 @@ type Variable struct {
 const (
 	redisURL       = "PLATFORM_REDIS_URL"
 	redisURLFile   = "PLATFORM_REDIS_URL_FILE"
-	redisURLSecret = "PLATFORM_REDIS_URL_SECRET" //nolint:gosec // the name of a variable, which holds a name again
+	redisURLSecret = "PLATFORM_REDIS_URL_SECRET"
 	config         = "PLATFORM_CONFIG"
 	logLevel       = "PLATFORM_LOG_LEVEL"
 	stream         = "PLATFORM_STREAM"

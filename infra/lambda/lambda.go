@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -33,7 +32,8 @@ const margin = time.Second
 // shell is one function as Lambda calls it.
 type shell struct {
 	function *function.Function
-	log      *slog.Logger
+	// first is the environment that was opened at the start.
+	first *function.Environment
 	// streams tells whether the function is invoked with response streaming.
 	streams bool
 	// whole and flowing serve what is answered in one piece and what is streamed.
@@ -83,7 +83,7 @@ func newShell(f *function.Function, lookup func(string) string, out io.Writer) (
 	if err != nil {
 		return nil, err
 	}
-	s.log = ready.env.Log
+	s.first = ready.env
 	return s, nil
 }
 
@@ -117,11 +117,11 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 		ctx = bound
 	}
 	of := e.kind()
-	switch {
-	case of == unknown:
-		return nil, errors.New("the event is neither a request nor a schedule")
-	case of == clock:
+	if of == clock {
 		return nil, s.run(ctx)
+	}
+	if of == unknown {
+		return nil, errors.New("the event is neither a request nor a schedule")
 	}
 	flows := s.streams && (of == functionURL || of == gatewayV1)
 	opens := s.whole
@@ -181,7 +181,7 @@ func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *
 func (s *shell) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (done bool) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			s.log.Error("panic", "function", s.function.Name, "cause", fmt.Sprint(problem), "stack", string(debug.Stack()))
+			s.first.Log.Error("panic", "function", s.function.Name, "cause", fmt.Sprint(problem), "stack", string(debug.Stack()))
 		}
 	}()
 	handler.ServeHTTP(w, r)
@@ -193,9 +193,5 @@ func (s *shell) run(ctx context.Context) error {
 	if s.function.Schedule == nil {
 		return fmt.Errorf("the function %s has no schedule", s.function.Name)
 	}
-	to, err := s.whole()
-	if err != nil {
-		return err
-	}
-	return s.function.Run(ctx, to.env)
+	return s.function.Run(ctx, s.first)
 }

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("say what: generate, build or stage, and then the functions if not all")
+		return errors.New("say what: generate, build or stage, and then the functions if not all")
 	}
 	chosen, err := choose(args[1:])
 	if err != nil {
