@@ -14,7 +14,7 @@ META := $(addprefix k8s.io/apimachinery/pkg/,api/resource apis/meta/v1 runtime v
 ARGS ?=
 
 help: ## Print the targets.
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-10s %s\n", $$1, $$2}'
 
 run: ## Serve the API on this machine; ARGS="--help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/local ./local
@@ -51,12 +51,19 @@ fix: ## Mend what the linters can mend.
 	git ls-files '*.go' | xargs gofmt -w
 	$(TOOL) golangci-lint run --fix ./...
 
-build: ## Build the local runner.
+build: ## Build the local runner, and the functions for AWS Lambda in build/lambda.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/local ./local
+	go run ./infra/shells build $(ARGS)
+
+stage-gcf: ## Lay out the source of each function for Cloud Functions in build/gcf.
+	go run ./infra/shells stage $(ARGS)
 
 bench: redis ## Run the benchmarks and the load tool; takes minutes.
 	go test -run '^$$' -bench . -benchmem ./test/bench
 	go run ./test/load --start
+
+bench-cold: ## Measure size, start and answers of each function for AWS Lambda.
+	go run ./test/cold
 
 fuzz: ## Run each fuzz target for FUZZTIME.
 	@for package in $$(go list ./...); do \
@@ -73,10 +80,11 @@ gen: ## Write the generated files anew.
 		$(addprefix --readonly-pkg ,$(META)) ./shared/model $(META)
 	go run ./infra/openapi
 	go run ./infra/deployment
+	go run ./infra/shells generate
 
 verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/fieldmanager \
-		infra/serverless infra/terraform/functions.json
+		infra/serverless infra/terraform/functions.json infra/lambda/functions infra/knative
 
 redis: # Install redis-server where it is missing and apt-get is there for root.
 	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
@@ -93,4 +101,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 	@npm ci --prefix infra/serverless --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-.PHONY: help run test contract race check lint fix build bench fuzz gen verify redis node stage-serverless
+.PHONY: help run test contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis node stage-serverless

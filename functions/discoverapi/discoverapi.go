@@ -11,8 +11,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
+	"sync"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,9 +117,8 @@ func endpoint(path string, public func(*model.ConfigStatus) bool) function.Endpo
 	return function.Document(path, public, open, Do)
 }
 
-// open reads the embedded documents. They are part of the program: one that cannot be read is a broken
-// build.
-func open(env *function.Environment) Deps {
+// embedded reads the documents of the program, once for all endpoints. One that cannot be read is a broken build.
+var embedded = sync.OnceValue(func() map[string][]form {
 	pages := map[string][]form{}
 	if err := addDiscovery(pages); err != nil {
 		panic(fmt.Sprintf("discoverapi: %v", err))
@@ -125,6 +126,12 @@ func open(env *function.Environment) Deps {
 	if err := addOpenAPI(pages); err != nil {
 		panic(fmt.Sprintf("discoverapi: %v", err))
 	}
+	return pages
+})
+
+// open adds to the embedded documents the one that is of the environment.
+func open(env *function.Environment) Deps {
+	pages := maps.Clone(embedded())
 	add(pages, "/version", jsonType, version.Info{
 		Major: kubernetesMajor, Minor: kubernetesMinor,
 		GitVersion: fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, env.Version),

@@ -74,6 +74,9 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 
 	settings, begun := f.env.Watch, time.Now()
 	end := begun.Add(settings.lasts(s.lasts()))
+	if bound, bounded := ctx.Deadline(); bounded && bound.Add(-politeness).Before(end) {
+		end = bound.Add(-politeness)
+	}
 	over := f.keyEnds(c.caller, begun)
 	checkAt, markAt := begun.Add(settings.checkEvery()), begun.Add(settings.bookmarkEvery())
 	// Headers go out at once: the client is to know that it watches.

@@ -31,6 +31,9 @@ const (
 	DefaultStuckAfter = 30 * time.Second
 )
 
+// politeness is what a watch leaves of the time that its platform gives it, to send the last bookmark in.
+const politeness = 500 * time.Millisecond
+
 // WatchSettings are how long watches last in an environment. Source: ADR-0007.
 type WatchSettings struct {
 	// Window is the longest that a watch may last where the platform cannot stream: its client gets the events

@@ -45,11 +45,19 @@ functions/catalog: functions/* shared/function
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
 infra/deployment: functions/catalog shared/function
+infra/environment: shared/function shared/model shared/platformconfig shared/secret shared/store shared/store/redisstore
+infra/environment/environmenttest: infra/environment shared/function shared/identity shared/model shared/resource shared/store/redisstore/redistest
+infra/framework: infra/environment shared/function
+infra/framework/server: functions/catalog infra/framework
+infra/lambda: infra/environment shared/function
+infra/lambda/functions/*: functions/* infra/lambda
+infra/shells: functions/catalog shared/function
 local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/fieldmanager shared/function shared/identity shared/model shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
 test/deploy:
+test/cold: functions/catalog shared/function
 test/drift:
 test/script:
 `
@@ -64,6 +72,7 @@ local: functions/catalog shared/...
 test/arch:
 test/bench: functions/catalog shared/...
 test/deploy: functions/catalog shared/...
+test/cold: functions/catalog
 test/drift: functions/catalog shared/...
 test/load: shared/...
 test/script:
@@ -72,17 +81,18 @@ test/script:
 // borrowed says who imports which module of others, tests aside. A module without a line is imported by
 // nobody. Those that nobody imports yet have their place already.
 const borrowed = `
-github.com/GoogleCloudPlatform/functions-framework-go: infra/... local
+github.com/GoogleCloudPlatform/functions-framework-go: infra/framework
 github.com/alecthomas/kong: local test/load
 github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest
-github.com/aws/aws-lambda-go: infra/... local
+github.com/aws/aws-lambda-go: infra/lambda
+github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/dop251/goja: shared/syncpatch
 github.com/evanphx/json-patch/v5: shared/resource
 github.com/google/gnostic-models: infra/openapi
 github.com/hashicorp/golang-lru/v2: shared/resource shared/store/redisstore
-github.com/prometheus/client_golang: local shared/function
+github.com/prometheus/client_golang: infra/environment local shared/function
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
-go.opentelemetry.io/otel: local shared/function
+go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/discoverapi functions/whoami infra/openapi
@@ -122,15 +132,15 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: local shared/store/redisstore shared/store/redisstore/redistest test/load
-net/http: infra/openapi local shared/apierror shared/auth shared/function test/load
+net: infra/framework local shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
+net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
 net/http/httptest:
-os: infra/deployment infra/openapi local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/load
-os/exec: local shared/store/redisstore/redistest test/load
-os/signal: local test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
+os/exec: infra/shells local shared/store/redisstore/redistest test/cold test/load
+os/signal: infra/framework/server local test/load
 plugin:
-syscall: local shared/store/redisstore shared/store/redisstore/redistest test/load
-testing: shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
+syscall: infra/framework/server local shared/store/redisstore shared/store/redisstore/redistest test/load
+testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 
@@ -191,13 +201,19 @@ func crossed(rooms []*room, table []line, test bool) []string {
 func unneeded(rooms []*room, table []line) []string {
 	var findings []string
 	for _, l := range table {
-		i := slices.IndexFunc(rooms, func(r *room) bool { return r.path == l.name })
-		if i < 0 {
+		var imports []string
+		found := false
+		for _, r := range rooms {
+			if matches(l.name, r.path) {
+				imports, found = append(imports, r.imports(false)...), true
+			}
+		}
+		if !found {
 			findings = append(findings, "the lattice has a line for "+l.name+", which is no package")
 			continue
 		}
 		for _, pattern := range l.patterns {
-			if !slices.ContainsFunc(rooms[i].imports(false), func(imported string) bool {
+			if !slices.ContainsFunc(imports, func(imported string) bool {
 				target, ours := inner(imported)
 				return ours && matches(pattern, target)
 			}) {

@@ -1,0 +1,76 @@
+// Package environment makes the world that deployed functions run in from environment variables; Variables lists
+// them. Secrets come by reference where the platform can hold them. Nothing connects before the first request needs
+// it: a function that is started for a 404 costs no round trip.
+// Source: Spec 7; ADR-0010.
+package environment
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/store/redisstore"
+)
+
+// ShortWindow is how long a watch lasts where answers cannot be streamed and PLATFORM_WATCH_WINDOW is absent.
+const ShortWindow = 10 * time.Second
+
+// Open makes an environment from variables, which lookup returns by name, and a log on out. Streams tells whether
+// answers can be streamed. Errors name each variable that is wrong, and quote none.
+func Open(lookup func(string) string, out io.Writer, streams bool) (*function.Environment, error) {
+	s, err := read(lookup)
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings: %w", err)
+	}
+	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: s.level}))
+	source, err := platformconfig.Open(s.config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", config, err)
+	}
+	stores, err := s.stores()
+	if err != nil {
+		return nil, err
+	}
+	window := s.window
+	if window == 0 && !streams {
+		window = ShortWindow
+	}
+	return &function.Environment{
+		Stores:  stores,
+		Now:     time.Now,
+		Random:  rand.Reader,
+		Log:     log,
+		Config:  (&fresh{source: source, log: log, looked: time.Now()}).current,
+		Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Tracer:  otel.Tracer("management.platform.sh"),
+		Version: s.version,
+		Watch:   function.WatchSettings{Window: window},
+	}, nil
+}
+
+// Streams tells whether PLATFORM_STREAM says that answers are streamed.
+func Streams(lookup func(string) string) bool {
+	s, err := read(lookup)
+	return err == nil && s.streams
+}
+
+// stores opens the state, or what opens it at the first use where a secret must be asked for.
+func (s settings) stores() (func(string) store.Store, error) {
+	if s.secretID == "" {
+		client, err := redisstore.Open(s.url.Reveal(), redisstore.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.urlFrom, err)
+		}
+		return client.Resource, nil
+	}
+	opening := &opening{fetch: s.fetch}
+	return func(resource string) store.Store { return &lazy{opening: opening, resource: resource} }, nil
+}

@@ -1,0 +1,257 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+func from(variables map[string]string) func(string) string {
+	return func(name string) string { return variables[name] }
+}
+
+const hush = "hunter2"
+
+// Whatever is wrong is named at once, and never quoted.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	const good = "redis://127.0.0.1:6379"
+	folder := t.TempDir()
+	empty, broken, wrong := filepath.Join(folder, "empty"), filepath.Join(folder, "broken"), filepath.Join(folder, "wrong")
+	for path, text := range map[string]string{empty: " \n", broken: "nope: [", wrong: "mysql://:" + hush + "@x"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, row := range map[string]struct {
+		variables map[string]string
+		named     []string
+	}{
+		"no state":      {nil, []string{redisURL}},
+		"two of them":   {map[string]string{redisURL: good, redisURLFile: "/" + hush}, []string{redisURL, redisURLFile}},
+		"no such file":  {map[string]string{redisURLFile: "/nowhere/" + hush}, []string{redisURLFile}},
+		"an empty file": {map[string]string{redisURLFile: empty}, []string{redisURLFile}},
+		"a wrong file":  {map[string]string{redisURLFile: wrong}, []string{redisURLFile}},
+		"a wrong URL":   {map[string]string{redisURL: "mysql://:" + hush + "@x"}, []string{redisURL}},
+		"no such level": {map[string]string{redisURL: good, logLevel: hush}, []string{logLevel}},
+		"several":       {map[string]string{logLevel: hush, stream: hush, watchWindow: hush}, []string{redisURL, logLevel, stream, watchWindow}},
+		"no window":     {map[string]string{redisURL: good, watchWindow: "-1s"}, []string{watchWindow}},
+		"no config":     {map[string]string{redisURL: good, config: folder + "/none"}, []string{config}},
+		"broken config": {map[string]string{redisURL: good, config: broken}, []string{config}},
+	} {
+		_, err := Open(from(row.variables), io.Discard, false)
+		if err == nil {
+			t.Errorf("%s: no error", what)
+			continue
+		}
+		for _, name := range row.named {
+			if !strings.Contains(err.Error(), name+":") && !strings.Contains(err.Error(), name+" ") {
+				t.Errorf("%s: %s is not in %q", what, name, err)
+			}
+		}
+		if strings.Contains(err.Error(), hush) {
+			t.Errorf("%s: the value is in %q", what, err)
+		}
+	}
+}
+
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		given   string
+		streams bool
+		want    time.Duration
+	}{{"", false, ShortWindow}, {"", true, 0}, {"280s", true, 280 * time.Second}, {"5s", false, 5 * time.Second}} {
+		env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1", watchWindow: row.given}), io.Discard, row.streams)
+		if err != nil || env.Watch.Window != row.want {
+			t.Errorf("%+v: %v, %v", row, env, err)
+		}
+	}
+}
+
+func TestURLFromFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(path, []byte(redistest.Embedded(t)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env, err := Open(from(map[string]string{redisURLFile: path}), io.Discard, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(t, env.Stores("things"))
+}
+
+func use(t *testing.T, state store.Store) {
+	t.Helper()
+	if _, err := state.Get(t.Context(), "a"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("reading: %v", err)
+	}
+}
+
+// A secret is asked for when the state is first needed, again after a failure, and not after.
+func TestURLFromSecret(t *testing.T) {
+	t.Parallel()
+	asked, ready := 0, false
+	url := redistest.Embedded(t)
+	extension := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		switch {
+		case r.Header.Get("X-Aws-Parameters-Secrets-Token") != "session" || r.URL.Path != "/secretsmanager/get" || r.URL.Query().Get("secretId") != "arn:aws:x/y":
+			w.WriteHeader(http.StatusForbidden)
+		case !ready:
+			http.Error(w, "not ready to serve traffic, please wait: "+hush, http.StatusBadRequest)
+		default:
+			io.WriteString(w, `{"ARN":"arn:aws:x/y","SecretString":"`+url+`"}`)
+		}
+	}))
+	defer extension.Close()
+	variables := map[string]string{
+		redisURLSecret: "arn:aws:x/y", "AWS_SESSION_TOKEN": "session",
+		"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": extension.URL[strings.LastIndex(extension.URL, ":")+1:],
+	}
+	env, err := Open(from(variables), io.Discard, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	things, others := env.Stores("things"), env.Stores("others")
+	if asked != 0 {
+		t.Error("it was asked before there was a need")
+	}
+	if _, err := things.Get(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), redisURLSecret) || strings.Contains(err.Error(), hush) {
+		t.Errorf("it is away: %v", err)
+	}
+	ready = true
+	use(t, things)
+	use(t, others)
+	use(t, things)
+	if asked != 2 {
+		t.Errorf("it was asked %d times", asked)
+	}
+}
+
+// Each method goes to the state that was opened, or fails as when that is away.
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		url  string
+		away bool
+	}{"there": {redistest.Embedded(t), false}, "away": {"", true}} {
+		s := settings{secretID: "x", extension: "http://127.0.0.1:1"}
+		if !row.away {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, `{"SecretString":"`+row.url+`"}`)
+			}))
+			defer server.Close()
+			s.extension = server.URL
+		}
+		stores, err := s.stores()
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, ctx := stores("things"), t.Context()
+		at := time.UnixMilli(1e12)
+		record := store.Record{Name: "a", Owner: "user:a", Digest: "d", Created: at, Object: []byte("{}")}
+		var errs []error
+		add := func(err error) { errs = append(errs, err) }
+		record.Revision, err = state.Create(ctx, record)
+		add(err)
+		_, err = state.Get(ctx, "a")
+		add(err)
+		_, err = state.GetByDigest(ctx, "d")
+		add(err)
+		_, _, err = state.GetWith(ctx, "d", "a")
+		add(err)
+		_, err = state.List(ctx, store.Query{Limit: 1})
+		add(err)
+		add(state.Touch(ctx, record, at, time.Time{}))
+		_, err = state.Due(ctx, at, time.Time{}, 1)
+		add(err)
+		_, _, err = state.References(ctx, 0, 1)
+		add(err)
+		_, err = state.Events(ctx, 0, 1, 0)
+		add(err)
+		add(state.Trim(ctx, at))
+		record.Revision, err = state.Update(ctx, record)
+		add(err)
+		_, err = state.Delete(ctx, "a", record.Revision)
+		add(err)
+		for i, err := range errs {
+			if (err != nil) != row.away || row.away && !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%s: call %d: %v", what, i, err)
+			}
+		}
+	}
+}
+
+// A secret that holds no URL is as good as none, and is not shown.
+func TestWrongSecret(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{`{"SecretString":"mysql://:` + hush + `@x"}`, `{"SecretString":""}`, `{"SecretBinary":"x"}`, hush} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		defer server.Close()
+		stores, err := settings{secretID: "x", extension: server.URL}.stores()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stores("things").Get(context.Background(), "a"); !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), hush) {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+// The configuration file is looked at again, but not at every request.
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("projectNamespacePrefix: a-\n")
+	env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1", config: path}), io.Discard, false)
+	if err != nil || env.Config().ProjectNamespacePrefix != "a-" {
+		t.Fatal(err)
+	}
+	write("projectNamespacePrefix: b-\n")
+	if got := env.Config().ProjectNamespacePrefix; got != "a-" {
+		t.Errorf("it is %q at once", got)
+	}
+	f := &fresh{log: env.Log}
+	if f.source, err = platformconfig.Open(path); err != nil {
+		t.Fatal(err)
+	}
+	write("projectNamespacePrefix: c-\n")
+	if got := f.current().ProjectNamespacePrefix; got != "c-" {
+		t.Errorf("it is %q after a while", got)
+	}
+	f.looked = time.Time{}
+	write("nonsense: true\n")
+	if got := f.current().ProjectNamespacePrefix; got != "c-" {
+		t.Errorf("a bad one made it %q", got)
+	}
+}
+
+// The table is what a reader is shown: every variable is in it once, and says what it is.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, v := range Variables {
+		if seen[v.Name] || !strings.HasPrefix(v.Name, "PLATFORM_") || v.Unit == "" || !strings.HasSuffix(v.Meaning, ".") {
+			t.Errorf("%+v", v)
+		}
+		seen[v.Name] = true
+	}
+}

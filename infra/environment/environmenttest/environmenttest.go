@@ -1,0 +1,70 @@
+// Package environmenttest makes the state that tests of shells run functions on: a Redis in the test process that
+// holds the keys of an admin and of nobody in particular. Source: ADR-0010.
+package environmenttest
+
+import (
+	"io"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/infra/environment"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+// Root is where access keys are served.
+const Root = function.BasePath + "/apis/management.platform.sh/v1/ownedaccesskeys"
+
+// Admin is the bearer of the key "admin".
+const Admin = "admin-0123456789-0123456789-0123456789"
+
+// World is a state, and an environment over it.
+type World struct {
+	// URL is where the state is.
+	URL string
+	// Env is an environment of the test itself.
+	Env *function.Environment
+	t   testing.TB
+}
+
+// New starts a state and stores the key of an admin in it. It ends with the test.
+func New(t testing.TB) *World {
+	t.Helper()
+	w := &World{URL: redistest.Embedded(t), t: t}
+	env, err := environment.Open(w.Lookup(nil), io.Discard, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Env = env
+	w.Key("admin", Admin)
+	return w
+}
+
+// Lookup returns the variables of a function on this state, with more or others.
+func (w *World) Lookup(more map[string]string) func(string) string {
+	return func(name string) string {
+		if value, ok := more[name]; ok {
+			return value
+		}
+		if name == "PLATFORM_REDIS_URL" {
+			return w.URL
+		}
+		return ""
+	}
+}
+
+// Key stores an admin's key.
+func (w *World) Key(name, bearer string) {
+	w.t.Helper()
+	object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	object.Spec = model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, Key: bearer}
+	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}
+	if _, err := resource.Create(w.t.Context(), w.Env.AccessKeys(), in); err != nil {
+		w.t.Fatal(err)
+	}
+}

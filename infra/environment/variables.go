@@ -1,0 +1,114 @@
+package environment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/secret"
+)
+
+// Variable is a setting in an environment variable.
+type Variable struct {
+	Name string
+	// Unit is what the value is.
+	Unit string
+	// Default is what holds when the variable is absent or empty; it may be empty itself.
+	Default string
+	// Meaning says what it is for.
+	Meaning string
+}
+
+// The names of the variables.
+const (
+	redisURL       = "PLATFORM_REDIS_URL"
+	redisURLFile   = "PLATFORM_REDIS_URL_FILE"
+	redisURLSecret = "PLATFORM_REDIS_URL_SECRET"
+	config         = "PLATFORM_CONFIG"
+	logLevel       = "PLATFORM_LOG_LEVEL"
+	stream         = "PLATFORM_STREAM"
+	watchWindow    = "PLATFORM_WATCH_WINDOW"
+	build          = "PLATFORM_VERSION"
+)
+
+// Variables are all that a deployed function reads, in the order in which a reader wants them.
+var Variables = []Variable{
+	{redisURL, "URL", "", "State: redis:// or rediss://, comma-separated for a cluster. Exactly one of the three must be set."},
+	{redisURLFile, "path", "", "A file that holds that URL, such as a mounted secret."},
+	{redisURLSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds that URL, read at the first use through the extension for parameters and secrets."},
+	{config, "path", "", "Platform configuration (YAML), looked at again every ten seconds while requests come."},
+	{logLevel, "level", "info", "Least level of the log on standard error: debug, info, warn or error."},
+	{stream, "boolean", "false", "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."},
+	{watchWindow, "duration", "", "The longest that a watch may last. Absent: ten seconds where answers cannot be streamed, elsewhere as long as it asks for."},
+	{build, "text", "dev", "The build, for /version."},
+}
+
+// settings are the values of the variables.
+type settings struct {
+	url          secret.String
+	urlFrom      string
+	secretID     string
+	config       string
+	level        slog.Level
+	streams      bool
+	window       time.Duration
+	version      string
+	extension    string
+	sessionToken secret.String
+}
+
+// read collects the settings, and everything that is wrong with them. Errors name variables and never quote them.
+func read(lookup func(string) string) (settings, error) {
+	var problems []error
+	wrong := func(name, why string) { problems = append(problems, fmt.Errorf("%s: %s", name, why)) }
+	text := func(name string) string {
+		if value := lookup(name); value != "" {
+			return value
+		}
+		for _, v := range Variables {
+			if v.Name == name {
+				return v.Default
+			}
+		}
+		return ""
+	}
+	s := settings{
+		url: secret.String(text(redisURL)), urlFrom: redisURL, secretID: text(redisURLSecret), config: text(config), version: text(build),
+		// What the extension listens on, and what it knows its caller by, are the platform's variables.
+		extension:    "http://localhost:" + cmp.Or(lookup("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT"), "2773"),
+		sessionToken: secret.String(lookup("AWS_SESSION_TOKEN")),
+	}
+	given := 0
+	for _, name := range []string{redisURL, redisURLFile, redisURLSecret} {
+		if text(name) != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		wrong(redisURL, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, redisURLFile, redisURLSecret))
+	} else if path := text(redisURLFile); path != "" {
+		s.urlFrom = redisURLFile
+		content, err := os.ReadFile(path)
+		if s.url = secret.String(strings.TrimSpace(string(content))); err != nil || s.url == "" {
+			wrong(redisURLFile, "names a file that cannot be read, or is empty")
+		}
+	}
+	if err := s.level.UnmarshalText([]byte(text(logLevel))); err != nil {
+		wrong(logLevel, "must be debug, info, warn or error")
+	}
+	var err error
+	if s.streams, err = strconv.ParseBool(text(stream)); err != nil {
+		wrong(stream, "must be true or false")
+	}
+	if value := text(watchWindow); value != "" {
+		if s.window, err = time.ParseDuration(value); err != nil || s.window <= 0 {
+			wrong(watchWindow, "must be a duration above zero such as 280s")
+		}
+	}
+	return s, errors.Join(problems...)
+}

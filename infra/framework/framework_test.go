@@ -1,0 +1,281 @@
+package framework
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/environment/environmenttest"
+	"management.platform.sh/shared/function"
+)
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// served is a function behind our server.
+type served struct {
+	t     *testing.T
+	world *environmenttest.World
+	url   string
+	log   *lines
+	// stop begins the drain; ended is what Serve returned.
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func serve(t *testing.T, name string, variables map[string]string) *served {
+	t.Helper()
+	s := &served{t: t, world: environmenttest.New(t), log: &lines{}, ended: make(chan error, 1)}
+	all := map[string]string{"FUNCTION_TARGET": name, "PORT": "0"}
+	for name, value := range variables {
+		all[name] = value
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(t.Context())
+	address := make(chan net.Addr, 1)
+	go func() {
+		s.ended <- Serve(ctx, catalog.Functions, s.world.Lookup(all), s.log, func(a net.Addr) { address <- a })
+	}()
+	select {
+	case a := <-address:
+		s.url = fmt.Sprintf("http://127.0.0.1:%d", a.(*net.TCPAddr).Port)
+	case err := <-s.ended:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.stop()
+		if t.Failed() {
+			t.Log(s.log.String())
+		}
+	})
+	return s
+}
+
+func (s *served) do(method, path, body string, header map[string]string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+environmenttest.Admin)
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+// The kind HTTP: any path and method reaches the function, which knows its routes below "/".
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "getaccesskey", nil)
+	for _, row := range []struct {
+		method, path, body string
+		code               int
+		contains           string
+	}{
+		{"GET", environmenttest.Root + "/admin", "", 200, `"name":"admin"`},
+		{"GET", strings.TrimPrefix(environmenttest.Root, function.BasePath) + "/admin", "", 200, `"name":"admin"`},
+		{"GET", environmenttest.Root + "/none", "", 404, `"reason":"NotFound"`},
+		{"DELETE", environmenttest.Root + "/admin", "", 405, `"kind":"Status"`},
+		{"GET", "/", "", 404, `"kind":"Status"`},
+		{"GET", "//apis/", "", 404, `"kind":"Status"`},
+		{"GET", "/getaccesskey", "", 404, `"kind":"Status"`},
+	} {
+		if answer, text := s.do(row.method, row.path, row.body, nil); answer.StatusCode != row.code || !strings.Contains(text, row.contains) {
+			t.Errorf("%+v: answered %d %s", row, answer.StatusCode, text)
+		}
+	}
+}
+
+func TestBodyLimit(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "createaccesskey", nil)
+	answer, text := s.do("POST", environmenttest.Root, `{"metadata":{"name":"ci"}}`, map[string]string{"Content-Type": "application/json"})
+	if answer.StatusCode != 201 || !strings.Contains(text, `"name":"ci"`) {
+		t.Errorf("answered %d %s", answer.StatusCode, text)
+	}
+	answer, text = s.do("POST", environmenttest.Root, strings.Repeat("x", function.MaxBodyBytes+1), nil)
+	if answer.StatusCode != 413 || !strings.Contains(text, `"reason":"RequestEntityTooLarge"`) {
+		t.Errorf("answered %d %s", answer.StatusCode, text)
+	}
+	if answer, _ := s.do("GET", environmenttest.Root, "", map[string]string{"X-Large": strings.Repeat("x", 128<<10)}); answer.StatusCode != 431 {
+		t.Errorf("answered %d", answer.StatusCode)
+	}
+}
+
+// Many requests are served at once.
+func TestConcurrent(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "listaccesskeys", map[string]string{"PLATFORM_WATCH_WINDOW": "1s"})
+	begun := time.Now()
+	var group sync.WaitGroup
+	for range 10 {
+		group.Go(func() {
+			if answer, _ := s.do("GET", environmenttest.Root+"?watch=true", "", nil); answer.StatusCode != 200 {
+				t.Errorf("answered %d", answer.StatusCode)
+			}
+		})
+	}
+	group.Wait()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("ten requests of a second took %s", took)
+	}
+}
+
+// A watch ends before the platform would break it off.
+func TestRequestTimeout(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "listaccesskeys", map[string]string{"CLOUD_RUN_TIMEOUT_SECONDS": "1"})
+	if answer, text := s.do("GET", environmenttest.Root+"?watch=true&allowWatchBookmarks=true", "", nil); answer.StatusCode != 200 || !strings.Contains(text, "BOOKMARK") {
+		t.Errorf("answered %d %s", answer.StatusCode, text)
+	}
+}
+
+// The kind CloudEvent: binary and structured events run the schedule, and what is no event does not.
+func TestCloudEvent(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "expirekeys", nil)
+	const structured = `{"specversion":"1.0","id":"1","source":"/ping","type":"dev.knative.sources.ping","datacontenttype":"application/json","data":{}}`
+	runs := 0
+	for what, row := range map[string]struct {
+		method, body string
+		header       map[string]string
+		ran          bool
+	}{
+		"binary": {"POST", "{}", map[string]string{"Content-Type": "application/json", "Ce-Id": "1", "Ce-Source": "/ping",
+			"Ce-Type": "dev.knative.sources.ping", "Ce-Specversion": "1.0"}, true},
+		"structured":        {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json"}, true},
+		"without a type":    {"POST", "{}", map[string]string{"Ce-Id": "1", "Ce-Source": "/ping", "Ce-Specversion": "1.0"}, false},
+		"no event":          {"POST", "{}", map[string]string{"Content-Type": "application/json"}, false},
+		"broken":            {"POST", "{", map[string]string{"Content-Type": "application/cloudevents+json"}, false},
+		"a GET":             {"GET", "", nil, false},
+		"larger than it is": {"POST", strings.Repeat(" ", maxEvent) + structured, map[string]string{"Content-Type": "application/cloudevents+json"}, false},
+	} {
+		answer, text := s.do(row.method, "/", row.body, row.header)
+		if row.ran != (answer.StatusCode/100 == 2) || !row.ran && answer.StatusCode/100 != 4 {
+			t.Errorf("%s: answered %d %s", what, answer.StatusCode, text)
+		}
+		if row.ran {
+			runs++
+		}
+	}
+	if got := strings.Count(s.log.String(), "scheduled run"); got != runs {
+		t.Errorf("it ran %d times, not %d", got, runs)
+	}
+}
+
+// A failed run is the sender's to repeat, and says nothing of what went wrong.
+func TestCloudEventFails(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "collectgarbage", map[string]string{"PLATFORM_REDIS_URL": "redis://:hunter2@127.0.0.1:1"})
+	answer, text := s.do("POST", "/", "{}", map[string]string{"Ce-Id": "1", "Ce-Source": "/ping", "Ce-Type": "ping", "Ce-Specversion": "1.0"})
+	if answer.StatusCode != 500 || strings.Contains(text+s.log.String(), "hunter2") {
+		t.Errorf("answered %d %s", answer.StatusCode, text)
+	}
+}
+
+func TestRefusesToStart(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		variables map[string]string
+		named     string
+	}{
+		"no target":      {map[string]string{}, "FUNCTION_TARGET"},
+		"unknown target": {map[string]string{"FUNCTION_TARGET": "getaccesskeys"}, "getaccesskey,"},
+		"no state":       {map[string]string{"FUNCTION_TARGET": "whoami"}, "PLATFORM_REDIS_URL"},
+		"no timeout":     {map[string]string{"FUNCTION_TARGET": "whoami", "CLOUD_RUN_TIMEOUT_SECONDS": "x"}, "CLOUD_RUN_TIMEOUT_SECONDS"},
+		"no port":        {map[string]string{"FUNCTION_TARGET": "whoami", "PLATFORM_REDIS_URL": "redis://x", "PORT": "x"}, "listening"},
+	} {
+		err := Serve(t.Context(), catalog.Functions, func(name string) string { return row.variables[name] }, io.Discard, nil)
+		if err == nil || !strings.Contains(err.Error(), row.named) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A drain ends a watch with a bookmark, lets the request finish, and takes no new one.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "listaccesskeys", nil)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+environmenttest.Root+"?watch=true&allowWatchBookmarks=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+environmenttest.Admin)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	events := bufio.NewScanner(answer.Body)
+	for range 2 {
+		if !events.Scan() {
+			t.Fatal(events.Err())
+		}
+	}
+	s.stop()
+	if !events.Scan() || !strings.Contains(events.Text(), `"type":"BOOKMARK"`) || events.Scan() || events.Err() != nil {
+		t.Errorf("it ended with %s, %v", events.Text(), events.Err())
+	}
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it did not end")
+	}
+	if _, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+// HTTP/2 in clear is what some proxies speak.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "getaccesskey", nil)
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	answer, err := client.Get(s.url + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.ProtoMajor != 2 {
+		t.Errorf("it speaks %s", answer.Proto)
+	}
+}

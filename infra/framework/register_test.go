@@ -1,0 +1,58 @@
+package framework_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/environment/environmenttest"
+	"management.platform.sh/infra/framework"
+)
+
+// The server of Cloud Functions finds a registered function, and gives it every path.
+func TestRegister(t *testing.T) {
+	t.Setenv("FUNCTION_TARGET", "getaccesskey")
+	t.Setenv("PLATFORM_REDIS_URL", environmenttest.New(t).URL)
+	for _, f := range catalog.Functions {
+		framework.Register(f)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	_, port, _ := net.SplitHostPort(address)
+	failed := make(chan error, 1)
+	go func() { failed <- funcframework.StartHostPort("127.0.0.1", port) }()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+environmenttest.Root+"/admin", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+environmenttest.Admin)
+	for begun := time.Now(); ; {
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil && time.Since(begun) < 30*time.Second {
+			select {
+			case err := <-failed:
+				t.Fatal(err)
+			case <-time.After(10 * time.Millisecond):
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != 200 || !strings.Contains(string(text), `"name":"admin"`) {
+			t.Errorf("answered %d %s, %v", answer.StatusCode, text, err)
+		}
+		return
+	}
+}

@@ -1,0 +1,206 @@
+package lambda
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// kind is the sort of an event, which tells what its answer looks like.
+type kind int
+
+const (
+	unknown kind = iota
+	// gatewayV2 is a request by an HTTP API, payload format 2.0.
+	gatewayV2
+	// functionURL is a request by a Function URL, in the same format.
+	functionURL
+	// gatewayV1 is a request by a REST API, or by an HTTP API in payload format 1.0.
+	gatewayV1
+	// balancer is a request by an application load balancer.
+	balancer
+	// clock is a schedule of EventBridge.
+	clock
+)
+
+// event is whatever Lambda is called with: the fields of all kinds together, of which each kind fills some.
+type event struct {
+	Version string `json:"version"`
+
+	// Payload format 2.0.
+	RawPath        string   `json:"rawPath"`
+	RawQueryString string   `json:"rawQueryString"`
+	Cookies        []string `json:"cookies"`
+
+	// REST API and load balancer.
+	HTTPMethod        string              `json:"httpMethod"`
+	Path              string              `json:"path"`
+	Query             map[string]string   `json:"queryStringParameters"`
+	MultiValueQuery   map[string][]string `json:"multiValueQueryStringParameters"`
+	MultiValueHeaders map[string][]string `json:"multiValueHeaders"`
+
+	Headers         map[string]string `json:"headers"`
+	Body            string            `json:"body"`
+	IsBase64Encoded bool              `json:"isBase64Encoded"`
+	Context         requestContext    `json:"requestContext"`
+
+	// EventBridge.
+	Source     string `json:"source"`
+	DetailType string `json:"detail-type"`
+}
+
+type requestContext struct {
+	RequestID  string `json:"requestId"`
+	Stage      string `json:"stage"`
+	DomainName string `json:"domainName"`
+	HTTP       struct {
+		Method   string `json:"method"`
+		SourceIP string `json:"sourceIp"`
+	} `json:"http"`
+	Identity struct {
+		SourceIP string `json:"sourceIp"`
+	} `json:"identity"`
+	ELB *struct{} `json:"elb"`
+}
+
+// kind tells the sort of an event by its shape.
+func (e *event) kind() kind {
+	switch {
+	case e.Context.HTTP.Method != "" && strings.Contains(e.Context.DomainName, ".lambda-url."):
+		return functionURL
+	case e.Context.HTTP.Method != "":
+		return gatewayV2
+	case e.HTTPMethod != "" && e.Context.ELB != nil:
+		return balancer
+	case e.HTTPMethod != "":
+		return gatewayV1
+	case e.Source == "aws.events" || e.Source == "aws.scheduler":
+		return clock
+	default:
+		return unknown
+	}
+}
+
+// errMalformed is what a request is refused with that no gateway makes.
+var errMalformed = errors.New("the event is no request that can be read")
+
+// request makes the request that the client sent of an event.
+func (e *event) request(ctx context.Context, of kind, invocation string) (*http.Request, error) {
+	method, address, source := e.HTTPMethod, &url.URL{}, e.Context.Identity.SourceIP
+	path := e.Path
+	switch of {
+	case gatewayV2, functionURL:
+		method, source = e.Context.HTTP.Method, e.Context.HTTP.SourceIP
+		path, address.RawQuery = e.pathV2(), e.RawQueryString
+	case balancer:
+		// It passes on what the client escaped.
+		address.RawQuery = e.query(func(text string) string { return text })
+	default:
+		address.RawQuery = e.query(url.QueryEscape)
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	var err error
+	if address.Path, err = url.PathUnescape(path); err != nil {
+		// What is no escape stands for itself.
+		address.Path = path
+	}
+	address.RawPath = path
+
+	var body io.Reader = strings.NewReader(e.Body)
+	length := len(e.Body)
+	if e.IsBase64Encoded {
+		decoded, err := base64.StdEncoding.DecodeString(e.Body)
+		if err != nil {
+			return nil, errMalformed
+		}
+		body, length = strings.NewReader(string(decoded)), len(decoded)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "/", body)
+	if err != nil {
+		return nil, errMalformed
+	}
+	r.URL, r.RequestURI, r.ContentLength = address, address.RequestURI(), int64(length)
+	for name, value := range e.Headers {
+		r.Header.Set(name, value)
+	}
+	for name, values := range e.MultiValueHeaders {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if len(e.Cookies) > 0 {
+		r.Header.Set("Cookie", strings.Join(e.Cookies, "; "))
+	}
+	if r.Host = r.Header.Get("Host"); r.Host == "" {
+		r.Host = e.Context.DomainName
+	}
+	r.Header.Del("Host")
+	r.Header.Del("Content-Length")
+	if source == "" {
+		source = forwardedFor(r.Header)
+	}
+	r.RemoteAddr = source + ":0"
+	if r.Header.Get("X-Request-Id") == "" {
+		r.Header.Set("X-Request-Id", e.requestID(r.Header, invocation))
+	}
+	return r, nil
+}
+
+// pathV2 is the path verbatim, without the stage that the gateway's own domain puts before it.
+func (e *event) pathV2() string {
+	stage := "/" + e.Context.Stage
+	if rest, ok := strings.CutPrefix(e.RawPath, stage); ok && stage != "/$default" && stage != "/" &&
+		strings.Contains(e.Context.DomainName, ".execute-api.") && (rest == "" || rest[0] == '/') {
+		return rest
+	}
+	return e.RawPath
+}
+
+// query puts parameters together again, in the order of their names.
+func (e *event) query(escape func(string) string) string {
+	all := map[string][]string{}
+	for name, value := range e.Query {
+		all[name] = []string{value}
+	}
+	for name, values := range e.MultiValueQuery {
+		all[name] = values
+	}
+	var pairs []string
+	for name, values := range all {
+		for _, value := range values {
+			pairs = append(pairs, escape(name)+"="+escape(value))
+		}
+	}
+	// By name alone would be enough, but for tests.
+	slices.SortStableFunc(pairs, func(a, b string) int {
+		first, _, _ := strings.Cut(a, "=")
+		second, _, _ := strings.Cut(b, "=")
+		return strings.Compare(first, second)
+	})
+	return strings.Join(pairs, "&")
+}
+
+// requestID is what the gateway calls the request, else what Lambda calls the invocation. Ids of gateways may end in
+// the padding of base64, and trace ids name their root.
+func (e *event) requestID(header http.Header, invocation string) string {
+	if id := strings.TrimRight(e.Context.RequestID, "="); id != "" {
+		return id
+	}
+	for field := range strings.SplitSeq(header.Get("X-Amzn-Trace-Id"), ";") {
+		if root, ok := strings.CutPrefix(field, "Root="); ok {
+			return root
+		}
+	}
+	return invocation
+}
+
+// forwardedFor is the client as the load balancer saw it, which is the last that it wrote down.
+func forwardedFor(header http.Header) string {
+	all := header.Get("X-Forwarded-For")
+	return strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])
+}

@@ -1,0 +1,197 @@
+// Package lambda runs one function of the catalog on AWS Lambda. It makes of the events of an HTTP API, a REST API, a
+// load balancer and a Function URL the request that the client sent, and of the answer what each of them expects; an
+// event of EventBridge runs the schedule of the function. Which it is shows by the shape of the event.
+//
+// Where PLATFORM_STREAM says that the function is invoked with response streaming, answers to a Function URL and to a
+// REST API are sent while they are made, and a watch lasts until the time of the function is nearly over. Elsewhere
+// an answer is one piece, and a watch ends after a short window. Source: Spec 7; ADR-0010.
+package lambda
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"management.platform.sh/infra/environment"
+	"management.platform.sh/shared/function"
+)
+
+// margin is what is left of the time that Lambda gives, to say that the rest was not enough.
+const margin = time.Second
+
+// shell is one function as Lambda calls it.
+type shell struct {
+	function *function.Function
+	// first is the environment that was opened at the start.
+	first *function.Environment
+	// streams tells whether the function is invoked with response streaming.
+	streams bool
+	// whole and flowing serve what is answered in one piece and what is streamed.
+	whole, flowing func() (*served, error)
+
+	mu       sync.Mutex
+	draining bool
+	open     []*function.Environment
+}
+
+// served is a function in an environment.
+type served struct {
+	env     *function.Environment
+	handler http.Handler
+}
+
+// Start serves a function until the platform ends the process. It does not return. A setting that is wrong ends the
+// process at once, with an error that names it.
+func Start(f *function.Function) {
+	s, err := newShell(f, os.Getenv, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, f.Name+":", err)
+		os.Exit(1)
+	}
+	lambda.StartWithOptions(s.handle, lambda.WithEnableSIGTERM(s.drain))
+}
+
+func newShell(f *function.Function, lookup func(string) string, out io.Writer) (*shell, error) {
+	s := &shell{function: f, streams: environment.Streams(lookup)}
+	opens := func(streams bool) func() (*served, error) {
+		return sync.OnceValues(func() (*served, error) {
+			env, err := environment.Open(lookup, out, streams)
+			if err != nil {
+				return nil, err
+			}
+			s.opened(env)
+			return &served{env: env, handler: f.Handler(env)}, nil
+		})
+	}
+	s.whole, s.flowing = opens(false), opens(true)
+	// The one that will be used is made ready while the platform waits for the process to start.
+	first := s.whole
+	if s.streams {
+		first = s.flowing
+	}
+	ready, err := first()
+	if err != nil {
+		return nil, err
+	}
+	s.first = ready.env
+	return s, nil
+}
+
+func (s *shell) opened(env *function.Environment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, env)
+	if s.draining {
+		env.EndWatches()
+	}
+}
+
+// drain ends the watches: the platform will kill the process soon.
+func (s *shell) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	for _, env := range s.open {
+		env.EndWatches()
+	}
+}
+
+// handle answers one event.
+func (s *shell) handle(ctx context.Context, e *event) (any, error) {
+	if end, bounded := ctx.Deadline(); bounded {
+		// Of a short time only a tenth.
+		left := time.Until(end)
+		bound, cancel := context.WithTimeout(ctx, left-min(margin, left/10))
+		// A streamed answer is made after this returns; the library ends its context.
+		context.AfterFunc(ctx, cancel)
+		ctx = bound
+	}
+	of := e.kind()
+	if of == clock {
+		return nil, s.run(ctx)
+	}
+	if of == unknown {
+		return nil, errors.New("the event is neither a request nor a schedule")
+	}
+	flows := s.streams && (of == functionURL || of == gatewayV1)
+	opens := s.whole
+	if flows {
+		opens = s.flowing
+	}
+	to, err := opens()
+	if err != nil {
+		return nil, err
+	}
+	invocation := ""
+	if called, ok := lambdacontext.FromContext(ctx); ok {
+		invocation = called.AwsRequestID
+	}
+	handler := to.handler
+	r, err := e.request(ctx, of, invocation)
+	if err != nil {
+		r = nil
+		handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+		})
+	}
+	if !flows {
+		whole := newBuffer()
+		if !s.serve(whole, r, handler) {
+			whole = newBuffer()
+			refuse(whole, http.StatusInternalServerError, "InternalError", "the request could not be answered")
+		}
+		return whole.answer(e, of), nil
+	}
+	return s.flow(e, of, r, handler), nil
+}
+
+// flow serves a request beside what sends the answer on.
+func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *streamed {
+	read, write := io.Pipe()
+	out := &stream{event: e, kind: of, header: http.Header{}, out: write, prelude: make(chan []byte, 1)}
+	go func() {
+		// The panic of a handler would end the process, after an answer of 200.
+		done := s.serve(out, r, handler)
+		switch {
+		case done:
+			out.WriteHeader(http.StatusOK)
+		case !out.begun:
+			out.header = http.Header{}
+			refuse(out, http.StatusInternalServerError, "InternalError", "the request could not be answered")
+		default:
+			_ = write.CloseWithError(errors.New("the answer was broken off"))
+			return
+		}
+		_ = write.Close()
+	}()
+	return &streamed{Reader: io.MultiReader(bytes.NewReader(<-out.prelude), read), body: read}
+}
+
+// serve calls a handler and tells whether it came to its end.
+func (s *shell) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (done bool) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			s.first.Log.Error("panic", "function", s.function.Name, "cause", fmt.Sprint(problem), "stack", string(debug.Stack()))
+		}
+	}()
+	handler.ServeHTTP(w, r)
+	return true
+}
+
+// run does the scheduled work. Its error has the platform call again.
+func (s *shell) run(ctx context.Context) error {
+	if s.function.Schedule == nil {
+		return fmt.Errorf("the function %s has no schedule", s.function.Name)
+	}
+	return s.function.Run(ctx, s.first)
+}

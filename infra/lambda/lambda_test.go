@@ -1,0 +1,369 @@
+package lambda
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/environment/environmenttest"
+	"management.platform.sh/shared/function"
+)
+
+// parse reads an event as the library does.
+func parse(t *testing.T, text string) *event {
+	t.Helper()
+	e := &event{}
+	if err := json.Unmarshal([]byte(text), e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// got is what a handler sees of a request.
+type got struct {
+	Method, URI, Path, Host, Remote, Body string
+	Length                                int64
+	Header                                http.Header
+}
+
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		file string
+		kind kind
+		want got
+	}{
+		{"httpapi.json", gatewayV2, got{
+			"PUT", "/apis/x/a%2Fb?x=1&x=2&y=%20", "/apis/x/a/b", "x.execute-api.eu-west-1.amazonaws.com", "192.0.2.1:0", "kind: Ä\n", 9,
+			http.Header{"Accept": {"application/json,application/yaml"}, "Cookie": {"a=1; b=2"}, "X-Request-Id": {"JKJaXmPLvHcESHA"}, "Content-Type": {"application/yaml"}},
+		}},
+		{"functionurl.json", functionURL, got{
+			"POST", "/prod/x", "/prod/x", "x.lambda-url.eu-west-1.on.aws", "192.0.2.1:0", "{}", 2,
+			http.Header{"X-Request-Id": {"theirs"}},
+		}},
+		{"restapi.json", gatewayV1, got{
+			"GET", "/apis/x?a=1+2&a=%26&b=", "/apis/x", "x.execute-api.eu-west-1.amazonaws.com", "192.0.2.1:0", "", 0,
+			http.Header{"Accept": {"application/json", "text/plain"}, "X-Request-Id": {"c6af9ac6-7b61-11e6-9a41-93e8deadbeef"}},
+		}},
+		{"balancer.json", balancer, got{
+			"GET", "/apis/x?a=1%202&b=%26", "/apis/x", "lb.example", "192.0.2.1:0", "", 0,
+			http.Header{"Accept": {"text/plain"}, "X-Request-Id": {"1-5c536348-3d683b8b04734faae651f476"}, "X-Amzn-Trace-Id": {"Root=1-5c536348-3d683b8b04734faae651f476"}, "X-Forwarded-For": {"203.0.113.9, 192.0.2.1"}},
+		}},
+		{"balancer-multi.json", balancer, got{
+			"GET", "/apis/x?a=1%202&a=3", "/apis/x", "lb.example", ":0", "", 0,
+			http.Header{"Accept": {"text/plain", "application/json"}, "X-Request-Id": {"invocation"}},
+		}},
+	} {
+		t.Run(row.file, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(filepath.Join("testdata", row.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := parse(t, string(text))
+			if e.kind() != row.kind {
+				t.Fatalf("it is of the kind %d", e.kind())
+			}
+			r, err := e.request(t.Context(), e.kind(), "invocation")
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := (got{r.Method, r.RequestURI, r.URL.Path, r.Host, r.RemoteAddr, string(body), r.ContentLength, r.Header}); !reflect.DeepEqual(found, row.want) {
+				t.Errorf("got  %+v\nwant %+v", found, row.want)
+			}
+		})
+	}
+}
+
+func TestStage(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ domain, stage, path, want string }{
+		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/prod/apis", "/apis"},
+		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/prod", "/"},
+		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/production/apis", "/production/apis"},
+		{"x.execute-api.eu-west-1.amazonaws.com", "$default", "/apis", "/apis"},
+		{"api.example", "apis", "/apis/v1", "/apis/v1"},
+		{"api.example", "", "apis", "/apis"},
+		{"api.example", "", "/a%zz", "/a%25zz"},
+	} {
+		e := &event{RawPath: row.path}
+		e.Context.DomainName, e.Context.Stage, e.Context.HTTP.Method = row.domain, row.stage, "GET"
+		r, err := e.request(t.Context(), gatewayV2, "")
+		if err != nil || r.URL.EscapedPath() != row.want {
+			t.Errorf("%+v is %v, %v", row, r, err)
+		}
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	serve := func(body string) *buffer {
+		b := newBuffer()
+		b.Header()["Warning"] = []string{`299 - "a"`, `299 - "b"`}
+		b.Header()["Set-Cookie"] = []string{"a=1", "b=2"}
+		b.Header().Set("Content-Length", "5")
+		b.WriteHeader(201)
+		b.Header().Set("Late", "x")
+		b.Write([]byte(body))
+		return b
+	}
+	joined := map[string]string{"Warning": `299 - "a", 299 - "b"`}
+	many := map[string][]string{"Warning": {`299 - "a"`, `299 - "b"`}, "Set-Cookie": {"a=1", "b=2"}}
+	single := map[string]string{"Warning": `299 - "a", 299 - "b"`, "Set-Cookie": "a=1, b=2"}
+	multi := &event{MultiValueHeaders: map[string][]string{}}
+	for what, row := range map[string]struct {
+		event *event
+		kind  kind
+		body  string
+		want  answer
+	}{
+		"HTTP API":         {&event{}, gatewayV2, "hello", answer{StatusCode: 201, Headers: joined, Cookies: []string{"a=1", "b=2"}, Body: "hello"}},
+		"Function URL":     {&event{}, functionURL, "hello", answer{StatusCode: 201, Headers: joined, Cookies: []string{"a=1", "b=2"}, Body: "hello"}},
+		"binary":           {&event{}, gatewayV2, "\xff\x00", answer{StatusCode: 201, Headers: joined, Cookies: []string{"a=1", "b=2"}, Body: "/wA=", IsBase64Encoded: true}},
+		"REST API":         {&event{}, gatewayV1, "hello", answer{StatusCode: 201, MultiValueHeaders: many, Body: "hello"}},
+		"balancer":         {&event{}, balancer, "hello", answer{StatusCode: 201, StatusDescription: "201 Created", Headers: single, Body: "hello"}},
+		"balancer, values": {multi, balancer, "hello", answer{StatusCode: 201, StatusDescription: "201 Created", MultiValueHeaders: many, Body: "hello"}},
+	} {
+		if found := serve(row.body).answer(row.event, row.kind); !reflect.DeepEqual(*found, row.want) {
+			t.Errorf("%s: got %+v, want %+v", what, *found, row.want)
+		}
+	}
+}
+
+// An answer that the platform would not take is one that says so.
+func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		kind    kind
+		body    string
+		status  int
+		encoded bool
+	}{
+		"fits":                   {gatewayV2, strings.Repeat("x", maxAnswer), 200, false},
+		"grows less as base64":   {gatewayV2, strings.Repeat(`"`, 4<<20), 200, true},
+		"too large":              {gatewayV2, strings.Repeat("x", maxAnswer+1), 413, false},
+		"too large for balancer": {balancer, strings.Repeat("x", maxBalancerAnswer+1), 413, false},
+		"binary and too large":   {gatewayV1, strings.Repeat("\xff", 5<<20), 413, false},
+	} {
+		b := newBuffer()
+		b.Header().Set("X-Request-Id", "one")
+		b.Write([]byte(row.body))
+		a := b.answer(&event{}, row.kind)
+		if a.StatusCode != row.status || a.IsBase64Encoded != row.encoded {
+			t.Errorf("%s: %d, base64 %v", what, a.StatusCode, a.IsBase64Encoded)
+		}
+		if row.status == 413 && (!strings.Contains(a.Body, `"reason":"RequestEntityTooLarge"`) || a.Headers["X-Request-Id"]+strings.Join(a.MultiValueHeaders["X-Request-Id"], "") != "one") {
+			t.Errorf("%s: %+v", what, a)
+		}
+		text, err := json.Marshal(a)
+		if err != nil || len(text) > 6<<20 {
+			t.Errorf("%s: %d bytes, %v", what, len(text), err)
+		}
+	}
+}
+
+// named is a function of the catalog.
+func named(t *testing.T, name string) *function.Function {
+	t.Helper()
+	for _, f := range catalog.Functions {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("there is no function %s", name)
+	return nil
+}
+
+func open(t *testing.T, name string, log io.Writer, variables map[string]string) *shell {
+	t.Helper()
+	s, err := newShell(named(t, name), environmenttest.New(t).Lookup(variables), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// ask is a request of format 2.0 for access keys.
+func ask(method, below, query, body string) *event {
+	e := &event{RawPath: environmenttest.Root + below, RawQueryString: query, Body: body,
+		Headers: map[string]string{"authorization": "Bearer " + environmenttest.Admin, "content-type": "application/yaml"}}
+	e.Context.HTTP.Method = method
+	return e
+}
+
+func (s *shell) whole1(t *testing.T, e *event) *answer {
+	t.Helper()
+	found, err := s.handle(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.(*answer)
+}
+
+func TestBase64Body(t *testing.T) {
+	t.Parallel()
+	s := open(t, "createaccesskey", io.Discard, nil)
+	e := ask("POST", "", "", base64.StdEncoding.EncodeToString([]byte("metadata:\n  name: ci\n")))
+	e.IsBase64Encoded = true
+	if a := s.whole1(t, e); a.StatusCode != 201 || !strings.Contains(a.Body, `"name":"ci"`) {
+		t.Errorf("%+v", a)
+	}
+	e.Body = "?"
+	if a := s.whole1(t, e); a.StatusCode != 400 || !strings.Contains(a.Body, `"kind":"Status"`) {
+		t.Errorf("%+v", a)
+	}
+	// The largest that Lambda passes on is refused by the frame.
+	large := ask("POST", "", "", strings.Repeat("x", 5<<20))
+	if a := s.whole1(t, large); a.StatusCode != 413 || !strings.Contains(a.Body, `"reason":"RequestEntityTooLarge"`) {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := open(t, "expirekeys", &log, nil)
+	for _, source := range []string{"aws.events", "aws.scheduler"} {
+		log.Reset()
+		text := fmt.Sprintf(`{"version":"0","source":%q,"detail-type":"Scheduled Event","detail":{}}`, source)
+		if done, err := s.handle(t.Context(), parse(t, text)); done != nil || err != nil || !strings.Contains(log.String(), "scheduled run") {
+			t.Errorf("%s: %v, %v: %s", source, done, err, &log)
+		}
+	}
+	if _, err := s.handle(t.Context(), parse(t, `{"hello":"world"}`)); err == nil {
+		t.Error("any event runs the schedule")
+	}
+	if _, err := open(t, "whoami", io.Discard, nil).handle(t.Context(), &event{Source: "aws.events"}); err == nil {
+		t.Error("a function without a schedule runs one")
+	}
+	// The platform calls again after an error.
+	away, err := newShell(named(t, "expirekeys"), func(name string) string {
+		return map[string]string{"PLATFORM_REDIS_URL": "redis://127.0.0.1:1"}[name]
+	}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := away.handle(t.Context(), &event{Source: "aws.events"}); err == nil {
+		t.Error("a run without state is no error")
+	}
+}
+
+// Where answers cannot be streamed a watch ends after its window, with a bookmark to resume from.
+func TestWatchInOnePiece(t *testing.T) {
+	t.Parallel()
+	for what, variables := range map[string]map[string]string{
+		"buffered": {"PLATFORM_WATCH_WINDOW": "50ms"},
+		// An HTTP API cannot stream whatever the setting says.
+		"streaming": {"PLATFORM_WATCH_WINDOW": "50ms", "PLATFORM_STREAM": "true"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			a := open(t, "listaccesskeys", io.Discard, variables).whole1(t, ask("GET", "", "watch=true&allowWatchBookmarks=true", ""))
+			if events := strings.Split(strings.TrimSpace(a.Body), "\n"); a.StatusCode != 200 || len(events) < 2 || !strings.Contains(events[len(events)-1], "BOOKMARK") {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+// A watch does not outlast the time that Lambda gives, nor the process.
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	s := open(t, "listaccesskeys", io.Discard, map[string]string{"PLATFORM_WATCH_WINDOW": "1h"})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	found, err := s.handle(ctx, ask("GET", "", "watch=true&allowWatchBookmarks=true", ""))
+	if err != nil || ctx.Err() != nil || !strings.Contains(found.(*answer).Body, "BOOKMARK") {
+		t.Errorf("%+v, %v, %v", found, err, ctx.Err())
+	}
+	s.drain()
+	if a := s.whole1(t, ask("GET", "", "watch=true", "")); a.StatusCode != 200 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	s := open(t, "getaccesskey", io.Discard, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	found, err := s.handle(ctx, ask("GET", "/admin", "", ""))
+	if err != nil || found.(*answer).StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		handler http.HandlerFunc
+		status  string
+		broken  bool
+	}{
+		"before": {func(http.ResponseWriter, *http.Request) { panic("lost hunter2") }, `"statusCode":500`, false},
+		"after": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Write([]byte("half"))
+			panic("lost hunter2")
+		}, `"statusCode":200`, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			s := open(t, "getaccesskey", &log, nil)
+			text, err := io.ReadAll(s.flow(&event{}, functionURL, nil, row.handler))
+			if !strings.HasPrefix(string(text), "{"+row.status) || (err != nil) != row.broken || strings.Contains(string(text), "hunter2") {
+				t.Errorf("sent %q, %v", text, err)
+			}
+			if !strings.Contains(log.String(), "panic") {
+				t.Errorf("logged %s", &log)
+			}
+			whole := newBuffer()
+			if s.serve(whole, nil, row.handler) {
+				t.Error("it came to its end")
+			}
+		})
+	}
+}
+
+// Whoever does not read a stream to its end ends it.
+func TestStreamClosed(t *testing.T) {
+	t.Parallel()
+	s := open(t, "getaccesskey", io.Discard, nil)
+	gone := make(chan error, 1)
+	body := s.flow(&event{}, functionURL, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(200)
+		_, err := w.Write([]byte("x"))
+		gone <- err
+	}))
+	body.Close()
+	if err := <-gone; err == nil {
+		t.Error("it was written")
+	}
+}
+
+// What a REST API streams has its headers with all values.
+func TestStreamedHeaders(t *testing.T) {
+	t.Parallel()
+	s := open(t, "getaccesskey", io.Discard, nil)
+	text, err := io.ReadAll(s.flow(&event{}, gatewayV1, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Warning"] = []string{"a", "b"}
+	})))
+	if want := `{"statusCode":200,"multiValueHeaders":{"Warning":["a","b"]}}` + strings.Repeat("\x00", 8); string(text) != want || err != nil {
+		t.Errorf("sent %q, %v", text, err)
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/function"
+)
+
+// module is the path of this project.
+const module = "management.platform.sh"
+
+// architectures are those of AWS Lambda.
+var architectures = []string{"arm64", "amd64"}
+
+// flags make the same program of the same source in every folder. There is no version in it: a function that did not
+// change is the same file in the next release, and PLATFORM_VERSION says which that is. The runtime API speaks neither
+// net/rpc nor HTTP/2.
+var flags = []string{"-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"}
+
+// buildLambda makes <dir>/<function>/<architecture>/bootstrap and bootstrap.zip beside it.
+func buildLambda(dir string, functions []*function.Function) error {
+	for _, architecture := range architectures {
+		together, err := os.MkdirTemp("", "bootstraps-")
+		if err != nil {
+			return fmt.Errorf("making a folder: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(together) }()
+		args := append([]string{"build"}, flags...)
+		args = append(args, "-o", together+string(filepath.Separator))
+		for _, f := range functions {
+			args = append(args, "./"+lambdaFolder+"/"+f.Name)
+		}
+		command := exec.Command("go", args...)
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+		command.Stderr = os.Stderr
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("building for %s: %w", architecture, err)
+		}
+		for _, f := range functions {
+			program, err := os.ReadFile(filepath.Join(together, f.Name))
+			if err != nil {
+				return fmt.Errorf("reading what was built: %w", err)
+			}
+			packed, err := pack(program)
+			if err != nil {
+				return err
+			}
+			folder := filepath.Join(dir, f.Name, architecture)
+			if err := writeFile(filepath.Join(folder, "bootstrap"), program, 0o755); err != nil {
+				return err
+			}
+			if err := writeFile(filepath.Join(folder, "bootstrap.zip"), packed, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pack is a zip file with the program as bootstrap, the same whenever it is made.
+func pack(program []byte) ([]byte, error) {
+	var out bytes.Buffer
+	archive := zip.NewWriter(&out)
+	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.BestCompression)
+	})
+	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
+	header.SetMode(0o755)
+	w, err := archive.CreateHeader(header)
+	if err == nil {
+		_, err = w.Write(program)
+	}
+	if err = errors.Join(err, archive.Close()); err != nil {
+		return nil, fmt.Errorf("packing: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// stage lays out <dir>/<function>: a module of the name of this one, with the function at its root and those packages
+// of ours that it is made of.
+func stage(root, dir string, functions []*function.Function) error {
+	for _, f := range functions {
+		if err := stageOne(root, filepath.Join(dir, f.Name), f); err != nil {
+			return fmt.Errorf("staging %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+func stageOne(root, dir string, f *function.Function) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	text, err := fill(stagedFunction, f)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(dir, "function.go"), text, 0o644); err != nil {
+		return err
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		if err := copyFile(filepath.Join(dir, name), filepath.Join(root, name)); err != nil {
+			return err
+		}
+	}
+	command := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,Module,GoFiles,EmbedFiles",
+		"./functions/"+f.Name, "./infra/framework")
+	command.Dir = root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	output, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("listing packages: %w", err)
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var p struct {
+			ImportPath, Dir     string
+			Module              *struct{ Path string }
+			GoFiles, EmbedFiles []string
+		}
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("listing packages: %w", err)
+		}
+		if p.Module == nil || p.Module.Path != module {
+			continue
+		}
+		for _, name := range append(p.GoFiles, p.EmbedFiles...) {
+			to := filepath.Join(dir, strings.TrimPrefix(p.ImportPath, module+"/"), name)
+			if err := copyFile(to, filepath.Join(p.Dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func copyFile(to, from string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("reading what is staged: %w", err)
+	}
+	return writeFile(to, text, 0o644)
+}

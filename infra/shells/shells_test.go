@@ -1,0 +1,283 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/function"
+)
+
+const root = "../.."
+
+// What is kept is what the catalog says: every function, and nothing else.
+func TestGenerated(t *testing.T) {
+	t.Parallel()
+	wanted, err := files(catalog.Functions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range wanted {
+		if kept, err := os.ReadFile(filepath.Join(root, path)); err != nil || !bytes.Equal(kept, text) {
+			t.Errorf("%s is not what would be generated: run make gen (%v)", path, err)
+		}
+	}
+	for _, folder := range []string{lambdaFolder, knativeFolder} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				if name, _ := filepath.Rel(root, path); wanted[filepath.ToSlash(name)] == nil {
+					t.Errorf("%s would not be generated: run make gen", name)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestGenerate(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := generate(folder, catalog.Functions); err != nil {
+		t.Fatal(err)
+	}
+	if err := generate(folder, catalog.Functions[:1]); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(folder, lambdaFolder, "*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if err := generate(folder, []*function.Function{{Name: "neither"}}); err == nil {
+		t.Error("a function that nothing calls")
+	}
+}
+
+// Each function is a service that scales to zero, runs as nobody and has its secret from a file; each schedule has a clock.
+func TestKnative(t *testing.T) {
+	t.Parallel()
+	all, err := files(catalog.Functions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range catalog.Functions {
+		var kinds []string
+		for text := range strings.SplitSeq(string(all[knativeFolder+"/"+f.Name+".yaml"]), "\n---\n") {
+			object := unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+			kinds = append(kinds, object.GetKind())
+			if object.GetName() != f.Name {
+				t.Errorf("%s: it is called %s", f.Name, object.GetName())
+			}
+			switch object.GetKind() {
+			case "Service":
+				scale, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/min-scale")
+				containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+				if scale != "0" || len(containers) != 1 {
+					t.Fatalf("%s: %v", f.Name, object.Object)
+				}
+				container := containers[0].(map[string]any)
+				if said := fmt.Sprint(container["env"]); !strings.Contains(said, "name:FUNCTION_TARGET value:"+f.Name+"]") || strings.Contains(said, "redis://") {
+					t.Errorf("%s: %s", f.Name, said)
+				}
+				if nobody, _, _ := unstructured.NestedBool(container, "securityContext", "runAsNonRoot"); !nobody {
+					t.Errorf("%s may run as root", f.Name)
+				}
+				if local := object.GetLabels()["networking.knative.dev/visibility"]; (local == "cluster-local") != (f.Schedule != nil) {
+					t.Errorf("%s is %q", f.Name, local)
+				}
+			case "PingSource":
+				sink, _, _ := unstructured.NestedString(object.Object, "spec", "sink", "ref", "name")
+				if sink != f.Name {
+					t.Errorf("%s calls %s", f.Name, sink)
+				}
+			}
+		}
+		want := []string{"Service"}
+		if f.Schedule != nil {
+			want = append(want, "PingSource")
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("%s: there are %v", f.Name, kinds)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	if all, err := choose(nil); err != nil || len(all) != len(catalog.Functions) {
+		t.Errorf("%d, %v", len(all), err)
+	}
+	if one, err := choose([]string{"whoami"}); err != nil || len(one) != 1 || one[0].Name != "whoami" {
+		t.Errorf("%v, %v", one, err)
+	}
+	if _, err := choose([]string{"whoareyou"}); err == nil {
+		t.Error("there is no such function")
+	}
+	for _, args := range [][]string{nil, {"dance"}, {"build", "whoareyou"}} {
+		if run(args) == nil {
+			t.Errorf("%v is no error", args)
+		}
+	}
+}
+
+func TestPack(t *testing.T) {
+	t.Parallel()
+	first, err := pack([]byte("program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := pack([]byte("program")); err != nil || !bytes.Equal(first, again) {
+		t.Errorf("it is another file: %v", err)
+	}
+	archive, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
+	if err != nil || len(archive.File) != 1 {
+		t.Fatal(err)
+	}
+	one := archive.File[0]
+	r, err := one.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if text, err := io.ReadAll(r); err != nil || string(text) != "program" || one.Name != "bootstrap" || one.Mode() != 0o755 ||
+		!one.Modified.Equal(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%s %v %v %q %v", one.Name, one.Mode(), one.Modified, text, err)
+	}
+}
+
+// build builds a function for Lambda in a folder, and returns its hash.
+func build(t *testing.T, folder, name string) [sha256.Size]byte {
+	t.Helper()
+	output := filepath.Join(t.TempDir(), "bootstrap")
+	command := exec.Command("go", append(append([]string{"build"}, flags...), "-o", output, "./"+lambdaFolder+"/"+name)...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	text, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(text)
+}
+
+// sources copies what programs are made of.
+func sources(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		if err := copyFile(filepath.Join(folder, name), filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, top := range []string{"functions", "infra", "shared"} {
+		if err := os.CopyFS(filepath.Join(folder, top), os.DirFS(filepath.Join(root, top))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// The same source makes the same file in every folder, and a change of one operation does not touch another.
+func TestReproducible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it links five programs")
+	}
+	t.Parallel()
+	get, who := build(t, root, "getaccesskey"), build(t, root, "whoami")
+	folder := sources(t)
+	if build(t, folder, "getaccesskey") != get {
+		t.Error("another folder makes another file")
+	}
+	changed := filepath.Join(folder, "functions", "getaccesskey", "getaccesskey.go")
+	text, err := os.ReadFile(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const call = "return resource.Get(ctx, deps.Keys, in)"
+	other := strings.Replace(string(text), call, `if in.Name == "changed" {
+		in.Name = "other"
+	}
+	`+call, 1)
+	if other == string(text) {
+		t.Fatal("there was nothing to change")
+	}
+	if err := os.WriteFile(changed, []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if build(t, folder, "getaccesskey") == get {
+		t.Error("a change makes the same file")
+	}
+	if build(t, folder, "whoami") != who {
+		t.Error("the change of one operation makes another file of another")
+	}
+}
+
+// What is staged is a module that the framework finds a function in.
+func TestStage(t *testing.T) {
+	t.Parallel()
+	staged := filepath.Join(t.TempDir(), "expirekeys")
+	chosen, err := choose([]string{"expirekeys"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stageOne(root, staged, chosen[0]); err != nil {
+		t.Fatal(err)
+	}
+	const program = `package main
+
+import (
+	"os"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+
+	_ "management.platform.sh"
+)
+
+func main() {
+	if err := funcframework.StartHostPort("nowhere.invalid", os.Getenv("PORT")); err != nil {
+		println(err.Error())
+	}
+}
+`
+	if err := writeFile(filepath.Join(staged, "cmd", "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("go", "build", "-o", "server", "./cmd")
+	command.Dir = staged
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	for target, want := range map[string]string{"expirekeys": "nowhere.invalid", "whoami": "no matching function"} {
+		command := exec.Command(filepath.Join(staged, "server"))
+		command.Env = []string{"FUNCTION_TARGET=" + target, "PORT=1", "PLATFORM_REDIS_URL=redis://127.0.0.1:1"}
+		said, err := command.CombinedOutput()
+		if ended := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ended) || !strings.Contains(string(said), want) {
+			t.Errorf("%s: %v: %s", target, err, said)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(staged, "functions", "whoami")); err == nil {
+		t.Error("other functions are staged as well")
+	}
+}

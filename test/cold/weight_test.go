@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"management.platform.sh/functions/catalog"
+)
+
+// budget is the largest that the program of a function may be, in MiB. Of the 14, go-redis, net/http with TLS, the
+// metadata of Kubernetes and Prometheus are two thirds.
+const budget = 14
+
+// budgets are those of functions that have a reason to be larger.
+var budgets = map[string]int{
+	// The field managers of Kubernetes: structured-merge-diff, kube-openapi with the parsers of gnostic, the swag
+	// libraries and a second YAML. 2.5 MiB.
+	"createaccesskey": 17,
+	"updateaccesskey": 17,
+	"patchaccesskey":  17,
+}
+
+// TestWeight holds the size of programs, and that none of them looks up methods by name: the linker then keeps every
+// exported method of every type.
+func TestWeight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it links every function")
+	}
+	t.Parallel()
+	folder := t.TempDir()
+	known := map[string]bool{}
+	for _, f := range catalog.Functions {
+		known[f.Name] = true
+		file := filepath.Join(folder, f.Name)
+		args := append([]string{"build"}, Flags...)
+		i := slices.Index(args, "-ldflags")
+		args[i+1] += " -dumpdep"
+		command := exec.Command("go", append(args, "-o", file, "../../infra/lambda/functions/"+f.Name)...)
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+		graph, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("building %s: %v", f.Name, err)
+		}
+		if !bytes.Contains(graph, []byte("main.main")) {
+			t.Fatalf("%s: the linker says nothing", f.Name)
+		}
+		for l := range strings.Lines(string(graph)) {
+			if strings.Contains(l, "<ReflectMethod>") {
+				t.Errorf("%s looks up methods by name: %s", f.Name, l)
+			}
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most, special := budgets[f.Name]
+		if !special {
+			most = budget
+		}
+		if size := info.Size(); size > int64(most)<<20 {
+			t.Errorf("%s is of %.2f MiB, more than %d", f.Name, float64(size)/(1<<20), most)
+		}
+	}
+	for name := range budgets {
+		if !known[name] {
+			t.Errorf("there is a budget for %s, which is no function", name)
+		}
+	}
+}
+
+// The linker says so of a program that does look up methods by name.
+func TestWeightFinds(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	source := filepath.Join(folder, "main.go")
+	const text = `package main
+
+import (
+	"os"
+	"reflect"
+)
+
+func main() { reflect.ValueOf(os.Stdout).MethodByName(os.Args[0]).Call(nil) }
+`
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	graph, err := exec.Command("go", "build", "-ldflags", "-dumpdep", "-o", filepath.Join(folder, "main"), source).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, graph)
+	}
+	if !bytes.Contains(graph, []byte("<ReflectMethod>")) {
+		t.Error("the linker does not say so any more")
+	}
+}
+
+// Both places that say how programs are built say the same.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../infra/shells/build.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `"` + strings.Join(Flags, `", "`) + `"`; !strings.Contains(string(text), want) {
+		t.Errorf("infra/shells builds otherwise than by %s", want)
+	}
+}
