@@ -22,6 +22,7 @@ import (
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/store/redisstore"
 )
@@ -60,9 +61,9 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, state.close()) }()
 
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	env := newEnvironment(state.client, log, config, metrics)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	env := newEnvironment(state.client, log, config, registry)
 	admin, err := ensureAdmin(ctx, env, c.AdminKey, filepath.Join(c.Data, "admin.key"))
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 
-	handler := routes(env, state.client, metrics)
+	handler := routes(env, state.client, registry)
 	servers := []*http.Server{newServer(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
@@ -140,21 +141,21 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 }
 
 // newEnvironment is where all functions of this process run.
-func newEnvironment(client *redisstore.Client, log *slog.Logger, config *platformconfig.Source, metrics prometheus.Registerer) *function.Environment {
+func newEnvironment(client *redisstore.Client, log *slog.Logger, config *platformconfig.Source, registry prometheus.Registerer) *function.Environment {
 	return &function.Environment{
 		Stores:  client.Resource,
 		Now:     time.Now,
 		Random:  rand.Reader,
 		Log:     log,
 		Config:  config.Current,
-		Metrics: function.NewMetrics(metrics),
+		Metrics: metrics.New(registry),
 		Tracer:  otel.Tracer("management.platform.sh"),
 		Version: build(),
 	}
 }
 
 // routes are the functions of the catalog, and the health of the process beside them.
-func routes(env *function.Environment, client *redisstore.Client, metrics prometheus.Gatherer) http.Handler {
+func routes(env *function.Environment, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
 	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
 	ready := func(w http.ResponseWriter, r *http.Request) {
 		if err := client.Ping(r.Context()); err != nil {
@@ -169,7 +170,7 @@ func routes(env *function.Environment, client *redisstore.Client, metrics promet
 		mux.HandleFunc("GET "+base+"/livez", alive)
 		mux.HandleFunc("GET "+base+"/readyz", ready)
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", function.Mount(env, catalog.Functions...))
 	return mux
 }

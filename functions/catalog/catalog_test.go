@@ -23,6 +23,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store/redisstore"
@@ -41,7 +42,7 @@ func serve(t testing.TB) *rest.Config {
 	t.Cleanup(func() { _ = state.Close() })
 	env := &function.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
-		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
 	}
 	if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{

@@ -27,6 +27,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store"
@@ -53,7 +54,7 @@ func newSite(t *testing.T, redisURL string) *site {
 	t.Cleanup(func() { _ = state.Close() })
 	s := &site{t: t, env: &function.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
-		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
 		Watch: function.WatchSettings{BookmarkEvery: 100 * time.Millisecond},
 	}}

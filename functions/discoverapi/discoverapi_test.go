@@ -26,6 +26,7 @@ import (
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store/redisstore"
@@ -203,7 +204,7 @@ func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 	t.Cleanup(func() { _ = client.Close() })
 	env := &function.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
-		Config: func() *model.ConfigStatus { return config }, Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Config: func() *model.ConfigStatus { return config }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "1.2.3",
 	}
 	if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
 
 	"management.platform.sh/shared/function"
@@ -49,7 +48,6 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		Random:  rand.Reader,
 		Log:     log,
 		Config:  (&fresh{source: source, log: log, looked: time.Now()}).current,
-		Metrics: function.NewMetrics(prometheus.NewRegistry()),
 		Tracer:  otel.Tracer("management.platform.sh"),
 		Version: s.version,
 		Watch:   function.WatchSettings{Window: window},

@@ -180,7 +180,7 @@ func TestLazy(t *testing.T) {
 		add(err)
 		_, _, err = state.References(ctx, 0, 1)
 		add(err)
-		_, err = state.Events(ctx, 0, 1, 0)
+		_, err = state.Events(ctx, store.Beginning, 1, 0)
 		add(err)
 		add(state.Trim(ctx, at))
 		record.Revision, err = state.Update(ctx, record)

@@ -64,7 +64,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := f.env.Tracer.Start(ctx, f.function, trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
-	done := f.env.Metrics.begin(f.function)
+	done := f.env.metrics().Request(f.function)
 
 	c := &call{http: r, env: f.env, id: requestID(r), namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	result, err := f.phases(ctx, c)

@@ -98,8 +98,8 @@ type Environment struct {
 	Log *slog.Logger
 	// Config is the platform configuration of this moment. It is never nil and not to be changed.
 	Config func() *model.ConfigStatus
-	// Metrics counts. Use NewMetrics.
-	Metrics *Metrics
+	// Metrics counts. nil: nobody does.
+	Metrics Metrics
 	// Tracer makes spans: the one of the OpenTelemetry API, which does nothing where no SDK is set up.
 	Tracer trace.Tracer
 	// Version is the build, for /version.

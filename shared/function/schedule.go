@@ -36,7 +36,7 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 			outcome, level = "failed", slog.LevelError
 			attrs = append(attrs, slog.String("cause", err.Error()))
 		}
-		env.Metrics.runs.WithLabelValues(name, outcome).Inc()
+		env.metrics().Run(name, outcome)
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
 		env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/metrics"
 )
 
 func scheduled(do func(context.Context) (int, error)) *function.Function {
@@ -80,7 +81,7 @@ func TestScheduledRunsEnd(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{time.Hour: function.MaxDuration, time.Second: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			env := &function.Environment{
-				Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""), Metrics: function.NewMetrics(prometheus.NewRegistry()),
+				Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""), Metrics: metrics.New(prometheus.NewRegistry()),
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()

@@ -47,9 +47,7 @@ const (
 
 // serve sends a stream until it ends, and tells the log how it did.
 func (f *frame) serve(ctx context.Context, w http.ResponseWriter, c *call, s stream) (*reply, []slog.Attr, error) {
-	open := f.env.Metrics.watches.WithLabelValues(f.function)
-	open.Inc()
-	defer open.Dec()
+	defer f.env.metrics().Watch(f.function)()
 	out := &sender{frame: f, call: c, http: w, control: http.NewResponseController(w), stuckAfter: f.env.Watch.stuckAfter()}
 	why, err := f.pump(ctx, c, s, out)
 	result := &reply{status: http.StatusOK}
@@ -199,7 +197,7 @@ func (s *sender) send(lines []line) error {
 			}
 		}
 		s.sent++
-		s.frame.env.Metrics.events.WithLabelValues(s.frame.function, string(each.kind)).Inc()
+		s.frame.env.metrics().Event(s.frame.function, string(each.kind))
 	}
 	if err := s.flush(); err != nil {
 		return err

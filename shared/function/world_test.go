@@ -27,6 +27,7 @@ import (
 	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store/redisstore"
@@ -101,7 +102,7 @@ func newWorld(t testing.TB) *world {
 		Random:  rand.NewChaCha8([32]byte{1}),
 		Log:     slog.New(slog.NewJSONHandler(&w.log, nil)),
 		Config:  func() *model.ConfigStatus { return w.config },
-		Metrics: function.NewMetrics(w.metrics),
+		Metrics: metrics.New(w.metrics),
 		Tracer:  noop.NewTracerProvider().Tracer(""),
 		Version: "test",
 	}

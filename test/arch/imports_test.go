@@ -21,6 +21,7 @@ shared/store:
 shared/store/storetest: shared/store
 shared/store/redisstore: shared/store
 shared/store/redisstore/redistest:
+shared/metrics:
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/fieldmanager: shared/apierror shared/resource
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
@@ -52,7 +53,7 @@ infra/framework/server: functions/catalog infra/framework
 infra/lambda: infra/environment shared/function
 infra/lambda/functions/*: functions/* infra/lambda
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/fieldmanager shared/function shared/identity shared/model shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
@@ -90,7 +91,7 @@ github.com/dop251/goja: shared/syncpatch
 github.com/evanphx/json-patch/v5: shared/resource
 github.com/google/gnostic-models: infra/openapi
 github.com/hashicorp/golang-lru/v2: shared/resource shared/store/redisstore
-github.com/prometheus/client_golang: infra/environment local shared/function
+github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
 go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
@@ -147,8 +148,8 @@ unsafe:
 // links says of which modules the program of a function is made: those of the frame, and what its own line
 // and those of the rooms that it imports add. What is not here costs no function size and start-up: no Redis, no client, no generator.
 const links = `
-shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3
-shared/function: github.com/beorn7/perks github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/munnerz/goautoneg github.com/prometheus/client_golang github.com/prometheus/client_model github.com/prometheus/common github.com/prometheus/procfs github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/sys golang.org/x/text google.golang.org/protobuf gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
+shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3 google.golang.org/protobuf
+shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
 functions/catalog: k8s.io/api
 functions/discoverapi: k8s.io/api
 functions/whoami: k8s.io/api

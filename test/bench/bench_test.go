@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/secret"
@@ -57,7 +58,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 		Random:  rand.Reader,
 		Log:     slog.New(slog.NewJSONHandler(nowhere{}, nil)),
 		Config:  func() *model.ConfigStatus { return &model.ConfigStatus{} },
-		Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer:  otel.Tracer("management.platform.sh"),
 		Version: "bench",
 	}

@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/functions/catalog"
 )
 
-// budget is the largest that the program of a function may be, in MiB. Of the 14, go-redis, net/http with TLS, the
-// metadata of Kubernetes and Prometheus are two thirds.
+// budget is the largest that the program of a function may be, in MiB. Of the 14, go-redis, net/http with TLS and the
+// metadata of Kubernetes are two thirds.
 const budget = 14
 
 // budgets are those of functions that have a reason to be larger.

@@ -26,6 +26,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store"
@@ -75,7 +76,7 @@ func sides(t *testing.T) (ours, theirs *side) {
 	t.Cleanup(func() { client.Close() })
 	env := &function.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
-		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: function.NewMetrics(prometheus.NewRegistry()),
+		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
