@@ -63,12 +63,12 @@ func Streams(lookup func(string) string) bool {
 // stores opens the state, or what opens it at the first use where a secret must be asked for.
 func (s settings) stores() (func(string) store.Store, error) {
 	if s.secretID == "" {
-		client, err := redisstore.Open(s.url.Reveal(), redisstore.Options{})
+		client, err := redisstore.Open(s.url.Reveal(), s.redis)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.urlFrom, err)
 		}
 		return client.Resource, nil
 	}
-	opening := &opening{fetch: s.fetch}
+	opening := &opening{fetch: s.fetch, options: s.redis}
 	return func(resource string) store.Store { return &lazy{opening: opening, resource: resource} }, nil
 }

@@ -47,6 +47,8 @@ func TestRefused(t *testing.T) {
 		"no such level": {map[string]string{redisURL: good, logLevel: hush}, []string{logLevel}},
 		"several":       {map[string]string{logLevel: hush, stream: hush, watchWindow: hush}, []string{redisURL, logLevel, stream, watchWindow}},
 		"no window":     {map[string]string{redisURL: good, watchWindow: "-1s"}, []string{watchWindow}},
+		"no pool":       {map[string]string{redisURL: good, redisPoolSize: "0", redisReplicas: "-1"}, []string{redisPoolSize, redisReplicas}},
+		"no numbers":    {map[string]string{redisURL: good, redisPoolSize: hush, redisReplicas: "99999"}, []string{redisPoolSize, redisReplicas}},
 		"no config":     {map[string]string{redisURL: good, config: folder + "/none"}, []string{config}},
 		"broken config": {map[string]string{redisURL: good, config: broken}, []string{config}},
 	} {
@@ -76,6 +78,25 @@ func TestWindow(t *testing.T) {
 		env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1", watchWindow: row.given}), io.Discard, row.streams)
 		if err != nil || env.Watch.Window != row.want {
 			t.Errorf("%+v: %v, %v", row, env, err)
+		}
+	}
+}
+
+// A function for AWS Lambda serves one request at a time.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		given          map[string]string
+		pool, replicas int
+	}{
+		{map[string]string{}, 0, 0},
+		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f"}, 4, 0},
+		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f", redisPoolSize: "9", redisReplicas: "2"}, 9, 2},
+	} {
+		row.given[redisURL] = "redis://127.0.0.1:1"
+		got, err := read(from(row.given))
+		if err != nil || got.redis.PoolSize != row.pool || got.redis.Replicas != row.replicas {
+			t.Errorf("%v: %+v, %v", row.given, got.redis, err)
 		}
 	}
 }

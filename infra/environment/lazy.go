@@ -49,7 +49,8 @@ func (s settings) fetch(ctx context.Context) (secret.String, error) {
 
 // opening opens the state once it is needed. A failure is not remembered: the next request tries again.
 type opening struct {
-	fetch func(context.Context) (secret.String, error)
+	fetch   func(context.Context) (secret.String, error)
+	options redisstore.Options
 
 	mu     sync.Mutex
 	client *redisstore.Client
@@ -63,7 +64,7 @@ func (o *opening) open(ctx context.Context) (*redisstore.Client, error) {
 	}
 	text, err := o.fetch(ctx)
 	if err == nil {
-		o.client, err = redisstore.Open(text.Reveal(), redisstore.Options{})
+		o.client, err = redisstore.Open(text.Reveal(), o.options)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, redisURLSecret, err)

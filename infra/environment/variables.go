@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/store/redisstore"
 )
 
 // Variable is a setting in an environment variable.
@@ -29,6 +30,8 @@ const (
 	redisURL       = "PLATFORM_REDIS_URL"
 	redisURLFile   = "PLATFORM_REDIS_URL_FILE"
 	redisURLSecret = "PLATFORM_REDIS_URL_SECRET"
+	redisPoolSize  = "PLATFORM_REDIS_POOL_SIZE"
+	redisReplicas  = "PLATFORM_REDIS_REPLICAS"
 	config         = "PLATFORM_CONFIG"
 	logLevel       = "PLATFORM_LOG_LEVEL"
 	stream         = "PLATFORM_STREAM"
@@ -36,11 +39,20 @@ const (
 	build          = "PLATFORM_VERSION"
 )
 
+const (
+	// lambdaPool is how many connections a function needs that serves one request at a time.
+	lambdaPool = 4
+	// maxCount bounds the numbers.
+	maxCount = 1024
+)
+
 // Variables are all that a deployed function reads, in the order in which a reader wants them.
 var Variables = []Variable{
-	{redisURL, "URL", "", "State: redis:// or rediss://, comma-separated for a cluster. Exactly one of the three must be set."},
+	{redisURL, "URL", "", "State: redis:// or rediss://, with -cluster or -sentinel for those. Exactly one of the three must be set."},
 	{redisURLFile, "path", "", "A file that holds that URL, such as a mounted secret."},
 	{redisURLSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds that URL, read at the first use through the extension for parameters and secrets."},
+	{redisPoolSize, "number", "", "Connections per Redis node at most. Absent: 4 for AWS Lambda, which serves one request at a time, else 64."},
+	{redisReplicas, "number", "0", "Replicas that must have a write before it is acknowledged."},
 	{config, "path", "", "Platform configuration (YAML), looked at again every ten seconds while requests come."},
 	{logLevel, "level", "info", "Least level of the log on standard error: debug, info, warn or error."},
 	{stream, "boolean", "false", "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."},
@@ -60,6 +72,7 @@ type settings struct {
 	version      string
 	extension    string
 	sessionToken secret.String
+	redis        redisstore.Options
 }
 
 // read collects the settings, and everything that is wrong with them. Errors name variables and never quote them.
@@ -110,5 +123,21 @@ func read(lookup func(string) string) (settings, error) {
 			wrong(watchWindow, "must be a duration above zero such as 280s")
 		}
 	}
+	count := func(name string, least int, into *int) {
+		value := text(name)
+		if value == "" {
+			return
+		}
+		if n, err := strconv.Atoi(value); err != nil || n < least || n > maxCount {
+			wrong(name, fmt.Sprintf("must be a number from %d to %d", least, maxCount))
+		} else {
+			*into = n
+		}
+	}
+	if lookup("AWS_LAMBDA_FUNCTION_NAME") != "" {
+		s.redis.PoolSize = lambdaPool
+	}
+	count(redisPoolSize, 1, &s.redis.PoolSize)
+	count(redisReplicas, 0, &s.redis.Replicas)
 	return s, errors.Join(problems...)
 }

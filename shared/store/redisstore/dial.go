@@ -146,7 +146,7 @@ func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
 			g.settle(turn, err)
 		}
 		if err != nil {
-			return broken{&dialError{err, began}}, nil
+			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection says it
 		}
 		c := &conn{Conn: socket, gate: g, began: began, made: clock()}
 		c.used.Store(c.made)
