@@ -28,8 +28,6 @@ const (
 	// for its end, so that nobody is given an error of before he came: it has to fit into an operation.
 	firstPause   = 10 * time.Millisecond
 	longestPause = 250 * time.Millisecond
-	// sentinelTimeout bounds a question to a sentinel: there must be time left to ask another one.
-	sentinelTimeout = 150 * time.Millisecond
 )
 
 // What is asked to see whether a server is there, and what it answers.
@@ -44,18 +42,18 @@ var (
 // connect opens sockets, with TLS where there is a config for it.
 type connect struct {
 	tls *tls.Config
-	// sentinels: some of the connections are to sentinels.
-	sentinels bool
+	// sentinel bounds a question to a sentinel: the library asks a silent one three times before it goes on. 0: there are none.
+	sentinel time.Duration
 }
 
 // toPrimary marks a context: the connection is not one to a sentinel.
 type toPrimary struct{}
 
 func (c connect) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	toSentinel := c.sentinels && ctx.Value(toPrimary{}) == nil
+	toSentinel := c.sentinel > 0 && ctx.Value(toPrimary{}) == nil
 	if toSentinel {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, sentinelTimeout)
+		ctx, cancel = context.WithTimeout(ctx, c.sentinel)
 		defer cancel()
 	}
 	socket, err := (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -76,19 +74,22 @@ func (c connect) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		spoken = secure
 	}
 	if toSentinel {
-		return hasty{spoken}, nil
+		return hasty{spoken, c.sentinel}, nil
 	}
 	return spoken, nil
 }
 
 // hasty waits for each answer for the time of a sentinel at most. Waiting for news has no end and stays so.
-type hasty struct{ net.Conn }
+type hasty struct {
+	net.Conn
+	limit time.Duration
+}
 
-func (h hasty) SetDeadline(t time.Time) error     { return h.Conn.SetDeadline(sooner(t)) }
-func (h hasty) SetReadDeadline(t time.Time) error { return h.Conn.SetReadDeadline(sooner(t)) }
+func (h hasty) SetDeadline(t time.Time) error     { return h.Conn.SetDeadline(h.sooner(t)) }
+func (h hasty) SetReadDeadline(t time.Time) error { return h.Conn.SetReadDeadline(h.sooner(t)) }
 
-func sooner(t time.Time) time.Time {
-	if limit := time.Now().Add(sentinelTimeout); !t.IsZero() && t.After(limit) {
+func (h hasty) sooner(t time.Time) time.Time {
+	if limit := time.Now().Add(h.limit); !t.IsZero() && t.After(limit) {
 		return limit
 	}
 	return t

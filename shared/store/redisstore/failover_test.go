@@ -45,7 +45,7 @@ func TestFailover(t *testing.T) {
 	gone := redistest.Server(t)
 	gone.Kill()
 
-	client := open(t, "redis-sentinel://"+gone.Address()+","+guard.Address()+"/state", redisstore.Options{PoolSize: 4})
+	client := open(t, "redis-sentinel://"+gone.Address()+","+guard.Address()+"/state", busy)
 	s := client.Resource("things")
 	_, err := s.Create(t.Context(), thing("one"))
 	must(t, err)
@@ -121,7 +121,7 @@ func TestSentinelsAway(t *testing.T) {
 	}
 	url := "redis-sentinel://" + strings.Join(hosts, ",") + "/state"
 	for i, guard := range guards {
-		client := open(t, url, redisstore.Options{})
+		client := open(t, url, busy)
 		must(t, client.Ping(t.Context()))
 		guard.Stop()
 		// A new connection has to be made, for which a sentinel is asked.
@@ -129,7 +129,7 @@ func TestSentinelsAway(t *testing.T) {
 		if err := client.Ping(t.Context()); err != nil {
 			t.Errorf("Ping without sentinel %d: %v", i, err)
 		}
-		if err := open(t, url, redisstore.Options{}).Ping(t.Context()); err != nil {
+		if err := open(t, url, busy).Ping(t.Context()); err != nil {
 			t.Errorf("Ping by a new client without sentinel %d: %v", i, err)
 		}
 		guard.Cont()

@@ -30,9 +30,6 @@ const DefaultTimeout = time.Second
 // DefaultLogLength is the length of an event log when Options.LogLength is zero. Source: ADR-0002.
 const DefaultLogLength = 10000
 
-// dialTimeout is short so that an operation still has time to report what is wrong.
-const dialTimeout = 500 * time.Millisecond
-
 // idleTimeout is below the 350 seconds after which cloud networks drop a silent connection unannounced.
 const idleTimeout = 4 * time.Minute
 
@@ -137,14 +134,18 @@ func (o *Options) complete() error {
 
 // newRedis sets the client library up. It repeats nothing, says nothing of itself and keeps one pool per node.
 func newRedis(at address, opts Options) redis.UniversalClient {
-	dial := min(dialTimeout, opts.Timeout)
-	connect := connect{tls: at.tls, sentinels: at.kind == sentinel}.dial
+	// An operation still has time to report what is wrong.
+	dial := opts.Timeout / 2
+	connect := connect{tls: at.tls}
+	if at.kind == sentinel {
+		connect.sentinel = opts.Timeout / 10
+	}
 	quietly := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	switch at.kind {
 	case cluster:
 		client := redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs:                    at.hosts,
-			Dialer:                   connect,
+			Dialer:                   connect.dial,
 			Protocol:                 2,
 			DisableIdentity:          true,
 			DisableRoutingPolicies:   true, // saves asking for the command table at the first use
@@ -172,7 +173,7 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 			SentinelAddrs:         at.hosts,
 			SentinelUsername:      at.sentinelUsername,
 			SentinelPassword:      at.sentinelPassword,
-			Dialer:                connect,
+			Dialer:                connect.dial,
 			Protocol:              2,
 			DisableIdentity:       true,
 			ContextTimeoutEnabled: true,
@@ -199,7 +200,7 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 		client := redis.NewClient(&redis.Options{
 			Network:                  network,
 			Addr:                     at.hosts[0],
-			Dialer:                   connect,
+			Dialer:                   connect.dial,
 			Protocol:                 2,
 			DisableIdentity:          true,
 			MaintNotificationsConfig: quietly,
