@@ -283,8 +283,15 @@ func TestBootstrapStreams(t *testing.T) {
 			if failure := a.trailer().Get("Lambda-Runtime-Function-Error-Type"); failure != "" {
 				t.Error(failure)
 			}
-			if !strings.Contains(p.stderr.String(), `"ended":"`+what+`"`) {
-				t.Errorf("logged %s", p.stderr)
+			// The line of the log comes after the answer.
+			patience := time.NewTimer(10 * time.Second)
+			defer patience.Stop()
+			for tick := time.NewTicker(5 * time.Millisecond); !strings.Contains(p.stderr.String(), `"ended":"`+what+`"`); {
+				select {
+				case <-tick.C:
+				case <-patience.C:
+					t.Fatalf("logged %s", p.stderr)
+				}
 			}
 		})
 	}
