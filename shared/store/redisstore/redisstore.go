@@ -140,84 +140,49 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 	if at.kind == sentinel {
 		connect.sentinel = opts.Timeout / 10
 	}
-	quietly := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	options := &redis.UniversalOptions{
+		Addrs:                    at.hosts,
+		MasterName:               at.master,
+		SentinelUsername:         at.sentinelUsername,
+		SentinelPassword:         at.sentinelPassword,
+		Dialer:                   connect.dial,
+		Protocol:                 2,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		ContextTimeoutEnabled:    true,
+		MaxRetries:               -1,
+		DialTimeout:              dial,
+		DialerRetries:            1,
+		ReadTimeout:              opts.Timeout,
+		WriteTimeout:             opts.Timeout,
+		PoolTimeout:              opts.Timeout,
+		PoolSize:                 opts.PoolSize,
+		PipelinePoolSize:         -1,
+		ConnMaxIdleTime:          idleTimeout,
+		Username:                 at.username,
+		Password:                 at.password,
+		DB:                       at.database,
+	}
 	switch at.kind {
 	case cluster:
-		client := redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs:                    at.hosts,
-			Dialer:                   connect.dial,
-			Protocol:                 2,
-			DisableIdentity:          true,
-			DisableRoutingPolicies:   true, // saves asking for the command table at the first use
-			MaintNotificationsConfig: quietly,
-			ContextTimeoutEnabled:    true,
-			MaxRetries:               -1,
-			DialTimeout:              dial,
-			DialerRetries:            1,
-			ReadTimeout:              opts.Timeout,
-			WriteTimeout:             opts.Timeout,
-			PoolTimeout:              opts.Timeout,
-			PoolSize:                 opts.PoolSize,
-			ConnMaxIdleTime:          idleTimeout,
-			Username:                 at.username,
-			Password:                 at.password,
-		})
+		nodes := options.Cluster()
+		nodes.DisableRoutingPolicies = true // saves asking for the command table at the first use
+		client := redis.NewClusterClient(nodes)
 		client.OnNewNode(func(node *redis.Client) {
 			node.AddHook(once{})
 			node.AddHook(newGate(opts.Timeout))
 		})
 		return client
 	case sentinel:
-		client := redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName:            at.master,
-			SentinelAddrs:         at.hosts,
-			SentinelUsername:      at.sentinelUsername,
-			SentinelPassword:      at.sentinelPassword,
-			Dialer:                connect.dial,
-			Protocol:              2,
-			DisableIdentity:       true,
-			ContextTimeoutEnabled: true,
-			MaxRetries:            -1,
-			DialTimeout:           dial,
-			DialerRetries:         1,
-			ReadTimeout:           opts.Timeout,
-			WriteTimeout:          opts.Timeout,
-			PoolTimeout:           opts.Timeout,
-			PoolSize:              opts.PoolSize,
-			PipelinePoolSize:      -1,
-			ConnMaxIdleTime:       idleTimeout,
-			Username:              at.username,
-			Password:              at.password,
-			DB:                    at.database,
-		})
+		client := redis.NewFailoverClient(options.Failover())
 		client.AddHook(newGate(opts.Timeout))
 		return client
 	default:
-		network := "tcp"
+		single := options.Simple()
 		if at.socket {
-			network = "unix"
+			single.Network = "unix"
 		}
-		client := redis.NewClient(&redis.Options{
-			Network:                  network,
-			Addr:                     at.hosts[0],
-			Dialer:                   connect.dial,
-			Protocol:                 2,
-			DisableIdentity:          true,
-			MaintNotificationsConfig: quietly,
-			ContextTimeoutEnabled:    true,
-			MaxRetries:               -1,
-			DialTimeout:              dial,
-			DialerRetries:            1,
-			ReadTimeout:              opts.Timeout,
-			WriteTimeout:             opts.Timeout,
-			PoolTimeout:              opts.Timeout,
-			PoolSize:                 opts.PoolSize,
-			PipelinePoolSize:         -1,
-			ConnMaxIdleTime:          idleTimeout,
-			Username:                 at.username,
-			Password:                 at.password,
-			DB:                       at.database,
-		})
+		client := redis.NewClient(single)
 		client.AddHook(newGate(opts.Timeout))
 		return client
 	}
