@@ -22,6 +22,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -94,6 +95,8 @@ type Environment struct {
 	Now func() time.Time
 	// Random is where names and keys come from.
 	Random io.Reader
+	// Encryption returns the keys that seal secrets in the state. nil: there are none.
+	Encryption func(context.Context) (*encryption.Keyring, error)
 	// Log takes one line for each request, and what goes wrong.
 	Log *slog.Logger
 	// Config is the platform configuration of this moment. It is never nil and not to be changed.
@@ -132,6 +135,14 @@ func (e *Environment) Graph() *resource.Graph {
 func (e *Environment) Authenticator() *auth.Authenticator {
 	e.prepare()
 	return e.authenticator
+}
+
+// Keyring returns the keys that seal secrets in the state; nil where there are none, which every use of it says.
+func (e *Environment) Keyring(ctx context.Context) (*encryption.Keyring, error) {
+	if e.Encryption == nil {
+		return nil, nil //nolint:nilnil // a nil ring is one without keys
+	}
+	return e.Encryption(ctx)
 }
 
 // KeyLimit is the platform's cap on the life of an access key at this moment, 0 for none. Source: Spec 2.7.
