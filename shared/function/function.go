@@ -50,6 +50,8 @@ type Function struct {
 	Endpoints []Endpoint
 	// Schedule is what the function does by the clock. Nil: nothing.
 	Schedule *Schedule
+	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
+	Encrypts bool
 }
 
 // Endpoint is a route bound to an operation. Make one with a binder.
