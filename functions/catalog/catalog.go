@@ -6,13 +6,20 @@ package catalog
 import (
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/createaccesskey"
+	"management.platform.sh/functions/createvirtualclusterinstance"
 	"management.platform.sh/functions/deleteaccesskey"
+	"management.platform.sh/functions/deletevirtualclusterinstance"
 	"management.platform.sh/functions/discoverapi"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/getaccesskey"
+	"management.platform.sh/functions/getvirtualclusterinstance"
 	"management.platform.sh/functions/listaccesskeys"
+	"management.platform.sh/functions/listvirtualclusterinstances"
 	"management.platform.sh/functions/patchaccesskey"
+	"management.platform.sh/functions/patchvirtualclusterinstance"
+	"management.platform.sh/functions/renderkubeconfig"
 	"management.platform.sh/functions/updateaccesskey"
+	"management.platform.sh/functions/updatevirtualclusterinstance"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/shared/function"
 )
@@ -27,6 +34,13 @@ var Functions = []*function.Function{
 	updateaccesskey.Function,
 	patchaccesskey.Function,
 	deleteaccesskey.Function,
+	createvirtualclusterinstance.Function,
+	getvirtualclusterinstance.Function,
+	listvirtualclusterinstances.Function,
+	updatevirtualclusterinstance.Function,
+	patchvirtualclusterinstance.Function,
+	deletevirtualclusterinstance.Function,
+	renderkubeconfig.Function,
 	expirekeys.Function,
 	collectgarbage.Function,
 }

@@ -17,13 +17,16 @@ import (
 	"management.platform.sh/shared/codec"
 )
 
+// tabulate makes a Table of an object or a list.
+type tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
+
 // answer is what an operation gave back, not yet in the form that the client wants.
 type answer struct {
 	status   int
 	object   any
 	warnings []string
 	// tabulate makes a Table of the object. Nil: there is only the generic one.
-	tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
+	tabulate tabulate
 	// raw is a finished body with its media type, instead of object.
 	raw       []byte
 	mediaType string

@@ -24,6 +24,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/instance"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/scope"
@@ -74,6 +75,10 @@ type Endpoint struct {
 	Namespaced bool
 	// public tells whether the endpoint needs no credential under a configuration. Nil: it always does.
 	public func(*model.ConfigStatus) bool
+	// empty makes an object of the answer's kind. Nil: the endpoint cannot repeat an answer.
+	empty func() any
+	// tabulate is that of an answer. Nil: the endpoint has none of its own.
+	tabulate func(*Environment) tabulate
 	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
 	ahead bool
 	// open prepares the operation.
@@ -109,11 +114,15 @@ type Environment struct {
 	Tracer trace.Tracer
 	// Version is the build, for /version.
 	Version string
+	// LocalSigners permits virtual clusters that sign certificates at addresses that only mean something on this machine:
+	// the local runner and tests. Source: ADR-0017.
+	LocalSigners bool
 	// Watch is how long watches last here. The zero value is good where answers can be streamed.
 	Watch WatchSettings
 
 	once          sync.Once
 	keys          *accesskey.Registry
+	instances     *instance.Registry
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
 	// draining is done when EndWatches was called.
@@ -125,6 +134,12 @@ type Environment struct {
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()
 	return e.keys
+}
+
+// Instances is the registry of virtual cluster instances.
+func (e *Environment) Instances() *instance.Registry {
+	e.prepare()
+	return e.instances
 }
 
 // Graph is all stored resources of the API, which may own each other's objects.
@@ -162,7 +177,11 @@ func (e *Environment) prepare() {
 	e.once.Do(func() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
 		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
-		e.graph = resource.NewGraph(e.permits, e.keys)
+		e.instances = instance.NewRegistry(e.Stores(instance.Definition.Resource.Resource), e.Now, e.Random, instance.Settings{
+			Project: e.Project, AllowLocal: e.LocalSigners,
+			Keyring: func() (*encryption.Keyring, error) { return e.Keyring(context.Background()) },
+		})
+		e.graph = resource.NewGraph(e.permits, e.keys, e.instances)
 		e.draining, e.endWatches = context.WithCancel(context.Background())
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})
@@ -212,7 +231,7 @@ func Mount(env *Environment, functions ...*Function) http.Handler {
 		case !clean(escaped):
 			// The mux would redirect, to a place outside of the base path.
 			lost.ServeHTTP(w, r)
-		case below(escaped, BasePath):
+		case isBelow(escaped, BasePath):
 			root.ServeHTTP(w, r)
 		default:
 			routes.ServeHTTP(w, r)
@@ -226,7 +245,7 @@ func clean(escaped string) bool {
 	return escaped == cleaned || escaped == cleaned+"/"
 }
 
-func below(path, base string) bool {
+func isBelow(path, base string) bool {
 	return len(path) > len(base) && path[:len(base)] == base && path[len(base)] == '/'
 }
 

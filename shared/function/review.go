@@ -2,7 +2,9 @@ package function
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +20,8 @@ type Question struct {
 	// ContentType and Body are the request's.
 	ContentType string
 	Body        []byte
+	// Random is that of resource.CreateInput.
+	Random io.Reader
 }
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
@@ -32,6 +36,7 @@ func Review[D, O any](
 		Resource: resource,
 		Kind:     kind,
 		Singular: singular,
+		empty:    func() any { return reflect.New(reflect.TypeFor[O]().Elem()).Interface() },
 		open: func(env *Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
@@ -43,7 +48,7 @@ func Review[D, O any](
 					return nil, err
 				}
 				object, err := do(ctx, deps, Question{
-					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body,
+					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body, Random: c.random,
 				})
 				if err != nil {
 					return nil, err
