@@ -69,6 +69,8 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	env := newEnvironment(state.client, log, config, registry)
+	// Virtual clusters of this machine are at its loopback.
+	env.LocalSigners = true
 	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	admin, err := ensureAdmin(ctx, env, c.AdminKey, filepath.Join(c.Data, "admin.key"))
 	if err != nil {

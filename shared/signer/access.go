@@ -5,10 +5,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -242,7 +242,7 @@ func checkHost(host string) error {
 	parsed := url.URL{Host: host}
 	name, port := parsed.Hostname(), parsed.Port()
 	if port != "" {
-		if number, err := net.LookupPort("tcp", port); err != nil || number < 1 {
+		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number < 1 {
 			return errors.New("must have a port from 1 to 65535")
 		}
 	} else if strings.HasSuffix(host, ":") {

@@ -25,21 +25,33 @@ shared/metrics:
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
 shared/fieldmanager: shared/apierror shared/resource
+shared/idempotency: shared/encryption shared/store
+shared/signer: shared/secret
+shared/signer/csr: shared/signer
+shared/instance: shared/encryption shared/identity shared/model shared/resource shared/secret shared/signer shared/store
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/store
+shared/kubeconfig: shared/accesskey shared/apierror shared/encryption shared/identity shared/instance shared/model shared/resource shared/scope shared/secret shared/signer shared/signer/csr shared/store
+shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/idempotency shared/identity shared/instance shared/model shared/resource shared/scope shared/store
 
 # Operations, and the list of them. They never import each other.
 functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/createvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
+functions/deletevirtualclusterinstance: shared/function shared/instance shared/resource
 functions/discoverapi: shared/apierror shared/function shared/model
-functions/expirekeys: shared/accesskey shared/function shared/identity shared/model shared/resource shared/store
+functions/expirekeys: shared/accesskey shared/function shared/idempotency shared/identity shared/model shared/resource shared/store
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
+functions/getvirtualclusterinstance: shared/function shared/instance shared/model shared/resource
 functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
+functions/listvirtualclusterinstances: shared/function shared/instance shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/patchvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
+functions/renderkubeconfig: shared/fieldmanager shared/function shared/kubeconfig shared/signer/csr
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/updatevirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
 functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/scope shared/secret
 functions/catalog: functions/* shared/function
 
@@ -54,7 +66,7 @@ infra/framework/server: functions/catalog infra/framework
 infra/lambda: infra/environment shared/function
 infra/lambda/functions/*: functions/* infra/lambda
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/kubeconfig shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
@@ -97,14 +109,14 @@ github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/re
 go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
 google.golang.org/protobuf: infra/openapi
-k8s.io/api: functions/discoverapi functions/whoami infra/openapi
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope
-k8s.io/client-go: local
+k8s.io/api: functions/discoverapi functions/whoami infra/openapi shared/signer/csr
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/instance shared/kubeconfig shared/model shared/platformconfig shared/resource shared/scope shared/signer/csr
+k8s.io/client-go: local shared/kubeconfig shared/signer/csr
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
 sigs.k8s.io/json: shared/codec shared/resource
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
-sigs.k8s.io/yaml: shared/codec shared/function shared/platformconfig
+sigs.k8s.io/yaml: shared/codec shared/function shared/instance shared/platformconfig shared/signer
 `
 
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
@@ -134,14 +146,14 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework local shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
+net: infra/framework local shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
+net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr test/cold test/load
 net/http/httptest:
 os: infra/deployment infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
 os/exec: infra/shells local shared/store/redisstore/redistest test/cold test/load
 os/signal: infra/framework/server local test/load
 plugin:
-syscall: infra/framework/server local shared/store/redisstore shared/store/redisstore/redistest test/load
+syscall: infra/framework/server local shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
 testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
@@ -151,6 +163,8 @@ unsafe:
 const links = `
 shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3 google.golang.org/protobuf
 shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
+shared/kubeconfig: github.com/spf13/pflag golang.org/x/term
+shared/signer/csr: github.com/davecgh/go-spew github.com/munnerz/goautoneg golang.org/x/oauth2 golang.org/x/sys golang.org/x/term golang.org/x/time k8s.io/api k8s.io/client-go
 functions/catalog: k8s.io/api
 functions/discoverapi: k8s.io/api
 functions/whoami: k8s.io/api

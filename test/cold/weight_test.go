@@ -23,6 +23,13 @@ var budgets = map[string]int{
 	"createaccesskey": 17,
 	"updateaccesskey": 17,
 	"patchaccesskey":  17,
+
+	"createvirtualclusterinstance": 17,
+	"updatevirtualclusterinstance": 17,
+	"patchvirtualclusterinstance":  17,
+	// The field managers, and client-go: its REST client, which asks virtual clusters to sign, and clientcmd, which reads
+	// what was written as a client does. 5 MiB.
+	"renderkubeconfig": 22,
 }
 
 // TestWeight holds the size of programs, and that none of them looks up methods by name: the linker then keeps every
