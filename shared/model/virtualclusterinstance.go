@@ -187,19 +187,30 @@ type InstancePublishedIngress struct {
 	CAData []byte `json:"caData,omitempty"`
 }
 
-// The types of signers. Source: ADR-0017.
+// The values of spec.signer.type. Source: ADR-0017.
 const (
-	InstanceSignerTypeCA         = "CA"
+	// InstanceSignerTypeCA is a certificate authority whose key the platform has.
+	InstanceSignerTypeCA = "CA"
+	// InstanceSignerTypeKubeconfig is the virtual cluster itself, which is asked to sign.
 	InstanceSignerTypeKubeconfig = "Kubeconfig"
-	InstanceSignerTypeNone       = "None"
+	// InstanceSignerTypeNone is no signer.
+	InstanceSignerTypeNone = "None"
 )
 
-// The phases of an instance, and the conditions that the server writes. Source: ADR-0003, ADR-0017.
+// The values of status.phase. Source: ADR-0003.
 const (
+	// InstancePending is the phase of an instance without an endpoint.
 	InstancePending = "Pending"
-	InstanceReady   = "Ready"
-	InstanceFailed  = "Failed"
+	// InstanceReady is the phase of an instance that clients reach.
+	InstanceReady = "Ready"
+	// InstanceFailed is a phase that is reported, and never the server's own finding.
+	InstanceFailed = "Failed"
+)
 
+// The conditions that the server writes. Source: ADR-0017.
+const (
+	// InstanceIngressReady tells whether there is an endpoint.
 	InstanceIngressReady = "IngressReady"
-	InstanceSignerReady  = "SignerReady"
+	// InstanceSignerReady tells whether there is a signer.
+	InstanceSignerReady = "SignerReady"
 )
