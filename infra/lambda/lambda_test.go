@@ -45,11 +45,11 @@ func TestRequest(t *testing.T) {
 		want got
 	}{
 		{"httpapi.json", gatewayV2, got{
-			"PUT", "/apis/x/a%2Fb?x=1&x=2&y=%20", "/apis/x/a/b", "x.execute-api.eu-west-1.amazonaws.com", "192.0.2.1:0", "kind: Ä\n", 9,
+			"PUT", "/apis/x/a%20b%2525?x=1&x=2&y=%20", "/apis/x/a b%25", "x.execute-api.eu-west-1.amazonaws.com", "192.0.2.1:0", "kind: Ä\n", 9,
 			http.Header{"Accept": {"application/json,application/yaml"}, "Cookie": {"a=1; b=2"}, "X-Request-Id": {"JKJaXmPLvHcESHA"}, "Content-Type": {"application/yaml"}},
 		}},
 		{"functionurl.json", functionURL, got{
-			"POST", "/prod/x", "/prod/x", "x.lambda-url.eu-west-1.on.aws", "192.0.2.1:0", "{}", 2,
+			"POST", "/prod/a%2Fb", "/prod/a/b", "x.lambda-url.eu-west-1.on.aws", "192.0.2.1:0", "{}", 2,
 			http.Header{"X-Request-Id": {"theirs"}},
 		}},
 		{"restapi.json", gatewayV1, got{
