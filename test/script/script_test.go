@@ -10,10 +10,14 @@
 package script_test
 
 import (
+	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +88,14 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"canary":     canary,
 }
 
+// atOnce is how many stories are told at the same time: they wait more than they work.
+const atOnce = 4
+
 func TestMain(m *testing.M) {
+	// What the command line says counts more.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"edit": edit})
 }
 
@@ -95,8 +106,9 @@ func TestStories(t *testing.T) {
 	if !haveRedis && os.Getenv("CI") != "" {
 		t.Fatal("redis-server is not on PATH, and in CI no story may be skipped")
 	}
-	for _, as := range []shape{localRunner, frameworkServers, lambdaBootstraps} {
+	for _, as := range shapes {
 		t.Run(string(as), func(t *testing.T) {
+			t.Parallel()
 			testscript.Run(t, testscript.Params{
 				Files:               stories(t, as),
 				Cmds:                commands,
@@ -157,7 +169,8 @@ var runnerProgram, kubectlProgram, serverProgram string
 // bootstraps is the folder of the programs for AWS Lambda, and repository that of the project.
 var bootstraps, repository string
 
-// build makes the programs. The go command leaves alone what is up to date.
+// build makes the programs. The go command leaves alone what is up to date. It looks at all that they are made of, so
+// that the go command does not take the result of another run for one of these programs.
 func build(t *testing.T) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -165,6 +178,20 @@ func build(t *testing.T) {
 		t.Fatal(err)
 	}
 	repository = root
+	for _, folder := range []string{"functions", "infra", "local", "shared", "go.mod", "go.sum"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if entry != nil && entry.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+			if err == nil && !entry.IsDir() {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	runnerProgram = filepath.Join(root, "build", "test", "local")
 	serverProgram = filepath.Join(root, "build", "test", "server")
 	bootstraps = filepath.Join(root, "build", "test", "lambda")

@@ -38,9 +38,22 @@ const (
 	localRunner shape = "local"
 	// frameworkServers are servers of the Functions Framework, one for each function, as on Cloud Run and Knative.
 	frameworkServers shape = "framework"
-	// lambdaBootstraps are the programs for AWS Lambda under its runtime API, behind each kind of gateway in turn.
-	lambdaBootstraps shape = "lambda"
+	// The programs for AWS Lambda under its runtime API, behind each kind of gateway.
+	lambdaHTTPAPI     shape = "lambda-httpapi"
+	lambdaRESTAPI     shape = "lambda-restapi"
+	lambdaBalancer    shape = "lambda-balancer"
+	lambdaFunctionURL shape = "lambda-url"
 )
+
+var shapes = []shape{localRunner, frameworkServers, lambdaHTTPAPI, lambdaRESTAPI, lambdaBalancer, lambdaFunctionURL}
+
+// gateways are what stands before the programs for AWS Lambda in each shape: of several, each in turn.
+var gateways = map[shape][]lambdatest.Gateway{
+	lambdaHTTPAPI:     {lambdatest.HTTPAPI},
+	lambdaRESTAPI:     {lambdatest.RESTAPI},
+	lambdaBalancer:    {lambdatest.Balancer, lambdatest.BalancerMulti},
+	lambdaFunctionURL: {lambdatest.FunctionURL},
+}
 
 // aboutTheRunner are the stories that other shapes than the local runner do not run, and why. What they tell is about
 // the runner itself. Single lines of other stories are marked with [local], and say why there.
@@ -142,8 +155,8 @@ func deploy(ts *testscript.TestScript, args []string) {
 	variables := []string{
 		"PLATFORM_REDIS_URL=unix://" + socket, "PLATFORM_CONFIG=" + config, "PLATFORM_LOG_LEVEL=" + ts.Getenv("PLATFORM_LOG_LEVEL"),
 	}
-	if s.shape == lambdaBootstraps {
-		d.run = newLambda(d.table, log, variables)
+	if through := gateways[s.shape]; through != nil {
+		d.run = newLambda(through, d.table, log, variables)
 	} else {
 		d.run = &framework{log: log, variables: variables, servers: map[string]*server{}}
 	}
@@ -403,8 +416,9 @@ func (f *framework) end(signal os.Signal) error {
 	return wrong
 }
 
-// lambda runs the functions under the runtime API of Lambda. Requests come through each kind of gateway in turn.
+// lambda runs the functions under the runtime API of Lambda. Requests come through each of its gateways in turn.
 type lambda struct {
+	gateways  []lambdatest.Gateway
 	functions map[string]*lambdatest.Function
 	count     atomic.Int64
 }
@@ -416,8 +430,8 @@ const (
 	shortWatch = 5
 )
 
-func newLambda(table map[string]entry, log io.Writer, variables []string) *lambda {
-	l := &lambda{functions: map[string]*lambdatest.Function{}}
+func newLambda(through []lambdatest.Gateway, table map[string]entry, log io.Writer, variables []string) *lambda {
+	l := &lambda{gateways: through, functions: map[string]*lambdatest.Function{}}
 	for name, one := range table {
 		variables := append(slices.Clone(variables), "AWS_LAMBDA_FUNCTION_NAME="+name)
 		program := filepath.Join(bootstraps, name)
@@ -433,25 +447,22 @@ func newLambda(table map[string]entry, log io.Writer, variables []string) *lambd
 	return l
 }
 
-// gateways are the kinds through which requests come.
-var gateways = []lambdatest.Gateway{
-	lambdatest.HTTPAPI, lambdatest.RESTAPI, lambdatest.Balancer, lambdatest.FunctionURL, lambdatest.BalancerMulti,
-}
-
 func (l *lambda) serve(name string, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	// A client that wants events at once, for long, uses what streams.
+	count := l.count.Add(1)
+	gateway := l.gateways[count%int64(len(l.gateways))]
+	// A client that wants events at once, for long, uses the URL that streams; one with much to say, no load balancer.
 	query := r.URL.Query()
 	seconds, _ := strconv.Atoi(query.Get("timeoutSeconds"))
-	follows := query.Get("watch") != "" && (seconds == 0 || seconds > shortWatch)
-	count := l.count.Add(1)
-	gateway := gateways[count%int64(len(gateways))]
-	for !gateway.Takes(len(body)) || follows && !gateway.Streams() {
-		gateway = gateways[l.count.Add(1)%int64(len(gateways))]
+	if follows := query.Get("watch") != "" && (seconds == 0 || seconds > shortWatch); follows && !gateway.Streams() {
+		gateway = lambdatest.FunctionURL
+	}
+	if !gateway.Takes(len(body)) {
+		gateway = lambdatest.HTTPAPI
 	}
 	if l.functions[name+streamed] != nil && gateway.Streams() {
 		name += streamed
