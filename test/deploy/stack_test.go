@@ -75,7 +75,9 @@ func wanted(functions []*function.Function) map[string]string {
 	found := map[string]string{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
-			found[e.Method+" "+function.BasePath+rest.ReplaceAllString(e.Path, "{$1+}")] = f.Name
+			for _, path := range e.Paths() {
+				found[e.Method+" "+rest.ReplaceAllString(path, "{$1+}")] = f.Name
+			}
 		}
 	}
 	return found
