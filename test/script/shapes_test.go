@@ -4,7 +4,9 @@ package script_test
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -83,6 +85,7 @@ type entry struct {
 	Routes          []string
 	Fallback        bool
 	Stream          bool
+	Encrypts        bool
 	ScheduleMinutes int
 	TimeoutSeconds  int
 }
@@ -152,8 +155,21 @@ func deploy(ts *testscript.TestScript, args []string) {
 		ts.Check(os.WriteFile(admin, key, 0o600))
 	}
 
-	variables := []string{
-		"PLATFORM_REDIS_URL=unix://" + socket, "PLATFORM_CONFIG=" + config, "PLATFORM_LOG_LEVEL=" + ts.Getenv("PLATFORM_LOG_LEVEL"),
+	sealing := filepath.Join(data, "encryption.key")
+	if _, err := os.Stat(sealing); err != nil {
+		key := make([]byte, 32)
+		_, _ = rand.Read(key)
+		ts.Check(os.WriteFile(sealing, []byte(base64.StdEncoding.EncodeToString(key)), 0o600))
+	}
+
+	variables := func(name string) []string {
+		list := []string{
+			"PLATFORM_REDIS_URL=unix://" + socket, "PLATFORM_CONFIG=" + config, "PLATFORM_LOG_LEVEL=" + ts.Getenv("PLATFORM_LOG_LEVEL"),
+		}
+		if d.table[name].Encrypts {
+			list = append(list, "PLATFORM_ENCRYPTION_KEY_FILE="+sealing)
+		}
+		return list
 	}
 	if through := gateways[s.shape]; through != nil {
 		d.run = newLambda(through, d.table, log, variables)
@@ -283,7 +299,7 @@ func (r route) takes(steps []string) bool {
 // framework runs each function in a server of its own, once it is needed.
 type framework struct {
 	log       *os.File
-	variables []string
+	variables func(name string) []string
 
 	mu      sync.Mutex
 	servers map[string]*server
@@ -301,7 +317,7 @@ type server struct {
 // listening is the line of the log in which a server says where it listens.
 var listening = regexp.MustCompile(`"msg":"serving".*"address":"[^"]*:(\d+)"`)
 
-// announced is a log in which one waits for that line.
+// announcement is a log in which one waits for that line.
 type announcement struct {
 	log  io.Writer
 	text strings.Builder
@@ -328,7 +344,7 @@ func (f *framework) server(name string) (*server, error) {
 	}
 	port := make(chan string, 1)
 	command := exec.Command(serverProgram)
-	command.Env = append(slices.Clone(f.variables), "FUNCTION_TARGET="+name, "PORT=0")
+	command.Env = append(f.variables(name), "FUNCTION_TARGET="+name, "PORT=0")
 	command.Stderr = &announcement{log: f.log, port: port}
 	command.SysProcAttr = endWithParent()
 	if err := command.Start(); err != nil {
@@ -430,10 +446,10 @@ const (
 	shortWatch = 5
 )
 
-func newLambda(through []lambdatest.Gateway, table map[string]entry, log io.Writer, variables []string) *lambda {
+func newLambda(through []lambdatest.Gateway, table map[string]entry, log io.Writer, variables func(name string) []string) *lambda {
 	l := &lambda{gateways: through, functions: map[string]*lambdatest.Function{}}
 	for name, one := range table {
-		variables := append(slices.Clone(variables), "AWS_LAMBDA_FUNCTION_NAME="+name)
+		variables := append(variables(name), "AWS_LAMBDA_FUNCTION_NAME="+name)
 		program := filepath.Join(bootstraps, name)
 		l.functions[name] = &lambdatest.Function{
 			Program: program, Timeout: time.Duration(one.TimeoutSeconds) * time.Second, Output: log, Variables: variables,
