@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func Start(program string, timeout time.Duration, output io.Writer, variables ..
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.server.Serve(listener) }()
 	s.process = exec.Command(program)
-	s.process.Env = append(variables, "AWS_LAMBDA_RUNTIME_API="+listener.Addr().String())
+	s.process.Env = append(slices.Clone(variables), "AWS_LAMBDA_RUNTIME_API="+listener.Addr().String())
 	s.process.Stdout, s.process.Stderr = output, output
 	if err := s.process.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting %s: %w", program, err), s.server.Close())
