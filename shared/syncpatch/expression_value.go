@@ -46,8 +46,8 @@ type result struct {
 }
 
 func (r *result) value(v goja.Value) (any, error) {
-	if r.size += 4; r.size > r.limits.ResultSize {
-		return nil, r.limits.Exceeded(LimitResultSize)
+	if r.size += 4; r.size > r.limits.Result {
+		return nil, r.limits.Exceeded(LimitResult)
 	}
 	if object, ok := v.(*goja.Object); ok {
 		return r.object(object)
@@ -66,8 +66,8 @@ func (r *result) value(v goja.Value) (any, error) {
 		}
 		return x, nil
 	case string:
-		if r.size += int64(len(x)); r.size > r.limits.ResultSize {
-			return nil, r.limits.Exceeded(LimitResultSize)
+		if r.size += int64(len(x)); r.size > r.limits.Result {
+			return nil, r.limits.Exceeded(LimitResult)
 		}
 		return x, nil
 	default:
@@ -89,8 +89,8 @@ func (r *result) object(o *goja.Object) (any, error) {
 	switch o.ClassName() {
 	case "Array":
 		length := o.Get("length").ToInteger()
-		if 4*length > r.limits.ResultSize {
-			return nil, r.limits.Exceeded(LimitResultSize)
+		if 4*length > r.limits.Result {
+			return nil, r.limits.Exceeded(LimitResult)
 		}
 		list := make([]any, length)
 		for i := range list {
