@@ -31,10 +31,19 @@ type expression struct {
 	program *goja.Program
 	// constantNull means that it is the literal null or undefined, which deletes the field wherever it applies.
 	constantNull bool
-	// readsValue means that value appears in it.
-	readsValue bool
-	// writes means that it may change an object that outlives the run: one of the machine's, not of this expression.
+	traits
+}
+
+// traits are what can be told of an expression without running it.
+type traits struct {
+	// readsValue and readsContext mean that these variables appear in it.
+	readsValue, readsContext bool
+	// writes means that it may change an object that outlives the run: one of the realm, not of its own making.
 	writes bool
+	// computes means that it reads members whose names are known only when it runs.
+	computes bool
+	// guards are the methods that it reads by name and that the realm has to check.
+	guards []string
 }
 
 // compiled remembers what compile returned, by text. 512 texts of the longest kind are 8 MiB, and their programs a
@@ -113,7 +122,7 @@ func parse(text string) (*expression, error) {
 		return nil, compilerError(err)
 	}
 	return &expression{
-		program: compiled, constantNull: constantNull(body), readsValue: c.readsValue, writes: c.writes,
+		program: compiled, constantNull: constantNull(body), traits: c.traits,
 	}, nil
 }
 
@@ -128,6 +137,9 @@ func parseIn(open, text, closing string) (*ast.Program, error) {
 		first := list[0]
 		at := position(first.Position)
 		message := strings.TrimPrefix(first.Message, "SyntaxError: ")
+		if strings.HasPrefix(message, "Unexpected") {
+			message += "; one expression is expected, statements are not supported"
+		}
 		if at.Line > strings.Count(text, "\n")+1 {
 			message = "the expression ends too early"
 			at = endOf(text)

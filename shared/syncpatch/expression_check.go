@@ -16,10 +16,8 @@ type checker struct {
 	file   *file.File
 	scopes []scope
 	depth  int
-	// loops and functions count what surrounds a node; break and return need them, the parser sees to that.
-	err        error
-	readsValue bool
-	writes     bool
+	err    error
+	traits
 }
 
 // scope are the names that a function or block declares.
@@ -27,8 +25,8 @@ type scope map[string]bool
 
 // namespaces are the objects that are used through their listed members only: none is a value of its own.
 var namespaces = map[string][]string{
-	"Array":  {"from", "isArray", "of"},
-	"JSON":   {"parse", "stringify"},
+	"Array": {"from", "isArray", "of"},
+	"JSON":  {"parse", "stringify"},
 	"Math": {"E", "LN10", "LN2", "LOG10E", "LOG2E", "PI", "SQRT1_2", "SQRT2", "abs", "cbrt", "ceil", "clz32", "exp", "floor",
 		"fround", "hypot", "imul", "log", "log10", "log1p", "log2", "max", "min", "pow", "round", "sign", "sqrt", "trunc"},
 	"Object": {"assign", "entries", "freeze", "fromEntries", "hasOwn", "is", "isFrozen", "keys", "values"},
@@ -58,9 +56,6 @@ var members = map[string]string{
 	"__lookupGetter__":   "it leads to what all objects share",
 	"__lookupSetter__":   "it leads to what all objects share",
 	"__proto__":          "it leads to what all objects share",
-	"apply":              "use spread: f(...list)",
-	"bind":               "use an arrow function",
-	"call":               "call the function itself",
 	"constructor":        "it leads to code that is not an expression",
 	"localeCompare":      "its result depends on a locale; compare with <",
 	"prototype":          "it leads to what all objects share",
@@ -154,6 +149,9 @@ func (c *checker) expression(e ast.Expression) {
 			c.member(n.Left, name.Value.String(), name.Idx)
 			return
 		}
+		if _, ok := n.Member.(*ast.NumberLiteral); !ok {
+			c.computes = true
+		}
 		c.expression(n.Left)
 		c.expression(n.Member)
 	case *ast.OptionalChain:
@@ -225,6 +223,8 @@ func (c *checker) identifier(n *ast.Identifier) {
 	case c.declared(name):
 	case name == "value":
 		c.readsValue = true
+	case name == "context":
+		c.readsContext = true
 	case slices.Contains(parameters, name), slices.Contains(values, name):
 	case conversions[name] != nil:
 	case namespaces[name] != nil:
@@ -245,36 +245,58 @@ func (c *checker) member(left ast.Expression, name string, at file.Idx) {
 			list = conversions[global]
 		}
 		if list != nil {
+			c.writes = c.writes || name == "assign" || name == "freeze"
 			if !slices.Contains(list, name) {
 				c.refuse(at, "%s.%s is not supported; there are %s", global, name, strings.Join(list, ", "))
 			}
 			return
 		}
 	}
-	if reason, ok := members[name]; ok {
-		c.refuse(at, "%s is not supported: %s", name, reason)
-	}
+	c.key(name, at)
 	c.expression(left)
 }
 
+// indirect are the methods of functions. The realm has none of them; a field of an object may have their names.
+var indirect = map[string]string{
+	"apply": "use spread, f(...list)",
+	"bind":  "use an arrow function",
+	"call":  "call the function itself",
+}
+
 func (c *checker) call(n *ast.CallExpression) {
-	c.expression(n.Callee)
-	c.expressions(n.ArgumentList)
 	dot, ok := n.Callee.(*ast.DotExpression)
 	if !ok {
+		c.expression(n.Callee)
+		c.expressions(n.ArgumentList)
 		return
 	}
-	object, ok := dot.Left.(*ast.Identifier)
-	if !ok || object.Name != "Object" || (dot.Identifier.Name != "assign" && dot.Identifier.Name != "freeze") {
-		return
+	name := dot.Identifier.Name.String()
+	if reason, ok := indirect[name]; ok {
+		c.refuse(dot.Identifier.Idx, "%s is not supported: %s", name, reason)
 	}
-	if len(n.ArgumentList) > 0 {
-		switch n.ArgumentList[0].(type) {
-		case *ast.ObjectLiteral, *ast.ArrayLiteral:
-			return
-		}
+	before := c.writes
+	c.expression(dot)
+	if slices.Contains(mutators, name) || c.changesOwn(dot, n.ArgumentList) {
+		c.writes = before
 	}
-	c.writes = true
+	c.expressions(n.ArgumentList)
+}
+
+// mutators are the methods that change an array. Called on an array, they change that one, which is the expression's
+// own. Handed around, they can be made to work on any object.
+var mutators = []string{"copyWithin", "fill", "pop", "push", "reverse", "shift", "sort", "splice", "unshift"}
+
+// changesOwn says that what Object.assign or Object.freeze changes was written out in the call.
+func (c *checker) changesOwn(dot *ast.DotExpression, arguments []ast.Expression) bool {
+	if object, ok := dot.Left.(*ast.Identifier); !ok || object.Name != "Object" || len(arguments) == 0 {
+		return false
+	}
+	switch arguments[0].(type) {
+	case *ast.ObjectLiteral, *ast.ArrayLiteral:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c *checker) unary(n *ast.UnaryExpression) {
@@ -353,7 +375,12 @@ func (c *checker) pattern(e ast.Expression, leaf func(ast.Expression)) {
 	}
 }
 
+// key checks the name of a member that is read.
 func (c *checker) key(name string, at file.Idx) {
+	if guarded[name] != nil && !slices.Contains(c.guards, name) {
+		c.guards = append(c.guards, name)
+	}
+	c.writes = c.writes || slices.Contains(mutators, name)
 	if reason, ok := members[name]; ok {
 		c.refuse(at, "%s is not supported: %s", name, reason)
 	}
@@ -365,6 +392,7 @@ func (c *checker) propertyKey(p *ast.PropertyKeyed) {
 		return
 	}
 	if p.Computed {
+		c.computes = true
 		c.expression(p.Key)
 	}
 }

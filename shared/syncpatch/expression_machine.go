@@ -13,63 +13,35 @@ import (
 	"github.com/dop251/goja"
 )
 
-// ExpressionError is an expression that failed while it ran.
-type ExpressionError struct {
-	// Message is the reason, without the position.
-	Message string
-	// Line and Column are where in the text of the expression, from 1; 0 means not known.
-	Line, Column int
-}
-
-// Error is the position, where it is known, and the reason.
-func (e *ExpressionError) Error() string {
-	if e.Line == 0 {
-		return e.Message
-	}
-	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
-}
-
 // machine runs the expressions of one evaluation. It is for one goroutine, and of no use after an error.
 type machine struct {
-	limits  Limits
-	context *Context
-	spent   time.Duration
-	watch   stopwatch
-
-	// What follows belongs to one realm, which lasts until an expression that writes has run in it.
-	runtime   *goja.Runtime
-	functions map[*expression]goja.Callable
-	globals   [3]goja.Value
-	shared    map[string]goja.Value
+	limits Limits
+	about  *Context
+	spent  time.Duration
+	watch  stopwatch
+	shared *realm
+	own    map[*expression]*realm
 }
 
 // newMachine makes the machine for one evaluation. Source: ADR-0014.
-func newMachine(limits Limits, context *Context) (*machine, error) {
-	return &machine{limits: limits.WithDefaults(), context: context}, nil
+func newMachine(limits Limits, about *Context) (*machine, error) {
+	return &machine{limits: limits.withDefaults(), about: about, own: map[*expression]*realm{}}, nil
 }
 
 // run evaluates an expression for the value at a concrete path. A result of null or undefined is deleted. Its errors
-// are *ExpressionError and *LimitError.
+// are *EvaluationError.
 func (m *machine) run(e *expression, value any, exists bool, path string) (any, bool, error) {
-	if m.limits.Entering != nil {
-		m.limits.Entering(path)
-	}
-	if m.runtime == nil {
-		m.realm()
-	}
-	if e.writes {
-		defer func() { m.runtime = nil }()
-	}
-	allowed, name := m.limits.ExpressionTime, LimitExpressionTime
-	if left := m.limits.ObjectTime - m.spent; left < allowed {
-		allowed, name = left, LimitObjectTime
+	allowed, name := m.limits.Expression, LimitExpression
+	if left := m.limits.Object - m.spent; left < allowed {
+		allowed, name = left, LimitObject
 	}
 	if allowed <= 0 {
-		return nil, false, m.limits.Exceeded(LimitObjectTime)
+		return nil, false, m.limits.Exceeded(LimitObject)
 	}
+	r := m.realmFor(e)
 	began := time.Now()
-	m.watch.start(m.runtime, allowed, m.limits.Exceeded(name))
-	out, deleted, err := m.evaluate(e, value, exists, path)
+	m.watch.start(r.runtime, allowed)
+	out, deleted, err := r.evaluate(e, value, exists, path)
 	if m.watch.stop() {
 		err = m.limits.Exceeded(name)
 	}
@@ -80,39 +52,80 @@ func (m *machine) run(e *expression, value any, exists bool, path string) (any, 
 	return out, deleted, nil
 }
 
-func (m *machine) evaluate(e *expression, value any, exists bool, path string) (any, bool, error) {
-	call, err := m.function(e)
+// realmFor returns objects of JavaScript that no other expression has changed. One that writes to objects gets new ones
+// for each run. One that computes the names of members could do so by a detour, and gets its own. All others share.
+func (m *machine) realmFor(e *expression) *realm {
+	switch {
+	case e.writes:
+		return newRealm(m.limits, m.about)
+	case e.computes:
+		if m.own[e] == nil {
+			m.own[e] = newRealm(m.limits, m.about)
+		}
+		return m.own[e]
+	default:
+		if m.shared == nil {
+			m.shared = newRealm(m.limits, m.about)
+		}
+		return m.shared
+	}
+}
+
+// realm is a set of the objects of JavaScript, and the functions that were made of expressions in it.
+type realm struct {
+	limits    Limits
+	about     *Context
+	runtime   *goja.Runtime
+	functions map[*expression]goja.Callable
+	context   *goja.Object
+	variables *frozenObject
+	globals   [3]goja.Value
+	guarded   map[string]bool
+	trimmed   bool
+}
+
+func (r *realm) evaluate(e *expression, value any, exists bool, path string) (out any, deleted bool, err error) {
+	defer func() {
+		// A fault of the interpreter is the expression's, not that of who evaluates it.
+		if fault := recover(); fault != nil {
+			out, deleted, err = nil, false, &EvaluationError{Message: clip(fmt.Sprintf("the interpreter failed: %v", fault))}
+		}
+	}()
+	call, err := r.function(e)
 	if err != nil {
-		return nil, false, m.failure(err)
+		return nil, false, r.failure(err)
 	}
 	input := goja.Undefined()
 	if exists {
-		input = m.toJS(value)
+		input = r.toJS(value)
 	}
-	returned, err := call(goja.Undefined(), input, m.runtime.ToValue(exists), m.contextAt(path), m.globals[0], m.globals[1], m.globals[2])
+	if e.readsContext {
+		r.variables.values["path"] = r.runtime.ToValue(path)
+	}
+	returned, err := call(goja.Undefined(), input, r.runtime.ToValue(exists), r.context, r.globals[0], r.globals[1], r.globals[2])
 	if err != nil {
-		return nil, false, m.failure(err)
+		return nil, false, r.failure(err)
 	}
 	if goja.IsUndefined(returned) || goja.IsNull(returned) {
 		return nil, true, nil
 	}
-	var out any
-	r := result{limits: m.limits}
-	if thrown := m.runtime.Try(func() { out, err = r.value(returned) }); thrown != nil {
+	converted := result{limits: r.limits}
+	if thrown := r.runtime.Try(func() { out, err = converted.value(returned) }); thrown != nil {
 		err = thrown
 	}
 	if err != nil {
-		return nil, false, m.failure(err)
+		return nil, false, r.failure(err)
 	}
 	return out, false, nil
 }
 
 // function is the expression in this realm.
-func (m *machine) function(e *expression) (goja.Callable, error) {
-	if call, ok := m.functions[e]; ok {
+func (r *realm) function(e *expression) (goja.Callable, error) {
+	if call, ok := r.functions[e]; ok {
 		return call, nil
 	}
-	made, err := m.runtime.RunProgram(e.program)
+	r.prepare(e)
+	made, err := r.runtime.RunProgram(e.program)
 	if err != nil {
 		return nil, err
 	}
@@ -120,35 +133,30 @@ func (m *machine) function(e *expression) (goja.Callable, error) {
 	if !ok {
 		return nil, errors.New("the program of an expression is a function")
 	}
-	m.functions[e] = call
+	r.functions[e] = call
 	return call, nil
 }
 
 // failure tells what the interpreter reports in the terms of an evaluation.
-func (m *machine) failure(err error) error {
-	var limit *LimitError
-	if errors.As(err, &limit) {
-		return limit
-	}
+func (r *realm) failure(err error) error {
+	var known *EvaluationError
 	var overflow *goja.StackOverflowError
-	if errors.As(err, &overflow) {
-		return m.limits.Exceeded(LimitDepth)
-	}
 	var thrown *goja.Exception
-	if !errors.As(err, &thrown) {
-		return &ExpressionError{Message: err.Error()}
+	switch {
+	case errors.As(err, &known):
+		if known.Line > 0 || !errors.As(err, &thrown) {
+			return known
+		}
+	case errors.As(err, &overflow):
+		return r.limits.Exceeded(LimitDepth)
+	case !errors.As(err, &thrown):
+		return &EvaluationError{Message: err.Error()}
 	}
-	failed := &ExpressionError{Message: "the expression threw a value"}
-	switch v := thrown.Value().(type) {
-	case *goja.Object:
-		if inner, ok := v.Export().(error); ok && errors.As(inner, &limit) {
-			return limit
-		}
-		if text, ok := describeError(v); ok {
-			failed.Message = text
-		}
-	case goja.Value:
-		failed.Message = clip(v.String())
+	failed := &EvaluationError{Message: "the expression threw " + clip(thrown.Value().String())}
+	if known != nil {
+		failed.Message = known.Message
+	} else if o, ok := thrown.Value().(*goja.Object); ok && o.ClassName() == "Error" {
+		failed.Message = clip(o.String())
 	}
 	for _, frame := range thrown.Stack() {
 		if frame.SrcName() != "<native>" {
@@ -160,92 +168,113 @@ func (m *machine) failure(err error) error {
 	return failed
 }
 
-// describeError is the name and message of an error object; nothing of the expression runs for it.
-func describeError(o *goja.Object) (text string, ok bool) {
-	if o.ClassName() != "Error" {
-		return "", false
-	}
-	return clip(o.String()), true
-}
-
 // clip bounds what of a value goes into a message.
 func clip(text string) string {
-	if const_ := 300; len(text) > const_ {
-		return strings.ToValidUTF8(text[:const_], "") + "..."
+	const most = 300
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
 }
 
-// realm makes what the expressions find besides their value: the objects of JavaScript, without what leads from data
-// to code or to a state that all share, and with patterns and lengths that are checked.
-func (m *machine) realm() {
-	r := goja.New()
-	r.SetMaxCallStackSize(m.limits.Depth)
-	r.SetRandSource(func() float64 { return 0 })
-	r.SetTimeSource(func() time.Time { return time.Unix(0, 0).UTC() })
-	m.runtime = r
-	m.functions = map[*expression]goja.Callable{}
-	m.shared = nil
-	prototypes := map[string]*goja.Object{}
-	for _, name := range []string{"Function", "Object", "Array", "String", "Number", "Boolean", "RegExp", "Map", "Set"} {
-		prototypes[name] = r.Get(name).(*goja.Object).Get("prototype").(*goja.Object)
-		m.must(prototypes[name].Delete("constructor"))
+func newRealm(limits Limits, about *Context) *realm {
+	r := &realm{
+		limits: limits, about: about, runtime: goja.New(), functions: map[*expression]goja.Callable{}, guarded: map[string]bool{},
 	}
-	for name, list := range removed {
-		for _, member := range list {
-			m.must(prototypes[name].Delete(member))
+	r.runtime.SetMaxCallStackSize(limits.Depth)
+	r.variables = &frozenObject{r: r, values: r.members()}
+	r.context = r.runtime.NewDynamicObject(r.variables)
+	r.globals = [3]goja.Value{
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(decodeBase64(call.Argument(0).String())) }),
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(encodeBase64(call.Argument(0).String())) }),
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(about.hostDNS(call.Argument(0).String())) }),
+	}
+	return r
+}
+
+// prepare makes the realm fit for an expression. The checker has seen all members that are written out; the realm has
+// to see to those whose names the expression computes.
+func (r *realm) prepare(e *expression) {
+	guards := e.guards
+	if e.computes {
+		r.trim()
+		guards = allGuards
+	}
+	for _, name := range guards {
+		if !r.guarded[name] {
+			r.guarded[name] = true
+			r.guard(name, guarded[name])
 		}
-	}
-	m.replace(prototypes["String"], "match", m.checkedPattern)
-	m.replace(prototypes["String"], "matchAll", m.checkedPattern)
-	m.replace(prototypes["String"], "search", m.checkedPattern)
-	m.replace(prototypes["String"], "repeat", func(text goja.Value, arguments []goja.Value) {
-		m.checkLength(float64(len(text.String())) * number(arguments, 0))
-	})
-	for _, name := range []string{"padStart", "padEnd"} {
-		m.replace(prototypes["String"], name, func(_ goja.Value, arguments []goja.Value) { m.checkLength(number(arguments, 0)) })
-	}
-	m.globals = [3]goja.Value{
-		r.ToValue(func(call goja.FunctionCall) goja.Value { return m.text(decodeBase64(call.Argument(0).String())) }),
-		r.ToValue(func(call goja.FunctionCall) goja.Value { return m.text(encodeBase64(call.Argument(0).String())) }),
-		r.ToValue(func(call goja.FunctionCall) goja.Value {
-			return m.text(m.context.virtualToHostDNS(call.Argument(0).String()))
-		}),
 	}
 }
 
-// removed are the members of prototypes that lead to what objects share, or that make any function work on anything.
+// trim takes away what leads from data to code or to what objects share, and what makes any function work on anything.
+func (r *realm) trim() {
+	if r.trimmed {
+		return
+	}
+	r.trimmed = true
+	for _, name := range []string{"Function", "Object", "Array", "String", "Number", "Boolean", "RegExp", "Map", "Set"} {
+		prototype := r.prototype(name)
+		for _, member := range append([]string{"constructor"}, removed[name]...) {
+			r.must(prototype.Delete(member))
+		}
+	}
+}
+
 var removed = map[string][]string{
 	"Function": {"apply", "bind", "call"},
 	"Object":   {"__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"},
 	"RegExp":   {"compile"},
 }
 
-func (m *machine) must(err error) {
+func (r *realm) prototype(name string) *goja.Object {
+	constructor, ok := r.runtime.Get(name).(*goja.Object)
+	if ok {
+		if prototype, ok := constructor.Get("prototype").(*goja.Object); ok {
+			return prototype
+		}
+	}
+	panic("syncpatch: JavaScript has no " + name)
+}
+
+func (r *realm) must(err error) {
 	if err != nil {
 		panic(fmt.Errorf("syncpatch: preparing the objects of JavaScript: %w", err))
 	}
 }
 
-// replace puts a check in front of a method.
-func (m *machine) replace(prototype *goja.Object, name string, check func(this goja.Value, arguments []goja.Value)) {
+// guarded are the methods of strings whose arguments are checked before they run: patterns that an expression makes
+// while it runs are held to what written ones are, and texts do not outgrow a result.
+var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value){
+	"match":    (*realm).checkPattern,
+	"matchAll": (*realm).checkPattern,
+	"search":   (*realm).checkPattern,
+	"padEnd":   (*realm).checkLength,
+	"padStart": (*realm).checkLength,
+	"repeat":   (*realm).checkRepeat,
+}
+
+var allGuards = slices.Sorted(maps.Keys(guarded))
+
+func (r *realm) guard(name string, check func(r *realm, this goja.Value, arguments []goja.Value)) {
+	prototype := r.prototype("String")
 	original, ok := goja.AssertFunction(prototype.Get(name))
 	if !ok {
 		panic("syncpatch: JavaScript has no method " + name)
 	}
-	checked := m.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
-		check(call.This, call.Arguments)
+	checked := r.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
+		check(r, call.This, call.Arguments)
 		out, err := original(call.This, call.Arguments...)
 		if err != nil {
 			panic(err)
 		}
 		return out
 	})
-	m.must(prototype.DefineDataProperty(name, checked, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE))
+	r.must(prototype.DefineDataProperty(name, checked, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE))
 }
 
-// checkedPattern holds a pattern that is made while the expression runs to what a written one is held to.
-func (m *machine) checkedPattern(_ goja.Value, arguments []goja.Value) {
+func (r *realm) checkPattern(_ goja.Value, arguments []goja.Value) {
 	if len(arguments) == 0 {
 		return
 	}
@@ -254,28 +283,32 @@ func (m *machine) checkedPattern(_ goja.Value, arguments []goja.Value) {
 	}
 	// matchAll adds the flag g.
 	if err := checkPattern(arguments[0].String(), "g"); err != nil {
-		panic(m.runtime.NewGoError(err))
+		r.throw(err)
 	}
 }
 
-func (m *machine) checkLength(length float64) {
-	if length > float64(m.limits.ResultSize) {
-		panic(m.runtime.NewGoError(m.limits.Exceeded(LimitResultSize)))
+func (r *realm) checkLength(_ goja.Value, arguments []goja.Value) {
+	if len(arguments) > 0 && arguments[0].ToFloat() > float64(r.limits.Result) {
+		r.throw(r.limits.Exceeded(LimitResult))
 	}
 }
 
-func number(arguments []goja.Value, i int) float64 {
-	if i >= len(arguments) {
-		return 0
+func (r *realm) checkRepeat(this goja.Value, arguments []goja.Value) {
+	if len(arguments) > 0 && arguments[0].ToFloat()*float64(len(this.String())) > float64(r.limits.Result) {
+		r.throw(r.limits.Exceeded(LimitResult))
 	}
-	return arguments[i].ToFloat()
 }
 
-func (m *machine) text(text string, err error) goja.Value {
+func (r *realm) text(text string, err error) goja.Value {
 	if err != nil {
-		panic(m.runtime.NewGoError(err))
+		r.throw(err)
 	}
-	return m.runtime.ToValue(text)
+	return r.runtime.ToValue(text)
+}
+
+// throw ends the expression with an error of ours, at the position of the call.
+func (r *realm) throw(err error) {
+	panic(r.runtime.NewGoError(&EvaluationError{Message: err.Error()}))
 }
 
 // encodeBase64 is btoa of browsers: each character is a byte. Source: Spec 2.8 rule 3.
@@ -321,14 +354,13 @@ type stopwatch struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	runtime *goja.Runtime
-	reason  error
 	fired   bool
 }
 
-func (s *stopwatch) start(runtime *goja.Runtime, after time.Duration, reason error) {
+func (s *stopwatch) start(runtime *goja.Runtime, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runtime, s.reason, s.fired = runtime, reason, false
+	s.runtime, s.fired = runtime, false
 	if s.timer == nil {
 		s.timer = time.AfterFunc(after, s.fire)
 	} else {
@@ -341,7 +373,7 @@ func (s *stopwatch) fire() {
 	defer s.mu.Unlock()
 	if s.runtime != nil {
 		s.fired = true
-		s.runtime.Interrupt(s.reason)
+		s.runtime.Interrupt(nil)
 	}
 }
 
@@ -354,15 +386,98 @@ func (s *stopwatch) stop() bool {
 	return s.fired
 }
 
-// contextAt is the variable context. What does not change between two paths is made once for a realm, at its first use.
-func (m *machine) contextAt(path string) goja.Value {
-	return m.runtime.NewDynamicObject(frozenObject{m: m, key: "", source: map[string]any{
-		"tenant": map[string]any{
-			"name": m.context.Tenant.Name, "namespace": m.context.Tenant.Namespace, "config": m.context.Tenant.Config,
-		},
-		"hostObject": m.context.HostObject, "virtualObject": m.context.VirtualObject, "path": path,
-	}})
+// members are those of context. It shows the evaluation's own data, which nothing can change: no copy is made
+// of it.
+func (r *realm) members() map[string]goja.Value {
+	config := r.about.Tenant.Config
+	if config == nil {
+		config = map[string]any{}
+	}
+	return map[string]goja.Value{
+		"hostObject": r.viewOrNull(r.about.HostObject),
+		"path":       goja.Undefined(),
+		"tenant": r.view(map[string]any{
+			"name": r.about.Tenant.Name, "namespace": r.about.Tenant.Namespace, "config": config,
+		}),
+		"virtualObject": r.viewOrNull(r.about.VirtualObject),
+	}
 }
 
-var _ = maps.Keys[map[string]any]
-var _ = slices.Sorted[string]
+func (r *realm) viewOrNull(object map[string]any) goja.Value {
+	if object == nil {
+		return goja.Null()
+	}
+	return r.view(object)
+}
+
+// view shows a JSON value without a copy and without a way to change it.
+func (r *realm) view(value any) goja.Value {
+	switch v := value.(type) {
+	case nil:
+		return goja.Null()
+	case map[string]any:
+		return r.runtime.NewDynamicObject(&frozenObject{r: r, source: v, values: map[string]goja.Value{}})
+	case []any:
+		return r.runtime.NewDynamicArray(&frozenArray{r: r, source: v, values: map[int]goja.Value{}})
+	default:
+		return r.runtime.ToValue(v)
+	}
+}
+
+// frozenObject is a JSON object that refuses every change. What it holds is made when it is first read, once: the same
+// member is the same object.
+type frozenObject struct {
+	r      *realm
+	source map[string]any
+	values map[string]goja.Value
+}
+
+func (f *frozenObject) Get(key string) goja.Value {
+	if made, ok := f.values[key]; ok {
+		return made
+	}
+	item, ok := f.source[key]
+	if !ok {
+		return nil
+	}
+	f.values[key] = f.r.view(item)
+	return f.values[key]
+}
+
+func (f *frozenObject) Has(key string) bool {
+	_, made := f.values[key]
+	_, there := f.source[key]
+	return made || there
+}
+
+func (f *frozenObject) Keys() []string {
+	if f.source == nil {
+		return slices.Sorted(maps.Keys(f.values))
+	}
+	return slices.Sorted(maps.Keys(f.source))
+}
+
+func (*frozenObject) Set(string, goja.Value) bool { return false }
+func (f *frozenObject) Delete(key string) bool    { return !f.Has(key) }
+
+// frozenArray is the same for an array.
+type frozenArray struct {
+	r      *realm
+	source []any
+	values map[int]goja.Value
+}
+
+func (f *frozenArray) Len() int { return len(f.source) }
+
+func (f *frozenArray) Get(i int) goja.Value {
+	if i < 0 || i >= len(f.source) {
+		return nil
+	}
+	if _, ok := f.values[i]; !ok {
+		f.values[i] = f.r.view(f.source[i])
+	}
+	return f.values[i]
+}
+
+func (*frozenArray) Set(int, goja.Value) bool { return false }
+func (*frozenArray) SetLen(int) bool          { return false }
