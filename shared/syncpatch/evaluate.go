@@ -135,8 +135,10 @@ func (e *evaluation) patch(ctx context.Context, patch *model.SyncPatch, trace *m
 	}
 	w := walk{path: path}
 	var failedAt string
+	progress := progressOf(ctx)
 	w.visit = func(at string, value any) (any, bool, error) {
 		failedAt = at
+		progress(int(trace.Index), at)
 		if ctx.Err() != nil {
 			return nil, false, context.Cause(ctx)
 		}
