@@ -33,7 +33,7 @@ func Evaluate(ctx context.Context, request Request, limits Limits) (*Result, err
 	if problems := Errors(request.Check()); len(problems) > 0 {
 		return nil, &InvalidError{problems}
 	}
-	limits = limits.withDefaults()
+	limits = limits.WithDefaults()
 	tooLong := limits.Exceeded(LimitObject)
 	within, cancel := context.WithTimeoutCause(ctx, limits.Object, tooLong)
 	defer cancel()
@@ -135,8 +135,10 @@ func (e *evaluation) patch(ctx context.Context, patch *model.SyncPatch, trace *m
 	}
 	w := walk{path: path}
 	var failedAt string
+	progress := progressOf(ctx)
 	w.visit = func(at string, value any) (any, bool, error) {
 		failedAt = at
+		progress(int(trace.Index), at)
 		if ctx.Err() != nil {
 			return nil, false, context.Cause(ctx)
 		}

@@ -38,7 +38,7 @@ type expression struct {
 type traits struct {
 	// readsValue and readsContext mean that these variables appear in it.
 	readsValue, readsContext bool
-	// writes means that it may change an object that outlives the run: one of the realm, not of this expression.
+	// writes means that it may change an object that outlives the run: one of the realm, not of its own making.
 	writes bool
 	// computes means that it reads members whose names are known only when it runs.
 	computes bool

@@ -245,6 +245,7 @@ func (c *checker) member(left ast.Expression, name string, at file.Idx) {
 			list = conversions[global]
 		}
 		if list != nil {
+			c.writes = c.writes || name == "assign" || name == "freeze"
 			if !slices.Contains(list, name) {
 				c.refuse(at, "%s.%s is not supported; there are %s", global, name, strings.Join(list, ", "))
 			}
@@ -263,27 +264,39 @@ var indirect = map[string]string{
 }
 
 func (c *checker) call(n *ast.CallExpression) {
-	if dot, ok := n.Callee.(*ast.DotExpression); ok && indirect[dot.Identifier.Name.String()] != "" {
-		name := dot.Identifier.Name.String()
-		c.refuse(dot.Identifier.Idx, "%s is not supported: %s", name, indirect[name])
-	}
-	c.expression(n.Callee)
-	c.expressions(n.ArgumentList)
 	dot, ok := n.Callee.(*ast.DotExpression)
 	if !ok {
+		c.expression(n.Callee)
+		c.expressions(n.ArgumentList)
 		return
 	}
-	object, ok := dot.Left.(*ast.Identifier)
-	if !ok || object.Name != "Object" || (dot.Identifier.Name != "assign" && dot.Identifier.Name != "freeze") {
-		return
+	name := dot.Identifier.Name.String()
+	if reason, ok := indirect[name]; ok {
+		c.refuse(dot.Identifier.Idx, "%s is not supported: %s", name, reason)
 	}
-	if len(n.ArgumentList) > 0 {
-		switch n.ArgumentList[0].(type) {
-		case *ast.ObjectLiteral, *ast.ArrayLiteral:
-			return
-		}
+	before := c.writes
+	c.expression(dot)
+	if slices.Contains(mutators, name) || c.changesOwn(dot, n.ArgumentList) {
+		c.writes = before
 	}
-	c.writes = true
+	c.expressions(n.ArgumentList)
+}
+
+// mutators are the methods that change an array. Called on an array, they change that one, which is the expression's
+// own. Handed around, they can be made to work on any object.
+var mutators = []string{"copyWithin", "fill", "pop", "push", "reverse", "shift", "sort", "splice", "unshift"}
+
+// changesOwn says that what Object.assign or Object.freeze changes was written out in the call.
+func (c *checker) changesOwn(dot *ast.DotExpression, arguments []ast.Expression) bool {
+	if object, ok := dot.Left.(*ast.Identifier); !ok || object.Name != "Object" || len(arguments) == 0 {
+		return false
+	}
+	switch arguments[0].(type) {
+	case *ast.ObjectLiteral, *ast.ArrayLiteral:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c *checker) unary(n *ast.UnaryExpression) {
@@ -367,6 +380,7 @@ func (c *checker) key(name string, at file.Idx) {
 	if guarded[name] != nil && !slices.Contains(c.guards, name) {
 		c.guards = append(c.guards, name)
 	}
+	c.writes = c.writes || slices.Contains(mutators, name)
 	if reason, ok := members[name]; ok {
 		c.refuse(at, "%s is not supported: %s", name, reason)
 	}

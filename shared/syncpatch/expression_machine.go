@@ -19,32 +19,18 @@ type machine struct {
 	about  *Context
 	spent  time.Duration
 	watch  stopwatch
-
-	// What follows belongs to one realm, which lasts until an expression that writes has run in it.
-	runtime   *goja.Runtime
-	functions map[*expression]goja.Callable
-	context   *goja.Object
-	variable  *frozenObject
-	globals   [3]goja.Value
-	guarded   map[string]bool
-	trimmed   bool
+	shared *realm
+	own    map[*expression]*realm
 }
 
 // newMachine makes the machine for one evaluation. Source: ADR-0014.
 func newMachine(limits Limits, about *Context) (*machine, error) {
-	return &machine{limits: limits.withDefaults(), about: about}, nil
+	return &machine{limits: limits.WithDefaults(), about: about, own: map[*expression]*realm{}}, nil
 }
 
 // run evaluates an expression for the value at a concrete path. A result of null or undefined is deleted. Its errors
 // are *EvaluationError.
 func (m *machine) run(e *expression, value any, exists bool, path string) (any, bool, error) {
-	if e.writes {
-		m.runtime = nil
-		defer func() { m.runtime = nil }()
-	}
-	if m.runtime == nil {
-		m.realm()
-	}
 	allowed, name := m.limits.Expression, LimitExpression
 	if left := m.limits.Object - m.spent; left < allowed {
 		allowed, name = left, LimitObject
@@ -52,9 +38,10 @@ func (m *machine) run(e *expression, value any, exists bool, path string) (any, 
 	if allowed <= 0 {
 		return nil, false, m.limits.Exceeded(LimitObject)
 	}
+	r := m.realmFor(e)
 	began := time.Now()
-	m.watch.start(m.runtime, allowed)
-	out, deleted, err := m.evaluate(e, value, exists, path)
+	m.watch.start(r.runtime, allowed)
+	out, deleted, err := r.evaluate(e, value, exists, path)
 	if m.watch.stop() {
 		err = m.limits.Exceeded(name)
 	}
@@ -65,48 +52,80 @@ func (m *machine) run(e *expression, value any, exists bool, path string) (any, 
 	return out, deleted, nil
 }
 
-func (m *machine) evaluate(e *expression, value any, exists bool, path string) (out any, deleted bool, err error) {
+// realmFor returns objects of JavaScript that no other expression has changed. One that writes to objects gets new ones
+// for each run. One that computes the names of members could do so by a detour, and gets its own. All others share.
+func (m *machine) realmFor(e *expression) *realm {
+	switch {
+	case e.writes:
+		return newRealm(m.limits, m.about)
+	case e.computes:
+		if m.own[e] == nil {
+			m.own[e] = newRealm(m.limits, m.about)
+		}
+		return m.own[e]
+	default:
+		if m.shared == nil {
+			m.shared = newRealm(m.limits, m.about)
+		}
+		return m.shared
+	}
+}
+
+// realm is a set of the objects of JavaScript, and the functions that were made of expressions in it.
+type realm struct {
+	limits    Limits
+	about     *Context
+	runtime   *goja.Runtime
+	functions map[*expression]goja.Callable
+	context   *goja.Object
+	variables *frozenObject
+	globals   [3]goja.Value
+	guarded   map[string]bool
+	trimmed   bool
+}
+
+func (r *realm) evaluate(e *expression, value any, exists bool, path string) (out any, deleted bool, err error) {
 	defer func() {
 		// A fault of the interpreter is the expression's, not that of who evaluates it.
 		if fault := recover(); fault != nil {
 			out, deleted, err = nil, false, &EvaluationError{Message: clip(fmt.Sprintf("the interpreter failed: %v", fault))}
 		}
 	}()
-	call, err := m.function(e)
+	call, err := r.function(e)
 	if err != nil {
-		return nil, false, m.failure(err)
+		return nil, false, r.failure(err)
 	}
 	input := goja.Undefined()
 	if exists {
-		input = m.toJS(value)
+		input = r.toJS(value)
 	}
 	if e.readsContext {
-		m.variable.values["path"] = m.runtime.ToValue(path)
+		r.variables.values["path"] = r.runtime.ToValue(path)
 	}
-	returned, err := call(goja.Undefined(), input, m.runtime.ToValue(exists), m.context, m.globals[0], m.globals[1], m.globals[2])
+	returned, err := call(goja.Undefined(), input, r.runtime.ToValue(exists), r.context, r.globals[0], r.globals[1], r.globals[2])
 	if err != nil {
-		return nil, false, m.failure(err)
+		return nil, false, r.failure(err)
 	}
 	if goja.IsUndefined(returned) || goja.IsNull(returned) {
 		return nil, true, nil
 	}
-	r := result{limits: m.limits}
-	if thrown := m.runtime.Try(func() { out, err = r.value(returned) }); thrown != nil {
+	converted := result{limits: r.limits}
+	if thrown := r.runtime.Try(func() { out, err = converted.value(returned) }); thrown != nil {
 		err = thrown
 	}
 	if err != nil {
-		return nil, false, m.failure(err)
+		return nil, false, r.failure(err)
 	}
 	return out, false, nil
 }
 
 // function is the expression in this realm.
-func (m *machine) function(e *expression) (goja.Callable, error) {
-	if call, ok := m.functions[e]; ok {
+func (r *realm) function(e *expression) (goja.Callable, error) {
+	if call, ok := r.functions[e]; ok {
 		return call, nil
 	}
-	m.prepare(e)
-	made, err := m.runtime.RunProgram(e.program)
+	r.prepare(e)
+	made, err := r.runtime.RunProgram(e.program)
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +133,12 @@ func (m *machine) function(e *expression) (goja.Callable, error) {
 	if !ok {
 		return nil, errors.New("the program of an expression is a function")
 	}
-	m.functions[e] = call
+	r.functions[e] = call
 	return call, nil
 }
 
 // failure tells what the interpreter reports in the terms of an evaluation.
-func (m *machine) failure(err error) error {
+func (r *realm) failure(err error) error {
 	var known *EvaluationError
 	var overflow *goja.StackOverflowError
 	var thrown *goja.Exception
@@ -129,7 +148,7 @@ func (m *machine) failure(err error) error {
 			return known
 		}
 	case errors.As(err, &overflow):
-		return m.limits.Exceeded(LimitDepth)
+		return r.limits.Exceeded(LimitDepth)
 	case !errors.As(err, &thrown):
 		return &EvaluationError{Message: err.Error()}
 	}
@@ -158,48 +177,47 @@ func clip(text string) string {
 	return text
 }
 
-// realm makes new objects of JavaScript.
-func (m *machine) realm() {
-	m.runtime = goja.New()
-	m.runtime.SetMaxCallStackSize(m.limits.Depth)
-	m.functions = map[*expression]goja.Callable{}
-	m.guarded = map[string]bool{}
-	m.trimmed = false
-	m.variable = &frozenObject{m: m, values: m.variables()}
-	m.context = m.runtime.NewDynamicObject(m.variable)
-	m.globals = [3]goja.Value{
-		m.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return m.text(decodeBase64(call.Argument(0).String())) }),
-		m.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return m.text(encodeBase64(call.Argument(0).String())) }),
-		m.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return m.text(m.about.hostDNS(call.Argument(0).String())) }),
+func newRealm(limits Limits, about *Context) *realm {
+	r := &realm{
+		limits: limits, about: about, runtime: goja.New(), functions: map[*expression]goja.Callable{}, guarded: map[string]bool{},
 	}
+	r.runtime.SetMaxCallStackSize(limits.Depth)
+	r.variables = &frozenObject{r: r, values: r.members()}
+	r.context = r.runtime.NewDynamicObject(r.variables)
+	r.globals = [3]goja.Value{
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(decodeBase64(call.Argument(0).String())) }),
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(encodeBase64(call.Argument(0).String())) }),
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(about.hostDNS(call.Argument(0).String())) }),
+	}
+	return r
 }
 
 // prepare makes the realm fit for an expression. The checker has seen all members that are written out; the realm has
 // to see to those whose names the expression computes.
-func (m *machine) prepare(e *expression) {
+func (r *realm) prepare(e *expression) {
 	guards := e.guards
 	if e.computes {
-		m.trim()
+		r.trim()
 		guards = allGuards
 	}
 	for _, name := range guards {
-		if !m.guarded[name] {
-			m.guarded[name] = true
-			m.guard(name, guarded[name])
+		if !r.guarded[name] {
+			r.guarded[name] = true
+			r.guard(name, guarded[name])
 		}
 	}
 }
 
 // trim takes away what leads from data to code or to what objects share, and what makes any function work on anything.
-func (m *machine) trim() {
-	if m.trimmed {
+func (r *realm) trim() {
+	if r.trimmed {
 		return
 	}
-	m.trimmed = true
+	r.trimmed = true
 	for _, name := range []string{"Function", "Object", "Array", "String", "Number", "Boolean", "RegExp", "Map", "Set"} {
-		prototype := m.prototype(name)
+		prototype := r.prototype(name)
 		for _, member := range append([]string{"constructor"}, removed[name]...) {
-			m.must(prototype.Delete(member))
+			r.must(prototype.Delete(member))
 		}
 	}
 }
@@ -210,8 +228,8 @@ var removed = map[string][]string{
 	"RegExp":   {"compile"},
 }
 
-func (m *machine) prototype(name string) *goja.Object {
-	constructor, ok := m.runtime.Get(name).(*goja.Object)
+func (r *realm) prototype(name string) *goja.Object {
+	constructor, ok := r.runtime.Get(name).(*goja.Object)
 	if ok {
 		if prototype, ok := constructor.Get("prototype").(*goja.Object); ok {
 			return prototype
@@ -220,7 +238,7 @@ func (m *machine) prototype(name string) *goja.Object {
 	panic("syncpatch: JavaScript has no " + name)
 }
 
-func (m *machine) must(err error) {
+func (r *realm) must(err error) {
 	if err != nil {
 		panic(fmt.Errorf("syncpatch: preparing the objects of JavaScript: %w", err))
 	}
@@ -228,35 +246,35 @@ func (m *machine) must(err error) {
 
 // guarded are the methods of strings whose arguments are checked before they run: patterns that an expression makes
 // while it runs are held to what written ones are, and texts do not outgrow a result.
-var guarded = map[string]func(m *machine, this goja.Value, arguments []goja.Value){
-	"match":    (*machine).checkPattern,
-	"matchAll": (*machine).checkPattern,
-	"search":   (*machine).checkPattern,
-	"padEnd":   (*machine).checkLength,
-	"padStart": (*machine).checkLength,
-	"repeat":   (*machine).checkRepeat,
+var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value){
+	"match":    (*realm).checkPattern,
+	"matchAll": (*realm).checkPattern,
+	"search":   (*realm).checkPattern,
+	"padEnd":   (*realm).checkLength,
+	"padStart": (*realm).checkLength,
+	"repeat":   (*realm).checkRepeat,
 }
 
 var allGuards = slices.Sorted(maps.Keys(guarded))
 
-func (m *machine) guard(name string, check func(m *machine, this goja.Value, arguments []goja.Value)) {
-	prototype := m.prototype("String")
+func (r *realm) guard(name string, check func(r *realm, this goja.Value, arguments []goja.Value)) {
+	prototype := r.prototype("String")
 	original, ok := goja.AssertFunction(prototype.Get(name))
 	if !ok {
 		panic("syncpatch: JavaScript has no method " + name)
 	}
-	checked := m.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
-		check(m, call.This, call.Arguments)
+	checked := r.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
+		check(r, call.This, call.Arguments)
 		out, err := original(call.This, call.Arguments...)
 		if err != nil {
 			panic(err)
 		}
 		return out
 	})
-	m.must(prototype.DefineDataProperty(name, checked, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE))
+	r.must(prototype.DefineDataProperty(name, checked, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE))
 }
 
-func (m *machine) checkPattern(_ goja.Value, arguments []goja.Value) {
+func (r *realm) checkPattern(_ goja.Value, arguments []goja.Value) {
 	if len(arguments) == 0 {
 		return
 	}
@@ -265,32 +283,32 @@ func (m *machine) checkPattern(_ goja.Value, arguments []goja.Value) {
 	}
 	// matchAll adds the flag g.
 	if err := checkPattern(arguments[0].String(), "g"); err != nil {
-		m.throw(err)
+		r.throw(err)
 	}
 }
 
-func (m *machine) checkLength(_ goja.Value, arguments []goja.Value) {
-	if len(arguments) > 0 && arguments[0].ToFloat() > float64(m.limits.Result) {
-		m.throw(m.limits.Exceeded(LimitResult))
+func (r *realm) checkLength(_ goja.Value, arguments []goja.Value) {
+	if len(arguments) > 0 && arguments[0].ToFloat() > float64(r.limits.Result) {
+		r.throw(r.limits.Exceeded(LimitResult))
 	}
 }
 
-func (m *machine) checkRepeat(this goja.Value, arguments []goja.Value) {
-	if len(arguments) > 0 && arguments[0].ToFloat()*float64(len(this.String())) > float64(m.limits.Result) {
-		m.throw(m.limits.Exceeded(LimitResult))
+func (r *realm) checkRepeat(this goja.Value, arguments []goja.Value) {
+	if len(arguments) > 0 && arguments[0].ToFloat()*float64(len(this.String())) > float64(r.limits.Result) {
+		r.throw(r.limits.Exceeded(LimitResult))
 	}
 }
 
-func (m *machine) text(text string, err error) goja.Value {
+func (r *realm) text(text string, err error) goja.Value {
 	if err != nil {
-		m.throw(err)
+		r.throw(err)
 	}
-	return m.runtime.ToValue(text)
+	return r.runtime.ToValue(text)
 }
 
 // throw ends the expression with an error of ours, at the position of the call.
-func (m *machine) throw(err error) {
-	panic(m.runtime.NewGoError(&EvaluationError{Message: err.Error()}))
+func (r *realm) throw(err error) {
+	panic(r.runtime.NewGoError(&EvaluationError{Message: err.Error()}))
 }
 
 // encodeBase64 is btoa of browsers: each character is a byte. Source: Spec 2.8 rule 3.
@@ -368,48 +386,48 @@ func (s *stopwatch) stop() bool {
 	return s.fired
 }
 
-// variables are the members of context. It shows the evaluation's own data, which nothing can change: no copy is made
+// members are those of context. It shows the evaluation's own data, which nothing can change: no copy is made
 // of it.
-func (m *machine) variables() map[string]goja.Value {
-	config := m.about.Tenant.Config
+func (r *realm) members() map[string]goja.Value {
+	config := r.about.Tenant.Config
 	if config == nil {
 		config = map[string]any{}
 	}
 	return map[string]goja.Value{
-		"hostObject": m.viewOrNull(m.about.HostObject),
+		"hostObject": r.viewOrNull(r.about.HostObject),
 		"path":       goja.Undefined(),
-		"tenant": m.view(map[string]any{
-			"name": m.about.Tenant.Name, "namespace": m.about.Tenant.Namespace, "config": config,
+		"tenant": r.view(map[string]any{
+			"name": r.about.Tenant.Name, "namespace": r.about.Tenant.Namespace, "config": config,
 		}),
-		"virtualObject": m.viewOrNull(m.about.VirtualObject),
+		"virtualObject": r.viewOrNull(r.about.VirtualObject),
 	}
 }
 
-func (m *machine) viewOrNull(object map[string]any) goja.Value {
+func (r *realm) viewOrNull(object map[string]any) goja.Value {
 	if object == nil {
 		return goja.Null()
 	}
-	return m.view(object)
+	return r.view(object)
 }
 
 // view shows a JSON value without a copy and without a way to change it.
-func (m *machine) view(value any) goja.Value {
+func (r *realm) view(value any) goja.Value {
 	switch v := value.(type) {
 	case nil:
 		return goja.Null()
 	case map[string]any:
-		return m.runtime.NewDynamicObject(&frozenObject{m: m, source: v, values: map[string]goja.Value{}})
+		return r.runtime.NewDynamicObject(&frozenObject{r: r, source: v, values: map[string]goja.Value{}})
 	case []any:
-		return m.runtime.NewDynamicArray(&frozenArray{m: m, source: v, values: map[int]goja.Value{}})
+		return r.runtime.NewDynamicArray(&frozenArray{r: r, source: v, values: map[int]goja.Value{}})
 	default:
-		return m.runtime.ToValue(v)
+		return r.runtime.ToValue(v)
 	}
 }
 
 // frozenObject is a JSON object that refuses every change. What it holds is made when it is first read, once: the same
 // member is the same object.
 type frozenObject struct {
-	m      *machine
+	r      *realm
 	source map[string]any
 	values map[string]goja.Value
 }
@@ -422,7 +440,7 @@ func (f *frozenObject) Get(key string) goja.Value {
 	if !ok {
 		return nil
 	}
-	f.values[key] = f.m.view(item)
+	f.values[key] = f.r.view(item)
 	return f.values[key]
 }
 
@@ -444,7 +462,7 @@ func (f *frozenObject) Delete(key string) bool    { return !f.Has(key) }
 
 // frozenArray is the same for an array.
 type frozenArray struct {
-	m      *machine
+	r      *realm
 	source []any
 	values map[int]goja.Value
 }
@@ -456,7 +474,7 @@ func (f *frozenArray) Get(i int) goja.Value {
 		return nil
 	}
 	if _, ok := f.values[i]; !ok {
-		f.values[i] = f.m.view(f.source[i])
+		f.values[i] = f.r.view(f.source[i])
 	}
 	return f.values[i]
 }

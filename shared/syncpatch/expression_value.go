@@ -12,17 +12,17 @@ import (
 	"github.com/dop251/goja"
 )
 
-// toJS copies a JSON value into a machine; keys come in sorted order. Nothing that an expression does to the copy
+// toJS copies a JSON value into a realm; keys come in sorted order. Nothing that an expression does to the copy
 // reaches the original. Integers beyond 2^53 are rounded, as in any JavaScript.
-func (m *machine) toJS(value any) goja.Value {
+func (r *realm) toJS(value any) goja.Value {
 	switch v := value.(type) {
 	case nil:
 		return goja.Null()
 	case map[string]any:
-		object := m.runtime.NewObject()
+		object := r.runtime.NewObject()
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			// __proto__ is an ordinary key of JSON, and Set would take it for the prototype.
-			if err := object.DefineDataProperty(key, m.toJS(v[key]), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE); err != nil {
+			if err := object.DefineDataProperty(key, r.toJS(v[key]), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE); err != nil {
 				panic(err)
 			}
 		}
@@ -30,11 +30,11 @@ func (m *machine) toJS(value any) goja.Value {
 	case []any:
 		items := make([]any, len(v))
 		for i, item := range v {
-			items[i] = m.toJS(item)
+			items[i] = r.toJS(item)
 		}
-		return m.runtime.NewArray(items...)
+		return r.runtime.NewArray(items...)
 	default:
-		return m.runtime.ToValue(v)
+		return r.runtime.ToValue(v)
 	}
 }
 
