@@ -41,17 +41,8 @@ func Evaluate(ctx context.Context, request Request, limits Limits) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range request.Checks {
-		answer, err := request.verify(within, check, result, limits)
-		if err != nil && context.Cause(within) == error(tooLong) {
-			answer, err = model.SyncPatchCheck{Type: check, Reason: "not finished: " + tooLong.Error()}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		result.Checks = append(result.Checks, answer)
-	}
-	return result, nil
+	result.Checks, err = request.verify(within, result, limits)
+	return result, err
 }
 
 func (r Request) withDefaults() Request {

@@ -11,50 +11,55 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// verify answers one check of the request about its result. RoundTrip compares the object with what comes
+// verify answers the checks of the request about its result. RoundTrip compares the object with what comes
 // back when the result goes the other way; Fixpoint sends that forward once more, and compares with the
 // result. Source: Spec 2.8 rule 2; ADR-0013.
-func (r *Request) verify(ctx context.Context, check string, result *Result, limits Limits) (model.SyncPatchCheck, error) {
-	answer := model.SyncPatchCheck{Type: check}
-	if result.Error != nil {
-		answer.Reason = "the evaluation failed, so there is no result to compare"
-		return answer, nil
-	}
-	back, err := r.leg(ctx, r.Object, result, true, limits)
-	if err != nil {
-		return answer, err
-	}
-	if back.Error != nil {
-		answer.Reason = "on the way back, " + failure(back.Error)
-		return answer, nil
-	}
-	want, got := r.Object, back.Object
-	if check == model.CheckFixpoint {
-		again, err := r.leg(ctx, result.Object, back, false, limits)
-		if err != nil {
-			return answer, err
+func (r *Request) verify(ctx context.Context, result *Result, limits Limits) ([]model.SyncPatchCheck, error) {
+	var back *Result
+	if result.Error == nil && len(r.Checks) > 0 {
+		var err error
+		if back, err = r.leg(ctx, r.Object, result, true, limits); err != nil {
+			return nil, err
 		}
-		if again.Error != nil {
-			answer.Reason = "on the second way, " + failure(again.Error)
-			return answer, nil
-		}
-		want, got = result.Object, again.Object
 	}
+	var answers []model.SyncPatchCheck
+	for _, check := range r.Checks {
+		answer := model.SyncPatchCheck{Type: check}
+		switch {
+		case result.Error != nil:
+			answer.Reason = "the evaluation failed, so there is no result to compare"
+		case back.Error != nil:
+			answer.Reason = "on the way back, " + failure(back.Error)
+		case check == model.CheckRoundTrip:
+			compare(&answer, r.Object, back.Object, limits, "the way back does not give what was there")
+		default:
+			again, err := r.leg(ctx, result.Object, back, false, limits)
+			if err != nil {
+				return nil, err
+			}
+			if again.Error != nil {
+				answer.Reason = "on the second way, " + failure(again.Error)
+				break
+			}
+			compare(&answer, result.Object, again.Object, limits, "the second round changes the object again, so the two sides would update each other for ever")
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// compare puts the differences of two objects into the answer, as far as there is room for them.
+func compare(answer *model.SyncPatchCheck, want, got map[string]any, limits Limits, meaning string) {
 	d := differences{room: limits.Trace}
 	d.compare(want, got)
 	answer.Differences, answer.Passed = d.found, d.count == 0
-	switch {
-	case answer.Passed:
-		return answer, nil
-	case check == model.CheckFixpoint:
-		answer.Reason = "the second round changes the object again, so the two sides would update each other for ever"
-	default:
-		answer.Reason = "the way back does not give what was there"
+	if answer.Passed {
+		return
 	}
+	answer.Reason = meaning
 	if omitted := d.count - len(d.found); omitted > 0 {
 		answer.Reason += fmt.Sprintf("; %d more differences are not listed", omitted)
 	}
-	return answer, nil
 }
 
 func failure(e *model.SyncPatchError) string {
