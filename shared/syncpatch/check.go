@@ -60,8 +60,8 @@ const maxPatches = 1000
 type problems []Problem
 
 func (p *problems) add(e *field.Error) { *p = append(*p, Problem{Error: e}) }
-func (p *problems) warn(at *field.Path, value any, format string, args ...any) {
-	*p = append(*p, Problem{Error: field.Invalid(at, value, fmt.Sprintf(format, args...)), Warning: true})
+func (p *problems) warn(at *field.Path, value any, detail string) {
+	*p = append(*p, Problem{Error: field.Invalid(at, value, detail), Warning: true})
 }
 
 // Check finds everything that is wrong with the request, and what deserves a warning, at fields below spec.

@@ -3,6 +3,7 @@ package syncpatch
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/big"
 	"strings"
@@ -66,7 +67,7 @@ func (n names) hostDNS(service string) (string, error) {
 		return parts[0] + "." + parts[1] + ".svc." + domain, nil
 	}
 	if n.tenant == "" || n.hostNamespace == "" {
-		return "", fmt.Errorf("virtualToHostDNS: needs context.tenant.name and context.tenant.namespace")
+		return "", errors.New("virtualToHostDNS: needs context.tenant.name and context.tenant.namespace")
 	}
 	return n.long(parts[0], parts[1]) + "." + n.hostNamespace + ".svc." + domain, nil
 }
