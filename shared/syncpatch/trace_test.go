@@ -181,7 +181,7 @@ func TestDisabled(t *testing.T) {
 }
 
 // The limits of the engine itself are errors that name them. ADR-0013.
-func TestLimits(t *testing.T) {
+func TestLimitsOfTheEngine(t *testing.T) {
 	t.Parallel()
 	many := make([]any, 1000)
 	for i := range many {
