@@ -33,7 +33,7 @@ func Evaluate(ctx context.Context, request Request, limits Limits) (*Result, err
 	if problems := Errors(request.Check()); len(problems) > 0 {
 		return nil, &InvalidError{problems}
 	}
-	limits = limits.withDefaults()
+	limits = limits.WithDefaults()
 	tooLong := limits.Exceeded(LimitObject)
 	within, cancel := context.WithTimeoutCause(ctx, limits.Object, tooLong)
 	defer cancel()

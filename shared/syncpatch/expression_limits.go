@@ -27,7 +27,7 @@ const (
 
 // Exceeded is the error for a limit, with its name and what it allows.
 func (l Limits) Exceeded(limit Limit) *EvaluationError {
-	l = l.withDefaults()
+	l = l.WithDefaults()
 	allowed := map[Limit]string{
 		LimitExpression: l.Expression.String(),
 		LimitObject:     l.Object.String(),

@@ -104,8 +104,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// withDefaults fills in what is 0.
-func (l Limits) withDefaults() Limits {
+// WithDefaults fills in what is 0.
+func (l Limits) WithDefaults() Limits {
 	d := DefaultLimits()
 	if l.Expression > 0 {
 		d.Expression = l.Expression

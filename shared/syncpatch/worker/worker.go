@@ -168,7 +168,9 @@ type endedError struct {
 	path  string
 }
 
-func (e *endedError) Error() string { return fmt.Sprintf("the worker ended at patch %d: %s", e.patch, e.limit) }
+func (e *endedError) Error() string {
+	return fmt.Sprintf("the worker ended at patch %d: %s", e.patch, e.limit)
+}
 
 // lost is the result of an evaluation that took its worker with it.
 func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError) *syncpatch.Result {
