@@ -1,6 +1,7 @@
 package syncpatch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,7 +96,7 @@ func (c *Configuration) Patches(at *field.Path, name string) (patches []model.Sy
 
 // ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and finds everything that is wrong
 // with the patches in it, each problem with its field below at and its position in the text. What is not
-// about patches is not looked at. The configuration is nil where the text is not YAML at all.
+// about patches is not looked at. The problems come in the order of the text. The configuration is nil where the text is not YAML at all.
 // Source: Spec 2.8; ADR-0013.
 func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) {
 	r := reader{configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{}}
@@ -110,6 +111,9 @@ func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) 
 	for i := range r.problems {
 		r.locate(&r.problems[i])
 	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field))
+	})
 	return r.configuration, r.problems
 }
 
@@ -117,7 +121,7 @@ func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) 
 type reader struct {
 	problems
 	configuration *Configuration
-	// nodes are what was read, by field.
+	// nodes are where each field is: its value, or its key where that is on a line above.
 	nodes map[string]*yaml.Node
 }
 
@@ -145,9 +149,6 @@ func (r *reader) object(at *field.Path, node *yaml.Node) map[string]*yaml.Node {
 	if node != nil {
 		r.entries(at, node, entries, maxMerges)
 	}
-	for name, entry := range entries {
-		r.nodes[at.Child(name).String()] = entry
-	}
 	return entries
 }
 
@@ -163,6 +164,10 @@ func (r *reader) entries(at *field.Path, node *yaml.Node, into map[string]*yaml.
 	own := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
+		r.nodes[at.Child(key.Value).String()] = value
+		if value.Line > key.Line {
+			r.nodes[at.Child(key.Value).String()] = key
+		}
 		switch {
 		case key.Tag == "!!merge":
 			if merges > 0 {
@@ -238,8 +243,9 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 	if name == customResources {
 		entries := r.object(at, node)
 		for _, definition := range slices.Sorted(maps.Keys(entries)) {
+			below := r.nodes[at.Child(definition).String()]
 			at := at.Key(definition)
-			r.nodes[at.String()] = entries[definition]
+			r.nodes[at.String()] = below
 			if custom := customResources + "." + definition; isCustom(custom) {
 				r.list(at, side, custom, r.object(at, entries[definition]))
 			} else {
@@ -300,21 +306,21 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 		r.add(field.TooMany(at, len(node.Content), maxPatches))
 		return
 	}
-	misread := map[string]bool{}
+	// What could not be read is absent for Check, which is not worth a second report.
+	reported, partly := map[string]bool{}, map[string]bool{}
 	for i, entry := range node.Content {
-		r.nodes[at.Index(i).String()] = entry
-		before := len(r.problems)
-		resource.patches = append(resource.patches, r.patch(at.Index(i), side, entry))
-		if len(r.problems) > before {
-			misread[at.Index(i).String()] = true
+		at, before := at.Index(i), len(r.problems)
+		r.nodes[at.String()] = entry
+		resource.patches = append(resource.patches, r.patch(at, side, entry))
+		for _, p := range r.problems[before:] {
+			reported[p.Field], partly[at.String()] = true, true
+		}
+		if reported[at.String()] {
+			reported[at.Child("path").String()] = true
 		}
 	}
-	for _, p := range r.problems {
-		misread[p.Field] = true
-	}
 	for _, p := range Check(at, resource.patches) {
-		// What could not be read is absent here, and reported already.
-		if !misread[p.Field] || p.Type != field.ErrorTypeRequired {
+		if !reported[p.Field] && (p.Type != field.ErrorTypeRequired || !partly[p.Field]) {
 			r.problems = append(r.problems, p)
 		}
 	}

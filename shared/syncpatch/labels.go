@@ -19,6 +19,9 @@ const (
 // reservedLabels are the keys that a tenant may use and that have another name on the host.
 var reservedLabels = []string{releaseLabel, managedByLabel, namespaceLabel, controlledByLabel}
 
+// sameKeys is why labels are unchanged.
+const sameKeys = "all keys are the same on both sides"
+
 // labels translates the labels of one tenant. Source: Spec 2.8 (labels); ADR-0013.
 type labels struct {
 	// keys maps what is translated in this direction.
@@ -75,13 +78,13 @@ func (l *labels) all(object map[string]any) (change, error) {
 	if l.toTenant {
 		delete(object, managedByLabel)
 		delete(object, namespaceLabel)
-		return change{value: l.rename(object)}, nil
+		return change{value: l.rename(object), reason: sameKeys}, nil
 	}
 	renamed := l.rename(object)
 	for key, value := range l.markers {
 		renamed[key] = value
 	}
-	return change{value: renamed}, nil
+	return change{value: renamed, reason: sameKeys}, nil
 }
 
 // rename returns the labels under their names on the other side. Where two would have the same name, the one
@@ -126,5 +129,5 @@ func (l *labels) selector(object map[string]any) (change, error) {
 	default:
 		return change{}, &EvaluationError{Message: "matchExpressions is " + kindOf(matchExpressions) + "; it must be an array"}
 	}
-	return change{value: object}, nil
+	return change{value: object, reason: sameKeys}, nil
 }

@@ -89,7 +89,7 @@ func TestTrace(t *testing.T) {
 7 Unchanged the expression returned the value that was there
   spec.containers.1 Unchanged {"name":"`+names(t, "b")+`"} -> {"name":"`+names(t, "b")+`"} (the expression returned the value that was there)
 `)
-	want := object(t, `{spec: {containers: [{image: "registry/a:1", env: [y]}, {name: `+names(t, "b")+`}], replicas: 2, none: null}}`)
+	want := object(t, `{spec: {containers: [{image: "registry/a:1", env: [z]}, {name: `+names(t, "b")+`}], replicas: 2, none: null}}`)
 	if !reflect.DeepEqual(result.Object, want) {
 		t.Errorf("the object is %s", encode(t, result.Object))
 	}
