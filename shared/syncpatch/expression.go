@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
@@ -28,6 +29,7 @@ func (e *SyntaxError) Error() string {
 
 // expression is a text that was parsed and checked. It holds nothing of any evaluation and is for concurrent use.
 type expression struct {
+	text    string
 	program *goja.Program
 	// constantNull means that it is the literal null or undefined, which deletes the field wherever it applies.
 	constantNull bool
@@ -101,7 +103,7 @@ func parse(text string) (*expression, error) {
 	if body == nil {
 		return nil, &SyntaxError{"one expression is expected, statements are not supported", 1, 1}
 	}
-	c := &checker{file: program.File}
+	c := &checker{text: text, file: program.File}
 	c.expression(body)
 	if c.err != nil {
 		return nil, c.err
@@ -119,10 +121,10 @@ func parse(text string) (*expression, error) {
 	program.Body = []ast.Statement{&ast.ExpressionStatement{Expression: function}}
 	compiled, err := goja.CompileAST(program, true)
 	if err != nil {
-		return nil, compilerError(err)
+		return nil, compilerError(text, err)
 	}
 	return &expression{
-		program: compiled, constantNull: constantNull(body), traits: c.traits,
+		text: strings.Clone(text), program: compiled, constantNull: constantNull(body), traits: c.traits,
 	}, nil
 }
 
@@ -135,7 +137,7 @@ func parseIn(open, text, closing string) (*ast.Program, error) {
 	var list parser.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
 		first := list[0]
-		at := position(first.Position)
+		at := position(text, first.Position)
 		message := strings.TrimPrefix(first.Message, "SyntaxError: ")
 		if strings.HasPrefix(message, "Unexpected") {
 			message += "; one expression is expected, statements are not supported"
@@ -155,23 +157,29 @@ func endOf(text string) SyntaxError {
 	return SyntaxError{Line: strings.Count(text, "\n") + 1, Column: len([]rune(last)) + 1}
 }
 
-// position is where something stands in the text without the bracket in front.
-func position(p file.Position) SyntaxError {
-	if p.Line == 1 {
-		p.Column--
+// position is where something stands in a text that was parsed behind a bracket. The parser counts bytes.
+func position(text string, p file.Position) SyntaxError {
+	line := text
+	for range p.Line - 1 {
+		_, line, _ = strings.Cut(line, "\n")
 	}
-	return SyntaxError{Line: max(p.Line, 1), Column: max(p.Column, 1)}
+	before := p.Column - 1
+	if p.Line == 1 {
+		before--
+	}
+	before = min(max(before, 0), len(line))
+	return SyntaxError{Line: max(p.Line, 1), Column: utf8.RuneCountInString(line[:before]) + 1}
 }
 
 // compilerError is what the compiler found that the parser lets pass, such as a name that is declared twice.
-func compilerError(err error) error {
+func compilerError(text string, err error) error {
 	var syntax *goja.CompilerSyntaxError
 	if !errors.As(err, &syntax) {
 		return &SyntaxError{err.Error(), 1, 1}
 	}
 	at := SyntaxError{Line: 1, Column: 1}
 	if syntax.File != nil {
-		at = position(syntax.File.Position(syntax.Offset))
+		at = position(text, syntax.File.Position(syntax.Offset))
 	}
 	at.Message = syntax.Message
 	return &at

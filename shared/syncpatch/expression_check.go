@@ -13,6 +13,7 @@ import (
 // checker walks an expression and stops at the first node, name or pattern that is on no list. What JavaScript gains
 // in later editions is refused until it is listed here.
 type checker struct {
+	text   string
 	file   *file.File
 	scopes []scope
 	depth  int
@@ -68,7 +69,7 @@ var members = map[string]string{
 
 func (c *checker) refuse(at file.Idx, format string, args ...any) {
 	if c.err == nil {
-		e := position(c.file.Position(int(at) - c.file.Base()))
+		e := position(c.text, c.file.Position(int(at)-c.file.Base()))
 		e.Message = fmt.Sprintf(format, args...)
 		c.err = &e
 	}
@@ -109,7 +110,9 @@ func (c *checker) expression(e ast.Expression) {
 			c.refuse(n.Idx, "BigInt is not supported")
 		}
 	case *ast.RegExpLiteral:
-		if err := checkPattern(n.Pattern, n.Flags); err != nil {
+		if n.Literal != "/"+n.Pattern+"/"+n.Flags {
+			c.refuse(n.Idx, "the regular expression does not end")
+		} else if err := checkPattern(n.Pattern, n.Flags); err != nil {
 			c.refuse(n.Idx, "%s", err)
 		}
 	case *ast.TemplateLiteral:

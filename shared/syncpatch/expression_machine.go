@@ -76,6 +76,7 @@ type realm struct {
 	limits    Limits
 	about     *Context
 	runtime   *goja.Runtime
+	plain     *goja.Object
 	functions map[*expression]goja.Callable
 	context   *goja.Object
 	variables *frozenObject
@@ -93,7 +94,7 @@ func (r *realm) evaluate(e *expression, value any, exists bool, path string) (ou
 	}()
 	call, err := r.function(e)
 	if err != nil {
-		return nil, false, r.failure(err)
+		return nil, false, r.failure(e, err)
 	}
 	input := goja.Undefined()
 	if exists {
@@ -104,17 +105,17 @@ func (r *realm) evaluate(e *expression, value any, exists bool, path string) (ou
 	}
 	returned, err := call(goja.Undefined(), input, r.runtime.ToValue(exists), r.context, r.globals[0], r.globals[1], r.globals[2])
 	if err != nil {
-		return nil, false, r.failure(err)
+		return nil, false, r.failure(e, err)
 	}
 	if goja.IsUndefined(returned) || goja.IsNull(returned) {
 		return nil, true, nil
 	}
-	converted := result{limits: r.limits}
+	converted := result{limits: r.limits, plain: r.plain}
 	if thrown := r.runtime.Try(func() { out, err = converted.value(returned) }); thrown != nil {
 		err = thrown
 	}
 	if err != nil {
-		return nil, false, r.failure(err)
+		return nil, false, r.failure(e, err)
 	}
 	return out, false, nil
 }
@@ -138,7 +139,7 @@ func (r *realm) function(e *expression) (goja.Callable, error) {
 }
 
 // failure tells what the interpreter reports in the terms of an evaluation.
-func (r *realm) failure(err error) error {
+func (r *realm) failure(e *expression, err error) error {
 	var known *EvaluationError
 	var overflow *goja.StackOverflowError
 	var thrown *goja.Exception
@@ -160,7 +161,7 @@ func (r *realm) failure(err error) error {
 	}
 	for _, frame := range thrown.Stack() {
 		if frame.SrcName() != "<native>" {
-			at := position(frame.Position())
+			at := position(e.text, frame.Position())
 			failed.Line, failed.Column = at.Line, at.Column
 			break
 		}
@@ -182,6 +183,7 @@ func newRealm(limits Limits, about *Context) *realm {
 		limits: limits, about: about, runtime: goja.New(), functions: map[*expression]goja.Callable{}, guarded: map[string]bool{},
 	}
 	r.runtime.SetMaxCallStackSize(limits.Depth)
+	r.plain = r.runtime.NewObject().Prototype()
 	r.variables = &frozenObject{r: r, values: r.members()}
 	r.context = r.runtime.NewDynamicObject(r.variables)
 	r.globals = [3]goja.Value{
@@ -457,8 +459,8 @@ func (f *frozenObject) Keys() []string {
 	return slices.Sorted(maps.Keys(f.source))
 }
 
-func (*frozenObject) Set(string, goja.Value) bool { return false }
-func (f *frozenObject) Delete(key string) bool    { return !f.Has(key) }
+func (f *frozenObject) Set(string, goja.Value) bool { panic(f.r.frozen()) }
+func (f *frozenObject) Delete(string) bool          { panic(f.r.frozen()) }
 
 // frozenArray is the same for an array.
 type frozenArray struct {
@@ -479,5 +481,7 @@ func (f *frozenArray) Get(i int) goja.Value {
 	return f.values[i]
 }
 
-func (*frozenArray) Set(int, goja.Value) bool { return false }
-func (*frozenArray) SetLen(int) bool          { return false }
+func (f *frozenArray) Set(int, goja.Value) bool { panic(f.r.frozen()) }
+func (f *frozenArray) SetLen(int) bool          { panic(f.r.frozen()) }
+
+func (r *realm) frozen() *goja.Object { return r.runtime.NewTypeError("context cannot be changed") }

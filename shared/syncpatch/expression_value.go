@@ -41,8 +41,10 @@ func (r *realm) toJS(value any) goja.Value {
 // result turns what an expression returned into a JSON value, within the limits of size and depth.
 type result struct {
 	limits Limits
-	size   int64
-	above  []*goja.Object
+	// plain is the prototype of objects that are nothing but their members.
+	plain *goja.Object
+	size  int64
+	above []*goja.Object
 }
 
 func (r *result) value(v goja.Value) (any, error) {
@@ -105,6 +107,9 @@ func (r *result) object(o *goja.Object) (any, error) {
 		}
 		return list, nil
 	case "Object":
+		if prototype := o.Prototype(); prototype != nil && prototype != r.plain {
+			return nil, errors.New("the result holds an object that is not made of members alone, which JSON cannot say")
+		}
 		keys := o.Keys()
 		object := make(map[string]any, len(keys))
 		for _, key := range keys {

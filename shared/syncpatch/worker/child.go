@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	kjson "sigs.k8s.io/json"
-
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )
@@ -108,7 +106,7 @@ func (c *child) answer(out io.Writer, a answer) {
 
 func (c *child) evaluate(text []byte) answer {
 	var q question
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &q); err != nil {
+	if err := decoding.Unmarshal(text, &q); err != nil {
 		return answer{Error: "decoding the request: " + err.Error()}
 	}
 	c.watch(q.Limits)

@@ -2,11 +2,11 @@ package worker
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 
-	kjson "sigs.k8s.io/json"
+	"github.com/fxamacker/cbor/v2"
 
 	"management.platform.sh/shared/syncpatch"
 )
@@ -26,9 +26,22 @@ type answer struct {
 // maxFrame bounds what one side believes the other about the length of what comes, in bytes.
 const maxFrame = 256 << 20
 
-// writeFrame sends a value as its length in four bytes and its JSON.
+// decoding reads JSON values as apimachinery does: map[string]any, []any, int64, float64. The two sides are the same
+// program, and what they say has been bounded as JSON.
+var decoding = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{
+		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSigned,
+		MaxNestedLevels: 65535, MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30,
+	}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
+
+// writeFrame sends a value as its length in four bytes and its CBOR, which takes a fraction of the time of JSON.
 func writeFrame(w io.Writer, value any) error {
-	text, err := json.Marshal(value)
+	text, err := cbor.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
@@ -37,13 +50,13 @@ func writeFrame(w io.Writer, value any) error {
 	return err
 }
 
-// readFrame reads such a value. Integers stay integers.
+// readFrame reads such a value.
 func readFrame(r io.Reader, value any) error {
 	text, err := readText(r)
 	if err != nil {
 		return err
 	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(text, value)
+	return decoding.Unmarshal(text, value)
 }
 
 func readText(r io.Reader) ([]byte, error) {

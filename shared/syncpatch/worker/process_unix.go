@@ -164,10 +164,13 @@ func (t *tail) String() string {
 	return t.text.String()
 }
 
+// maxData is how many bytes a worker may take from the system at most.
+func maxData(memory int64) uint64 { return uint64(memory)*2 + 192<<20 }
+
 // limitData makes the kernel refuse memory beyond a bound that a well-behaved evaluation stays far from: Go takes memory
 // from the system in pieces of 64 MiB. A single operation can thus not outrun the watch.
 func limitData(memory int64) {
-	most := uint64(memory)*2 + 192<<20
+	most := maxData(memory)
 	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: most, Max: most})
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 }

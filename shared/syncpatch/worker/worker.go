@@ -100,22 +100,28 @@ func (p *Pool) Evaluate(ctx context.Context, request syncpatch.Request) (*syncpa
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	w, err := p.acquire()
-	if err != nil {
-		return nil, err
+	for attempt := 1; ; attempt++ {
+		w, err := p.acquire()
+		if err != nil {
+			return nil, err
+		}
+		result, err := w.evaluate(ctx, &request)
+		if err == nil && !p.settings.Limits.Violated(result.Error) {
+			p.release(w)
+			return result, nil
+		}
+		w.kill()
+		var ended *endedError
+		switch {
+		case errors.As(err, &ended) && ended.patch < 0 && attempt == 1:
+			// It had ended while it was idle.
+			continue
+		case errors.As(err, &ended) && ended.patch >= 0:
+			result, err = lost(&request, p.settings.Limits, ended), nil
+		}
+		p.warm()
+		return result, err
 	}
-	result, err := w.evaluate(ctx, &request)
-	var ended *endedError
-	switch {
-	case err == nil && !p.settings.Limits.Violated(result.Error):
-		p.release(w)
-		return result, nil
-	case errors.As(err, &ended):
-		result, err = lost(&request, p.settings.Limits, ended), nil
-	}
-	w.kill()
-	p.warm()
-	return result, err
 }
 
 // acquire takes an idle worker or starts one.
@@ -163,12 +169,14 @@ func (p *Pool) Close() {
 // endedError is a worker that ended in the middle of an evaluation.
 type endedError struct {
 	limit syncpatch.Limit
-	// patch and path are where it was. A patch of -1 means that it is not known.
+	// patch and path are where it was. A patch of -1 means that it had not come to the first one.
 	patch int
 	path  string
 }
 
-func (e *endedError) Error() string { return fmt.Sprintf("the worker ended at patch %d: %s", e.patch, e.limit) }
+func (e *endedError) Error() string {
+	return fmt.Sprintf("the worker ended at patch %d: %s", e.patch, e.limit)
+}
 
 // lost is the result of an evaluation that took its worker with it.
 func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError) *syncpatch.Result {
@@ -176,7 +184,7 @@ func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError
 	if ended.limit != "" {
 		message = limits.Exceeded(ended.limit).Error()
 	}
-	at := max(ended.patch, 0)
+	at := ended.patch
 	result := &syncpatch.Result{
 		Object: request.Object,
 		Error:  &model.SyncPatchError{Index: int32(at), Path: ended.path, Message: message},
