@@ -44,7 +44,7 @@ type entry struct {
 
 var (
 	rest    = regexp.MustCompile(`\{(\w+)\.\.\.\}$`)
-	pattern = regexp.MustCompile(`^(/(\w[\w.-]*|\{\w+\}))*(/\{\w+\+\})?$`)
+	pattern = regexp.MustCompile(`^(/([\w.][\w.-]*|\{\w+\}))*(/\{\w+\+\})?$`)
 	name    = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 )
 
@@ -58,15 +58,17 @@ func table(functions []*function.Function) (map[string]entry, error) {
 		}
 		one := entry{Routes: []string{}, Fallback: f.Name == fallback, Encrypts: f.Encrypts, TimeoutSeconds: gatewaySeconds, MemoryMB: memoryMB}
 		for _, endpoint := range f.Endpoints {
-			path := function.BasePath + rest.ReplaceAllString(endpoint.Path, "{$1+}")
-			if !pattern.MatchString(path) {
-				return nil, fmt.Errorf("function %s: a gateway has no pattern for the path %q", f.Name, endpoint.Path)
+			for _, path := range endpoint.Paths() {
+				path = rest.ReplaceAllString(path, "{$1+}")
+				if !pattern.MatchString(path) {
+					return nil, fmt.Errorf("function %s: a gateway has no pattern for the path %q", f.Name, endpoint.Path)
+				}
+				if route := endpoint.Method + " " + path; !slices.Contains(one.Routes, route) {
+					one.Routes = append(one.Routes, route)
+				}
 			}
 			if endpoint.Verb == "watch" {
 				one.Stream = true
-			}
-			if route := endpoint.Method + " " + path; !slices.Contains(one.Routes, route) {
-				one.Routes = append(one.Routes, route)
 			}
 		}
 		if f.Schedule != nil {

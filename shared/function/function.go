@@ -49,6 +49,9 @@ type Function struct {
 	Name string
 	// Endpoints are the HTTP routes of the function.
 	Endpoints []Endpoint
+	// Elsewhere returns the methods of the paths that other functions serve, in the form of Endpoint.Path. A function to
+	// which a gateway sends what no route takes answers 405 there to other methods. Nil: none.
+	Elsewhere func() map[string][]string
 	// Schedule is what the function does by the clock. Nil: nothing.
 	Schedule *Schedule
 	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
@@ -61,6 +64,9 @@ type Endpoint struct {
 	Method string
 	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
 	Path string
+	// Root tells whether clients look for the endpoint at the root of the host as well, where gateways lead to it then:
+	// webhooks of kube-apiserver and the discovery of OpenID Connect. Set it with AtRoot.
+	Root bool
 	// Verb is the Kubernetes verb.
 	Verb string
 	// Resource is what the verb is done to. The zero value for endpoints that are no resource.
@@ -83,6 +89,20 @@ type Endpoint struct {
 	ahead bool
 	// open prepares the operation.
 	open func(*Environment) operation
+}
+
+// AtRoot returns the endpoint as one that clients look for at the root of the host as well.
+func (e Endpoint) AtRoot() Endpoint {
+	e.Root = true
+	return e
+}
+
+// Paths are where gateways lead to the endpoint, in the form of Path.
+func (e Endpoint) Paths() []string {
+	if e.Root {
+		return []string{BasePath + e.Path, e.Path}
+	}
+	return []string{BasePath + e.Path}
 }
 
 // Schedule is work that is done by the clock. Make one with Scheduled.
@@ -222,6 +242,16 @@ func Mount(env *Environment, functions ...*Function) http.Handler {
 		}
 	}
 	lost := newFrame(env, "none", noRoute())
+	for _, f := range functions {
+		if f.Elsewhere == nil {
+			continue
+		}
+		for path, allowed := range f.Elsewhere() {
+			if _, here := methods[path]; !here {
+				routes.Handle(path, elsewhere(env, allowed, lost))
+			}
+		}
+	}
 	if _, claimed := methods["/"]; !claimed {
 		routes.Handle("/", lost)
 	}

@@ -22,16 +22,19 @@ shared/store/storetest: shared/store
 shared/store/redisstore: shared/store
 shared/store/redisstore/redistest:
 shared/metrics:
+shared/syncpatch: shared/model
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
 shared/fieldmanager: shared/apierror shared/resource
 shared/idempotency: shared/encryption shared/store
 shared/signer: shared/secret
 shared/signer/csr: shared/signer
+shared/signer/signertest:
 shared/instance: shared/encryption shared/identity shared/model shared/resource shared/secret shared/signer shared/store
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
+shared/instance/instancetest: shared/encryption shared/identity shared/instance shared/model shared/resource shared/secret shared/signer/signertest shared/store shared/store/redisstore shared/store/redisstore/redistest
 shared/kubeconfig: shared/accesskey shared/apierror shared/encryption shared/identity shared/instance shared/model shared/resource shared/scope shared/secret shared/signer shared/signer/csr shared/store
 shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/idempotency shared/identity shared/instance shared/model shared/resource shared/scope shared/store
 
@@ -65,6 +68,7 @@ infra/framework: infra/environment shared/function
 infra/framework/server: functions/catalog infra/framework
 infra/lambda: infra/environment shared/function
 infra/lambda/functions/*: functions/* infra/lambda
+infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
 local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/kubeconfig shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
@@ -87,9 +91,9 @@ test/arch:
 test/bench: functions/catalog shared/...
 test/deploy: functions/catalog shared/...
 test/cold: functions/catalog
-test/drift: functions/catalog shared/...
+test/drift: functions/catalog infra/environment shared/...
 test/load: shared/...
-test/script:
+test/script: functions/catalog infra/lambda/lambdatest
 `
 
 // borrowed says who imports which module of others, tests aside. A module without a line is imported by
@@ -108,9 +112,10 @@ github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
 go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
+go.yaml.in/yaml/v3: shared/syncpatch
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/discoverapi functions/whoami infra/openapi shared/signer/csr
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/instance shared/kubeconfig shared/model shared/platformconfig shared/resource shared/scope shared/signer/csr
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/instance/... shared/kubeconfig shared/model shared/platformconfig shared/resource shared/scope shared/signer/csr shared/syncpatch
 k8s.io/client-go: local shared/kubeconfig shared/signer/csr
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
@@ -146,15 +151,15 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework local shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr test/cold test/load
+net: infra/framework infra/lambda/lambdatest local shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr test/cold test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-os/exec: infra/shells local shared/store/redisstore/redistest test/cold test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
+os/exec: infra/lambda/lambdatest infra/shells local shared/store/redisstore/redistest test/cold test/load
 os/signal: infra/framework/server local test/load
 plugin:
-syscall: infra/framework/server local shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
-testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
+syscall: infra/framework/server infra/lambda/lambdatest local shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
+testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/instance/instancetest shared/signer/signertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 
