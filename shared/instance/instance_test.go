@@ -126,7 +126,9 @@ func TestAccess(t *testing.T) {
 	team := func(name string) identity.Caller {
 		return identity.New(identity.Owner{Kind: identity.User, Name: "x"}, []string{"platform:team:" + name})
 	}
-	user := func(name string) identity.Caller { return identity.New(identity.Owner{Kind: identity.User, Name: name}, nil) }
+	user := func(name string) identity.Caller {
+		return identity.New(identity.Owner{Kind: identity.User, Name: name}, nil)
+	}
 	given.Spec.Access = []model.InstanceAccess{
 		{Verbs: []string{"use"}, Users: []string{"usa"}, Teams: []string{"users"}},
 		{Verbs: []string{"update"}, Users: []string{"upa"}},
@@ -334,7 +336,9 @@ func TestMaterial(t *testing.T) {
 	material("a patch of something else", pair, "")
 	update(func(o *object) { o.Spec.Signer, o.Spec.DisplayName = nil, "b" })
 	material("a PUT without a signer", pair, "")
-	update(func(o *object) { o.Spec.Signer = &model.InstanceSigner{CertificateDuration: &metav1.Duration{Duration: time.Hour}} })
+	update(func(o *object) {
+		o.Spec.Signer = &model.InstanceSigner{CertificateDuration: &metav1.Duration{Duration: time.Hour}}
+	})
 	material("a PUT with a signer without material", pair, "")
 	before := update(func(*object) {})
 	if same := patch(`{"spec":{"signer":` + given64 + `}}`); same.ResourceVersion != before.ResourceVersion || same.Generation != before.Generation {

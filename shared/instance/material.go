@@ -92,13 +92,13 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 }
 
 // seal returns a text as it is stored: as it is stored already, where that is the same under the same key.
-func seal(ring *encryption.Keyring, clear []byte, before, place string) (string, error) {
+func seal(ring *encryption.Keyring, text []byte, before, place string) (string, error) {
 	if before != "" && !ring.Stale(before) {
-		if known, err := ring.Open(before, place); err == nil && bytes.Equal(known, clear) {
+		if known, err := ring.Open(before, place); err == nil && bytes.Equal(known, text) {
 			return before, nil
 		}
 	}
-	return ring.Seal(clear, place)
+	return ring.Seal(text, place)
 }
 
 // Material is what a signer is made of, in clear.

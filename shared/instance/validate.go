@@ -227,7 +227,7 @@ func (r *rules) validateSigner(at *model.InstanceSigner, old *model.VirtualClust
 		{model.InstanceSignerTypeKubeconfig, kubeconfigPath, at.Kubeconfig != ""},
 	} {
 		if part.given && at.Type != part.kind {
-			problems = append(problems, field.Forbidden(part.path, fmt.Sprintf("may not be given with a signer of type %s", at.Type)))
+			problems = append(problems, field.Forbidden(part.path, "may not be given with a signer of type "+at.Type))
 		}
 		if !part.given && at.Type == part.kind && before != part.kind {
 			problems = append(problems, field.Required(part.path, "a signer of type "+part.kind+" needs it"))

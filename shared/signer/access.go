@@ -61,7 +61,7 @@ type (
 var (
 	clusterFields = []string{"server", "certificate-authority-data", "tls-server-name"}
 	userFields    = []string{"token", "client-certificate-data", "client-key-data"}
-	refusals      = map[string]string{
+	refusals      = map[string]string{ //nolint:gosec // names of fields, and no credentials
 		"exec":                     "would run a program",
 		"auth-provider":            "would run a plugin",
 		"tokenFile":                "names a file; give the token itself",

@@ -33,7 +33,7 @@ func TestParseCA(t *testing.T) {
 		certificate, key := signertest.Authority(t, change)
 		return [2][]byte{certificate, key}
 	}
-	weak, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // that it is weak is the point
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
 	}

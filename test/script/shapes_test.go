@@ -60,12 +60,13 @@ var gateways = map[shape][]lambdatest.Gateway{
 // aboutTheRunner are the stories that other shapes than the local runner do not run, and why. What they tell is about
 // the runner itself. Single lines of other stories are marked with [local], and say why there.
 var aboutTheRunner = map[string]string{
-	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",
-	"config":    "the runner looks at its configuration every second and logs it; functions look when requests come",
-	"killed":    "the runner starts its redis-server again; elsewhere that is the platform's",
-	"manifests": "a flag of the runner",
-	"restart":   "the runner's data folder, lock and announcement",
-	"volatile":  "the runner's state without a redis-server",
+	"bootstrap":  "two runners on one Redis; the other shapes get their admin key by the same command",
+	"config":     "the runner looks at its configuration every second and logs it; functions look when requests come",
+	"kubeconfig": "the command of the runner, and its data folder",
+	"killed":     "the runner starts its redis-server again; elsewhere that is the platform's",
+	"manifests":  "a flag of the runner",
+	"restart":    "the runner's data folder, lock and announcement",
+	"volatile":   "the runner's state without a redis-server",
 }
 
 // deployed are the functions in another shape than the local runner, with a redis-server of their own.
