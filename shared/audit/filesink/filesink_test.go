@@ -355,4 +355,3 @@ func TestHeads(t *testing.T) {
 		}
 	}
 }
-
