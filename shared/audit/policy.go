@@ -48,7 +48,8 @@ const DefaultLevel = 1
 // Policy is an ordered list of rules. The zero value records nothing.
 type Policy struct {
 	rules []model.AuditRule
-	omit  []Stage
+	// choices are what the rules say.
+	choices []Choice
 }
 
 // NewPolicy is the policy of a configuration: its rules where it has any, else those of its level. Nil, or one that is
@@ -58,15 +59,24 @@ func NewPolicy(config *model.ConfigAudit) *Policy {
 	case config == nil || !config.Enabled:
 		return &Policy{}
 	case config.Policy != nil && len(config.Policy.Rules) > 0:
-		return &Policy{rules: config.Policy.Rules, omit: stages(config.Policy.OmitStages)}
+		return compile(config.Policy.Rules, config.Policy.OmitStages)
 	}
 	level := int32(DefaultLevel)
 	if config.Level != nil {
 		level = *config.Level
 	}
-	policy := &Policy{rules: BuiltIn(level)}
 	if config.Policy != nil {
-		policy.omit = stages(config.Policy.OmitStages)
+		return compile(BuiltIn(level), config.Policy.OmitStages)
+	}
+	return compile(BuiltIn(level), nil)
+}
+
+func compile(rules []model.AuditRule, omit []string) *Policy {
+	policy := &Policy{rules: rules, choices: make([]Choice, len(rules))}
+	for i, rule := range rules {
+		policy.choices[i] = Choice{
+			Level: Level(rule.Level), Fail: rule.FailurePolicy == FailRequests, omit: slices.Concat(stages(omit), stages(rule.OmitStages)),
+		}
 	}
 	return policy
 }
@@ -126,11 +136,8 @@ func BuiltIn(level int32) []model.AuditRule {
 func (p *Policy) Choose(asked Asked) Choice {
 	choice := Choice{Level: None}
 	for i := range p.rules {
-		if rule := &p.rules[i]; matches(rule, asked) {
-			choice = Choice{
-				Level: Level(rule.Level), Fail: rule.FailurePolicy == FailRequests,
-				omit: slices.Concat(p.omit, stages(rule.OmitStages)),
-			}
+		if matches(&p.rules[i], &asked) {
+			choice = p.choices[i]
 			break
 		}
 	}
@@ -144,7 +151,7 @@ func (p *Policy) Choose(asked Asked) Choice {
 }
 
 // matches tells whether all restrictions of a rule hold, in the way of a kube-apiserver.
-func matches(rule *model.AuditRule, asked Asked) bool {
+func matches(rule *model.AuditRule, asked *Asked) bool {
 	if !among(rule.Users, asked.User.Username) || !among(rule.Verbs, asked.Verb) || !among(rule.RequestTargets, asked.Target) {
 		return false
 	}
@@ -171,7 +178,7 @@ func among(list []string, value string) bool {
 	return len(list) == 0 || slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
-func covers(one model.ScopeGroupResources, asked Asked) bool {
+func covers(one model.ScopeGroupResources, asked *Asked) bool {
 	if one.Group != "*" && one.Group != asked.Group {
 		return false
 	}

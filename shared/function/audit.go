@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
+	"encoding/hex"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -58,22 +58,25 @@ func newAuditID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:])
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[0:4], id[4:6], id[6:8], id[8:10], id[10:])
+	text := make([]byte, 0, 36)
+	for i, part := range [][]byte{id[0:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, part)
+	}
+	return string(text)
 }
 
 // audited tells whether there is an audit at this moment.
 func (f *frame) audited() bool { return f.env.Audit != nil && f.env.Audit.Enabled() }
 
-// userOf is a caller as events name him.
+// userOf is a caller as the policy sees him.
 func userOf(caller identity.Caller) audit.User {
 	if caller.Owner == (identity.Owner{}) {
 		return audit.Anonymous
 	}
-	user := audit.User{Username: caller.Owner.Username(), UID: caller.Owner.String(), Groups: caller.Groups}
-	if caller.Key != "" {
-		user.Extra = map[string][]string{model.GroupName + "/access-key": {caller.Key}}
-	}
-	return user
+	return audit.User{Username: caller.Owner.Username(), Groups: caller.Groups}
 }
 
 // observe begins the recording of a request once its caller is known, with the event RequestReceived. It fails where the
@@ -104,6 +107,10 @@ func (f *frame) observe(c *call) error {
 		Level: choice.Level, AuditID: c.auditID, RequestURI: audit.URI(path, c.http.URL.RawQuery), Verb: asked.Verb, User: asked.User,
 		UserAgent: c.http.UserAgent(), RequestReceivedTimestamp: metav1.NewMicroTime(c.begun),
 	}}
+	if c.caller.Key != "" {
+		r.event.User.UID = c.caller.Owner.String()
+		r.event.User.Extra = map[string][]string{model.GroupName + "/access-key": {c.caller.Key}}
+	}
 	for _, address := range utilnet.SourceIPs(c.http) {
 		r.event.SourceIPs = append(r.event.SourceIPs, address.String())
 	}
@@ -284,7 +291,9 @@ func (e *Environment) scheduled(ctx context.Context, name string, begun time.Tim
 	if e.Audit == nil || !e.Audit.Enabled() {
 		return ctx, nil, nil
 	}
-	r := &run{env: e, user: userOf(identity.New(identity.Owner{Kind: identity.Subject, Name: name}, []string{identity.Admins}))}
+	caller := identity.New(identity.Owner{Kind: identity.Subject, Name: name}, []string{identity.Admins})
+	r := &run{env: e, user: userOf(caller)}
+	r.user.UID = caller.Owner.String()
 	r.recording = r.about(audit.Asked{Verb: "run", Path: scheduledPath + name}, begun)
 	ctx = resource.ObserveRemovals(ctx, func(one resource.Removal) {
 		r.mu.Lock()
