@@ -180,8 +180,10 @@ func learn(goType reflect.Type) *shape {
 		s.learnFields(goType, nil)
 		s.secrets = false
 		for _, m := range s.fields {
-			s.secrets = s.secrets || m.secret || m.dropped || m.shape.secrets
+			s.secrets = s.secrets || m.secret || m.dropped || m.secrets
 		}
+	default:
+		// One word, which has nothing below it.
 	}
 	return s
 }
@@ -250,7 +252,7 @@ func (s *shape) clear(value reflect.Value) {
 			case m.secret:
 				field.SetZero()
 			default:
-				m.shape.clear(field)
+				m.clear(field)
 			}
 		}
 		if annotations := annotationsOf(value); annotations != nil {
@@ -258,6 +260,7 @@ func (s *shape) clear(value reflect.Value) {
 				annotations[lastApplied] = secret.Mark
 			}
 		}
+	default:
 	}
 }
 

@@ -65,6 +65,8 @@ func fill(t *testing.T, value reflect.Value, hidden bool) (canaries int) {
 		for i := range value.NumField() {
 			canaries += fill(t, value.Field(i), hidden || value.Type().Field(i).Tag.Get("secret") == "true")
 		}
+	default:
+		t.Fatalf("a %s cannot be filled", value.Type())
 	}
 	return canaries
 }
@@ -84,21 +86,21 @@ func TestNoSecretOfAnyKind(t *testing.T) {
 		value := reflect.New(goType)
 		secrets += fill(t, value.Elem(), false)
 		object := value.Interface().(runtime.Object)
-		clear := reveal(t, object)
+		shown := reveal(t, object)
 		text, why := audit.Object(object)
 		if why != "" {
 			t.Errorf("%s: an answer is not recorded: %s", kind, why)
 		}
-		if again := reveal(t, object); string(again) != string(clear) {
+		if again := reveal(t, object); string(again) != string(shown) {
 			t.Errorf("%s: recording has changed the object", kind)
 		}
 		check(t, kind+" as an answer", text)
-		text, hidden, why := audit.Body(goType, audit.Whole, clear)
+		text, hidden, why := audit.Body(goType, audit.Whole, shown)
 		if why != "" {
 			t.Errorf("%s: a request is not recorded: %s", kind, why)
 		}
 		check(t, kind+" as a request", text)
-		if strings.Contains(string(clear), canary) && len(hidden) == 0 {
+		if strings.Contains(string(shown), canary) && len(hidden) == 0 {
 			t.Errorf("%s: its secrets are not known of", kind)
 		}
 	}

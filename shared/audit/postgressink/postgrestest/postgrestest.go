@@ -76,8 +76,8 @@ func Server(t testing.TB) *Process {
 // program finds one of PostgreSQL's, which Debian does not put into PATH.
 func program(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			return real
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			return target
 		}
 	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
