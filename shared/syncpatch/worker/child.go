@@ -67,7 +67,6 @@ func serve() {
 		os.Exit(2)
 	}
 	c := &child{memory: memory, spot: openSpot(), sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
-	limitData(memory)
 	debug.SetGCPercent(400)
 	debug.SetMaxStack(int(memory))
 
@@ -86,6 +85,7 @@ func serve() {
 	warmUp()
 	runtime.GC()
 	c.baseline = c.heap()
+	limitMemory(memory)
 	debug.SetMemoryLimit(int64(c.baseline) + memory)
 	c.answer(os.Stdout, answer{})
 	for text := range requests {
