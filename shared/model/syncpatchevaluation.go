@@ -191,7 +191,8 @@ type SyncPatchTrace struct {
 	// Reason explains in a sentence why the patch changed nothing. Source: ADR-0013.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Matches tell what happened at each concrete path, maps in the order of their keys. Source: ADR-0013.
+	// Matches tell what happened at each concrete path, maps in the order of their keys. A patch that was
+	// skipped as a whole has one, at its own path. Source: ADR-0013.
 	// +optional
 	// +listType=atomic
 	Matches []SyncPatchMatch `json:"matches,omitempty"`

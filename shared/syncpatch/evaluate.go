@@ -98,6 +98,9 @@ func evaluate(ctx context.Context, request *Request, limits Limits) (*Result, er
 				return nil, err
 			}
 		}
+		if trace.Outcome == model.PatchSkipped && len(trace.Matches) == 0 {
+			trace.Matches = []model.SyncPatchMatch{{Path: trace.Path, Outcome: trace.Outcome, Reason: trace.Reason}}
+		}
 	}
 	if e.references != nil {
 		e.result.References = e.references.found

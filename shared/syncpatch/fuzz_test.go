@@ -84,6 +84,9 @@ func FuzzEvaluate(f *testing.F) {
 			t.Fatalf("%d patches and %d checks have answers", len(result.Patches), len(result.Checks))
 		}
 		for _, p := range result.Patches {
+			if len(p.Matches)+int(p.OmittedMatches) == 0 {
+				t.Errorf("patch %d has no match", p.Index)
+			}
 			if p.Reason == "" && p.Outcome != model.PatchApplied && p.Outcome != model.PatchDeleted {
 				t.Errorf("patch %d is %s without a reason", p.Index, p.Outcome)
 			}

@@ -30,6 +30,9 @@ func lines(traces []model.SyncPatchTrace) []string {
 	var lines []string
 	for _, p := range traces {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%d %s %s", p.Index, p.Outcome, p.Reason)))
+		if m := p.Matches; len(m) == 1 && m[0].Path == p.Path && m[0].Reason == p.Reason && m[0].Before == nil && m[0].After == nil {
+			continue
+		}
 		for _, m := range p.Matches {
 			line := fmt.Sprintf("  %s %s", m.Path, m.Outcome)
 			if m.Before != nil {

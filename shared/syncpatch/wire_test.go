@@ -35,7 +35,8 @@ func TestWire(t *testing.T) {
 		{
 			name:   "a resource that is not synced",
 			spec:   `{"resource":"pods","configuration":{"sync":{"toHost":{"pods":{"enabled":false,"patches":[{"path":"a","expression":"2"}]}}}},"object":{"a":1}}`,
-			status: `{"object":{"a":1},"patches":[{"index":0,"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced"}]}`,
+			status: `{"object":{"a":1},"patches":[{"index":0,"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced",
+				"matches":[{"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced"}]}]}`,
 		},
 		{
 			name:   "a failure",

@@ -7840,7 +7840,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Matches tell what happened at each concrete path, maps in the order of their keys. Source: ADR-0013.",
+							Description: "Matches tell what happened at each concrete path, maps in the order of their keys. A patch that was skipped as a whole has one, at its own path. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
