@@ -116,11 +116,11 @@ func receiver(d *ast.FuncDecl) string {
 const calls = `
 os.Environ:
 os.ExpandEnv:
-os.Getenv:
+os.Getenv: shared/syncpatch/worker
 os.LookupEnv:
 os.Setenv:
-time.Now: shared/function shared/store/redisstore
-time.Since: shared/function shared/store/redisstore
+time.Now: shared/function shared/store/redisstore shared/syncpatch shared/syncpatch/worker
+time.Since: shared/function shared/store/redisstore shared/syncpatch
 time.Until:
 `
 
