@@ -27,7 +27,7 @@ test: redis node ## Run all tests, with a real Redis, a real kubectl and the pac
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test . $(ARGS)
 
-race: redis ## Run the tests of everything but the stories with the race detector.
+race: redis node ## Run the tests of everything but the stories with the race detector.
 	go test -race ./functions/... ./infra/... ./local/... ./shared/...
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.

@@ -111,15 +111,12 @@ func differentialResult(t *testing.T, expression, text string) string {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
-	m, err := newMachine(slow, &Context{
+	m := newMachine(slow, &Context{
 		Tenant: Tenant{
 			Name: "tenant", Namespace: "host", Config: map[string]any{"list": []any{int64(1), int64(2), int64(3)}, "name": "c"},
 		},
 		VirtualObject: map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	result, _, err := m.run(e, value, true, "spec.a")
 	if err != nil {
 		return "error"

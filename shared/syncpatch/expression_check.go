@@ -310,6 +310,7 @@ func (c *checker) unary(n *ast.UnaryExpression) {
 		return
 	case token.DELETE:
 		c.writes = true
+	default:
 	}
 	c.expression(n.Operand)
 }

@@ -203,8 +203,8 @@ func mapSpot(file *os.File) (*spot, error) {
 // openSpot is the worker's side.
 func openSpot() *spot {
 	file := os.NewFile(3, "spot")
-	defer func() { _ = file.Close() }()
 	s, err := mapSpot(file)
+	_ = file.Close()
 	if err != nil {
 		os.Exit(2)
 	}
