@@ -68,7 +68,7 @@ test/load: shared/model shared/secret
 test/arch:
 test/bench:
 test/deploy:
-test/cold: functions/catalog shared/function
+test/cold: functions/catalog infra/lambda/lambdatest shared/function
 test/drift:
 test/script:
 `
@@ -96,7 +96,7 @@ github.com/GoogleCloudPlatform/functions-framework-go: infra/framework
 github.com/alecthomas/kong: local test/load
 github.com/DeRuina/timberjack: shared/audit/filesink
 github.com/jackc/pgx/v5: shared/audit/postgressink shared/audit/postgressink/postgrestest
-github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest
+github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest test/cold
 github.com/aws/aws-lambda-go: infra/lambda
 github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/dop251/goja: shared/syncpatch
@@ -148,8 +148,8 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
+net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function test/load
 net/http/httptest:
 os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
