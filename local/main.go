@@ -25,6 +25,7 @@ var version = ""
 type commands struct {
 	Serve      serveCommand      `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap  bootstrapCommand  `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Audit      auditCommand      `cmd:"" help:"Look after the audit log."`
 	Kubeconfig kubeconfigCommand `cmd:"" help:"Ask the platform for a kubeconfig of a virtual cluster."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }

@@ -14,6 +14,7 @@ import (
 	"math"
 	"net/http"
 	"path"
+	"reflect"
 	"sync"
 	"time"
 
@@ -79,6 +80,9 @@ type Endpoint struct {
 	Singular   string
 	ShortNames []string
 	Namespaced bool
+	// object is the type of what is sent and answered; nil where that is not known. stored tells that it is kept.
+	object reflect.Type
+	stored bool
 	// public tells whether the endpoint needs no credential under a configuration. Nil: it always does.
 	public func(*model.ConfigStatus) bool
 	// empty makes an object of the answer's kind. Nil: the endpoint cannot repeat an answer.
@@ -130,6 +134,8 @@ type Environment struct {
 	Config func() *model.ConfigStatus
 	// Metrics counts. nil: nobody does.
 	Metrics Metrics
+	// Audit records who asked for what. nil: nobody does.
+	Audit Audit
 	// Tracer makes spans: the one of the OpenTelemetry API, which does nothing where no SDK is set up.
 	Tracer trace.Tracer
 	// Version is the build, for /version.

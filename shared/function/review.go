@@ -37,6 +37,7 @@ func Review[D, O any](
 		Kind:     kind,
 		Singular: singular,
 		empty:    func() any { return reflect.New(reflect.TypeFor[O]().Elem()).Interface() },
+		object:   reflect.TypeFor[O](),
 		open: func(env *Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -170,7 +171,7 @@ func CreatePart[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*Environment) D,
 	do func(context.Context, D, resource.PartInput[O]) (resource.Written[O], error),
 ) Endpoint {
-	return below(bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+	endpoint := below(bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		options, err := readWriteOptions(c, "CreateOptions")
 		if err != nil {
 			return nil, err
@@ -188,6 +189,8 @@ func CreatePart[O resource.Object, D any](
 		}
 		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
 	}), subresource)
+	endpoint.stored = false
+	return endpoint
 }
 
 // decodePart reads the body of a request about a part of an object.
@@ -255,6 +258,8 @@ func bind[T resource.Object, D any](
 		Namespaced: definition.Namespaced,
 		empty:      func() any { return definition.New() },
 		tabulate:   toTable,
+		object:     reflect.TypeFor[T](),
+		stored:     true,
 		open: func(env *Environment) operation {
 			deps := open(env)
 			tabulate := toTable(env)
