@@ -46,6 +46,11 @@ type Claims struct {
 	Scope *model.Scope
 }
 
+// For tells whether the token is for one of the audiences.
+func (c Claims) For(audiences ...string) bool {
+	return slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) })
+}
+
 // wire is Claims in JSON.
 type wire struct {
 	Issuer    string          `json:"iss"`
