@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
@@ -84,6 +85,31 @@ func ensureAdmin(ctx context.Context, env *function.Environment, given secret.St
 		return "", err
 	}
 	return bearer, createAdmin(ctx, env, bearer)
+}
+
+// openKeyring returns the given encryption keys, else those in the file, else a new one, which the file keeps.
+func openKeyring(given secret.String, file string) (*encryption.Keyring, error) {
+	if given != "" {
+		ring, err := encryption.Parse(given)
+		if err != nil {
+			return nil, fmt.Errorf("--encryption-key: %w", err)
+		}
+		return ring, nil
+	}
+	kept, err := os.ReadFile(file)
+	key := secret.String(strings.TrimSpace(string(kept)))
+	if errors.Is(err, fs.ErrNotExist) {
+		key = encryption.Generate()
+		err = writeFile(file, []byte(key.Reveal()+"\n"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the encryption key: %w", err)
+	}
+	ring, err := encryption.Parse(key)
+	if err != nil {
+		return nil, fmt.Errorf("the encryption key in %s: %w", file, err)
+	}
+	return ring, nil
 }
 
 // createAdmin stores the admin key unless the state has it already.

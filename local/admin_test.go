@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
@@ -351,5 +352,44 @@ func TestAnnounce(t *testing.T) {
 		if strings.Contains(text, "hunter2") || strings.Contains(text, givenKey.Reveal()) {
 			t.Errorf("it tells a secret:\n%s", text)
 		}
+	}
+}
+
+func TestOpenKeyring(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "encryption.key")
+	made, err := openKeyring("", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := made.Seal([]byte("x"), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := openKeyring("", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, err := again.Open(sealed, "a"); err != nil || string(opened) != "x" {
+		t.Errorf("the next start: %q, %v", opened, err)
+	}
+	if about, err := os.Stat(file); err != nil || about.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", about, err)
+	}
+	given, err := openKeyring(encryption.Generate(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := given.Open(sealed, "a"); err == nil {
+		t.Error("the given key is not the one in the file")
+	}
+	if _, err := openKeyring("hunter2", file); err == nil || !strings.Contains(err.Error(), "--encryption-key") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a bad one: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openKeyring("", file); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a bad file: %v", err)
 	}
 }

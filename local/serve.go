@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/expirekeys"
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/platformconfig"
@@ -63,7 +64,12 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	ring, err := openKeyring(c.Encryption, filepath.Join(c.Data, "encryption.key"))
+	if err != nil {
+		return err
+	}
 	env := newEnvironment(state.client, log, config, registry)
+	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	admin, err := ensureAdmin(ctx, env, c.AdminKey, filepath.Join(c.Data, "admin.key"))
 	if err != nil {
 		return err

@@ -43,14 +43,15 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		window = ShortWindow
 	}
 	return &function.Environment{
-		Stores:  stores,
-		Now:     time.Now,
-		Random:  rand.Reader,
-		Log:     log,
-		Config:  (&fresh{source: source, log: log, looked: time.Now()}).current,
-		Tracer:  otel.Tracer("management.platform.sh"),
-		Version: s.version,
-		Watch:   function.WatchSettings{Window: window},
+		Stores:     stores,
+		Now:        time.Now,
+		Random:     rand.Reader,
+		Encryption: s.openKeyring(),
+		Log:        log,
+		Config:     (&fresh{source: source, log: log, looked: time.Now()}).current,
+		Tracer:     otel.Tracer("management.platform.sh"),
+		Version:    s.version,
+		Watch:      function.WatchSettings{Window: window},
 	}, nil
 }
 
@@ -69,6 +70,6 @@ func (s settings) stores() (func(string) store.Store, error) {
 		}
 		return client.Resource, nil
 	}
-	opening := &opening{fetch: s.fetch, options: s.redis}
+	opening := &opening{fetch: s.fetch, id: s.secretID, options: s.redis}
 	return func(resource string) store.Store { return &lazy{opening: opening, resource: resource} }, nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/store"
 	"management.platform.sh/shared/store/redisstore/redistest"
@@ -49,6 +50,10 @@ func TestRefused(t *testing.T) {
 		"no window":     {map[string]string{redisURL: good, watchWindow: "-1s"}, []string{watchWindow}},
 		"no pool":       {map[string]string{redisURL: good, redisPoolSize: "0", redisReplicas: "-1"}, []string{redisPoolSize, redisReplicas}},
 		"no numbers":    {map[string]string{redisURL: good, redisPoolSize: hush, redisReplicas: "99999"}, []string{redisPoolSize, redisReplicas}},
+		"two keys":      {map[string]string{redisURL: good, sealing: hush, sealingSecret: hush}, []string{sealing, sealingSecret}},
+		"a wrong key":   {map[string]string{redisURL: good, sealing: hush}, []string{sealing}},
+		"no key file":   {map[string]string{redisURL: good, sealingFile: empty}, []string{sealingFile}},
+		"a bad key":     {map[string]string{redisURL: good, sealingFile: wrong}, []string{sealingFile}},
 		"no config":     {map[string]string{redisURL: good, config: folder + "/none"}, []string{config}},
 		"broken config": {map[string]string{redisURL: good, config: broken}, []string{config}},
 	} {
@@ -274,5 +279,61 @@ func TestVariables(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		seen[v.Name] = true
+	}
+}
+
+// Each way to give the encryption keys gives the same; nothing at all gives a ring without any.
+func TestEncryptionKey(t *testing.T) {
+	t.Parallel()
+	key := encryption.Generate()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte(key.Reveal()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ready := false
+	extension := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !ready || r.URL.Query().Get("secretId") != "arn:aws:x/key" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		io.WriteString(w, `{"SecretString":"`+key.Reveal()+`"}`)
+	}))
+	defer extension.Close()
+	want, err := encryption.Parse(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := want.Seal([]byte("x"), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{sealing: key.Reveal(), sealingFile: path, sealingSecret: "arn:aws:x/key", logLevel: "info"} {
+		ready = false
+		env, err := Open(from(map[string]string{
+			redisURL: "redis://127.0.0.1:1", name: value,
+			"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": strings.TrimPrefix(extension.URL, "http://127.0.0.1:"),
+		}), io.Discard, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ring, err := env.Keyring(t.Context())
+		if name == sealingSecret {
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("before the extension is ready: %v", err)
+			}
+			ready = true
+			ring, err = env.Keyring(t.Context())
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		opened, err := ring.Open(sealed, "a")
+		if name == logLevel {
+			if !errors.Is(err, encryption.ErrNoKey) {
+				t.Errorf("without a key: %q, %v", opened, err)
+			}
+		} else if err != nil || string(opened) != "x" {
+			t.Errorf("%s: %q, %v", name, opened, err)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store"
 	"management.platform.sh/shared/store/redisstore"
@@ -22,11 +23,11 @@ const fetchWithin = 2 * time.Second
 // maxSecret bounds its answer; AWS Secrets Manager keeps at most 64 KiB.
 const maxSecret = 128 << 10
 
-// fetch asks the extension for the secret. Its errors say nothing of what it answered.
-func (s settings) fetch(ctx context.Context) (secret.String, error) {
+// fetch asks the extension for a secret. Its errors say nothing of what it answered.
+func (s settings) fetch(ctx context.Context, id string) (secret.String, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
-	address := s.extension + "/secretsmanager/get?secretId=" + url.QueryEscape(s.secretID)
+	address := s.extension + "/secretsmanager/get?secretId=" + url.QueryEscape(id)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return "", errors.New("the address of the extension is malformed")
@@ -49,7 +50,8 @@ func (s settings) fetch(ctx context.Context) (secret.String, error) {
 
 // opening opens the state once it is needed. A failure is not remembered: the next request tries again.
 type opening struct {
-	fetch   func(context.Context) (secret.String, error)
+	fetch   func(ctx context.Context, id string) (secret.String, error)
+	id      string
 	options redisstore.Options
 
 	mu     sync.Mutex
@@ -62,7 +64,7 @@ func (o *opening) open(ctx context.Context) (*redisstore.Client, error) {
 	if o.client != nil {
 		return o.client, nil
 	}
-	text, err := o.fetch(ctx)
+	text, err := o.fetch(ctx, o.id)
 	if err == nil {
 		o.client, err = redisstore.Open(text.Reveal(), o.options)
 	}
@@ -70,6 +72,31 @@ func (o *opening) open(ctx context.Context) (*redisstore.Client, error) {
 		return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, redisURLSecret, err)
 	}
 	return o.client, nil
+}
+
+// openKeyring returns the encryption keys, or what reads them at the first use where a secret must be asked for. A failure
+// is not remembered: the next request tries again.
+func (s settings) openKeyring() func(context.Context) (*encryption.Keyring, error) {
+	if s.keyringID == "" {
+		return func(context.Context) (*encryption.Keyring, error) { return s.keyring, nil }
+	}
+	var mu sync.Mutex
+	var ring *encryption.Keyring
+	return func(ctx context.Context) (*encryption.Keyring, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ring != nil {
+			return ring, nil
+		}
+		text, err := s.fetch(ctx, s.keyringID)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, sealingSecret, err)
+		}
+		if ring, err = encryption.Parse(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", sealingSecret, err)
+		}
+		return ring, nil
+	}
 }
 
 // lazy is the state of a resource that is opened at the first use.

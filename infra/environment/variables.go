@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store/redisstore"
 )
@@ -32,6 +33,9 @@ const (
 	redisURLSecret = "PLATFORM_REDIS_URL_SECRET"
 	redisPoolSize  = "PLATFORM_REDIS_POOL_SIZE"
 	redisReplicas  = "PLATFORM_REDIS_REPLICAS"
+	sealing        = "PLATFORM_ENCRYPTION_KEY"
+	sealingFile    = "PLATFORM_ENCRYPTION_KEY_FILE"
+	sealingSecret  = "PLATFORM_ENCRYPTION_KEY_SECRET"
 	config         = "PLATFORM_CONFIG"
 	logLevel       = "PLATFORM_LOG_LEVEL"
 	stream         = "PLATFORM_STREAM"
@@ -53,6 +57,9 @@ var Variables = []Variable{
 	{redisURLSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds that URL, read at the first use through the extension for parameters and secrets."},
 	{redisPoolSize, "number", "", "Connections per Redis node at most. Absent: 4 for AWS Lambda, which serves one request at a time, else 64."},
 	{redisReplicas, "number", "0", "Replicas that must have a write before it is acknowledged."},
+	{sealing, "base64", "", "The key that seals secrets in the state, 32 bytes; after a comma older ones that still open. At most one of the three is set; functions that seal nothing need none."},
+	{sealingFile, "path", "", "A file that holds it, such as a mounted secret."},
+	{sealingSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds it, read at the first use through the extension."},
 	{config, "path", "", "Platform configuration (YAML), looked at again every ten seconds while requests come."},
 	{logLevel, "level", "info", "Least level of the log on standard error: debug, info, warn or error."},
 	{stream, "boolean", "false", "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."},
@@ -65,6 +72,8 @@ type settings struct {
 	url          secret.String
 	urlFrom      string
 	secretID     string
+	keyring      *encryption.Keyring
+	keyringID    string
 	config       string
 	level        slog.Level
 	streams      bool
@@ -91,25 +100,42 @@ func read(lookup func(string) string) (settings, error) {
 		return ""
 	}
 	s := settings{
-		url: secret.String(text(redisURL)), urlFrom: redisURL, secretID: text(redisURLSecret), config: text(config), version: text(build),
+		secretID: text(redisURLSecret), keyringID: text(sealingSecret), config: text(config), version: text(build),
 		// What the extension listens on, and what it knows its caller by, are the platform's variables.
 		extension:    "http://localhost:" + cmp.Or(lookup("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT"), "2773"),
 		sessionToken: secret.String(lookup("AWS_SESSION_TOKEN")),
 	}
-	given := 0
-	for _, name := range []string{redisURL, redisURLFile, redisURLSecret} {
-		if text(name) != "" {
-			given++
+	// fromFile is a secret of which the variable itself, a file and a secret are the sources, and where it came from; of
+	// the last the name alone is read here.
+	fromFile := func(clear, file, reference string, least int) (secret.String, string) {
+		given := 0
+		for _, name := range []string{clear, file, reference} {
+			if text(name) != "" {
+				given++
+			}
 		}
+		switch {
+		case given < least:
+			wrong(clear, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, file, reference))
+		case given > 1:
+			wrong(clear, fmt.Sprintf("%d of it, %s and %s are set; at most one may be", given, file, reference))
+		case text(file) != "":
+			content, err := os.ReadFile(text(file))
+			found := secret.String(strings.TrimSpace(string(content)))
+			if err != nil || found == "" {
+				wrong(file, "names a file that cannot be read, or is empty")
+			}
+			return found, file
+		}
+		return secret.String(text(clear)), clear
 	}
-	if given != 1 {
-		wrong(redisURL, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, redisURLFile, redisURLSecret))
-	} else if path := text(redisURLFile); path != "" {
-		s.urlFrom = redisURLFile
-		content, err := os.ReadFile(path)
-		if s.url = secret.String(strings.TrimSpace(string(content))); err != nil || s.url == "" {
-			wrong(redisURLFile, "names a file that cannot be read, or is empty")
+	s.url, s.urlFrom = fromFile(redisURL, redisURLFile, redisURLSecret, 1)
+	if key, from := fromFile(sealing, sealingFile, sealingSecret, 0); key != "" {
+		ring, err := encryption.Parse(key)
+		if err != nil {
+			wrong(from, err.Error())
 		}
+		s.keyring = ring
 	}
 	if err := s.level.UnmarshalText([]byte(text(logLevel))); err != nil {
 		wrong(logLevel, "must be debug, info, warn or error")

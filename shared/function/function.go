@@ -22,6 +22,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -49,6 +50,8 @@ type Function struct {
 	Endpoints []Endpoint
 	// Schedule is what the function does by the clock. Nil: nothing.
 	Schedule *Schedule
+	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
+	Encrypts bool
 }
 
 // Endpoint is a route bound to an operation. Make one with a binder.
@@ -57,6 +60,9 @@ type Endpoint struct {
 	Method string
 	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
 	Path string
+	// Root tells whether clients look for the endpoint at the root of the host as well, where gateways lead to it then:
+	// webhooks of kube-apiserver and the discovery of OpenID Connect. Set it with AtRoot.
+	Root bool
 	// Verb is the Kubernetes verb.
 	Verb string
 	// Resource is what the verb is done to. The zero value for endpoints that are no resource.
@@ -77,6 +83,20 @@ type Endpoint struct {
 	open func(*Environment) operation
 }
 
+// AtRoot returns the endpoint as one that clients look for at the root of the host as well.
+func (e Endpoint) AtRoot() Endpoint {
+	e.Root = true
+	return e
+}
+
+// Paths are where gateways lead to the endpoint, in the form of Path.
+func (e Endpoint) Paths() []string {
+	if e.Root {
+		return []string{BasePath + e.Path, e.Path}
+	}
+	return []string{BasePath + e.Path}
+}
+
 // Schedule is work that is done by the clock. Make one with Scheduled.
 type Schedule struct {
 	open func(*Environment) func(context.Context) ([]slog.Attr, error)
@@ -94,6 +114,8 @@ type Environment struct {
 	Now func() time.Time
 	// Random is where names and keys come from.
 	Random io.Reader
+	// Encryption returns the keys that seal secrets in the state. nil: there are none.
+	Encryption func(context.Context) (*encryption.Keyring, error)
 	// Log takes one line for each request, and what goes wrong.
 	Log *slog.Logger
 	// Config is the platform configuration of this moment. It is never nil and not to be changed.
@@ -132,6 +154,14 @@ func (e *Environment) Graph() *resource.Graph {
 func (e *Environment) Authenticator() *auth.Authenticator {
 	e.prepare()
 	return e.authenticator
+}
+
+// Keyring returns the keys that seal secrets in the state; nil where there are none, which every use of it says.
+func (e *Environment) Keyring(ctx context.Context) (*encryption.Keyring, error) {
+	if e.Encryption == nil {
+		return nil, nil //nolint:nilnil // a nil ring is one without keys
+	}
+	return e.Encryption(ctx)
 }
 
 // KeyLimit is the platform's cap on the life of an access key at this moment, 0 for none. Source: Spec 2.7.

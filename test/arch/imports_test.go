@@ -23,11 +23,12 @@ shared/store/redisstore: shared/store
 shared/store/redisstore/redistest:
 shared/metrics:
 shared/resource: shared/apierror shared/codec shared/identity shared/store
+shared/encryption: shared/secret
 shared/fieldmanager: shared/apierror shared/resource
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/identity shared/model shared/resource shared/scope shared/store
+shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/store
 
 # Operations, and the list of them. They never import each other.
 functions/collectgarbage: shared/function shared/resource
@@ -46,14 +47,14 @@ functions/catalog: functions/* shared/function
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
 infra/deployment: functions/catalog shared/function
-infra/environment: shared/function shared/model shared/platformconfig shared/secret shared/store shared/store/redisstore
+infra/environment: shared/encryption shared/function shared/model shared/platformconfig shared/secret shared/store shared/store/redisstore
 infra/environment/environmenttest: infra/environment shared/function shared/identity shared/model shared/resource shared/store/redisstore/redistest
 infra/framework: infra/environment shared/function
 infra/framework/server: functions/catalog infra/framework
 infra/lambda: infra/environment shared/function
 infra/lambda/functions/*: functions/* infra/lambda
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
