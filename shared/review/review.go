@@ -48,10 +48,10 @@ const textInvalid = "invalid bearer token"
 type Credentials struct {
 	// AccessKey authenticates an access key. What it refuses is Unauthorized.
 	AccessKey func(context.Context, secret.String) (identity.Caller, error)
-	// Token verifies a direct cluster endpoint token; see token.Verifier.
-	Token func(context.Context, secret.String) (token.Claims, error)
-	// Audience is the aud of tokens that are for the connected clusters of this platform.
-	Audience string
+	// Token verifies a direct cluster endpoint token for one of the audiences; see token.Verifier.
+	Token func(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, error)
+	// Audiences are the aud of tokens that are for the connected clusters of this platform.
+	Audiences []string
 }
 
 // Answer fills the status of a review and takes the bearer out of it. A bearer that is refused is not an error:
@@ -99,7 +99,7 @@ func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []st
 }
 
 func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
-	claims, err := c.Token(ctx, bearer)
+	claims, err := c.Token(ctx, bearer, slices.Concat(c.Audiences, wanted))
 	switch why := token.Refusal(err); {
 	case why == token.ErrMalformed:
 		return status, textInvalid, nil
@@ -109,9 +109,6 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 		return status, "", fmt.Errorf("verifying a token: %w", err)
 	}
 	both := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
-	if len(both) == 0 && !claims.For(c.Audience) {
-		return status, token.ErrAudience.Error(), nil
-	}
 	owner := identity.Named(claims.Subject, claims.Groups)
 	user, err := describe(claims.Subject, owner, claims.Groups, claims.Scope, ExtraToken, claims.ID)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: both}, "", err

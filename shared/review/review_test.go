@@ -48,13 +48,16 @@ func credentials(caller identity.Caller, keyErr error, claims token.Claims, toke
 			}
 			return caller, keyErr
 		},
-		Token: func(_ context.Context, bearer secret.String) (token.Claims, error) {
+		Token: func(_ context.Context, bearer secret.String, audiences []string) (token.Claims, error) {
 			if bearer.Reveal() != jwt {
 				return token.Claims{}, token.ErrMalformed
 			}
+			if tokenErr == nil && !claims.For(audiences...) {
+				return token.Claims{}, token.ErrAudience
+			}
 			return claims, tokenErr
 		},
-		Audience: audience,
+		Audiences: []string{audience},
 	}
 }
 

@@ -201,7 +201,16 @@ func (v *Verifier) Verify(ctx context.Context, text secret.String) (Claims, erro
 
 // DenyList is the document that names the tokens which were revoked before their end. Source: ADR-0012.
 type DenyList struct {
-	// Revoked holds the end of each revoked token, in seconds since 1970, by its jti. Those that are over may
-	// be left out.
-	Revoked map[string]int64 `json:"revoked"`
+	// Issuer is whose tokens they are.
+	Issuer string `json:"issuer"`
+	// Revoked are those that are not over.
+	Revoked []Revoked `json:"revoked"`
+}
+
+// Revoked is a token that was revoked before its end.
+type Revoked struct {
+	// ID is its jti.
+	ID string `json:"jti"`
+	// Expires is its exp, in seconds since 1970: it is refused without the list from then on.
+	Expires int64 `json:"exp"`
 }
