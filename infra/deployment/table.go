@@ -42,7 +42,7 @@ type entry struct {
 
 var (
 	rest    = regexp.MustCompile(`\{(\w+)\.\.\.\}$`)
-	pattern = regexp.MustCompile(`^(/(\w[\w.-]*|\{\w+\}))*(/\{\w+\+\})?$`)
+	pattern = regexp.MustCompile(`^(/([\w.][\w.-]*|\{\w+\}))*(/\{\w+\+\})?$`)
 	name    = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 )
 

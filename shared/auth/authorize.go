@@ -26,6 +26,7 @@ type Decision struct {
 // there what is his own. What is not listed is for admins.
 var everybody = map[schema.GroupResource]bool{
 	model.Resource("ownedaccesskeys"):                                     true,
+	model.Resource("directclusterendpointtokens"):                         true,
 	model.Resource("selves"):                                              true,
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:      true,
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}: true,
