@@ -198,7 +198,9 @@ func (Rules) Index(token *model.DirectClusterEndpointToken, _ time.Time) (owner 
 }
 
 // Observe sees to it that no record, and no answer but the first, holds a token.
-func (Rules) Observe(token *model.DirectClusterEndpointToken, _ store.Record) { token.Status.Token = "" }
+func (Rules) Observe(token *model.DirectClusterEndpointToken, _ store.Record) {
+	token.Status.Token = ""
+}
 
 // Warn has nothing to say.
 func (Rules) Warn(*model.DirectClusterEndpointToken) []string { return nil }
