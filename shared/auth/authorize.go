@@ -27,6 +27,7 @@ type Decision struct {
 // asker does not bring along (ADR-0012). What is not listed is for admins.
 var everybody = map[schema.GroupResource]bool{
 	model.Resource("ownedaccesskeys"):                                     true,
+	model.Resource("directclusterendpointtokens"):                         true,
 	model.Resource("selves"):                                              true,
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:      true,
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}: true,

@@ -24,9 +24,11 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/scope"
+	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store"
 )
 
@@ -128,9 +130,12 @@ type Environment struct {
 	Version string
 	// Watch is how long watches last here. The zero value is good where answers can be streamed.
 	Watch WatchSettings
+	// Tokens say how direct cluster endpoint tokens are issued.
+	Tokens TokenSettings
 
 	once          sync.Once
 	keys          *accesskey.Registry
+	tokens        *issuedtoken.Register
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
 	// draining is done when EndWatches was called.
@@ -138,10 +143,34 @@ type Environment struct {
 	endWatches context.CancelFunc
 }
 
+// TokenSettings say how direct cluster endpoint tokens are issued. Zero values stand for the defaults that package issuer
+// has. Source: ADR-0011.
+type TokenSettings struct {
+	// Issuer is the URL that publishkeys is reached below, from which verifiers fetch the keys. Empty: no tokens are
+	// issued.
+	Issuer string
+	// Audiences are whom tokens are for. Empty: the issuer.
+	Audiences []string
+	// MaxTTL is the longest life of a token.
+	MaxTTL time.Duration
+	// Algorithm is ES256 or RS256.
+	Algorithm string
+	// RotateEvery is how long a signing key signs, and PublishBefore how long it is published before it does.
+	RotateEvery, PublishBefore time.Duration
+	// SigningKeys are keys that somebody else manages, in PEM; the first one signs. Empty: they are kept in the state.
+	SigningKeys secret.String
+}
+
 // AccessKeys is the registry of access keys.
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()
 	return e.keys
+}
+
+// IssuedTokens is the register of direct cluster endpoint tokens.
+func (e *Environment) IssuedTokens() *issuedtoken.Register {
+	e.prepare()
+	return e.tokens
 }
 
 // Graph is all stored resources of the API, which may own each other's objects.
@@ -179,7 +208,9 @@ func (e *Environment) prepare() {
 	e.once.Do(func() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
 		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
-		e.graph = resource.NewGraph(e.permits, e.keys)
+		e.tokens = issuedtoken.NewRegister(e.Stores(issuedtoken.Definition.Resource.Resource), e.Stores(issuedtoken.RevokedResource),
+			e.keys, e.Now, e.Random, e.KeyLimit)
+		e.graph = resource.NewGraph(e.permits, e.keys, e.tokens.Registry)
 		e.draining, e.endWatches = context.WithCancel(context.Background())
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})

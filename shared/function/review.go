@@ -3,8 +3,10 @@ package function
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -71,6 +73,8 @@ type Page struct {
 	Body      []byte
 	// ETag identifies the content; with it the page may be kept and asked for again. Empty: it may not.
 	ETag string
+	// MaxAge is for how long anybody may use the page without asking again, in whole seconds. 0: not at all.
+	MaxAge time.Duration
 }
 
 // DocumentInput is a request for a document.
@@ -99,6 +103,9 @@ func Document[D any](
 					return nil, err
 				}
 				result := &answer{status: http.StatusOK, raw: page.Body, mediaType: page.MediaType, header: http.Header{"Vary": {"Accept"}}}
+				if page.MaxAge > 0 {
+					result.header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int64(page.MaxAge/time.Second)))
+				}
 				if page.ETag == "" {
 					return result, nil
 				}
@@ -126,8 +133,8 @@ func matches(values []string, tag string) bool {
 	return false
 }
 
-// everyone needs no credential.
-func everyone(*model.ConfigStatus) bool { return true }
+// Everyone is for documents that need no credential under any configuration.
+func Everyone(*model.ConfigStatus) bool { return true }
 
 // Authenticated is for documents that need a credential under any configuration.
 func Authenticated(*model.ConfigStatus) bool { return false }
