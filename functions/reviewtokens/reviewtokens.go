@@ -37,7 +37,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview
 
 // Function is the operation as it is deployed.
 var Function = &function.Function{
-	Name: "reviewtokens",
+	Name: "reviewtokens", Encrypts: true,
 	Endpoints: []function.Endpoint{function.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
 		"TokenReview", "tokenreview", open, Do)},
 }

@@ -8,12 +8,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -89,7 +89,7 @@ func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenR
 func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
 	caller, err := c.AccessKey(ctx, bearer)
 	if err != nil {
-		if problem := apierror.From(err).Status(); problem.Code == http.StatusUnauthorized {
+		if problem := apierror.From(err).Status(); problem.Reason == metav1.StatusReasonUnauthorized {
 			return status, problem.Message, nil
 		}
 		return status, "", err
