@@ -1,6 +1,7 @@
 package function
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -20,6 +21,9 @@ type Question struct {
 	// ContentType and Body are the request's.
 	ContentType string
 	Body        []byte
+	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
+	// there is none.
+	Parameter func(name string) string
 }
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
@@ -46,6 +50,7 @@ func Review[D, O any](
 				}
 				object, err := do(ctx, deps, Question{
 					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body,
+					Parameter: func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
 				})
 				if err != nil {
 					return nil, err
@@ -54,6 +59,12 @@ func Review[D, O any](
 			}
 		},
 	}
+}
+
+// Below returns the endpoint at the same path behind a prefix, which may have parameters: "/cluster/{cluster}".
+func (e Endpoint) Below(prefix string) Endpoint {
+	e.Path = prefix + e.Path
+	return e
 }
 
 // Page is a finished document.

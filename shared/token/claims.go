@@ -46,6 +46,11 @@ type Claims struct {
 	Scope *model.Scope
 }
 
+// For tells whether the token is for one of the audiences.
+func (c Claims) For(audiences ...string) bool {
+	return slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) })
+}
+
 // wire is Claims in JSON.
 type wire struct {
 	Issuer    string          `json:"iss"`
@@ -142,18 +147,19 @@ func ParseClaims(text []byte) (Claims, error) {
 		IssuedAt: time.Unix(w.IssuedAt, 0).UTC(), NotBefore: time.Unix(w.NotBefore, 0).UTC(), Expires: time.Unix(w.Expires, 0).UTC(),
 	}
 	if w.Scope != nil {
-		if claims.Scope, err = parseScope(w.Scope); err != nil {
+		if claims.Scope, err = ParseScope(w.Scope); err != nil {
 			return Claims{}, fmt.Errorf("%w: the claim \"scope\": %w", ErrMalformed, err)
 		}
 	}
 	return claims, nil
 }
 
-// parseScope reads a scope, and nothing that it does not understand.
-func parseScope(text []byte) (*model.Scope, error) {
+// ParseScope reads a scope in JSON. One with fields that this build does not know is refused, since one of them could
+// be a restriction.
+func ParseScope(text []byte) (*model.Scope, error) {
 	scope := &model.Scope{}
 	strict, err := kjson.UnmarshalStrict(text, scope)
-	if err != nil || len(strict) > 0 {
+	if err != nil || len(strict) > 0 || !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
 		return nil, errors.New("is none that this build understands")
 	}
 	return scope, nil

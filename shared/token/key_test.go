@@ -22,8 +22,12 @@ var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Two keys of each kind. RSA keys take long to make.
 var (
-	ecKeys  = sync.OnceValue(func() []*SigningKey { return pair(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) }) })
-	rsaKeys = sync.OnceValue(func() []*SigningKey { return pair(func() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, minRSABits)) }) })
+	ecKeys = sync.OnceValue(func() []*SigningKey {
+		return pair(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
+	})
+	rsaKeys = sync.OnceValue(func() []*SigningKey {
+		return pair(func() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, minRSABits)) })
+	})
 )
 
 func pair(make func() crypto.Signer) []*SigningKey {
