@@ -95,7 +95,7 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 // record was deleted, or the access key that asked for it is gone, over or disabled. It says nothing about signature
 // and claims. It takes one round trip, and two for a token that is new to this process.
 //
-// Errors are those of the store: what cannot be asked is not known to be good. Source: ADR-0011.
+// Errors are those of the store. Beside one it is true: what cannot be asked is not known to be good. Source: ADR-0011.
 func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 	// The key is asked for at the same time where it is known which one it is.
 	name, known := r.parents.Get(id)
@@ -111,11 +111,11 @@ func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking up a token: %w", err)
+		return true, fmt.Errorf("looking up a token: %w", err)
 	}
 	token, err := r.Parse(record)
 	if err != nil {
-		return false, err
+		return true, err
 	}
 	now := r.Now()
 	if over(token, now) || token.DeletionTimestamp != nil && !now.Before(token.DeletionTimestamp.Time) {

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -197,7 +198,7 @@ func (r ring) set() (*Set, error) {
 		}
 	}
 	if set.Signing == nil {
-		return nil, fmt.Errorf("there is no active signing key")
+		return nil, errors.New("there is no active signing key")
 	}
 	return set, nil
 }

@@ -142,7 +142,11 @@ func (k *Keys) Rotate(ctx context.Context, hurry bool) ([]Key, error) {
 		}
 		return nil, k.fixedErr
 	}
-	return k.change(ctx, func(r ring, now time.Time) (ring, error) { return r.advance(now, k.settings, hurry) })
+	keys, err := k.change(ctx, func(r ring, now time.Time) (ring, error) { return r.advance(now, k.settings, hurry) })
+	if err != nil {
+		return nil, err
+	}
+	return keys, k.trim(ctx)
 }
 
 // Taint withdraws a key at once: it signs nothing more and is published no more, and its private half is forgotten.
@@ -152,13 +156,25 @@ func (k *Keys) Taint(ctx context.Context, id string) ([]Key, error) {
 	if k.settings.PEM != "" {
 		return nil, ErrManaged
 	}
-	return k.change(ctx, func(r ring, now time.Time) (ring, error) {
+	keys, err := k.change(ctx, func(r ring, now time.Time) (ring, error) {
 		tainted, ok, err := r.taint(id, now, k.settings)
 		if err == nil && !ok {
 			err = fmt.Errorf("%w: %q", ErrUnknown, id)
 		}
 		return tainted, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return keys, k.trim(ctx)
+}
+
+// trim removes the events of the record, which nobody watches and which hold private halves that are gone elsewhere.
+func (k *Keys) trim(ctx context.Context) error {
+	if err := k.state.Trim(ctx, time.Now()); err != nil {
+		return fmt.Errorf("trimming the events of the signing keys: %w", err)
+	}
+	return nil
 }
 
 // List reports the keys. Where there are none yet it is empty. Errors: those of Current.
