@@ -22,7 +22,9 @@ func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []s
 	}
 	verifier := token.Verifier{
 		Keys: published{i}, Issuer: i.url, Audiences: audiences, Now: i.now,
-		Revoked: func(ctx context.Context, claims token.Claims) (bool, error) { return i.Register.Revoked(ctx, claims.ID) },
+		Revoked: func(ctx context.Context, claims token.Claims) (bool, error) {
+			return i.Register.Revoked(ctx, claims.ID)
+		},
 	}
 	claims, err := verifier.Verify(ctx, bearer)
 	if errors.Is(err, store.ErrUnavailable) {
