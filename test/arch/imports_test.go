@@ -66,6 +66,7 @@ test/bench:
 test/deploy:
 test/cold: functions/catalog shared/function
 test/drift:
+test/revocation:
 test/script:
 `
 
@@ -82,6 +83,7 @@ test/deploy: functions/catalog shared/...
 test/cold: functions/catalog
 test/drift: functions/catalog shared/...
 test/load: shared/...
+test/revocation: functions/catalog shared/...
 test/script:
 `
 

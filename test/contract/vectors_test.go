@@ -31,14 +31,14 @@ type vector struct {
 	JWS json.RawMessage
 }
 
-// unreadable is a header with a letter that is none of base64url. One such vector is valid, for lenient readers.
-const unreadable = "unreadable"
+// noHeader is a header with a letter that is none of base64url. One such vector is valid, for lenient readers.
+const noHeader = "no header"
 
 // refusedVectors are the algorithms of valid vectors that are refused, with how many there are: we know ES256 and RS256
 // alone, and no shared secrets. The files of keys hold shared secrets.
 var refusedVectors = map[string]map[string]int{
 	"json_web_key_test.json":       {"HS256": 2, "HS384": 1, "HS512": 1},
-	"json_web_signature_test.json": {"HS256": 9, "ES512": 2, "RS384": 4, "RS512": 4, "PS256": 6, "PS384": 6, "PS512": 4, unreadable: 1},
+	"json_web_signature_test.json": {"HS256": 9, "ES512": 2, "RS384": 4, "RS512": 4, "PS256": 6, "PS384": 6, "PS512": 4, noHeader: 1},
 }
 
 // What Project Wycheproof calls invalid is refused; what it calls valid is accepted, or is for an algorithm that is
@@ -82,7 +82,7 @@ func algorithm(v vector) string {
 	text, err := base64.RawURLEncoding.DecodeString(head)
 	var header struct{ Alg string }
 	if err != nil || json.Unmarshal(text, &header) != nil {
-		return unreadable
+		return noHeader
 	}
 	return header.Alg
 }
