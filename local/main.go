@@ -25,6 +25,7 @@ var version = ""
 type commands struct {
 	Serve     serveCommand     `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap bootstrapCommand `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Token     tokenCommand     `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 
