@@ -28,6 +28,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &function.Function{
 	Name:      "issuetoken",
+	Encrypts:  true,
 	Endpoints: []function.Endpoint{function.Create(issuedtoken.Definition, open, Do)},
 }
 

@@ -33,11 +33,12 @@ func Do(ctx context.Context, deps Deps, in Input) (*function.Page, error) {
 
 // Function is the operation as it is deployed.
 var Function = &function.Function{
-	Name: "publishkeys",
+	Name:     "publishkeys",
+	Encrypts: true,
 	Endpoints: []function.Endpoint{
-		function.Document(issuer.ConfigurationPath, function.Everyone, open, Do),
-		function.Document(issuer.KeysPath, function.Everyone, open, Do),
-		function.Document(issuer.RevokedPath, function.Everyone, open, Do),
+		function.Document(issuer.ConfigurationPath, function.Everyone, open, Do).AtRoot(),
+		function.Document(issuer.KeysPath, function.Everyone, open, Do).AtRoot(),
+		function.Document(issuer.RevokedPath, function.Everyone, open, Do).AtRoot(),
 	},
 }
 

@@ -16,8 +16,8 @@ import (
 // Deps is what the operation needs.
 type Deps struct{ Keys *signingkey.Keys }
 
-// Output is the keys after a run.
-type Output = []signingkey.Key
+// Output is what there is after a run.
+type Output = signingkey.Report
 
 // Do does what is due. Errors: those of signingkey.Keys.Rotate; nothing has changed then.
 func Do(ctx context.Context, deps Deps) (Output, error) {
@@ -26,13 +26,14 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 
 // Function is the operation as it is deployed.
 var Function = &function.Function{
-	Name: "rotatesigningkeys",
-	Schedule: function.Scheduled(open, Do, func(keys Output) []slog.Attr {
-		var attrs []slog.Attr
-		for _, key := range keys {
-			attrs = append(attrs, slog.String(key.ID, string(key.State)))
+	Name:     "rotatesigningkeys",
+	Encrypts: true,
+	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+		var states []slog.Attr
+		for _, key := range done.Keys {
+			states = append(states, slog.String(key.ID, string(key.State)))
 		}
-		return []slog.Attr{{Key: "keys", Value: slog.GroupValue(attrs...)}}
+		return []slog.Attr{slog.GroupAttrs("keys", states...), slog.Bool("resealed", done.Resealed)}
 	}),
 }
 

@@ -28,7 +28,6 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/scope"
-	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store"
 )
 
@@ -141,24 +140,6 @@ type Environment struct {
 	// draining is done when EndWatches was called.
 	draining   context.Context
 	endWatches context.CancelFunc
-}
-
-// TokenSettings say how direct cluster endpoint tokens are issued. Zero values stand for the defaults that package issuer
-// has. Source: ADR-0011.
-type TokenSettings struct {
-	// Issuer is the URL that publishkeys is reached below, from which verifiers fetch the keys. Empty: no tokens are
-	// issued.
-	Issuer string
-	// Audiences are whom tokens are for. Empty: the issuer.
-	Audiences []string
-	// MaxTTL is the longest life of a token.
-	MaxTTL time.Duration
-	// Algorithm is ES256 or RS256.
-	Algorithm string
-	// RotateEvery is how long a signing key signs, and PublishBefore how long it is published before it does.
-	RotateEvery, PublishBefore time.Duration
-	// SigningKeys are keys that somebody else manages, in PEM; the first one signs. Empty: they are kept in the state.
-	SigningKeys secret.String
 }
 
 // AccessKeys is the registry of access keys.

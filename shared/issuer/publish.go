@@ -45,22 +45,6 @@ type configuration struct {
 	SigningAlgorithm []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// Revoked is the document of revoked tokens.
-type Revoked struct {
-	// Issuer is whose tokens they are.
-	Issuer string `json:"issuer"`
-	// Tokens are those that are not over, in order of their ids.
-	Tokens []RevokedToken `json:"revoked"`
-}
-
-// RevokedToken is a token that was revoked before its end.
-type RevokedToken struct {
-	// ID is the claim jti.
-	ID string `json:"jti"`
-	// Expires is the claim exp, in seconds since 1970: the entry is gone after it.
-	Expires int64 `json:"exp"`
-}
-
 // Configuration is the document of ConfigurationPath. It names both algorithms whatever the present keys are, since
 // verifiers read it once and the algorithm may be changed.
 func (i *Issuer) Configuration(ctx context.Context) (*function.Page, error) {
@@ -91,9 +75,9 @@ func (i *Issuer) RevokedTokens(ctx context.Context) (*function.Page, error) {
 	case err != nil:
 		return nil, err
 	}
-	document := Revoked{Issuer: i.url, Tokens: make([]RevokedToken, len(denied))}
+	document := token.DenyList{Issuer: i.url, Revoked: make([]token.Revoked, len(denied))}
 	for n, one := range denied {
-		document.Tokens[n] = RevokedToken{ID: one.ID, Expires: one.Expires.Unix()}
+		document.Revoked[n] = token.Revoked{ID: one.ID, Expires: one.Expires.Unix()}
 	}
 	return page("application/json", RevokedMaxAge, document)
 }

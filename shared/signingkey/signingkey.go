@@ -132,31 +132,39 @@ func (k *Keys) Current(ctx context.Context) (*Set, error) {
 	return k.set, nil
 }
 
+// Report is what there is after a change.
+type Report struct {
+	// Keys are all of them, in the order in which they were made.
+	Keys []Key
+	// Resealed tells that they were sealed with another encryption key, and are no more.
+	Resealed bool
+}
+
 // Rotate does what is due, and reports the keys as they are then. It also seals them anew when another encryption key
 // is the first one. It may be called late, twice at once, or not to its end. Hurry makes the next key take over as soon
 // as it was published long enough. Errors: those of Current; ErrManaged when hurry asks for what is not done here.
-func (k *Keys) Rotate(ctx context.Context, hurry bool) ([]Key, error) {
+func (k *Keys) Rotate(ctx context.Context, hurry bool) (Report, error) {
 	if k.settings.PEM != "" {
 		if hurry {
-			return nil, ErrManaged
+			return Report{}, ErrManaged
 		}
-		return nil, k.fixedErr
+		return Report{}, k.fixedErr
 	}
-	keys, err := k.change(ctx, func(r ring, now time.Time) (ring, error) { return r.advance(now, k.settings, hurry) })
+	report, err := k.change(ctx, func(r ring, now time.Time) (ring, error) { return r.advance(now, k.settings, hurry) })
 	if err != nil {
-		return nil, err
+		return Report{}, err
 	}
-	return keys, k.trim(ctx)
+	return report, k.trim(ctx)
 }
 
 // Taint withdraws a key at once: it signs nothing more and is published no more, and its private half is forgotten.
 // Another takes its place. Processes learn of it within ten seconds, verifiers when they look at what is published.
 // Errors: ErrUnknown, ErrManaged, those of Current.
-func (k *Keys) Taint(ctx context.Context, id string) ([]Key, error) {
+func (k *Keys) Taint(ctx context.Context, id string) (Report, error) {
 	if k.settings.PEM != "" {
-		return nil, ErrManaged
+		return Report{}, ErrManaged
 	}
-	keys, err := k.change(ctx, func(r ring, now time.Time) (ring, error) {
+	report, err := k.change(ctx, func(r ring, now time.Time) (ring, error) {
 		tainted, ok, err := r.taint(id, now, k.settings)
 		if err == nil && !ok {
 			err = fmt.Errorf("%w: %q", ErrUnknown, id)
@@ -164,9 +172,9 @@ func (k *Keys) Taint(ctx context.Context, id string) ([]Key, error) {
 		return tainted, err
 	})
 	if err != nil {
-		return nil, err
+		return Report{}, err
 	}
-	return keys, k.trim(ctx)
+	return report, k.trim(ctx)
 }
 
 // trim removes the events of the record, which nobody watches and which hold private halves that are gone elsewhere.
@@ -227,62 +235,59 @@ func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stal
 	return opened, keyring.Stale(read.Sealed), nil
 }
 
-// change writes the ring that step makes of the present one, if that is another one, and returns its keys. When
-// somebody else was first it begins again.
-func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, error)) ([]Key, error) {
+// change writes the ring that step makes of the present one, if that is another one. When somebody else was first it
+// begins again.
+func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
 	for attempt := 1; ; attempt++ {
-		changed, err := k.tryChange(ctx, step)
+		report, err := k.tryChange(ctx, step)
 		if attempt < maxAttempts && (errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound)) {
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		return changed.keys(), nil
+		return report, err
 	}
 }
 
-func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, error)) (ring, error) {
+func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
 	// The state is in milliseconds; what is decided from must be what is written.
 	now := k.now().UTC().Truncate(time.Millisecond)
 	record, err := k.state.Get(ctx, recordName)
 	fresh := errors.Is(err, store.ErrNotFound)
 	if err != nil && !fresh {
-		return nil, fmt.Errorf("reading the signing keys: %w", err)
+		return Report{}, fmt.Errorf("reading the signing keys: %w", err)
 	}
 	var before ring
 	stale := false
 	if !fresh {
 		if before, stale, err = k.open(ctx, record); err != nil {
-			return nil, err
+			return Report{}, err
 		}
 	}
 	after, err := step(before, now)
 	if err != nil {
-		return nil, err
+		return Report{}, err
 	}
 	was, err := json.Marshal(before)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the signing keys: %w", err)
+		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
 	}
 	clear, err := json.Marshal(after)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the signing keys: %w", err)
+		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
 	}
 	if !fresh && !stale && bytes.Equal(was, clear) {
-		return after, nil
+		return Report{Keys: after.keys(), Resealed: stale}, nil
 	}
 	keyring, err := k.keyring(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("sealing the signing keys: %w", err)
+		return Report{}, fmt.Errorf("sealing the signing keys: %w", err)
 	}
 	sealed, err := keyring.Seal(clear, place)
 	if err != nil {
-		return nil, fmt.Errorf("sealing the signing keys: %w", err)
+		return Report{}, fmt.Errorf("sealing the signing keys: %w", err)
 	}
 	text, err := json.Marshal(object{Sealed: sealed})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the signing keys: %w", err)
+		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
 	}
 	if fresh {
 		_, err = k.state.Create(ctx, store.Record{Name: recordName, Created: now, Object: text})
@@ -291,9 +296,9 @@ func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, 
 		_, err = k.state.Update(ctx, record)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("writing the signing keys: %w", err)
+		return Report{}, fmt.Errorf("writing the signing keys: %w", err)
 	}
-	return after, nil
+	return Report{Keys: after.keys(), Resealed: stale}, nil
 }
 
 // Describe is a key in one line of words and times, for people.

@@ -138,8 +138,8 @@ func TestSeenElsewhere(t *testing.T) {
 	now := &clock{now: born}
 	here, there := New(open(t, url), ring, now.Now, settings), New(open(t, url), ring, now.Now, settings)
 	bad := current(t, here).Signing.ID()
-	if list, err := there.Taint(t.Context(), bad); err != nil || len(list) != 2 || list[0].State != Tainted {
-		t.Fatalf("%v, %v", list, err)
+	if done, err := there.Taint(t.Context(), bad); err != nil || len(done.Keys) != 2 || done.Keys[0].State != Tainted {
+		t.Fatalf("%v, %v", done, err)
 	}
 	if _, err := there.Taint(t.Context(), "nobody"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("tainting nobody: %v", err)
@@ -190,15 +190,15 @@ func TestEncryptionKeyChanges(t *testing.T) {
 	if again, _ := state.Get(t.Context(), recordName); again.Revision != record.Revision {
 		t.Error("what could not be opened was written over")
 	}
-	if _, err := at(young, old).Rotate(t.Context(), false); err != nil {
-		t.Fatal(err)
+	if done, err := at(young, old).Rotate(t.Context(), false); err != nil || !done.Resealed {
+		t.Fatal(done, err)
 	}
 	if got := current(t, at(young)).Signing.ID(); got != id {
 		t.Errorf("after that the key is %s, want %s", got, id)
 	}
 	before, _ := state.Get(t.Context(), recordName)
-	if _, err := at(young, old).Rotate(t.Context(), false); err != nil {
-		t.Fatal(err)
+	if done, err := at(young, old).Rotate(t.Context(), false); err != nil || done.Resealed {
+		t.Fatal(done, err)
 	}
 	if after, _ := state.Get(t.Context(), recordName); after.Revision != before.Revision {
 		t.Error("a run with nothing to do writes")
