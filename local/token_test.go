@@ -252,7 +252,7 @@ func TestTokenOfTheDocument(t *testing.T) {
 	exec := config.AuthInfos["ana"].Exec
 	given := strings.NewReplacer(
 		"https://platform.example/kubernetes/management", p.server.URL+function.BasePath,
-		"/home/ana/.platform/ca.crt", filepath.Join(p.folder, "ca"), "/home/ana/.platform/key", filepath.Join(p.folder, "key"),
+		"/srv/ana/platform/ca.crt", filepath.Join(p.folder, "ca"), "/srv/ana/platform/key", filepath.Join(p.folder, "key"),
 	)
 	arguments := []string{"--cache=" + filepath.Join(p.folder, "cache")}
 	for _, argument := range exec.Args[1:] {
