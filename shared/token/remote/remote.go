@@ -45,7 +45,7 @@ const (
 	maxDocument = 8 << 20
 )
 
-// ErrUnavailable: a document could not be fetched, and what is known is too old.
+// ErrUnavailable says that a document could not be fetched, and that what is known is too old.
 var ErrUnavailable = errors.New("the platform cannot be reached")
 
 // Options say where a platform is.
