@@ -26,6 +26,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap   bootstrapCommand   `cmd:"" help:"Make the first admin key in a Redis and print it."`
 	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
+	Token       tokenCommand       `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 

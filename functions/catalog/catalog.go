@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"management.platform.sh/functions/authorizescopes"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/createaccesskey"
 	"management.platform.sh/functions/deleteaccesskey"
@@ -18,6 +19,7 @@ import (
 	"management.platform.sh/functions/listtokens"
 	"management.platform.sh/functions/patchaccesskey"
 	"management.platform.sh/functions/publishkeys"
+	"management.platform.sh/functions/reviewtokens"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/whoami"
@@ -39,6 +41,8 @@ var Functions = []*function.Function{
 	listtokens.Function,
 	deletetoken.Function,
 	publishkeys.Function,
+	reviewtokens.Function,
+	authorizescopes.Function,
 	expirekeys.Function,
 	expiretokens.Function,
 	rotatesigningkeys.Function,

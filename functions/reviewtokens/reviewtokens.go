@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuer"
 	"management.platform.sh/shared/review"
 )
 
@@ -32,4 +33,16 @@ func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview
 		return nil, err
 	}
 	return asked, nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "reviewtokens", Encrypts: true,
+	Endpoints: []function.Endpoint{function.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
+		"TokenReview", "tokenreview", open, Do)},
+}
+
+func open(env *function.Environment) Deps {
+	from := issuer.Open(env)
+	return Deps{Credentials: review.Credentials{AccessKey: env.Authenticator().Bearer, Token: from.Verify, Audiences: from.Audiences()}}
 }

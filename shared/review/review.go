@@ -7,13 +7,14 @@ package review
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -89,7 +90,7 @@ func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenR
 func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
 	caller, err := c.AccessKey(ctx, bearer)
 	if err != nil {
-		if problem := apierror.From(err).Status(); problem.Code == http.StatusUnauthorized {
+		if problem := apierror.From(err).Status(); problem.Reason == metav1.StatusReasonUnauthorized {
 			return status, problem.Message, nil
 		}
 		return status, "", err
@@ -100,13 +101,15 @@ func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []st
 
 func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
 	claims, err := c.Token(ctx, bearer, slices.Concat(c.Audiences, wanted))
-	switch why := token.Refusal(err); {
-	case why == token.ErrMalformed:
-		return status, textInvalid, nil
-	case why != nil:
-		return status, why.Error(), nil
-	case err != nil:
-		return status, "", fmt.Errorf("verifying a token: %w", err)
+	if err != nil {
+		refused := token.Refusal(err)
+		if refused == nil {
+			return status, "", fmt.Errorf("verifying a token: %w", err)
+		}
+		if errors.Is(refused, token.ErrMalformed) {
+			return status, textInvalid, nil
+		}
+		return status, refused.Error(), nil //nolint:nilerr // a refusal is the answer
 	}
 	both := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
 	owner := identity.Named(claims.Subject, claims.Groups)
@@ -139,21 +142,13 @@ func Target(parameter func(string) string) (scope.Request, error) {
 	request := scope.Request{
 		Cluster: parameter("cluster"), Project: parameter("project"), Space: parameter("space"), VirtualCluster: parameter("virtualCluster"),
 	}
-	// One letter for each that is given.
-	given := ""
-	for _, one := range []struct{ letter, value string }{
-		{"c", request.Cluster}, {"p", request.Project}, {"s", request.Space}, {"v", request.VirtualCluster},
-	} {
-		if one.value != "" {
-			given += one.letter
-		}
-	}
-	switch given {
-	case "c":
+	cluster, project, space, virtual := request.Cluster != "", request.Project != "", request.Space != "", request.VirtualCluster != ""
+	switch {
+	case cluster && !project && !space && !virtual:
 		request.Target = scope.TargetCluster
-	case "ps":
+	case !cluster && project && space && !virtual:
 		request.Target = scope.TargetProjectSpace
-	case "pv":
+	case !cluster && project && !space && virtual:
 		request.Target = scope.TargetProjectVirtualCluster
 	default:
 		return scope.Request{}, apierror.BadRequest(

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -45,10 +46,32 @@ func method(public crypto.PublicKey) (jwt.SigningMethod, error) {
 		if key.E < 3 || key.E&1 == 0 {
 			return nil, errors.New("the exponent of an RSA key must be odd and at least 3")
 		}
+		if guessable(key.N) {
+			return nil, errors.New("the RSA key was made by a generator whose keys can be factored (CVE-2017-15361)")
+		}
 		return jwt.SigningMethodRS256, nil
 	default:
 		return nil, fmt.Errorf("a %T cannot sign tokens: an ECDSA key of P-256 or an RSA key of %d bits or more can", public, minRSABits)
 	}
+}
+
+// guessable tells whether a modulus is the product of primes as a widespread library for smart cards made them: modulo
+// each small prime it is then a power of 65537. Of other keys, one in a hundred million has that form.
+// Source: Nemec et al., The Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
+func guessable(n *big.Int) bool {
+	for _, p := range []int64{
+		3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113,
+		127, 131, 137, 139, 149, 151, 157, 163, 167,
+	} {
+		rest := new(big.Int).Mod(n, big.NewInt(p)).Int64()
+		power := int64(1)
+		for power != rest {
+			if power = power * 65537 % p; power == 1 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // SigningKey signs tokens. It is safe for concurrent use.

@@ -30,8 +30,8 @@ var (
 	})
 )
 
-func pair(make func() crypto.Signer) []*SigningKey {
-	return []*SigningKey{must(NewSigningKey(make())), must(NewSigningKey(make()))}
+func pair(another func() crypto.Signer) []*SigningKey {
+	return []*SigningKey{must(NewSigningKey(another())), must(NewSigningKey(another()))}
 }
 
 func must[T any](value T, err error) T {

@@ -89,7 +89,7 @@ func TestVerify(t *testing.T) {
 			row.change(&c)
 		}
 		got, err := verifier(row.at).Verify(ctx, secret.String(sign(t, ecKeys()[0], c)))
-		if !errors.Is(err, row.want) || Refusal(err) != row.want {
+		if !errors.Is(err, row.want) || !errors.Is(Refusal(err), row.want) {
 			t.Errorf("%s: %s: %v, want %v", row.section, row.sentence, err, row.want)
 		}
 		if err == nil && (got.Scope == nil) != (c.Scope == nil) {

@@ -16,6 +16,8 @@ shared/apierror:
 shared/codec: shared/apierror
 shared/identity: shared/model
 shared/platformconfig: shared/codec shared/model
+shared/token: shared/model shared/secret
+shared/token/remote: shared/token
 shared/scope: shared/model
 shared/store:
 shared/store/storetest: shared/store
@@ -30,8 +32,10 @@ shared/accesskey: shared/identity shared/model shared/resource shared/scope shar
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
 shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/store
+shared/review: shared/accesskey shared/apierror shared/codec shared/identity shared/model shared/scope shared/secret shared/token
 
 # Operations, and the list of them. They never import each other.
+functions/authorizescopes: shared/function shared/review
 functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
@@ -40,8 +44,9 @@ functions/expirekeys: shared/accesskey shared/function shared/identity shared/mo
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
 functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/reviewtokens: shared/function shared/issuer shared/review
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/scope shared/secret
+functions/whoami: shared/auth shared/function shared/identity shared/model shared/review shared/secret
 functions/catalog: functions/* shared/function
 
 # Programs and tests. The runner is the clock of expirekeys and collectgarbage.
@@ -62,6 +67,7 @@ test/bench:
 test/deploy:
 test/cold: functions/catalog shared/function
 test/drift:
+test/revocation:
 test/script:
 `
 
@@ -78,6 +84,7 @@ test/deploy: functions/catalog shared/...
 test/cold: functions/catalog
 test/drift: functions/catalog shared/...
 test/load: shared/...
+test/revocation: functions/catalog shared/...
 test/script:
 `
 
@@ -91,6 +98,7 @@ github.com/aws/aws-lambda-go: infra/lambda
 github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/dop251/goja: shared/syncpatch
 github.com/evanphx/json-patch/v5: shared/resource
+github.com/golang-jwt/jwt/v5: shared/token
 github.com/google/gnostic-models: infra/openapi
 github.com/hashicorp/golang-lru/v2: shared/resource shared/store/redisstore
 github.com/prometheus/client_golang: local shared/metrics
@@ -99,12 +107,12 @@ go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
 go.yaml.in/yaml/v3: shared/syncpatch
 google.golang.org/protobuf: infra/openapi
-k8s.io/api: functions/discoverapi functions/whoami infra/openapi
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope shared/syncpatch
+k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/review shared/scope shared/syncpatch
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: shared/codec shared/resource
+sigs.k8s.io/json: shared/codec shared/resource shared/token
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
 sigs.k8s.io/yaml: shared/codec shared/function shared/platformconfig
 `
@@ -137,7 +145,7 @@ flag:
 log:
 math/rand:
 net: infra/framework local shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
+net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function shared/token/remote test/cold test/load
 net/http/httptest:
 os: infra/deployment infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
 os/exec: infra/shells local shared/store/redisstore/redistest test/cold test/load
@@ -153,8 +161,12 @@ unsafe:
 const links = `
 shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3 google.golang.org/protobuf
 shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
+shared/review: k8s.io/api
+shared/token: github.com/golang-jwt/jwt/v5
+functions/authorizescopes: k8s.io/api
 functions/catalog: k8s.io/api
 functions/discoverapi: k8s.io/api
+functions/reviewtokens: k8s.io/api
 functions/whoami: k8s.io/api
 functions/*:
 `

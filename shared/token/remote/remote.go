@@ -2,7 +2,7 @@
 // public keys and the list of revoked tokens, fetched over HTTPS and kept for as long as the platform says. What is
 // too old is not used: a token that cannot be checked is refused. Source: Spec 5.3; RFC 9111; ADR-0012.
 //
-//	platform, err := remote.New(remote.Options{Issuer: "https://platform.example"})
+//	platform, err := remote.New(remote.Options{Issuer: "https://platform.example", Now: time.Now})
 //	...
 //	claims, err := platform.Verifier("https://platform.example").Verify(ctx, bearer)
 package remote
@@ -45,7 +45,7 @@ const (
 	maxDocument = 8 << 20
 )
 
-// ErrUnavailable: a document could not be fetched, and what is known is too old.
+// ErrUnavailable says that a document could not be fetched, and that what is known is too old.
 var ErrUnavailable = errors.New("the platform cannot be reached")
 
 // Options say where a platform is.
@@ -59,7 +59,7 @@ type Options struct {
 	MaxStale time.Duration
 	// WithoutDenyList leaves revocations alone: tokens live until their end. Access keys are a matter of webhooks.
 	WithoutDenyList bool
-	// Now is the clock. Nil: the system's.
+	// Now is the clock, usually time.Now. It must be set.
 	Now func() time.Time
 }
 
@@ -85,7 +85,7 @@ func New(options Options) (*Platform, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	now := options.Now
 	if now == nil {
-		now = time.Now
+		return nil, errors.New("there is no clock: Now must be set")
 	}
 	stale := options.MaxStale
 	switch {

@@ -345,12 +345,15 @@ func TestMany(t *testing.T) {
 
 func TestIssuersThatAreRefused(t *testing.T) {
 	for _, issuer := range []string{"", "platform.example", "http://platform.example", "ftp://localhost", "https://", "https://a/?b", "https://a/#b", "https://me:secret@a", "http://127.0.0.1.evil.example", ":"} {
-		if _, err := remote.New(remote.Options{Issuer: issuer}); err == nil {
+		if _, err := remote.New(remote.Options{Issuer: issuer, Now: time.Now}); err == nil {
 			t.Errorf("%q is an issuer", issuer)
 		}
 	}
+	if _, err := remote.New(remote.Options{Issuer: "https://platform.example"}); err == nil {
+		t.Error("there is a platform without a clock")
+	}
 	for _, issuer := range []string{"https://platform.example", "https://platform.example/base/", "http://localhost:8080", "http://[::1]:8080"} {
-		if _, err := remote.New(remote.Options{Issuer: issuer}); err != nil {
+		if _, err := remote.New(remote.Options{Issuer: issuer, Now: time.Now}); err != nil {
 			t.Errorf("%q: %v", issuer, err)
 		}
 	}
