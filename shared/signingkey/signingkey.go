@@ -177,9 +177,10 @@ func (k *Keys) Taint(ctx context.Context, id string) (Report, error) {
 	return report, k.trim(ctx)
 }
 
-// trim removes the events of the record, which nobody watches and which hold private halves that are gone elsewhere.
+// trim removes the events of the record but the last, which nobody watches and which hold private halves that are gone
+// elsewhere.
 func (k *Keys) trim(ctx context.Context) error {
-	if err := k.state.Trim(ctx, time.Now()); err != nil {
+	if err := k.state.Trim(ctx, k.now()); err != nil {
 		return fmt.Errorf("trimming the events of the signing keys: %w", err)
 	}
 	return nil

@@ -37,7 +37,11 @@ shared/fieldmanager: shared/apierror shared/resource
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
+shared/issuedtoken: shared/accesskey shared/identity shared/model shared/resource shared/scope shared/store
+shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/store
+shared/signingkey: shared/encryption shared/secret shared/store shared/token
+shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
+shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
 shared/review: shared/accesskey shared/apierror shared/codec shared/identity shared/model shared/scope shared/secret shared/token
 
 # Operations, and the list of them. They never import each other.
@@ -53,6 +57,13 @@ functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function s
 functions/reviewtokens: shared/function shared/issuer shared/review
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/whoami: shared/auth shared/function shared/identity shared/model shared/review shared/secret
+functions/deletetoken: shared/function shared/issuedtoken shared/resource
+functions/expiretokens: shared/function shared/issuedtoken
+functions/gettoken: shared/function shared/issuedtoken shared/model shared/resource
+functions/issuetoken: shared/function shared/issuedtoken shared/issuer
+functions/listtokens: shared/function shared/issuedtoken shared/model shared/resource
+functions/publishkeys: shared/apierror shared/function shared/issuer
+functions/rotatesigningkeys: shared/function shared/issuer shared/signingkey
 functions/catalog: functions/* shared/function
 
 # Programs and tests. The runner is the clock of expirekeys and collectgarbage.
@@ -67,7 +78,7 @@ infra/lambda: infra/environment shared/audit shared/audit/redissink shared/funct
 infra/lambda/functions/*: functions/* infra/lambda
 infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
@@ -109,15 +120,15 @@ github.com/dop251/goja: shared/syncpatch
 github.com/evanphx/json-patch/v5: shared/resource
 github.com/golang-jwt/jwt/v5: shared/token
 github.com/google/gnostic-models: infra/openapi
-github.com/hashicorp/golang-lru/v2: shared/resource shared/store/redisstore
+github.com/hashicorp/golang-lru/v2: shared/issuedtoken shared/resource shared/store/redisstore
 github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
-go.opentelemetry.io/otel: infra/environment local shared/function
+go.opentelemetry.io/otel: infra/environment local shared/function shared/issuer/issuertest
 go.yaml.in/yaml/v2: shared/codec
 go.yaml.in/yaml/v3: shared/syncpatch
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/review shared/scope shared/syncpatch
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/issuedtoken shared/issuer/... shared/model shared/platformconfig shared/resource shared/review shared/scope shared/syncpatch
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
@@ -129,6 +140,7 @@ sigs.k8s.io/yaml: shared/codec shared/function shared/platformconfig
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
 // line here, any test may import what a line above knows.
 const testBorrowed = `
+github.com/coreos/go-oidc/v3: test/script
 github.com/GoogleCloudPlatform/functions-framework-go:
 github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2: shared/store/redisstore
@@ -161,7 +173,7 @@ os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/po
 os/signal: infra/framework/server local test/load
 plugin:
 syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
-testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/store/storetest
+testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/issuer/issuertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 
