@@ -31,6 +31,7 @@ shared/audit/postgressink: shared/audit shared/model
 shared/audit/postgressink/postgrestest:
 shared/metrics: shared/audit
 shared/syncpatch: shared/model
+shared/syncpatch/worker: shared/model shared/syncpatch
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
 shared/fieldmanager: shared/apierror shared/resource
@@ -120,12 +121,14 @@ github.com/dop251/goja: shared/syncpatch
 github.com/evanphx/json-patch/v5: shared/resource
 github.com/golang-jwt/jwt/v5: shared/token
 github.com/google/gnostic-models: infra/openapi
-github.com/hashicorp/golang-lru/v2: shared/issuedtoken shared/resource shared/store/redisstore
+github.com/hashicorp/golang-lru/v2: shared/issuedtoken shared/resource shared/store/redisstore shared/syncpatch
+github.com/fxamacker/cbor/v2: shared/syncpatch/worker
 github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
 go.opentelemetry.io/otel: infra/environment local shared/function shared/issuer/issuertest
 go.yaml.in/yaml/v2: shared/codec
 go.yaml.in/yaml/v3: shared/syncpatch
+golang.org/x/sys: shared/syncpatch/worker
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review
 k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/issuedtoken shared/issuer/... shared/model shared/platformconfig shared/resource shared/review shared/scope shared/syncpatch
@@ -146,7 +149,7 @@ github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2: shared/store/redisstore
 github.com/anishathalye/porcupine: shared/resource
 github.com/aws/aws-lambda-go:
-github.com/dop251/goja:
+github.com/dop251/goja: test/bench
 github.com/google/gnostic-models: functions/discoverapi
 github.com/prometheus/client_model: shared/function
 github.com/redis/go-redis/v9: shared/audit/redissink shared/function test/bench test/script
@@ -168,11 +171,11 @@ math/rand:
 net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
 net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/token/remote test/cold test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest test/cold test/load
-os/signal: infra/framework/server local test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os/signal: infra/framework/server local shared/syncpatch/worker test/load
 plugin:
-syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
+syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
 testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/issuer/issuertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
