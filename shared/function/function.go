@@ -26,6 +26,7 @@ import (
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/scope"
@@ -145,10 +146,13 @@ type Environment struct {
 	LocalSigners bool
 	// Watch is how long watches last here. The zero value is good where answers can be streamed.
 	Watch WatchSettings
+	// Tokens say how direct cluster endpoint tokens are issued.
+	Tokens TokenSettings
 
 	once          sync.Once
 	keys          *accesskey.Registry
 	instances     *instance.Registry
+	tokens        *issuedtoken.Register
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
 	// draining is done when EndWatches was called.
@@ -166,6 +170,12 @@ func (e *Environment) AccessKeys() *accesskey.Registry {
 func (e *Environment) Instances() *instance.Registry {
 	e.prepare()
 	return e.instances
+}
+
+// IssuedTokens is the register of direct cluster endpoint tokens.
+func (e *Environment) IssuedTokens() *issuedtoken.Register {
+	e.prepare()
+	return e.tokens
 }
 
 // Graph is all stored resources of the API, which may own each other's objects.
@@ -207,7 +217,9 @@ func (e *Environment) prepare() {
 			Project: e.Project, AllowLocal: e.LocalSigners,
 			Keyring: func() (*encryption.Keyring, error) { return e.Keyring(context.Background()) },
 		})
-		e.graph = resource.NewGraph(e.permits, e.keys, e.instances)
+		e.tokens = issuedtoken.NewRegister(e.Stores(issuedtoken.Definition.Resource.Resource), e.Stores(issuedtoken.RevokedResource),
+			e.keys, e.Now, e.Random, e.KeyLimit)
+		e.graph = resource.NewGraph(e.permits, e.keys, e.tokens.Registry, e.instances)
 		e.draining, e.endWatches = context.WithCancel(context.Background())
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})

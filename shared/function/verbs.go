@@ -32,7 +32,8 @@ func Create[T resource.Object, D any](
 			return nil, err
 		}
 		written, err := do(ctx, deps, resource.CreateInput[T]{
-			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager, DryRun: options.dryRun,
+			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager,
+			UserAgent: c.http.UserAgent(), DryRun: options.dryRun,
 			Random: c.random,
 		})
 		if err != nil {
