@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ func Review[D, O any](
 		Resource: resource,
 		Kind:     kind,
 		Singular: singular,
+		object:   reflect.TypeFor[O](),
 		open: func(env *Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
