@@ -25,6 +25,7 @@ var version = ""
 type commands struct {
 	Serve       serveCommand       `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap   bootstrapCommand   `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
 	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
 	Token       tokenCommand       `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
 	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
