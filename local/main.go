@@ -28,7 +28,6 @@ type commands struct {
 	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
 	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
 	Token       tokenCommand       `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
-	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
