@@ -127,18 +127,18 @@ func read(lookup func(string) string) (settings, error) {
 	}
 	// fromFile is a secret of which the variable itself, a file and a secret are the sources, and where it came from; of
 	// the last the name alone is read here.
-	fromFile := func(clear, file, reference string, least int) (secret.String, string) {
+	fromFile := func(variable, file, reference string, least int) (secret.String, string) {
 		given := 0
-		for _, name := range []string{clear, file, reference} {
+		for _, name := range []string{variable, file, reference} {
 			if name != "" && text(name) != "" {
 				given++
 			}
 		}
 		switch {
 		case given < least:
-			wrong(clear, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, file, reference))
+			wrong(variable, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, file, reference))
 		case given > 1:
-			wrong(clear, fmt.Sprintf("%d of it, %s are set; at most one may be", given, strings.Join(slices.DeleteFunc([]string{file, reference}, isEmpty), " and ")))
+			wrong(variable, fmt.Sprintf("%d of it, %s are set; at most one may be", given, strings.Join(slices.DeleteFunc([]string{file, reference}, isEmpty), " and ")))
 		case text(file) != "":
 			content, err := os.ReadFile(text(file))
 			found := secret.String(strings.TrimSpace(string(content)))
@@ -147,7 +147,7 @@ func read(lookup func(string) string) (settings, error) {
 			}
 			return found, file
 		}
-		return secret.String(text(clear)), clear
+		return secret.String(text(variable)), variable
 	}
 	s.url, s.urlFrom = fromFile(redisURL, redisURLFile, redisURLSecret, 1)
 	if key, from := fromFile(sealing, sealingFile, sealingSecret, 0); key != "" {

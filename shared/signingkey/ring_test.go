@@ -1,7 +1,6 @@
 package signingkey
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -191,7 +190,7 @@ func TestGenerate(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken[0].Private = broken[0].Private[:10]
-	if _, err := broken.set(); err == nil || strings.Contains(err.Error(), fmt.Sprint(broken[0].Private)) {
+	if _, err := broken.set(); err == nil || strings.Contains(err.Error(), string(broken[0].Private)) {
 		t.Errorf("half a key signs: %v", err)
 	}
 }

@@ -62,10 +62,10 @@ type Set struct {
 	Public token.JWKS
 }
 
-// ErrUnknown: there is no key of that kid.
+// ErrUnknown is the error where there is no key of that kid.
 var ErrUnknown = errors.New("there is no signing key of that kid")
 
-// ErrManaged: the keys are given as PEM, and are changed there.
+// ErrManaged is the error where the keys are given as PEM, and are changed there.
 var ErrManaged = errors.New("the signing keys come from PLATFORM_SIGNING_KEY and are changed there")
 
 // Keys are the signing keys of the platform. It is safe for concurrent use.
@@ -226,11 +226,11 @@ func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stal
 	if err != nil {
 		return nil, false, fmt.Errorf("opening the signing keys: %w", err)
 	}
-	clear, err := keyring.Open(read.Sealed, place)
+	plain, err := keyring.Open(read.Sealed, place)
 	if err != nil {
 		return nil, false, fmt.Errorf("opening the signing keys: %w", err)
 	}
-	if err := json.Unmarshal(clear, &opened); err != nil {
+	if err := json.Unmarshal(plain, &opened); err != nil {
 		return nil, false, errors.New("reading the signing keys: what was sealed is no ring of keys")
 	}
 	return opened, keyring.Stale(read.Sealed), nil
@@ -271,18 +271,18 @@ func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, 
 	if err != nil {
 		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
 	}
-	clear, err := json.Marshal(after)
+	plain, err := json.Marshal(after)
 	if err != nil {
 		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
 	}
-	if !fresh && !stale && bytes.Equal(was, clear) {
+	if !fresh && !stale && bytes.Equal(was, plain) {
 		return Report{Keys: after.keys(), Resealed: stale}, nil
 	}
 	keyring, err := k.keyring(ctx)
 	if err != nil {
 		return Report{}, fmt.Errorf("sealing the signing keys: %w", err)
 	}
-	sealed, err := keyring.Seal(clear, place)
+	sealed, err := keyring.Seal(plain, place)
 	if err != nil {
 		return Report{}, fmt.Errorf("sealing the signing keys: %w", err)
 	}

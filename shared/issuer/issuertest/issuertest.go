@@ -5,7 +5,6 @@ package issuertest
 import (
 	"context"
 	"crypto/rand"
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -62,7 +61,7 @@ func New(t testing.TB) *World {
 	w.Env = &function.Environment{
 		Stores: client.Resource, Now: w.Now, Random: rand.Reader,
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
-		Log:        slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		Log:        slog.New(slog.DiscardHandler),
 		Config:     func() *model.ConfigStatus { return config },
 		Tracer:     noop.NewTracerProvider().Tracer(""),
 		Version:    "test",
