@@ -16,7 +16,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store/redisstore"
 	"management.platform.sh/shared/store/redisstore/redistest"
@@ -211,12 +210,8 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	config, err := platformconfig.Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
 	metrics := prometheus.NewRegistry()
-	handler := routes(newEnvironment(client, slog.New(slog.DiscardHandler), config, metrics), client, metrics)
+	handler := routes(newEnvironment(client, slog.New(slog.DiscardHandler), "", nil, metrics), client, metrics)
 	ask := func(method, path string) int {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(method, path, nil))

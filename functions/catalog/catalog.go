@@ -12,7 +12,11 @@ import (
 	"management.platform.sh/functions/getaccesskey"
 	"management.platform.sh/functions/listaccesskeys"
 	"management.platform.sh/functions/patchaccesskey"
+	"management.platform.sh/functions/patchconfig"
+	"management.platform.sh/functions/readconfig"
+	"management.platform.sh/functions/rollbackconfig"
 	"management.platform.sh/functions/updateaccesskey"
+	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/shared/function"
 )
@@ -27,6 +31,10 @@ var Functions = []*function.Function{
 	updateaccesskey.Function,
 	patchaccesskey.Function,
 	deleteaccesskey.Function,
+	readconfig.Function,
+	updateconfig.Function,
+	patchconfig.Function,
+	rollbackconfig.Function,
 	expirekeys.Function,
 	collectgarbage.Function,
 }

@@ -33,7 +33,7 @@ type world struct {
 	client *redisstore.Client
 	deps   expirekeys.Deps
 	now    time.Time
-	limit  time.Duration
+	limit, login time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -44,9 +44,9 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	w := &world{t: t, client: client, now: born}
-	clock, limit := func() time.Time { return w.now }, func() time.Duration { return w.limit }
+	clock, limit := func() time.Time { return w.now }, func() accesskey.Limits { return accesskey.Limits{Max: w.limit, Login: w.login} }
 	state := client.Resource(accesskey.Definition.Resource.Resource)
-	w.deps = expirekeys.Deps{Keys: accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{5}), limit), Now: clock, Limit: limit}
+	w.deps = expirekeys.Deps{Keys: accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{5}), limit), Now: clock, Limits: limit}
 	return w
 }
 

@@ -60,7 +60,7 @@ var Variables = []Variable{
 	{sealing, "base64", "", "The key that seals secrets in the state, 32 bytes; after a comma older ones that still open. At most one of the three is set; functions that seal nothing need none."},
 	{sealingFile, "path", "", "A file that holds it, such as a mounted secret."},
 	{sealingSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds it, read at the first use through the extension."},
-	{config, "path", "", "Platform configuration (YAML), looked at again every ten seconds while requests come."},
+	{config, "path", "", "Platform configuration (YAML), looked at again every two seconds while requests come. Absent: the state holds it, and the API writes it."},
 	{logLevel, "level", "info", "Least level of the log on standard error: debug, info, warn or error."},
 	{stream, "boolean", "false", "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."},
 	{watchWindow, "duration", "", "The longest that a watch may last. Absent: ten seconds where answers cannot be streamed, elsewhere as long as it asks for."},

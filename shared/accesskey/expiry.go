@@ -27,11 +27,27 @@ func OwnExpiry(key *model.OwnedAccessKey, activity time.Time) time.Time {
 	return start.Add(seconds(key.Spec.TTLSeconds))
 }
 
+// Limits are the platform's on the life of keys, counted from their creation. 0 is none. Source: Spec 2.7, 5.2.
+type Limits struct {
+	// Max is for every key.
+	Max time.Duration
+	// Login is for those that logins make, beside Max.
+	Login time.Duration
+}
+
+// of is the limit that holds for a key.
+func (l Limits) of(key *model.OwnedAccessKey) time.Duration {
+	if key.Spec.Type == model.AccessKeyTypeLogin && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
+		return l.Login
+	}
+	return l.Max
+}
+
 // Expiry is when a key stops to authenticate: its own end, and never later than its creation and the
-// platform's cap. A cap of 0 is none. The zero time means never. Source: Spec 5.2; ADR-0005.
-func Expiry(key *model.OwnedAccessKey, activity time.Time, limit time.Duration) time.Time {
+// platform's limit. The zero time means never. Source: Spec 5.2; ADR-0005.
+func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.Time {
 	end := OwnExpiry(key, activity)
-	if limit > 0 {
+	if limit := limits.of(key); limit > 0 {
 		if capped := key.CreationTimestamp.Add(limit); end.IsZero() || capped.Before(end) {
 			return capped
 		}

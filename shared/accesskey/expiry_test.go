@@ -59,7 +59,7 @@ func TestExpiry(t *testing.T) {
 			if got := accesskey.OwnExpiry(k, after(row.activity)); !got.Equal(after(row.own)) {
 				t.Errorf("%s: own end is %v, want %v", row.section, got, after(row.own))
 			}
-			if got := accesskey.Expiry(k, after(row.activity), row.limit); !got.Equal(after(row.end)) {
+			if got := accesskey.Expiry(k, after(row.activity), accesskey.Limits{Max: row.limit}); !got.Equal(after(row.end)) {
 				t.Errorf("%s: end is %v, want %v", row.section, got, after(row.end))
 			}
 		})
@@ -128,7 +128,7 @@ func TestExpiryProperties(t *testing.T) {
 		if rapid.Bool().Draw(t, "used") {
 			activity = born.Add(time.Duration(rapid.Int64Range(0, 200).Draw(t, "activity")) * time.Second)
 		}
-		end := accesskey.Expiry(k, activity, limit)
+		end := accesskey.Expiry(k, activity, accesskey.Limits{Max: limit})
 		switch {
 		case end.IsZero() != (k.Spec.TTLSeconds == 0 && limit == 0):
 			t.Fatalf("the end is %v", end)
@@ -139,10 +139,10 @@ func TestExpiryProperties(t *testing.T) {
 		case end.Before(born):
 			t.Fatalf("the end %v is before the creation", end)
 		}
-		if lower := limit / 2; lower > 0 && accesskey.Expiry(k, activity, lower).After(end) {
+		if lower := limit / 2; lower > 0 && accesskey.Expiry(k, activity, accesskey.Limits{Max: lower}).After(end) {
 			t.Fatalf("a lower cap makes the key live longer")
 		}
-		if later := activity.Add(time.Minute); !activity.IsZero() && accesskey.Expiry(k, later, limit).Before(end) {
+		if later := activity.Add(time.Minute); !activity.IsZero() && accesskey.Expiry(k, later, accesskey.Limits{Max: limit}).Before(end) {
 			t.Fatalf("a later use makes the key end earlier")
 		}
 	})

@@ -32,8 +32,8 @@ type Authenticator struct {
 	Keys *accesskey.Registry
 	// Now is the clock.
 	Now func() time.Time
-	// Limit is the platform's cap on the life of a key at this moment, 0 for none.
-	Limit func() time.Duration
+	// Limits are the platform's on the life of keys at this moment.
+	Limits func() accesskey.Limits
 	// Log takes what went wrong beside a request that succeeds.
 	Log *slog.Logger
 }
@@ -105,7 +105,7 @@ func (a *Authenticator) check(ctx context.Context, bearer secret.String, name st
 		return refuse(err)
 	}
 	now := a.Now()
-	expiry := accesskey.Expiry(key, record.Activity, a.Limit())
+	expiry := accesskey.Expiry(key, record.Activity, a.Limits())
 	switch {
 	case accesskey.Expired(expiry, now):
 		return refuse(apierror.Unauthorized(textExpired))

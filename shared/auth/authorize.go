@@ -31,6 +31,12 @@ var everybody = map[schema.GroupResource]bool{
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}: true,
 }
 
+// readable are resources that every authenticated caller may read, without what is secret of them, and admins alone
+// may change. Of their parts nothing is open. Source: ADR-0015.
+var readable = map[schema.GroupResource]bool{
+	model.Resource("configs"): true,
+}
+
 // Decide tells whether a caller may do what a request asks. The scope is asked first: it narrows admins
 // too.
 func Decide(caller identity.Caller, request scope.Request) Decision {
@@ -44,6 +50,9 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	resource := schema.GroupResource{Group: request.Group, Resource: request.Resource}
 	if request.Resource == "" || everybody[resource] {
 		return Decision{Allowed: true, Reason: "every authenticated caller may"}
+	}
+	if readable[resource] && request.Subresource == "" && (request.Verb == "get" || request.Verb == "list") {
+		return Decision{Allowed: true, Reason: "every authenticated caller may read it, without its secrets"}
 	}
 	return Decision{Reason: fmt.Sprintf("only members of %s may %s %s", identity.Admins, request.Verb, resource)}
 }

@@ -24,6 +24,8 @@ import (
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/scope"
 	"management.platform.sh/shared/store"
 )
@@ -51,6 +53,8 @@ type call struct {
 	id              string
 	caller          identity.Caller
 	namespace, name string
+	// reveal tells that secrets are asked for in clear.
+	reveal bool
 	// ahead is the access key of that name, where it came along with the caller's.
 	ahead *store.Record
 	body  func() ([]byte, error)
@@ -71,7 +75,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && result.stream != nil {
 		reply, attrs, err := f.serve(ctx, w, c, result.stream)
 		took := time.Since(begun)
-		done(f.endpoint.Verb, reply.status, took)
+		done(f.verb(c), reply.status, took)
 		f.describe(span, c, reply)
 		f.log(ctx, span, c, reply, err, took, attrs...)
 		return
@@ -81,12 +85,37 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="management"`)
 	}
 	w.Header().Set(requestIDHeader, c.id)
+	f.addCustomHeaders(w.Header())
 	reply.write(w)
 
 	took := time.Since(begun)
-	done(f.endpoint.Verb, reply.status, took)
+	done(f.verb(c), reply.status, took)
 	f.describe(span, c, reply)
 	f.log(ctx, span, c, reply, err, took)
+}
+
+// addCustomHeaders sets those of the configuration on the answers of endpoints that are about authentication: the
+// reviews of who somebody is and the keys that tokens are verified with. The platform's own stay as they are.
+// Source: Spec 2.7 (customHttpHeaders); ADR-0015.
+func (f *frame) addCustomHeaders(header http.Header) {
+	if !f.endpoint.authenticates() {
+		return
+	}
+	settings := f.env.Config().Auth
+	if settings == nil {
+		return
+	}
+	for name, value := range settings.CustomHTTPHeaders {
+		if header.Get(name) == "" {
+			header.Set(name, value)
+		}
+	}
+}
+
+// authenticates tells whether an endpoint is about authentication.
+func (e *Endpoint) authenticates() bool {
+	return e.Resource.Group == "authentication.k8s.io" || e.Resource.GroupResource() == model.Resource("selves") ||
+		strings.HasPrefix(e.Path, "/.well-known/") || strings.HasPrefix(e.Path, "/openid/")
 }
 
 // phases runs everything that can be refused, and turns a panic into an error.
@@ -98,6 +127,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	}()
 	query, unreadable := url.ParseQuery(c.http.URL.RawQuery)
 	c.query = query
+	c.reveal = f.endpoint.reveals && flag(query, "reveal")
 	ctx, cancel, malformed := deadline(ctx, query)
 	defer cancel()
 	defer func() {
@@ -108,6 +138,11 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	}()
 	if unreadable != nil {
 		malformed = apierror.BadRequest("the query of the URL cannot be read", nil).Because(unreadable)
+	}
+	if !f.endpoint.unconfigured {
+		if err := f.env.refresh(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if public := f.endpoint.public; public == nil || !public(f.env.Config()) {
 		name := ""
@@ -142,9 +177,20 @@ func panicked(problem any) error {
 	return apierror.Internal(fmt.Errorf("panic: %v\n%s", problem, debug.Stack()))
 }
 
+// verb is what the call does: that of the endpoint, or reveal.
+func (f *frame) verb(c *call) string {
+	if c.reveal {
+		return verbReveal
+	}
+	return f.endpoint.Verb
+}
+
+// verbReveal is reading secrets in clear. Source: ADR-0015.
+const verbReveal = "reveal"
+
 // request is the call as the scope sees it.
 func (f *frame) request(c *call) scope.Request {
-	request := scope.Request{Verb: f.endpoint.Verb}
+	request := scope.Request{Verb: f.verb(c)}
 	if f.endpoint.Resource.Resource == "" {
 		request.Path = c.http.URL.Path
 		return request
@@ -162,16 +208,12 @@ func (f *frame) request(c *call) scope.Request {
 	return request
 }
 
-// DefaultProjectPrefix begins the namespaces of projects where the configuration says nothing else.
-// Source: Spec 8.
-const DefaultProjectPrefix = "p-"
-
 // Project is the project whose namespace that is; empty for other namespaces. Source: Spec 2.7
 // (projectNamespacePrefix), 8.
 func (e *Environment) Project(namespace string) string {
 	prefix := e.Config().ProjectNamespacePrefix
 	if prefix == "" {
-		prefix = DefaultProjectPrefix
+		prefix = platformconfig.DefaultProjectNamespacePrefix
 	}
 	project, ok := strings.CutPrefix(namespace, prefix)
 	if !ok {
@@ -258,7 +300,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 		slog.String("requestID", c.id),
 		slog.String("method", c.http.Method),
 		slog.String("path", c.http.URL.Path),
-		slog.String("verb", f.endpoint.Verb),
+		slog.String("verb", f.verb(c)),
 		slog.Int("status", reply.status),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
 	)
@@ -333,7 +375,8 @@ func wrongMethod() Endpoint {
 // refusal is an endpoint that only ever says no. It needs no credential: routes are no secret.
 func refusal(why func(*call) error) Endpoint {
 	return Endpoint{
-		public: everyone,
+		public:       everyone,
+		unconfigured: true,
 		open: func(*Environment) operation {
 			return func(_ context.Context, c *call) (*answer, error) { return nil, why(c) }
 		},

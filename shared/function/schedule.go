@@ -40,6 +40,9 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
 		env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()
+	if err = env.refresh(ctx); err != nil {
+		return err
+	}
 	attrs, err = s.open(env)(ctx)
 	return err
 }

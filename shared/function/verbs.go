@@ -47,7 +47,7 @@ func Get[T resource.Object, D any](
 		if err := checkVersion(c.query.Get("resourceVersion")); err != nil {
 			return nil, err
 		}
-		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead})
+		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead, Reveal: c.reveal})
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func List[T resource.Object, D any](
 		if flag(c.query, "watch") {
 			return nil, apierror.MethodNotAllowed("watch")
 		}
-		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace}
+		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal}
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func bind[T resource.Object, D any](
 				if err != nil {
 					return nil, err
 				}
-				result.tabulate = tabulate
+				result.tabulate, result.reveal = tabulate, c.reveal
 				return result, nil
 			}
 		},
@@ -180,6 +180,13 @@ func decodeObject[T resource.Object](c *call, definition *resource.Definition[T]
 	body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
 	if err != nil {
 		return none, nil, err
+	}
+	if definition.Decode != nil {
+		object, err := definition.Decode(body)
+		if err != nil {
+			return none, nil, err
+		}
+		return object, nil, definition.CheckKind(object)
 	}
 	object := definition.New()
 	warnings, err := codec.Decode(body, object, validation)

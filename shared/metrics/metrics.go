@@ -18,6 +18,8 @@ type Metrics struct {
 	runs     *prometheus.CounterVec
 	watches  *prometheus.GaugeVec
 	events   *prometheus.CounterVec
+	configs  *prometheus.CounterVec
+	revision prometheus.Gauge
 }
 
 // New registers the metrics of the frame.
@@ -43,7 +45,13 @@ func New(registry prometheus.Registerer) *Metrics {
 			Name: "platform_watch_events_total", Help: "Events sent to watches by function and type.",
 		}, []string{"function", "type"}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events)
+	m.configs = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "platform_config_reloads_total", Help: "New versions of the platform configuration by result: loaded, refused or unavailable.",
+	}, []string{"result"})
+	m.revision = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "platform_config_revision", Help: "Revision of the platform configuration that is in effect; of a file, when it was changed, in milliseconds.",
+	})
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events, m.configs, m.revision)
 	return m
 }
 
@@ -67,6 +75,12 @@ func (m *Metrics) Watch(function string) func() {
 
 // Event counts an event that was sent to a watch.
 func (m *Metrics) Event(function, kind string) { m.events.WithLabelValues(function, kind).Inc() }
+
+// Configuration counts what became of a new version of the configuration, and notes the one in effect.
+func (m *Metrics) Configuration(outcome string, revision int64) {
+	m.configs.WithLabelValues(outcome).Inc()
+	m.revision.Set(float64(revision))
+}
 
 // Run counts a scheduled run.
 func (m *Metrics) Run(function, outcome string) { m.runs.WithLabelValues(function, outcome).Inc() }

@@ -1,0 +1,35 @@
+// Package rollbackconfig is POST on config/{name}/rollback: the configuration of an earlier revision, written as a
+// new one. Source: ADR-0015.
+package rollbackconfig
+
+import (
+	"context"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Config *platformconfig.Source }
+
+// Input is the request.
+type Input = function.PartInput[*model.ConfigRollback]
+
+// Output is the answer.
+type Output = *model.ConfigRollback
+
+// Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return deps.Config.Rollback(ctx, in.Caller, in.Name, in.Object, in.DryRun)
+}
+
+var endpoint = function.CreatePart(platformconfig.Definition, "rollback", platformconfig.RollbackDefinition, open, Do)
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "rollbackconfig",
+	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }
