@@ -9,6 +9,7 @@ package function
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -187,10 +188,11 @@ func (e *Environment) refresh(ctx context.Context) error {
 	if e.Source == nil {
 		return nil
 	}
-	if err := e.Source.Refresh(ctx); err != nil {
-		return apierror.Unavailable().Because(err)
+	err := e.Source.Refresh(ctx)
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
 	}
-	return nil
+	return apierror.Unavailable().Because(err)
 }
 
 func (e *Environment) prepare() {

@@ -1,6 +1,7 @@
 package platformconfig
 
 import (
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -137,7 +138,12 @@ func isSubdomain(value string) bool { return len(validation.IsDNS1123Subdomain(v
 // isHost accepts a host, with a port or without.
 func isHost(value string) bool {
 	parsed, err := url.Parse("//" + value)
-	return err == nil && parsed.Host == value && parsed.Hostname() != "" && parsed.User == nil && !strings.ContainsAny(value, " \\")
+	if err != nil || parsed.Host != value {
+		return false
+	}
+	name := parsed.Hostname()
+	_, err = netip.ParseAddr(name)
+	return err == nil || isSubdomain(strings.ToLower(name))
 }
 
 // isURL accepts an absolute URL with a host and one of the schemes.

@@ -90,7 +90,8 @@ type held struct {
 	version  *version
 }
 
-// held reads the state. A configuration that was never written is there all the same.
+// held reads the state, for a write. A configuration that was never written is there all the same; one that forbids
+// writing is Forbidden.
 func (s *Source) held(ctx context.Context) (held, error) {
 	record, err := s.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -111,6 +112,9 @@ func (s *Source) held(ctx context.Context) (held, error) {
 	config, _, err := kept.unseal(ring)
 	if err != nil {
 		return held{}, fmt.Errorf("opening the secrets of the configuration: %w", err)
+	}
+	if config.Status.DisableConfigEndpoint {
+		return held{}, apierror.Forbidden(Definition.GroupResource(), Name, "status.disableConfigEndpoint forbids writing through this endpoint", nil)
 	}
 	// What is held may break a rule of today, and be mended by this very write.
 	return held{record, kept, &version{revision: record.Revision, written: config, since: s.Now()}}, nil
@@ -157,15 +161,13 @@ func (s *Source) write(
 	}
 }
 
-// writable refuses writes of another name, and where nobody may write.
+// writable refuses writes of another name, and those of a file.
 func (s *Source) writable(name string) error {
 	switch {
 	case name != Name:
 		return apierror.NotFound(Definition.GroupResource(), name)
 	case s.FromFile():
 		return apierror.Forbidden(Definition.GroupResource(), name, "a file holds the configuration: change that", nil)
-	case s.Current().DisableConfigEndpoint:
-		return apierror.Forbidden(Definition.GroupResource(), name, "status.disableConfigEndpoint forbids writing through this endpoint", nil)
 	default:
 		return nil
 	}
@@ -203,11 +205,11 @@ func (s *Source) prepare(object *model.Config, now held) (*model.Config, error) 
 	problems = append(problems, metav1validation.ValidateLabels(next.Labels, metadata.Child("labels"))...)
 	problems = append(problems, apivalidation.ValidateAnnotations(next.Annotations, metadata.Child("annotations"))...)
 	next.Status.Conditions = nil
+	status := field.NewPath("status")
+	unknown := restore(&next.Status, secrets(&old.Status), status)
 	if err := reopen(&next.Status, &old.Status); err != nil {
 		return nil, err
 	}
-	status := field.NewPath("status")
-	unknown := restore(&next.Status, secrets(&old.Status), status)
 	problems = append(problems, unknown...)
 	problems = append(problems, beside(validate(&next.Status, status), unknown)...)
 	if len(problems) > 0 {
@@ -381,6 +383,7 @@ func prune(next, filled, old map[string]any) bool {
 		before, was := old[name]
 		inner, isObject := value.(map[string]any)
 		filledInner, filledObject := default_.(map[string]any)
+		list, isList := value.([]any)
 		switch {
 		case !isFilled:
 		case !was && reflect.DeepEqual(value, default_):
@@ -391,6 +394,16 @@ func prune(next, filled, old map[string]any) bool {
 			pruned = prune(inner, filledInner, oldInner) || pruned
 			if !was && len(inner) == 0 {
 				delete(next, name)
+			}
+		case isList && was:
+			// An entry that came back as it was shown is as it was stored.
+			filledList, _ := default_.([]any)
+			oldList, _ := before.([]any)
+			for i := range min(len(list), len(filledList), len(oldList)) {
+				if reflect.DeepEqual(list[i], filledList[i]) && !reflect.DeepEqual(list[i], oldList[i]) {
+					list[i] = oldList[i]
+					pruned = true
+				}
 			}
 		}
 	}

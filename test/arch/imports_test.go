@@ -15,7 +15,6 @@ shared/model: shared/secret
 shared/apierror:
 shared/codec: shared/apierror
 shared/identity: shared/model
-shared/platformconfig: shared/codec shared/model
 shared/scope: shared/model
 shared/store:
 shared/store/storetest: shared/store
@@ -24,11 +23,12 @@ shared/store/redisstore/redistest:
 shared/metrics:
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
+shared/platformconfig: shared/apierror shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/fieldmanager: shared/apierror shared/resource
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/store
+shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/identity shared/model shared/platformconfig shared/resource shared/scope shared/store
 
 # Operations, and the list of them. They never import each other.
 functions/collectgarbage: shared/function shared/resource
@@ -39,8 +39,12 @@ functions/expirekeys: shared/accesskey shared/function shared/identity shared/mo
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
 functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/patchconfig: shared/function shared/platformconfig shared/resource
+functions/readconfig: shared/function shared/model shared/platformconfig shared/resource
+functions/rollbackconfig: shared/function shared/model shared/platformconfig
+functions/updateconfig: shared/function shared/model shared/platformconfig shared/resource
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/scope shared/secret
+functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/platformconfig shared/scope shared/secret
 functions/catalog: functions/* shared/function
 
 # Programs and tests. The runner is the clock of expirekeys and collectgarbage.
@@ -102,7 +106,7 @@ k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/api
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: shared/codec shared/resource
+sigs.k8s.io/json: shared/codec shared/platformconfig shared/resource
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
 sigs.k8s.io/yaml: shared/codec shared/function shared/platformconfig
 `
