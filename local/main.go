@@ -25,6 +25,7 @@ var version = ""
 type commands struct {
 	Serve     serveCommand     `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap bootstrapCommand `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Configure configureCommand `cmd:"" help:"Write the platform configuration into a Redis, also where its endpoint is disabled."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 
@@ -44,6 +45,12 @@ type serveCommand struct {
 type bootstrapCommand struct {
 	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
 	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The key to use (generated and printed)."`
+}
+
+type configureCommand struct {
+	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
+	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals its secrets, 32 bytes in base64; needed when it has any."`
+	File       string        `arg:"" placeholder:"FILE" help:"Platform configuration (YAML)."`
 }
 
 type versionCommand struct{}

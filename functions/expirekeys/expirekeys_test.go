@@ -29,10 +29,10 @@ var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []st
 
 // world is what Do needs, over real state.
 type world struct {
-	t      *testing.T
-	client *redisstore.Client
-	deps   expirekeys.Deps
-	now    time.Time
+	t            *testing.T
+	client       *redisstore.Client
+	deps         expirekeys.Deps
+	now          time.Time
 	limit, login time.Duration
 }
 

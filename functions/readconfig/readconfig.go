@@ -19,14 +19,16 @@ type Deps struct{ Config *platformconfig.Source }
 // Input is a request for the configuration, or for its history.
 type Input = resource.GetInput
 
-// Output is the answer.
-type Output = *model.Config
+// ListInput is a request for the list.
+type ListInput = resource.ListInput
 
-// Do returns the configuration in effect. Errors: NotFound for another name, ServiceUnavailable.
-func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Get(ctx, in) }
+// Get returns the configuration in effect. Errors: NotFound for another name, ServiceUnavailable.
+func Get(ctx context.Context, deps Deps, in Input) (*model.Config, error) {
+	return deps.Config.Get(ctx, in)
+}
 
 // List returns the list that holds it. Errors: BadRequest or ServiceUnavailable as platformconfig says.
-func List(ctx context.Context, deps Deps, in resource.ListInput) (runtime.Object, error) {
+func List(ctx context.Context, deps Deps, in ListInput) (runtime.Object, error) {
 	return deps.Config.List(ctx, in)
 }
 
@@ -37,7 +39,7 @@ func History(ctx context.Context, deps Deps, in Input) (*model.ConfigHistory, er
 
 var (
 	list    = function.List(platformconfig.Definition, open, List).Revealing()
-	get     = function.Get(platformconfig.Definition, open, Do).Revealing()
+	get     = function.Get(platformconfig.Definition, open, Get).Revealing()
 	history = function.GetPart(platformconfig.Definition, "history", "ConfigHistory", open, History)
 )
 

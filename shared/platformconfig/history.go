@@ -130,6 +130,9 @@ func (s *Source) Rollback(ctx context.Context, caller identity.Caller, name stri
 	if err != nil {
 		return nil, err
 	}
+	if err := now.open(); err != nil {
+		return nil, err
+	}
 	object := &model.Config{Status: earlier.Status}
 	object.Labels, object.Annotations = now.version.written.Labels, now.version.written.Annotations
 	object.ResourceVersion, object.UID = in.ResourceVersion, in.UID

@@ -83,6 +83,12 @@ func (s *Source) Patch(ctx context.Context, in resource.PatchInput) (Written, er
 	})
 }
 
+// Install replaces the configuration on behalf of an operator, who writes where the endpoint is disabled too.
+// Errors: those of Update but for that. Source: ADR-0015.
+func (s *Source) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Written, error) {
+	return s.rewrite(ctx, operator, Name, false, true, func(*model.Config) (*model.Config, error) { return config.DeepCopy(), nil })
+}
+
 // held is the configuration as the state has it at the moment of a write.
 type held struct {
 	record   store.Record
@@ -90,8 +96,7 @@ type held struct {
 	version  *version
 }
 
-// held reads the state, for a write. A configuration that was never written is there all the same; one that forbids
-// writing is Forbidden.
+// held reads the state, for a write. A configuration that was never written is there all the same.
 func (s *Source) held(ctx context.Context) (held, error) {
 	record, err := s.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -113,11 +118,16 @@ func (s *Source) held(ctx context.Context) (held, error) {
 	if err != nil {
 		return held{}, fmt.Errorf("opening the secrets of the configuration: %w", err)
 	}
-	if config.Status.DisableConfigEndpoint {
-		return held{}, apierror.Forbidden(Definition.GroupResource(), Name, "status.disableConfigEndpoint forbids writing through this endpoint", nil)
-	}
 	// What is held may break a rule of today, and be mended by this very write.
 	return held{record, kept, &version{revision: record.Revision, written: config, since: s.Now()}}, nil
+}
+
+// open refuses writes through the API where the configuration forbids them.
+func (h *held) open() error {
+	if !h.version.written.Status.DisableConfigEndpoint {
+		return nil
+	}
+	return apierror.Forbidden(Definition.GroupResource(), Name, "status.disableConfigEndpoint forbids writing through this endpoint", nil)
 }
 
 func translate(err error) error {
@@ -132,6 +142,12 @@ func translate(err error) error {
 func (s *Source) write(
 	ctx context.Context, caller identity.Caller, name string, dryRun bool, replace func(shown *model.Config) (*model.Config, error),
 ) (Written, error) {
+	return s.rewrite(ctx, caller, name, dryRun, false, replace)
+}
+
+func (s *Source) rewrite(
+	ctx context.Context, caller identity.Caller, name string, dryRun, operator bool, replace func(shown *model.Config) (*model.Config, error),
+) (Written, error) {
 	if err := s.writable(name); err != nil {
 		return Written{}, err
 	}
@@ -139,6 +155,11 @@ func (s *Source) write(
 		now, err := s.held(ctx)
 		if err != nil {
 			return Written{}, err
+		}
+		if !operator {
+			if err := now.open(); err != nil {
+				return Written{}, err
+			}
 		}
 		object, err := replace(s.show(now.version, false))
 		if err != nil {

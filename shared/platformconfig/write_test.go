@@ -295,6 +295,13 @@ func TestUpdate(t *testing.T) {
 		_, err = process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(`{}`)})
 		refusal(t, err, 403)
 	}
+	// An operator does.
+	if _, err := source.Install(t.Context(), admin, &model.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.update(source, &model.Config{}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
 }
 
 // What is shown by default and sent back stays open. Source: ADR-0015.

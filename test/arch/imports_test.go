@@ -51,7 +51,7 @@ functions/catalog: functions/* shared/function
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
 infra/deployment: functions/catalog shared/function
-infra/environment: shared/encryption shared/function shared/model shared/platformconfig shared/secret shared/store shared/store/redisstore
+infra/environment: shared/encryption shared/function shared/platformconfig shared/secret shared/store shared/store/redisstore
 infra/environment/environmenttest: infra/environment shared/function shared/identity shared/model shared/resource shared/store/redisstore/redistest
 infra/framework: infra/environment shared/function
 infra/framework/server: functions/catalog infra/framework
