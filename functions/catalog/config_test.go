@@ -67,7 +67,7 @@ func newConfigured(t *testing.T, redisURL string) *configured {
 	clock, random := func() time.Time { return c.now }, rand.NewChaCha8([32]byte{1})
 	keyring := func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	source := platformconfig.New(platformconfig.Options{
-		Store: state.Resource("configs"), Keyring: keyring, Lookup: func(string) (string, bool) { return "", false },
+		Store: state.Resource("configs"), Keyring: keyring,
 		Now: clock, Random: random, Log: log, Report: counters.Configuration,
 	})
 	c.env = &function.Environment{

@@ -1,6 +1,7 @@
 package expirekeys_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -228,6 +229,37 @@ func TestDo(t *testing.T) {
 				t.Errorf("the second run moved the revision from %d to %d", before, after)
 			}
 		})
+	}
+}
+
+// Login keys go when the platform's limit for them is over, and are put off when that was raised meanwhile.
+// Source: Spec 2.7, 8.
+func TestLoginKeys(t *testing.T) {
+	w := newWorld(t)
+	w.login = time.Minute
+	for _, name := range []string{"a", "b"} {
+		w.create(name, ttl(0))
+		record, err := w.deps.Keys.Store.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Logins alone write this type.
+		record.Object = bytes.Replace(record.Object, []byte(`"type":"User"`), []byte(`"type":"Login"`), 1)
+		if name == "a" {
+			record.Expires = born.Add(time.Minute)
+		}
+		if _, err := w.deps.Keys.Store.Update(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.create("other", ttl(0))
+	w.now, w.login = born.Add(time.Minute), time.Hour
+	if done := w.run(); done != (expirekeys.Output{Later: 1}) {
+		t.Errorf("with a limit that was raised it did %+v", done)
+	}
+	w.now = born.Add(time.Hour)
+	if done := w.run(); done != (expirekeys.Output{Removed: 1}) || !slices.Equal(w.names(), []string{"b", "other"}) {
+		t.Errorf("it did %+v, and left %q", done, w.names())
 	}
 }
 

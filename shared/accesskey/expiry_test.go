@@ -66,6 +66,31 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// Login keys have a limit of their own, beside that of all keys. Source: Spec 2.7, 5.2.
+func TestLoginExpiry(t *testing.T) {
+	for _, row := range []struct {
+		sentence   string
+		spec       string
+		max, login time.Duration
+		end        time.Duration
+	}{
+		{"a login key ends by it", `{type: Login}`, 0, time.Minute, time.Minute},
+		{"0 disables it", `{type: Login}`, 0, 0, never},
+		{"a lower cap holds", `{type: Login}`, time.Second, time.Minute, time.Second},
+		{"a higher cap does not", `{type: Login}`, time.Hour, time.Minute, time.Minute},
+		{"the cap alone", `{type: Login}`, time.Hour, 0, time.Hour},
+		{"its own ttl is lower", `{type: Login, ttl: 1}`, 0, time.Minute, time.Second},
+		{"other keys do not end by it", `{type: User}`, 0, time.Minute, never},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			limits := accesskey.Limits{Max: row.max, Login: row.login}
+			if got := accesskey.Expiry(key(t, row.spec), time.Time{}, limits); !got.Equal(after(row.end)) {
+				t.Errorf("end is %v, want %v", got, after(row.end))
+			}
+		})
+	}
+}
+
 func TestExpired(t *testing.T) {
 	for _, row := range []struct {
 		section  string

@@ -202,7 +202,6 @@ func (e *Environment) prepare() {
 		if e.source = e.Source; e.source == nil {
 			e.source = platformconfig.New(platformconfig.Options{
 				Store: e.Stores(platformconfig.Definition.Resource.Resource), Keyring: e.Keyring, Now: e.Now, Random: e.Random, Log: e.Log,
-				Lookup: func(string) (string, bool) { return "", false },
 			})
 		}
 		e.graph = resource.NewGraph(e.permits, e.keys)

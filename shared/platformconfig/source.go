@@ -49,9 +49,9 @@ type Options struct {
 	File string
 	// Store is the state of configs. Not used where there is a file.
 	Store store.Store
-	// Keyring returns the keys that secrets are sealed with.
+	// Keyring returns the keys that secrets are sealed with. nil: there are none.
 	Keyring func(context.Context) (*encryption.Keyring, error)
-	// Lookup returns environment variables, for placeholders.
+	// Lookup returns environment variables, for placeholders. nil: there are none.
 	Lookup func(string) (string, bool)
 	// Now is the clock.
 	Now func() time.Time
@@ -103,7 +103,17 @@ type refusal struct {
 }
 
 // New returns a configuration that was not looked at yet.
-func New(options Options) *Source { return &Source{Options: options} }
+func New(options Options) *Source {
+	if options.Keyring == nil {
+		options.Keyring = func(context.Context) (*encryption.Keyring, error) {
+			return nil, nil //nolint:nilnil // a nil ring is one without keys
+		}
+	}
+	if options.Lookup == nil {
+		options.Lookup = func(string) (string, bool) { return "", false }
+	}
+	return &Source{Options: options}
+}
 
 // FromFile tells whether a file holds the configuration, which nobody can then write through the API.
 func (s *Source) FromFile() bool { return s.File != "" }
