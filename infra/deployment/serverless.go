@@ -17,6 +17,9 @@ const (
 	streamWindow  = "14m"
 )
 
+// encryptionKey is the secret with the encryption keys.
+const encryptionKey = "${param:encryptionKeySecretArn}"
+
 // roleOf is the name of a function's role in the stack.
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
@@ -28,12 +31,16 @@ func serverlessFunctions(entries map[string]entry) object {
 	functions := object{}
 	for name, one := range entries {
 		function := func(deployed string, timeout int) object {
-			return object{
+			made := object{
 				"name": deployedName(deployed), "handler": "bootstrap", "role": roleOf(deployed),
 				"timeout": timeout, "memorySize": one.MemoryMB,
 				// Uploads are told apart by the name of the file.
-				"package": object{"artifact": "build/serverless/" + name + ".zip"},
+				"package": object{"artifact": "build/serverless/" + name + ".zip"}, "environment": object{},
 			}
+			if one.Encrypts {
+				made["environment"].(object)["PLATFORM_ENCRYPTION_KEY_SECRET"] = encryptionKey
+			}
+			return made
 		}
 		events := []any{}
 		for _, route := range one.Routes {
@@ -51,7 +58,8 @@ func serverlessFunctions(entries map[string]entry) object {
 		if one.Stream {
 			stream := function(name+streamSuffix, streamSeconds)
 			stream["url"] = object{"invokeMode": "RESPONSE_STREAM"}
-			stream["environment"] = object{"PLATFORM_STREAM": "true", "PLATFORM_WATCH_WINDOW": streamWindow}
+			environment := stream["environment"].(object)
+			environment["PLATFORM_STREAM"], environment["PLATFORM_WATCH_WINDOW"] = "true", streamWindow
 			functions[name+streamSuffix] = stream
 		}
 	}
@@ -74,19 +82,19 @@ var networkActions = []string{
 }
 
 // serverlessRoles are the resources of serverless.yml: a role for each function, which may write its own log, read the
-// one secret and let Lambda join the network. The code of the function is denied the last.
+// URL of the Redis, and the encryption key where it seals secrets, and let Lambda join the network. The code of the function is denied the last.
 func serverlessRoles(entries map[string]entry) object {
 	roles := object{}
 	for name, one := range entries {
-		roles[roleOf(name)] = role(deployedName(name))
+		roles[roleOf(name)] = role(deployedName(name), one.Encrypts)
 		if one.Stream {
-			roles[roleOf(name+streamSuffix)] = role(deployedName(name + streamSuffix))
+			roles[roleOf(name+streamSuffix)] = role(deployedName(name+streamSuffix), one.Encrypts)
 		}
 	}
 	return object{"Resources": roles}
 }
 
-func role(deployed string) object {
+func role(deployed string, encrypts bool) object {
 	arn := func(service, resource string) object {
 		return object{"Fn::Sub": "arn:${AWS::Partition}:" + service + ":${AWS::Region}:${AWS::AccountId}:" + resource}
 	}
@@ -104,6 +112,12 @@ func role(deployed string) object {
 			"Sid": "NotFromCode", "Effect": "Deny", "Action": networkActions, "Resource": "*",
 			"Condition": object{"ArnEquals": object{"lambda:SourceFunctionArn": arn("lambda", "function:"+deployed)}},
 		},
+	}
+	if encrypts {
+		statements = append(statements, object{
+			"Sid": "ReadEncryptionKey", "Effect": "Allow", "Action": []string{"secretsmanager:GetSecretValue"},
+			"Resource": encryptionKey,
+		})
 	}
 	return object{"Type": "AWS::IAM::Role", "Properties": object{
 		"AssumeRolePolicyDocument": object{"Version": "2012-10-17", "Statement": []object{{

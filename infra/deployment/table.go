@@ -33,6 +33,8 @@ type entry struct {
 	// Stream tells whether answers may last for minutes: the function has a watch. Where a function is invoked either
 	// buffered or streaming, as on AWS, it is deployed a second time for that.
 	Stream bool `json:"stream"`
+	// Encrypts tells whether the function is given the encryption key.
+	Encrypts bool `json:"encrypts"`
 	// ScheduleMinutes is how often the function runs by the clock. 0: never.
 	ScheduleMinutes int `json:"scheduleMinutes"`
 	// TimeoutSeconds and MemoryMB are the limits on AWS, for buffered answers.
@@ -42,7 +44,7 @@ type entry struct {
 
 var (
 	rest    = regexp.MustCompile(`\{(\w+)\.\.\.\}$`)
-	pattern = regexp.MustCompile(`^(/(\w[\w.-]*|\{\w+\}))*(/\{\w+\+\})?$`)
+	pattern = regexp.MustCompile(`^(/([\w.][\w.-]*|\{\w+\}))*(/\{\w+\+\})?$`)
 	name    = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 )
 
@@ -54,17 +56,19 @@ func table(functions []*function.Function) (map[string]entry, error) {
 		if !name.MatchString(f.Name) {
 			return nil, fmt.Errorf("function %q: want a name of small letters and digits", f.Name)
 		}
-		one := entry{Routes: []string{}, Fallback: f.Name == fallback, TimeoutSeconds: gatewaySeconds, MemoryMB: memoryMB}
+		one := entry{Routes: []string{}, Fallback: f.Name == fallback, Encrypts: f.Encrypts, TimeoutSeconds: gatewaySeconds, MemoryMB: memoryMB}
 		for _, endpoint := range f.Endpoints {
-			path := function.BasePath + rest.ReplaceAllString(endpoint.Path, "{$1+}")
-			if !pattern.MatchString(path) {
-				return nil, fmt.Errorf("function %s: a gateway has no pattern for the path %q", f.Name, endpoint.Path)
+			for _, path := range endpoint.Paths() {
+				path = rest.ReplaceAllString(path, "{$1+}")
+				if !pattern.MatchString(path) {
+					return nil, fmt.Errorf("function %s: a gateway has no pattern for the path %q", f.Name, endpoint.Path)
+				}
+				if route := endpoint.Method + " " + path; !slices.Contains(one.Routes, route) {
+					one.Routes = append(one.Routes, route)
+				}
 			}
 			if endpoint.Verb == "watch" {
 				one.Stream = true
-			}
-			if route := endpoint.Method + " " + path; !slices.Contains(one.Routes, route) {
-				one.Routes = append(one.Routes, route)
 			}
 		}
 		if f.Schedule != nil {

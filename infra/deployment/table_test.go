@@ -45,14 +45,14 @@ func TestTable(t *testing.T) {
 		return function.Endpoint{Method: http.MethodGet, Path: path, Verb: verb}
 	}
 	one := &function.Function{Name: "discoverapi", Endpoints: []function.Endpoint{
-		get("/a", "list"), get("/a", "watch"), get("/a/{name}/{rest...}", "get"),
+		get("/.a", "list").AtRoot(), get("/.a", "watch"), get("/a/{name}/{rest...}", "get"),
 	}}
 	entries, err := table([]*function.Function{one, {Name: "clock", Schedule: &function.Schedule{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := entries["discoverapi"]
-	if want := []string{"GET /kubernetes/management/a", "GET /kubernetes/management/a/{name}/{rest+}"}; !slices.Equal(got.Routes, want) ||
+	if want := []string{"GET /kubernetes/management/.a", "GET /.a", "GET /kubernetes/management/a/{name}/{rest+}"}; !slices.Equal(got.Routes, want) ||
 		!got.Stream || !got.Fallback || got.ScheduleMinutes != 0 || got.TimeoutSeconds != gatewaySeconds {
 		t.Errorf("got %+v", got)
 	}

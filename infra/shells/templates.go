@@ -46,6 +46,10 @@ spec:
               value: 280s
             - name: PLATFORM_REDIS_URL_FILE
               value: /var/run/secrets/platform/redis-url
+{{- if .Encrypts}}
+            - name: PLATFORM_ENCRYPTION_KEY_FILE
+              value: /var/run/secrets/platform/encryption-key
+{{- end}}
           ports:
             - containerPort: 8080
           resources:
@@ -68,11 +72,26 @@ spec:
               readOnly: true
       volumes:
         - name: platform
+{{- if .Encrypts}}
+          projected:
+            sources:
+              - secret:
+                  name: platform-redis
+                  items:
+                    - key: url
+                      path: redis-url
+              - secret:
+                  name: platform-encryption
+                  items:
+                    - key: key
+                      path: encryption-key
+{{- else}}
           secret:
             secretName: platform-redis
             items:
               - key: url
                 path: redis-url
+{{- end}}
 {{- if .Schedule}}
 ---
 apiVersion: sources.knative.dev/v1

@@ -53,6 +53,8 @@ type Function struct {
 	Endpoints []Endpoint
 	// Schedule is what the function does by the clock. Nil: nothing.
 	Schedule *Schedule
+	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
+	Encrypts bool
 }
 
 // Endpoint is a route bound to an operation. Make one with a binder.
@@ -61,6 +63,9 @@ type Endpoint struct {
 	Method string
 	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
 	Path string
+	// Root tells whether clients look for the endpoint at the root of the host as well, where gateways lead to it then:
+	// webhooks of kube-apiserver and the discovery of OpenID Connect. Set it with AtRoot.
+	Root bool
 	// Verb is the Kubernetes verb.
 	Verb string
 	// Resource is what the verb is done to. The zero value for endpoints that are no resource.
@@ -85,6 +90,20 @@ type Endpoint struct {
 	ahead bool
 	// open prepares the operation.
 	open func(*Environment) operation
+}
+
+// AtRoot returns the endpoint as one that clients look for at the root of the host as well.
+func (e Endpoint) AtRoot() Endpoint {
+	e.Root = true
+	return e
+}
+
+// Paths are where gateways lead to the endpoint, in the form of Path.
+func (e Endpoint) Paths() []string {
+	if e.Root {
+		return []string{BasePath + e.Path, e.Path}
+	}
+	return []string{BasePath + e.Path}
 }
 
 // Schedule is work that is done by the clock. Make one with Scheduled.

@@ -3,8 +3,8 @@ package model
 // JSON is any JSON value, kept byte for byte: an object of another API, or a block whose fields the
 // specification does not show. Its zero value is JSON null. It is not checked here. Source: ADR-0003.
 type JSON struct {
-	// Raw is the text of the value. Empty means null.
-	Raw []byte `json:"-"`
+	// Raw is the text of the value. Empty means null. CBOR, which processes of one program speak, has it as bytes.
+	Raw []byte `json:"-" cbor:"raw"`
 }
 
 // MarshalJSON returns the text as it is; encoding/json refuses it when it is no JSON.

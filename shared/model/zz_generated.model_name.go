@@ -438,6 +438,26 @@ func (in SyncPatch) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SyncPatchCheck) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SyncPatchCheck"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SyncPatchContext) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SyncPatchContext"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SyncPatchDifference) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SyncPatchDifference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SyncPatchError) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SyncPatchError"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SyncPatchEvaluation) OpenAPIModelName() string {
 	return "sh.platform.management.v1.SyncPatchEvaluation"
 }
@@ -460,6 +480,11 @@ func (in SyncPatchLabels) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SyncPatchMatch) OpenAPIModelName() string {
 	return "sh.platform.management.v1.SyncPatchMatch"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SyncPatchObjectReference) OpenAPIModelName() string {
+	return "sh.platform.management.v1.SyncPatchObjectReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -21,6 +21,7 @@ shared/store/storetest: shared/store
 shared/store/redisstore: shared/store
 shared/store/redisstore/redistest:
 shared/metrics:
+shared/syncpatch: shared/model
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
 shared/platformconfig: shared/apierror shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
@@ -100,9 +101,10 @@ github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
 go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
+go.yaml.in/yaml/v3: shared/syncpatch
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/discoverapi functions/whoami infra/openapi
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope shared/syncpatch
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest

@@ -34,6 +34,7 @@ func TestServerlessFinds(t *testing.T) {
 		{`"PLATFORM_REDIS_URL_SECRET":"arn:aws:secretsmanager:`, `"PLATFORM_REDIS_URL_SECRET":"rediss://x:y@z/arn:`, "in clear"},
 		{`"PLATFORM_LOG_LEVEL":"info"`, `"PLATFORM_ADMIN_KEY":"pak_123"`, "PLATFORM_ADMIN_KEY in clear"},
 		{`"PLATFORM_REDIS_URL_SECRET"`, `"PLATFORM_OTHER"`, "has no Redis"},
+		{`"PLATFORM_LOG_LEVEL":"info"`, `"PLATFORM_ENCRYPTION_KEY_SECRET":"x"`, "whoami has the encryption key and needs none"},
 		{`"Timeout":29`, `"Timeout":31`, "gives up after 30"},
 		{`"Timeout":75`, `"Timeout":60`, "for a run"},
 		{`"Timeout":900`, `"Timeout":901`, "Lambda permits 1 to 900"},
@@ -49,7 +50,7 @@ func TestServerlessFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := slices.Concat(misrouted(planted, catalog.Functions), unscheduled(planted, catalog.Functions),
-			unstreamed(planted, catalog.Functions), tooWide(planted), inClear(planted), unfit(planted, catalog.Functions))
+			unstreamed(planted, catalog.Functions), tooWide(planted), inClear(planted), unkeyed(planted, catalog.Functions), unfit(planted, catalog.Functions))
 		if !slices.ContainsFunc(found, func(finding string) bool { return strings.Contains(finding, test.want) }) {
 			t.Errorf("with %s for %s: found %q, want %q", test.new, test.old, found, test.want)
 		}

@@ -19,10 +19,11 @@ const root = "../.."
 
 // parameters are those that serverless.yml has no default for.
 var parameters = map[string]string{
-	"redisSecretArn":   "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/redis-AbCdEf",
-	"secretsLayerArn":  "arn:aws:lambda:eu-central-1:111122223333:layer:AWS-Parameters-and-Secrets-Lambda-Extension-Arm64:1",
-	"subnetIds":        "subnet-1,subnet-2",
-	"securityGroupIds": "sg-1",
+	"redisSecretArn":         "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/redis-AbCdEf",
+	"encryptionKeySecretArn": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/encryption-GhIjKl",
+	"secretsLayerArn":        "arn:aws:lambda:eu-central-1:111122223333:layer:AWS-Parameters-and-Secrets-Lambda-Extension-Arm64:1",
+	"subnetIds":              "subnet-1,subnet-2",
+	"securityGroupIds":       "sg-1",
 }
 
 // packager is the pinned packager. It is there in CI.
@@ -124,6 +125,7 @@ func TestServerless(t *testing.T) {
 			report(t, unstreamed(made, catalog.Functions))
 			report(t, tooWide(made))
 			report(t, inClear(made))
+			report(t, unkeyed(made, catalog.Functions))
 			report(t, unfit(made, catalog.Functions))
 		})
 	}

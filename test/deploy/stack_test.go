@@ -75,7 +75,9 @@ func wanted(functions []*function.Function) map[string]string {
 	found := map[string]string{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
-			found[e.Method+" "+function.BasePath+rest.ReplaceAllString(e.Path, "{$1+}")] = f.Name
+			for _, path := range e.Paths() {
+				found[e.Method+" "+rest.ReplaceAllString(path, "{$1+}")] = f.Name
+			}
 		}
 	}
 	return found
@@ -270,6 +272,32 @@ func inClear(s stack) []string {
 			if (sensitive.MatchString(name) || strings.Contains(value, "://")) && !reference.MatchString(value) {
 				findings = append(findings, fmt.Sprintf("%s has %s in clear", logical, name))
 			}
+		}
+	}
+	return findings
+}
+
+// unkeyed finds functions that seal secrets and are not given the key, and others that are.
+func unkeyed(s stack, functions []*function.Function) []string {
+	encrypts := map[string]bool{}
+	for _, f := range functions {
+		encrypts[f.Name], encrypts[f.Name+"Stream"] = f.Encrypts, f.Encrypts
+	}
+	var findings []string
+	for _, logical := range s.of("AWS::Lambda::Function") {
+		resource := s.Resources[logical]
+		full, _ := resource.Properties["FunctionName"].(string)
+		name := full[strings.LastIndex(full, "-")+1:]
+		key, given := variables(resource)["PLATFORM_ENCRYPTION_KEY_SECRET"]
+		readable := slices.ContainsFunc(s.of("AWS::IAM::Role"), func(role string) bool {
+			return refers(resource.Properties["Role"], role) &&
+				strings.Contains(text(s.Resources[role].Properties["Policies"]), `"Resource":`+text(key)+`,"Sid":"ReadEncryptionKey"`)
+		})
+		switch {
+		case encrypts[name] && !(given && readable):
+			findings = append(findings, name+" has no encryption key")
+		case !encrypts[name] && given:
+			findings = append(findings, name+" has the encryption key and needs none")
 		}
 	}
 	return findings

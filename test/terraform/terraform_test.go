@@ -115,6 +115,9 @@ func uses(blocks []*hclsyntax.Block) []use {
 	var walk func(top *hclsyntax.Block, body *hclsyntax.Body, iterators []string)
 	walk = func(top *hclsyntax.Block, body *hclsyntax.Body, iterators []string) {
 		for _, name := range slices.Sorted(maps.Keys(body.Attributes)) {
+			if name == "ignore_changes" { // attributes of the resource itself
+				continue
+			}
 			in := ""
 			if top.Type == "locals" {
 				in = name
@@ -209,12 +212,13 @@ func undescribed(blocks []*hclsyntax.Block) []string {
 }
 
 // secrets are the attributes that hold one.
-var secrets = []string{"result", "auth_string", "auth_token", "secret_string", "secret_data"}
+var secrets = []string{"result", "auth_string", "auth_token", "secret_string", "secret_data", "base64"}
 
 // keepers are the blocks and locals that may be given a secret.
 var keepers = []string{
 	"aws_elasticache_replication_group.redis", "aws_secretsmanager_secret_version.redis_url",
 	"google_secret_manager_secret_version.redis", "local.secrets",
+	"aws_secretsmanager_secret_version.encryption_key", "google_secret_manager_secret_version.encryption_key",
 }
 
 // leaked finds secrets that go elsewhere: into outputs, and into settings of functions.

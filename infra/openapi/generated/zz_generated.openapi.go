@@ -160,11 +160,16 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.SelfTeam{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_SelfTeam(ref),
 		model.SelfUser{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_SelfUser(ref),
 		model.SyncPatch{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_SyncPatch(ref),
+		model.SyncPatchCheck{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_SyncPatchCheck(ref),
+		model.SyncPatchContext{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_SyncPatchContext(ref),
+		model.SyncPatchDifference{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_SyncPatchDifference(ref),
+		model.SyncPatchError{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_SyncPatchError(ref),
 		model.SyncPatchEvaluation{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_SyncPatchEvaluation(ref),
 		model.SyncPatchEvaluationSpec{}.OpenAPIModelName():                schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref),
 		model.SyncPatchEvaluationStatus{}.OpenAPIModelName():              schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref),
 		model.SyncPatchLabels{}.OpenAPIModelName():                        schema_managementplatformsh_shared_model_SyncPatchLabels(ref),
 		model.SyncPatchMatch{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_SyncPatchMatch(ref),
+		model.SyncPatchObjectReference{}.OpenAPIModelName():               schema_managementplatformsh_shared_model_SyncPatchObjectReference(ref),
 		model.SyncPatchReference{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_SyncPatchReference(ref),
 		model.SyncPatchTenant{}.OpenAPIModelName():                        schema_managementplatformsh_shared_model_SyncPatchTenant(ref),
 		model.SyncPatchTrace{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_SyncPatchTrace(ref),
@@ -7484,6 +7489,203 @@ func schema_managementplatformsh_shared_model_SyncPatch(ref common.ReferenceCall
 	}
 }
 
+func schema_managementplatformsh_shared_model_SyncPatchCheck(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SyncPatchCheck is the answer to one of spec.checks. Source: ADR-0013.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type is RoundTrip or Fixpoint. Source: ADR-0013.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"passed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Passed tells whether the check found nothing. Source: ADR-0013.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason says in a sentence what the differences mean, or why there was nothing to compare. Source: ADR-0013.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"differences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Differences are the paths where the two objects differ. Source: ADR-0013.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.SyncPatchDifference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"type", "passed"},
+			},
+		},
+		Dependencies: []string{
+			model.SyncPatchDifference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SyncPatchContext(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SyncPatchContext is what expressions and references know beside the object. Source: Spec 2.8 rule 5; ADR-0013.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"tenant": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Tenant is context.tenant of the expressions. Source: Spec 2.8 rule 5.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.SyncPatchTenant{}.OpenAPIModelName()),
+						},
+					},
+					"hostObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HostObject is context.hostObject of the expressions. Absent means null. Source: Spec 2.8 rule 5.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"virtualObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "VirtualObject is context.virtualObject of the expressions. Absent means null. Source: Spec 2.8 rule 5.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"references": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "References say which objects of the tenant cluster the names on the host stand for. A reference patch needs them from host to tenant in single-namespace mode, since a generated name does not tell what it was made from. Source: Spec 2.8 rule 6; ADR-0013.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.SyncPatchObjectReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.JSON{}.OpenAPIModelName(), model.SyncPatchObjectReference{}.OpenAPIModelName(), model.SyncPatchTenant{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SyncPatchDifference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SyncPatchDifference is one path where two objects differ. Source: ADR-0013.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path is the concrete path. Source: ADR-0013.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"want": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Want is what should be there. Absent: nothing. Source: ADR-0013.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"got": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Got is what is there. Absent: nothing. Source: ADR-0013.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"path"},
+			},
+		},
+		Dependencies: []string{
+			model.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SyncPatchError(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SyncPatchError is why an evaluation ended early. Source: ADR-0013.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"index": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Index is the place of the patch in the list, from 0. Source: ADR-0013.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path is the concrete path that the patch was at. Source: ADR-0013.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message says what is wrong, and which limit was passed if one was. Source: ADR-0013.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"line": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Line is the line of the expression, from 1. 0 means not known. Source: ADR-0013.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"column": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Column is the column in that line, from 1. 0 means not known. Source: ADR-0013.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"index", "path", "message"},
+			},
+		},
+	}
+}
+
 func schema_managementplatformsh_shared_model_SyncPatchEvaluation(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -7548,37 +7750,6 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 							Format:      "",
 						},
 					},
-					"patches": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "Patches are evaluated in this order; each sees the result of the earlier ones. Source: Spec 2.8.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Ref: ref(model.SyncPatch{}.OpenAPIModelName()),
-									},
-								},
-							},
-						},
-					},
-					"object": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Object is the object that is patched. Source: ADR-0003.",
-							Ref:         ref(model.JSON{}.OpenAPIModelName()),
-						},
-					},
-					"tenant": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Tenant is context.tenant of the expressions. Source: Spec 2.8.",
-							Default:     map[string]interface{}{},
-							Ref:         ref(model.SyncPatchTenant{}.OpenAPIModelName()),
-						},
-					},
 					"namespaceMode": {
 						SchemaProps: spec.SchemaProps{
 							Description: "NamespaceMode is Single (default) or Multi: whether names are rewritten because all namespaces of the tenant share one on the host. Source: Spec 2.8 rule 6; ADR-0003.",
@@ -7593,16 +7764,67 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 							Format:      "",
 						},
 					},
-					"hostObject": {
+					"patches": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
-							Description: "HostObject is context.hostObject of the expressions. Absent means null. Source: Spec 2.8.",
+							Description: "Patches are evaluated in this order; each sees the result of the earlier ones. Either they are given, or resource and configuration. Source: Spec 2.8.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.SyncPatch{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is the key below sync.toHost or sync.fromHost of the configuration whose patches are meant, such as endpoints or gatewayApi.httpRoutes. fromHost. in front chooses where both have it. Source: Spec 2.8; ADR-0013.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"configuration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Configuration is a virtual cluster configuration, which resource chooses the patches from. Source: Spec 2.8; ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
-					"virtualObject": {
+					"object": {
 						SchemaProps: spec.SchemaProps{
-							Description: "VirtualObject is context.virtualObject of the expressions. Absent means null. Source: Spec 2.8.",
+							Description: "Object is the object that is patched. Source: ADR-0003.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"context": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Context is what expressions and references know beside the object. Source: Spec 2.8 rule 5; ADR-0013.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.SyncPatchContext{}.OpenAPIModelName()),
+						},
+					},
+					"checks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Checks are RoundTrip and Fixpoint: what else to find out about the result. Source: ADR-0013.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
 						},
 					},
 				},
@@ -7610,7 +7832,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 			},
 		},
 		Dependencies: []string{
-			model.JSON{}.OpenAPIModelName(), model.SyncPatch{}.OpenAPIModelName(), model.SyncPatchTenant{}.OpenAPIModelName()},
+			model.JSON{}.OpenAPIModelName(), model.SyncPatch{}.OpenAPIModelName(), model.SyncPatchContext{}.OpenAPIModelName()},
 	}
 }
 
@@ -7627,21 +7849,14 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
-					"error": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Error is why the evaluation ended early, with the patch, the concrete path and the position. Empty means that it did not. Source: ADR-0003.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"trace": {
+					"patches": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
 								"x-kubernetes-list-type": "atomic",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Trace tells what each patch did, in the order of spec.patches. Source: ADR-0003.",
+							Description: "Patches tell what each patch did, in the order of the patches. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7652,11 +7867,53 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							},
 						},
 					},
+					"references": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "References are the objects that the reference patches found, each once, in the order of their appearance: they must be synced too. Source: Spec 2.8 rule 6; ADR-0013.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.SyncPatchObjectReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Error is why the evaluation ended early. Absent means that it did not. Source: ADR-0013.",
+							Ref:         ref(model.SyncPatchError{}.OpenAPIModelName()),
+						},
+					},
+					"checks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Checks are the answers to spec.checks, in their order. Source: ADR-0013.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.SyncPatchCheck{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			model.JSON{}.OpenAPIModelName(), model.SyncPatchTrace{}.OpenAPIModelName()},
+			model.JSON{}.OpenAPIModelName(), model.SyncPatchCheck{}.OpenAPIModelName(), model.SyncPatchError{}.OpenAPIModelName(), model.SyncPatchObjectReference{}.OpenAPIModelName(), model.SyncPatchTrace{}.OpenAPIModelName()},
 	}
 }
 
@@ -7675,12 +7932,12 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchMatch is what a patch did at one concrete path. Source: ADR-0003.",
+				Description: "SyncPatchMatch is what a patch did at one concrete path. Source: ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is concrete: an index or key in place of each wildcard. It is context.path of the expression. Source: Spec 2.8; ADR-0003.",
+							Description: "Path is concrete: an index or key in place of each wildcard. It is context.path of the expression. Source: Spec 2.8; ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7688,43 +7945,29 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Outcome is Applied, Unchanged, Deleted or Failed. Source: ADR-0003.",
+							Description: "Outcome is Applied, Unchanged, Deleted, Skipped or Failed. Source: ADR-0013.",
 							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason explains every outcome but Applied and Deleted. Source: ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"before": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Before is the value that the patch found. Absent: there was none. Source: ADR-0003.",
+							Description: "Before is the value that the patch found. Source: ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"after": {
 						SchemaProps: spec.SchemaProps{
-							Description: "After is the value that the patch left. Absent: none. Source: ADR-0003.",
+							Description: "After is the value that the patch left. Absent: none. Source: ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
-						},
-					},
-					"message": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Message is why the outcome is Failed. Source: ADR-0003.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"line": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Line is the line of the expression that failed, from 1. 0 means not known. Source: ADR-0003.",
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-					"column": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Column is the column in that line, from 1. 0 means not known. Source: ADR-0003.",
-							Type:        []string{"integer"},
-							Format:      "int32",
 						},
 					},
 				},
@@ -7733,6 +7976,63 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 		},
 		Dependencies: []string{
 			model.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_SyncPatchObjectReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SyncPatchObjectReference is an object that another one refers to, as both clusters know it. Source: Spec 2.8 rule 6; ADR-0013.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion is its group and version. Source: Spec 2.8.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is its kind. Source: Spec 2.8.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is its name in the tenant cluster. Source: ADR-0013.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is its namespace in the tenant cluster. Source: ADR-0013.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hostName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HostName is its name on the host. Empty in a request means the generated name and the long form. Source: ADR-0013.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hostNamespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HostNamespace is its namespace on the host. Source: ADR-0013.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 
@@ -7830,12 +8130,12 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchTrace is what one patch did. Source: ADR-0003.",
+				Description: "SyncPatchTrace is what one patch did. Source: ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
-					"patch": {
+					"index": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Patch is the index of the patch in spec.patches, from 0. Source: ADR-0003.",
+							Description: "Index is the place of the patch in the list, from 0. Source: ADR-0013.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -7843,22 +8143,23 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the path of the patch, as it was sent. Source: ADR-0003.",
+							Description: "Path is the path of the patch, as it was sent. Source: ADR-0013.",
+							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Outcome is Applied, Unchanged, Deleted, NoMatch, Skipped or Failed: the first of Failed, Applied, Deleted and Unchanged that a match has. Source: ADR-0003.",
+							Description: "Outcome is Applied, Unchanged, Deleted, Skipped or Failed: the first of Failed, Applied, Deleted and Unchanged that a match has, else Skipped. Source: ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
-					"message": {
+					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message explains the outcome in a sentence, such as up to which segment the path exists. Source: ADR-0003.",
+							Description: "Reason explains in a sentence why the patch changed nothing. Source: ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7870,7 +8171,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Matches tell what happened at each concrete path. Source: ADR-0003.",
+							Description: "Matches tell what happened at each concrete path, maps in the order of their keys. A patch that was skipped as a whole has one, at its own path. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7881,8 +8182,15 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 							},
 						},
 					},
+					"omittedMatches": {
+						SchemaProps: spec.SchemaProps{
+							Description: "OmittedMatches counts those that are not listed because the trace has its full size. Source: ADR-0013.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 				},
-				Required: []string{"patch", "outcome"},
+				Required: []string{"index", "path", "outcome"},
 			},
 		},
 		Dependencies: []string{

@@ -58,9 +58,12 @@ data "aws_iam_policy_document" "function" {
   }
 
   statement {
-    sid       = "ReadRedisURL"
-    actions   = ["secretsmanager:GetSecretValue"]
-    resources = [aws_secretsmanager_secret.redis_url.arn]
+    sid     = "ReadSecrets"
+    actions = ["secretsmanager:GetSecretValue"]
+    resources = concat(
+      [aws_secretsmanager_secret.redis_url.arn],
+      each.value.encrypts ? [aws_secretsmanager_secret.encryption_key.arn] : [],
+    )
   }
 
   statement {
@@ -116,7 +119,7 @@ resource "aws_lambda_function" "function" {
     variables = merge({
       PLATFORM_REDIS_URL_SECRET = aws_secretsmanager_secret.redis_url.arn
       PLATFORM_LOG_LEVEL        = var.log_level
-    }, each.value.environment)
+    }, each.value.encrypts ? { PLATFORM_ENCRYPTION_KEY_SECRET = aws_secretsmanager_secret.encryption_key.arn } : {}, each.value.environment)
   }
 
   vpc_config {

@@ -46,6 +46,25 @@ resource "aws_elasticache_replication_group" "redis" {
   }
 }
 
+# Of the functions, those that seal secrets in the Redis read it. To change it, put a new key in front of the old one.
+resource "random_bytes" "encryption_key" {
+  length = 32
+}
+
+resource "aws_secretsmanager_secret" "encryption_key" {
+  name_prefix = "${var.name}/encryption-key-"
+  description = "Keys that seal secrets in the Redis; the first one seals."
+}
+
+resource "aws_secretsmanager_secret_version" "encryption_key" {
+  secret_id     = aws_secretsmanager_secret.encryption_key.id
+  secret_string = random_bytes.encryption_key.base64
+
+  lifecycle {
+    ignore_changes = [secret_string]
+  }
+}
+
 resource "aws_secretsmanager_secret" "redis_url" {
   name_prefix = "${var.name}/redis-url-"
   description = "URL of the Redis, with its password."

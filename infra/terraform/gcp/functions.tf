@@ -34,6 +34,14 @@ resource "google_secret_manager_secret_iam_member" "function" {
   member    = google_service_account.function[each.value.function].member
 }
 
+resource "google_secret_manager_secret_iam_member" "encryption_key" {
+  for_each = { for name, f in local.functions : name => f if f.encrypts }
+
+  secret_id = google_secret_manager_secret.encryption_key.id
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.function[each.key].member
+}
+
 resource "google_cloud_run_v2_service" "function" {
   for_each = local.functions
 
@@ -114,6 +122,21 @@ resource "google_cloud_run_v2_service" "function" {
         }
       }
 
+      dynamic "env" {
+        for_each = each.value.encrypts ? [google_secret_manager_secret.encryption_key.secret_id] : []
+
+        content {
+          name = "PLATFORM_ENCRYPTION_KEY"
+
+          value_source {
+            secret_key_ref {
+              secret  = env.value
+              version = "latest"
+            }
+          }
+        }
+      }
+
       volume_mounts {
         name       = "redis-ca"
         mount_path = "/etc/platform/redis"
@@ -121,7 +144,7 @@ resource "google_cloud_run_v2_service" "function" {
     }
   }
 
-  depends_on = [google_secret_manager_secret_version.redis, google_secret_manager_secret_iam_member.function]
+  depends_on = [google_secret_manager_secret_version.redis, google_secret_manager_secret_iam_member.function, google_secret_manager_secret_iam_member.encryption_key]
 }
 
 resource "google_cloud_run_v2_service_iam_member" "callers" {

@@ -33,6 +33,30 @@ locals {
   }
 }
 
+# Of the functions, those that seal secrets in the Redis read it. To change it, put a new key in front of the old one.
+resource "random_bytes" "encryption_key" {
+  length = 32
+}
+
+resource "google_secret_manager_secret" "encryption_key" {
+  secret_id = "${var.name}-encryption-key"
+
+  replication {
+    auto {}
+  }
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_secret_manager_secret_version" "encryption_key" {
+  secret      = google_secret_manager_secret.encryption_key.id
+  secret_data = random_bytes.encryption_key.base64
+
+  lifecycle {
+    ignore_changes = [secret_data]
+  }
+}
+
 resource "google_secret_manager_secret" "redis" {
   for_each = toset(["redis-url", "redis-ca"])
 

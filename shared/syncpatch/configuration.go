@@ -1,0 +1,391 @@
+package syncpatch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+)
+
+// The sides of a configuration: what goes from the tenant cluster to the host, and what comes from the host.
+const (
+	toHost   = "toHost"
+	fromHost = "fromHost"
+	// gatewayAPI has patches of its own, and resources below it.
+	gatewayAPI = "gatewayApi"
+	// customResources has a resource below it for each definition, under its name and perhaps its version.
+	customResources = "customResources"
+)
+
+// synced are the resources that a configuration may have patches for, and whether they are synced where it
+// does not say so. Source: Spec 2.8 (endpoints, services); ADR-0013.
+var synced = map[string]map[string]bool{
+	toHost: {
+		"configMaps": true, "endpointSlices": false, "endpoints": true, gatewayAPI: false,
+		gatewayAPI + ".backendTLSPolicies": false, gatewayAPI + ".gateways": false, gatewayAPI + ".httpRoutes": false,
+		gatewayAPI + ".referenceGrants": false, gatewayAPI + ".tlsRoutes": false, "ingresses": false, "namespaces": false,
+		"networkPolicies": false, "persistentVolumeClaims": true, "persistentVolumes": false, "podDisruptionBudgets": false,
+		"pods": true, "priorityClasses": false, "resourceClaimTemplates": false, "resourceClaims": false, "secrets": true,
+		"serviceAccounts": false, "services": true, "storageClasses": false, "volumeSnapshotContents": false,
+		"volumeSnapshots": false,
+	},
+	fromHost: {
+		"configMaps": false, "csiDrivers": true, "csiNodes": true, "csiStorageCapacities": true, "deviceClasses": false,
+		"events": true, "gatewayClasses": false, "gateways": false, "ingressClasses": false, "nodes": false,
+		"priorityClasses": false, "runtimeClasses": false, "secrets": false, "storageClasses": true,
+		"volumeSnapshotClasses": false,
+	},
+}
+
+// known are the names of the resources of a side.
+func known(side string) []string {
+	return append(slices.Sorted(maps.Keys(synced[side])), customResources+".<definition>[/<version>]")
+}
+
+// isCustom tells whether a name is that of a custom resource: its definition, which holds a dot, and perhaps
+// a version.
+func isCustom(name string) bool {
+	definition, isCustom := strings.CutPrefix(name, customResources+".")
+	definition, version, versioned := strings.Cut(definition, "/")
+	return isCustom && strings.Contains(definition, ".") && len(validation.IsDNS1123Subdomain(definition)) == 0 &&
+		(!versioned || len(validation.IsDNS1035Label(version)) == 0)
+}
+
+// Configuration is what a virtual cluster configuration says about patches.
+type Configuration struct {
+	// resources have the side and a dot in front of their names.
+	resources map[string]*resource
+}
+
+// resource is one entry below sync.toHost or sync.fromHost.
+type resource struct {
+	patches  []model.SyncPatch
+	disabled string
+}
+
+// Resources returns the names of the resources that the configuration mentions, sorted, each with toHost. or
+// fromHost. in front, as Patches takes them.
+func (c *Configuration) Resources() []string { return slices.Sorted(maps.Keys(c.resources)) }
+
+// Patches returns the patches of a resource: endpoints, gatewayApi.httpRoutes or customResources.<definition>,
+// for instance. Where both sides have a resource of the name, it is that of toHost, unless fromHost. is in
+// front. Not empty, disabled is why nothing of it is synced. The error is about the field at.
+func (c *Configuration) Patches(at *field.Path, name string) (patches []model.SyncPatch, disabled string, unknown *field.Error) {
+	side, key, _ := strings.Cut(name, ".")
+	if side != toHost && side != fromHost {
+		side, key = toHost, name
+		if _, isFromHost := synced[fromHost][name]; isFromHost && !slices.Contains(known(toHost), name) {
+			side = fromHost
+		}
+	}
+	if _, ok := synced[side][key]; !ok && !isCustom(key) {
+		return nil, "", field.NotSupported(at, name, known(side))
+	}
+	if r := c.resources[side+"."+key]; r != nil {
+		return r.patches, r.disabled, nil
+	}
+	return nil, "", nil
+}
+
+// ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and finds everything that is wrong
+// with the patches in it, each problem with its field below at and its position in the text. What is not
+// about patches is not looked at. The problems come in the order of the text. The configuration is nil where the text is not YAML at all.
+// Source: Spec 2.8; ADR-0013.
+func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) {
+	r := reader{configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{}}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		r.add(field.Invalid(at, field.OmitValueType{}, err.Error()))
+		return nil, r.problems
+	}
+	if len(document.Content) > 0 {
+		r.sync(at.Child("sync"), r.object(at, document.Content[0])["sync"])
+	}
+	for i := range r.problems {
+		r.locate(&r.problems[i])
+	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field))
+	})
+	return r.configuration, r.problems
+}
+
+// reader goes through the nodes of a configuration.
+type reader struct {
+	problems
+	configuration *Configuration
+	// nodes are where each field is: its value, or its key where that is on a line above.
+	nodes map[string]*yaml.Node
+}
+
+// locate puts a problem where its field is in the text, or the nearest one that contains it.
+func (r *reader) locate(p *Problem) {
+	for at := p.Field; ; {
+		if n := r.nodes[at]; n != nil {
+			p.Line, p.Column = n.Line, n.Column
+			return
+		}
+		end := strings.LastIndexAny(at, ".[")
+		if end < 0 {
+			return
+		}
+		at = at[:end]
+	}
+}
+
+// maxMerges is how deep the merges of a YAML mapping may be nested.
+const maxMerges = 10
+
+// object returns the entries of a mapping. Absent and null have none; anything else is a problem.
+func (r *reader) object(at *field.Path, node *yaml.Node) map[string]*yaml.Node {
+	entries := map[string]*yaml.Node{}
+	if node != nil {
+		r.entries(at, node, entries, maxMerges)
+	}
+	return entries
+}
+
+func (r *reader) entries(at *field.Path, node *yaml.Node, into map[string]*yaml.Node, merges int) {
+	node = resolve(node)
+	switch {
+	case isNull(node):
+		return
+	case node.Kind != yaml.MappingNode:
+		r.add(field.TypeInvalid(at, kindOfNode(node), "an object is expected"))
+		return
+	}
+	own := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		r.nodes[at.Child(key.Value).String()] = value
+		if value.Line > key.Line {
+			r.nodes[at.Child(key.Value).String()] = key
+		}
+		switch {
+		case key.Tag == "!!merge":
+			if merges > 0 {
+				r.merge(at, value, into, merges-1)
+			}
+		case own[key.Value]:
+			r.add(field.Duplicate(at.Child(key.Value), key.Value))
+		default:
+			own[key.Value] = true
+			into[key.Value] = value
+		}
+	}
+}
+
+// merge adds the entries of other mappings that are not there yet.
+func (r *reader) merge(at *field.Path, value *yaml.Node, into map[string]*yaml.Node, merges int) {
+	sources := []*yaml.Node{value}
+	if value = resolve(value); value.Kind == yaml.SequenceNode {
+		sources = value.Content
+	}
+	for _, source := range sources {
+		merged := map[string]*yaml.Node{}
+		r.entries(at, source, merged, merges)
+		for name, entry := range merged {
+			if into[name] == nil {
+				into[name] = entry
+			}
+		}
+	}
+}
+
+// resolve follows aliases.
+func resolve(node *yaml.Node) *yaml.Node {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	return node
+}
+
+func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
+
+// kindOfNode names the kind of a node in the words of kindOf.
+func kindOfNode(node *yaml.Node) string {
+	switch {
+	case node.Kind == yaml.MappingNode:
+		return "an object"
+	case node.Kind == yaml.SequenceNode:
+		return "an array"
+	case node.Tag == "!!null":
+		return "null"
+	case node.Tag == "!!bool":
+		return "a boolean"
+	case node.Tag == "!!int", node.Tag == "!!float":
+		return "a number"
+	default:
+		return "a string"
+	}
+}
+
+func (r *reader) sync(at *field.Path, node *yaml.Node) {
+	sync := r.object(at, node)
+	for _, side := range []string{toHost, fromHost} {
+		at := at.Child(side)
+		entries := r.object(at, sync[side])
+		for _, name := range slices.Sorted(maps.Keys(entries)) {
+			r.resource(at.Child(name), side, name, entries[name])
+		}
+	}
+}
+
+// resource reads an entry of a side, and what is below it.
+func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
+	if name == customResources {
+		entries := r.object(at, node)
+		for _, definition := range slices.Sorted(maps.Keys(entries)) {
+			below := r.nodes[at.Child(definition).String()]
+			at := at.Key(definition)
+			r.nodes[at.String()] = below
+			if custom := customResources + "." + definition; isCustom(custom) {
+				r.list(at, side, custom, r.object(at, entries[definition]))
+			} else {
+				r.add(field.Invalid(at, definition, "the name of a definition is expected, such as certificates.cert-manager.io, and perhaps / and a version"))
+			}
+		}
+		return
+	}
+	if _, ok := synced[side][name]; !ok {
+		r.add(field.NotSupported(at, name, known(side)))
+		return
+	}
+	entries := r.object(at, node)
+	r.list(at, side, name, entries)
+	if name != gatewayAPI || side != toHost {
+		return
+	}
+	for _, below := range slices.Sorted(maps.Keys(entries)) {
+		if _, ok := synced[side][name+"."+below]; ok {
+			r.list(at.Child(below), side, name+"."+below, r.object(at.Child(below), entries[below]))
+		}
+	}
+}
+
+// list reads enabled and patches of a resource.
+func (r *reader) list(at *field.Path, side, name string, entries map[string]*yaml.Node) {
+	resource := &resource{}
+	r.configuration.resources[side+"."+name] = resource
+	enabled, isSet := synced[side][name], false
+	if node := entries["enabled"]; node != nil && !isNull(resolve(node)) {
+		node = resolve(node)
+		isSet = true
+		switch {
+		case node.Tag == "!!bool":
+			_ = node.Decode(&enabled)
+		case node.Kind == yaml.ScalarNode && node.Value == "auto":
+			enabled = true
+		default:
+			r.add(field.TypeInvalid(at.Child("enabled"), kindOfNode(node), "true, false or auto is expected"))
+		}
+	}
+	if isSet && !enabled {
+		resource.disabled = at.String() + " is not enabled, so nothing of it is synced"
+	}
+	at = at.Child("patches")
+	node := entries["patches"]
+	if node == nil || isNull(resolve(node)) {
+		return
+	}
+	if node = resolve(node); node.Kind != yaml.SequenceNode {
+		r.add(field.TypeInvalid(at, kindOfNode(node), "an array is expected"))
+		return
+	}
+	if len(node.Content) > 0 && !enabled {
+		r.warn(at, name, "these patches are never applied, since enabled is not set")
+	}
+	if len(node.Content) > maxPatches {
+		r.add(field.TooMany(at, len(node.Content), maxPatches))
+		return
+	}
+	// What could not be read is absent for Check, which is not worth a second report.
+	reported, partly := map[string]bool{}, map[string]bool{}
+	for i, entry := range node.Content {
+		at, before := at.Index(i), len(r.problems)
+		r.nodes[at.String()] = entry
+		resource.patches = append(resource.patches, r.patch(at, side, entry))
+		for _, p := range r.problems[before:] {
+			reported[p.Field], partly[at.String()] = true, true
+		}
+		if reported[at.String()] {
+			reported[at.Child("path").String()] = true
+		}
+	}
+	for _, p := range Check(at, resource.patches) {
+		if !reported[p.Field] && (p.Type != field.ErrorTypeRequired || !partly[p.Field]) {
+			r.problems = append(r.problems, p)
+		}
+	}
+}
+
+// patch reads one patch.
+func (r *reader) patch(at *field.Path, side string, node *yaml.Node) model.SyncPatch {
+	var patch model.SyncPatch
+	entries := r.object(at, node)
+	texts := map[string]*string{"path": &patch.Path, "expression": &patch.Expression, "reverseExpression": &patch.ReverseExpression}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		at, entry := at.Child(name), resolve(entries[name])
+		switch {
+		case texts[name] != nil:
+			*texts[name] = r.text(at, entry)
+		case name == "reference" && !isNull(entry):
+			patch.Reference = r.reference(at, entry)
+		case name == "labels" && isNull(entry):
+			r.add(field.Required(at, "{} switches labels on"))
+		case name == "labels":
+			patch.Labels = &model.SyncPatchLabels{}
+			for _, inner := range slices.Sorted(maps.Keys(r.object(at, entry))) {
+				r.add(field.Invalid(at.Child(inner), field.OmitValueType{}, "labels has no fields"))
+			}
+		case name != "reference":
+			r.add(field.Invalid(at, field.OmitValueType{}, "a patch has path, and expression and reverseExpression, or reference, or labels"))
+		}
+	}
+	if _, ok := entries["path"]; !ok && len(entries) > 0 {
+		r.add(field.Required(at.Child("path"), `"" is the whole object`))
+	}
+	if side == fromHost && patch.Expression != "" {
+		r.warn(at.Child("expression"), patch.Expression,
+			"it is never evaluated, since these objects go from host to tenant only; reverseExpression is for that")
+	}
+	return patch
+}
+
+func (r *reader) reference(at *field.Path, node *yaml.Node) *model.SyncPatchReference {
+	var reference model.SyncPatchReference
+	texts := map[string]*string{
+		"apiVersion": &reference.APIVersion, "apiVersionPath": &reference.APIVersionPath,
+		"kind": &reference.Kind, "kindPath": &reference.KindPath,
+		"namePath": &reference.NamePath, "namespacePath": &reference.NamespacePath,
+	}
+	entries := r.object(at, node)
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if texts[name] == nil {
+			r.add(field.NotSupported(at.Child(name), name, slices.Sorted(maps.Keys(texts))))
+			continue
+		}
+		*texts[name] = r.text(at.Child(name), resolve(entries[name]))
+	}
+	return &reference
+}
+
+// text returns a string. Without quotes YAML reads null, true and 0 as something else.
+func (r *reader) text(at *field.Path, node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
+		return node.Value
+	}
+	why := "a string is expected"
+	if node.Kind == yaml.ScalarNode && node.Value != "" {
+		why = fmt.Sprintf("a string is expected; in quotes, %q is one", node.Value)
+	}
+	r.add(field.TypeInvalid(at, kindOfNode(node), why))
+	return ""
+}

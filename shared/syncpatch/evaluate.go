@@ -1,0 +1,279 @@
+package syncpatch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/model"
+)
+
+// change is what a patch makes of one value.
+type change struct {
+	value  any
+	remove bool
+	// skip means that there was nothing to do, for the reason.
+	skip   bool
+	reason string
+}
+
+func skipped(reason string) change { return change{skip: true, reason: reason} }
+
+// Evaluate sends the object of the request through its patches. What a patch does wrong is the Error of the
+// result, with the object as it was. An error of Evaluate itself is an *InvalidError for a request that Check
+// refuses, or that of ctx. The limits of time and size hold between paths, and within expressions as far as
+// the interpreter sees them; Limits.Memory does not hold here. It is safe for concurrent use.
+// Source: Spec 2.8; ADR-0013.
+func Evaluate(ctx context.Context, request Request, limits Limits) (*Result, error) {
+	request = request.withDefaults()
+	if problems := Errors(request.Check()); len(problems) > 0 {
+		return nil, &InvalidError{problems}
+	}
+	limits = limits.WithDefaults()
+	tooLong := limits.Exceeded(LimitObject)
+	within, cancel := context.WithTimeoutCause(ctx, limits.Object, tooLong)
+	defer cancel()
+	result, err := evaluate(within, &request, limits)
+	if err != nil {
+		return nil, err
+	}
+	result.Checks, err = request.verify(within, result, limits)
+	return result, err
+}
+
+func (r Request) withDefaults() Request {
+	if r.Direction == "" {
+		r.Direction = model.TenantToHost
+	}
+	if r.NamespaceMode == "" {
+		r.NamespaceMode = model.SingleNamespace
+	}
+	r.Context.names = names{
+		tenant: r.Context.Tenant.Name, hostNamespace: r.Context.Tenant.Namespace,
+		clusterDomain: r.ClusterDomain, multi: r.NamespaceMode == model.MultiNamespace,
+	}
+	return r
+}
+
+// evaluation is one object on its way through the patches.
+type evaluation struct {
+	request    *Request
+	limits     Limits
+	machine    *machine
+	references *references
+	labels     *labels
+	object     any
+	// grown is by how many bytes of JSON the patches made the object larger.
+	grown int64
+	// traced is how many bytes of the trace are used.
+	traced int64
+	result *Result
+}
+
+// evaluate goes one way. Its error is that of ctx, unless ctx ended by the limit of the object.
+func evaluate(ctx context.Context, request *Request, limits Limits) (*Result, error) {
+	machine, err := newMachine(limits, &request.Context)
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation{
+		request: request, limits: limits, machine: machine,
+		object: runtime.DeepCopyJSON(request.Object),
+		result: &Result{Object: request.Object, Patches: make([]model.SyncPatchTrace, len(request.Patches))},
+	}
+	for i := range request.Patches {
+		trace := &e.result.Patches[i]
+		*trace = model.SyncPatchTrace{Index: int32(i), Path: request.Patches[i].Path, Outcome: model.PatchSkipped}
+		switch {
+		case request.Disabled != "":
+			trace.Reason = request.Disabled
+		case e.result.Error != nil:
+			trace.Reason = fmt.Sprintf("patch %d failed", e.result.Error.Index)
+		default:
+			if err := e.patch(ctx, &request.Patches[i], trace); err != nil {
+				return nil, err
+			}
+		}
+		if trace.Outcome == model.PatchSkipped && len(trace.Matches) == 0 {
+			trace.Matches = []model.SyncPatchMatch{{Path: trace.Path, Outcome: trace.Outcome, Reason: trace.Reason}}
+		}
+	}
+	if e.references != nil {
+		e.result.References = e.references.found
+	}
+	if e.result.Error != nil {
+		e.result.References = nil
+		return e.result, nil
+	}
+	e.result.Object, _ = e.object.(map[string]any)
+	return e.result, nil
+}
+
+// patch applies one patch at every match of its path.
+func (e *evaluation) patch(ctx context.Context, patch *model.SyncPatch, trace *model.SyncPatchTrace) error {
+	path, err := ParsePath(patch.Path)
+	if err != nil {
+		return err
+	}
+	rule, idle, err := e.rule(patch)
+	if err != nil {
+		return err
+	}
+	if rule == nil {
+		trace.Reason = idle
+		return nil
+	}
+	w := walk{path: path}
+	var failedAt string
+	progress := progressOf(ctx)
+	w.visit = func(at string, value any) (any, bool, error) {
+		failedAt = at
+		progress(int(trace.Index), at)
+		if ctx.Err() != nil {
+			return nil, false, context.Cause(ctx)
+		}
+		return e.match(rule, trace, at, value)
+	}
+	object, remove, err := w.run(e.object)
+	if _, isObject := object.(map[string]any); err == nil && (remove || !isObject) {
+		err = &EvaluationError{Message: "the empty path is the whole object, which must stay an object"}
+		if len(trace.Matches) > 0 {
+			trace.Matches[0].Outcome, trace.Matches[0].Reason = model.PatchFailed, err.Error()
+		}
+	}
+	if err != nil {
+		return e.fail(err, trace, failedAt)
+	}
+	e.object = object
+	if trace.Outcome == model.PatchSkipped && trace.Reason == "" {
+		trace.Reason = "nothing matches: " + w.missed
+	}
+	return nil
+}
+
+// rule returns what a patch does with a value, or why it does nothing in this direction.
+func (e *evaluation) rule(patch *model.SyncPatch) (func(at string, value any) (change, error), string, error) {
+	toTenant := e.request.Direction == model.HostToTenant
+	switch {
+	case patch.Reference != nil:
+		if e.references == nil {
+			e.references = newReferences(e.request, e.request.Context.names)
+		}
+		reference := newReference(patch.Reference)
+		return func(_ string, value any) (change, error) { return e.references.rewrite(reference, value) }, "", nil
+	case patch.Labels != nil:
+		if e.request.Context.names.multi {
+			return nil, "labels are the same on both sides in multi-namespace mode", nil
+		}
+		if e.labels == nil {
+			e.labels = newLabels(e.request.Context.names, namespaceInTenant(e.request), toTenant)
+		}
+		return func(_ string, value any) (change, error) { return e.labels.rewrite(value) }, "", nil
+	}
+	text := patch.Expression
+	if toTenant {
+		text = patch.ReverseExpression
+	}
+	switch {
+	case text == "" && toTenant:
+		return nil, "there is no reverseExpression, so nothing is done from host to tenant", nil
+	case text == "":
+		return nil, "there is no expression, so nothing is done from tenant to host", nil
+	}
+	compiled, err := compile(text)
+	if err != nil {
+		return nil, "", err
+	}
+	return func(at string, value any) (change, error) {
+		result, remove, err := e.machine.run(compiled, value, true, at)
+		return change{value: result, remove: remove, reason: "the expression returned the value that was there"}, err
+	}, "", nil
+}
+
+// match applies a rule at one path and puts it into the trace.
+func (e *evaluation) match(rule func(string, any) (change, error), trace *model.SyncPatchTrace, at string, value any) (any, bool, error) {
+	m := model.SyncPatchMatch{Path: at}
+	if at == "metadata.name" || at == "metadata.namespace" {
+		m.Outcome, m.Reason = model.PatchSkipped, "the name and the namespace of the object cannot be patched"
+		e.trace(trace, m, nil, nil)
+		return value, false, nil
+	}
+	before, err := json.Marshal(value)
+	if err != nil {
+		return nil, false, err
+	}
+	var after []byte
+	c, err := rule(at, value)
+	if err == nil && !c.skip && !c.remove {
+		if after, err = json.Marshal(c.value); err == nil {
+			e.grown += int64(len(after) - len(before))
+		}
+	}
+	if err == nil && e.grown > e.limits.Result {
+		err = e.limits.Exceeded(LimitResult)
+	}
+	switch {
+	case err != nil:
+		m.Outcome, m.Reason = model.PatchFailed, err.Error()
+		e.trace(trace, m, before, nil)
+		return nil, false, err
+	case c.skip:
+		m.Outcome, m.Reason = model.PatchSkipped, c.reason
+		c.value, after = value, before
+	case c.remove:
+		m.Outcome = model.PatchDeleted
+		e.grown -= int64(len(before))
+	case bytes.Equal(before, after):
+		m.Outcome, m.Reason = model.PatchUnchanged, c.reason
+	default:
+		m.Outcome = model.PatchApplied
+	}
+	e.trace(trace, m, before, after)
+	return c.value, c.remove, nil
+}
+
+// ranks order the outcomes of matches: the patch has the highest.
+var ranks = map[string]int{
+	model.PatchSkipped: 1, model.PatchUnchanged: 2, model.PatchDeleted: 3, model.PatchApplied: 4, model.PatchFailed: 5,
+}
+
+// trace adds a match to that of its patch, as far as there is room.
+func (e *evaluation) trace(trace *model.SyncPatchTrace, m model.SyncPatchMatch, before, after []byte) {
+	if first := len(trace.Matches) == 0 && trace.OmittedMatches == 0; first || ranks[m.Outcome] > ranks[trace.Outcome] {
+		trace.Outcome, trace.Reason = m.Outcome, m.Reason
+	}
+	if e.traced += int64(len(m.Path) + len(m.Reason)); e.traced > e.limits.Trace {
+		trace.OmittedMatches++
+		return
+	}
+	if e.traced+int64(len(before)+len(after)) <= e.limits.Trace {
+		e.traced += int64(len(before) + len(after))
+		m.Before, m.After = raw(before), raw(after)
+	}
+	trace.Matches = append(trace.Matches, m)
+}
+
+// raw is a text of JSON, or nil for none.
+func raw(text []byte) *model.JSON {
+	if text == nil {
+		return nil
+	}
+	return &model.JSON{Raw: text}
+}
+
+// fail ends the evaluation with an error of a patch. Any other error is returned.
+func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, at string) error {
+	var failed *EvaluationError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	trace.Outcome, trace.Reason = model.PatchFailed, err.Error()
+	e.result.Error = &model.SyncPatchError{
+		Index: trace.Index, Path: at, Message: err.Error(), Line: int32(failed.Line), Column: int32(failed.Column),
+	}
+	return nil
+}

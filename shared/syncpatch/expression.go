@@ -1,0 +1,204 @@
+package syncpatch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+	"github.com/dop251/goja/parser"
+	"github.com/dop251/goja/unistring"
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// SyntaxError says why a text is not an expression that may run.
+type SyntaxError struct {
+	// Message is the reason, without the position.
+	Message string
+	// Line and Column are where, from 1; columns count characters.
+	Line, Column int
+}
+
+// Error is the position and the reason.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
+}
+
+// expression is a text that was parsed and checked. It holds nothing of any evaluation and is for concurrent use.
+type expression struct {
+	text    string
+	program *goja.Program
+	// constantNull means that it is the literal null or undefined, which deletes the field wherever it applies.
+	constantNull bool
+	traits
+}
+
+// traits are what can be told of an expression without running it.
+type traits struct {
+	// readsValue and readsContext mean that these variables appear in it.
+	readsValue, readsContext bool
+	// writes means that it may change an object that outlives the run: one of the realm, not of its own making.
+	writes bool
+	// computes means that it reads members whose names are known only when it runs.
+	computes bool
+	// guards are the methods that it reads by name and that the realm has to check.
+	guards []string
+}
+
+// compiled remembers what compile returned, by text. 512 texts of the longest kind are 8 MiB, and their programs a
+// multiple of that.
+var compiled = func() *lru.Cache[string, compilation] {
+	cache, err := lru.New[string, compilation](512)
+	if err != nil {
+		panic(err)
+	}
+	return cache
+}()
+
+type compilation struct {
+	expression *expression
+	err        error
+}
+
+// compile parses and checks a text: one expression of ES6 (and what later editions added to expressions), made of
+// nodes, names and patterns on a list. Its errors are *SyntaxError. Source: Spec 2.8; ADR-0014.
+func compile(text string) (*expression, error) {
+	if c, ok := compiled.Get(text); ok {
+		return c.expression, c.err
+	}
+	e, err := parse(text)
+	if len(text) <= MaxExpressionLength {
+		compiled.Add(strings.Clone(text), compilation{e, err})
+	}
+	return e, err
+}
+
+// parameters are the variables of an expression, in the order in which a machine passes them.
+var parameters = []string{"value", "valueExists", "context", "atob", "btoa", "virtualToHostDNS"}
+
+func parse(text string) (*expression, error) {
+	switch {
+	case len(text) > MaxExpressionLength:
+		return nil, &SyntaxError{fmt.Sprintf("an expression has at most %d bytes, this one %d", MaxExpressionLength, len(text)), 1, 1}
+	case strings.TrimSpace(text) == "":
+		return nil, &SyntaxError{"an expression is expected", 1, 1}
+	}
+	program, err := parseIn("(", text, ")")
+	if err != nil {
+		return nil, err
+	}
+	// A text like `1) + (2` closes the parentheses around it. It cannot close brackets as well.
+	if _, err := parseIn("[", text, "]"); err != nil {
+		return nil, err
+	}
+	var body ast.Expression
+	if len(program.Body) == 1 {
+		if statement, ok := program.Body[0].(*ast.ExpressionStatement); ok {
+			body = statement.Expression
+		}
+	}
+	if body == nil {
+		return nil, &SyntaxError{"one expression is expected, statements are not supported", 1, 1}
+	}
+	c := &checker{text: text, file: program.File}
+	c.expression(body)
+	if c.err != nil {
+		return nil, c.err
+	}
+	function := &ast.ArrowFunctionLiteral{
+		Start:         body.Idx0(),
+		ParameterList: &ast.ParameterList{Opening: body.Idx0(), Closing: body.Idx1()},
+		Body:          &ast.ExpressionBody{Expression: body},
+	}
+	for _, name := range parameters {
+		function.ParameterList.List = append(function.ParameterList.List, &ast.Binding{
+			Target: &ast.Identifier{Name: unistring.String(name), Idx: body.Idx0()},
+		})
+	}
+	program.Body = []ast.Statement{&ast.ExpressionStatement{Expression: function}}
+	compiled, err := goja.CompileAST(program, true)
+	if err != nil {
+		return nil, compilerError(text, err)
+	}
+	return &expression{
+		text: strings.Clone(text), program: compiled, constantNull: constantNull(body), traits: c.traits,
+	}, nil
+}
+
+// parseIn parses the text between two brackets. A comment at its end does not reach the closing one.
+func parseIn(open, text, closing string) (*ast.Program, error) {
+	program, err := parser.ParseFile(nil, "", open+text+"\n"+closing, 0, parser.WithDisableSourceMaps)
+	if err == nil {
+		return program, nil
+	}
+	var list parser.ErrorList
+	if errors.As(err, &list) && len(list) > 0 {
+		first := list[0]
+		at := position(text, first.Position)
+		message := strings.TrimPrefix(first.Message, "SyntaxError: ")
+		if strings.HasPrefix(message, "Unexpected") {
+			message += "; one expression is expected, statements are not supported"
+		}
+		if at.Line > strings.Count(text, "\n")+1 {
+			message = "the expression ends too early"
+			at = endOf(text)
+		}
+		at.Message = message
+		return nil, &at
+	}
+	return nil, &SyntaxError{err.Error(), 1, 1}
+}
+
+func endOf(text string) SyntaxError {
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	return SyntaxError{Line: strings.Count(text, "\n") + 1, Column: len([]rune(last)) + 1}
+}
+
+// position is where something stands in a text that was parsed behind a bracket. The parser counts bytes.
+func position(text string, p file.Position) SyntaxError {
+	line := text
+	for range p.Line - 1 {
+		_, line, _ = strings.Cut(line, "\n")
+	}
+	before := p.Column - 1
+	if p.Line == 1 {
+		before--
+	}
+	before = min(max(before, 0), len(line))
+	return SyntaxError{Line: max(p.Line, 1), Column: utf8.RuneCountInString(line[:before]) + 1}
+}
+
+// compilerError is what the compiler found that the parser lets pass, such as a name that is declared twice.
+func compilerError(text string, err error) error {
+	var syntax *goja.CompilerSyntaxError
+	if !errors.As(err, &syntax) {
+		return &SyntaxError{err.Error(), 1, 1}
+	}
+	at := SyntaxError{Line: 1, Column: 1}
+	if syntax.File != nil {
+		at = position(text, syntax.File.Position(syntax.Offset))
+	}
+	at.Message = syntax.Message
+	return &at
+}
+
+func constantNull(body ast.Expression) bool {
+	switch n := body.(type) {
+	case *ast.NullLiteral:
+		return true
+	case *ast.Identifier:
+		return n.Name == "undefined"
+	case *ast.UnaryExpression:
+		if n.Operator.String() != "void" {
+			return false
+		}
+		switch n.Operand.(type) {
+		case *ast.NumberLiteral, *ast.StringLiteral, *ast.NullLiteral, *ast.BooleanLiteral:
+			return true
+		}
+	}
+	return false
+}

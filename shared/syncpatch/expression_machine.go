@@ -1,0 +1,487 @@
+package syncpatch
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// machine runs the expressions of one evaluation. It is for one goroutine, and of no use after an error.
+type machine struct {
+	limits Limits
+	about  *Context
+	spent  time.Duration
+	watch  stopwatch
+	shared *realm
+	own    map[*expression]*realm
+}
+
+// newMachine makes the machine for one evaluation. Source: ADR-0014.
+func newMachine(limits Limits, about *Context) (*machine, error) {
+	return &machine{limits: limits.WithDefaults(), about: about, own: map[*expression]*realm{}}, nil
+}
+
+// run evaluates an expression for the value at a concrete path. A result of null or undefined is deleted. Its errors
+// are *EvaluationError.
+func (m *machine) run(e *expression, value any, exists bool, path string) (any, bool, error) {
+	allowed, name := m.limits.Expression, LimitExpression
+	if left := m.limits.Object - m.spent; left < allowed {
+		allowed, name = left, LimitObject
+	}
+	if allowed <= 0 {
+		return nil, false, m.limits.Exceeded(LimitObject)
+	}
+	r := m.realmFor(e)
+	began := time.Now()
+	m.watch.start(r.runtime, allowed)
+	out, deleted, err := r.evaluate(e, value, exists, path)
+	if m.watch.stop() {
+		err = m.limits.Exceeded(name)
+	}
+	m.spent += time.Since(began)
+	if err != nil {
+		return nil, false, err
+	}
+	return out, deleted, nil
+}
+
+// realmFor returns objects of JavaScript that no other expression has changed. One that writes to objects gets new ones
+// for each run. One that computes the names of members could do so by a detour, and gets its own. All others share.
+func (m *machine) realmFor(e *expression) *realm {
+	switch {
+	case e.writes:
+		return newRealm(m.limits, m.about)
+	case e.computes:
+		if m.own[e] == nil {
+			m.own[e] = newRealm(m.limits, m.about)
+		}
+		return m.own[e]
+	default:
+		if m.shared == nil {
+			m.shared = newRealm(m.limits, m.about)
+		}
+		return m.shared
+	}
+}
+
+// realm is a set of the objects of JavaScript, and the functions that were made of expressions in it.
+type realm struct {
+	limits    Limits
+	about     *Context
+	runtime   *goja.Runtime
+	plain     *goja.Object
+	functions map[*expression]goja.Callable
+	context   *goja.Object
+	variables *frozenObject
+	globals   [3]goja.Value
+	guarded   map[string]bool
+	trimmed   bool
+}
+
+func (r *realm) evaluate(e *expression, value any, exists bool, path string) (out any, deleted bool, err error) {
+	defer func() {
+		// A fault of the interpreter is the expression's, not that of who evaluates it.
+		if fault := recover(); fault != nil {
+			out, deleted, err = nil, false, &EvaluationError{Message: clip(fmt.Sprintf("the interpreter failed: %v", fault))}
+		}
+	}()
+	call, err := r.function(e)
+	if err != nil {
+		return nil, false, r.failure(e, err)
+	}
+	input := goja.Undefined()
+	if exists {
+		input = r.toJS(value)
+	}
+	if e.readsContext {
+		r.variables.values["path"] = r.runtime.ToValue(path)
+	}
+	returned, err := call(goja.Undefined(), input, r.runtime.ToValue(exists), r.context, r.globals[0], r.globals[1], r.globals[2])
+	if err != nil {
+		return nil, false, r.failure(e, err)
+	}
+	if goja.IsUndefined(returned) || goja.IsNull(returned) {
+		return nil, true, nil
+	}
+	converted := result{limits: r.limits, plain: r.plain}
+	if thrown := r.runtime.Try(func() { out, err = converted.value(returned) }); thrown != nil {
+		err = thrown
+	}
+	if err != nil {
+		return nil, false, r.failure(e, err)
+	}
+	return out, false, nil
+}
+
+// function is the expression in this realm.
+func (r *realm) function(e *expression) (goja.Callable, error) {
+	if call, ok := r.functions[e]; ok {
+		return call, nil
+	}
+	r.prepare(e)
+	made, err := r.runtime.RunProgram(e.program)
+	if err != nil {
+		return nil, err
+	}
+	call, ok := goja.AssertFunction(made)
+	if !ok {
+		return nil, errors.New("the program of an expression is a function")
+	}
+	r.functions[e] = call
+	return call, nil
+}
+
+// failure tells what the interpreter reports in the terms of an evaluation.
+func (r *realm) failure(e *expression, err error) error {
+	var known *EvaluationError
+	var overflow *goja.StackOverflowError
+	var thrown *goja.Exception
+	switch {
+	case errors.As(err, &known):
+		if known.Line > 0 || !errors.As(err, &thrown) {
+			return known
+		}
+	case errors.As(err, &overflow):
+		return r.limits.Exceeded(LimitDepth)
+	case !errors.As(err, &thrown):
+		return &EvaluationError{Message: err.Error()}
+	}
+	failed := &EvaluationError{Message: "the expression threw " + clip(thrown.Value().String())}
+	if known != nil {
+		failed.Message = known.Message
+	} else if o, ok := thrown.Value().(*goja.Object); ok && o.ClassName() == "Error" {
+		failed.Message = clip(o.String())
+	}
+	for _, frame := range thrown.Stack() {
+		if frame.SrcName() != "<native>" {
+			at := position(e.text, frame.Position())
+			failed.Line, failed.Column = at.Line, at.Column
+			break
+		}
+	}
+	return failed
+}
+
+// clip bounds what of a value goes into a message.
+func clip(text string) string {
+	const most = 300
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+func newRealm(limits Limits, about *Context) *realm {
+	r := &realm{
+		limits: limits, about: about, runtime: goja.New(), functions: map[*expression]goja.Callable{}, guarded: map[string]bool{},
+	}
+	r.runtime.SetMaxCallStackSize(limits.Depth)
+	r.plain = r.runtime.NewObject().Prototype()
+	r.variables = &frozenObject{r: r, values: r.members()}
+	r.context = r.runtime.NewDynamicObject(r.variables)
+	r.globals = [3]goja.Value{
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(decodeBase64(call.Argument(0).String())) }),
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(encodeBase64(call.Argument(0).String())) }),
+		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(about.hostDNS(call.Argument(0).String())) }),
+	}
+	return r
+}
+
+// prepare makes the realm fit for an expression. The checker has seen all members that are written out; the realm has
+// to see to those whose names the expression computes.
+func (r *realm) prepare(e *expression) {
+	guards := e.guards
+	if e.computes {
+		r.trim()
+		guards = allGuards
+	}
+	for _, name := range guards {
+		if !r.guarded[name] {
+			r.guarded[name] = true
+			r.guard(name, guarded[name])
+		}
+	}
+}
+
+// trim takes away what leads from data to code or to what objects share, and what makes any function work on anything.
+func (r *realm) trim() {
+	if r.trimmed {
+		return
+	}
+	r.trimmed = true
+	for _, name := range []string{"Function", "Object", "Array", "String", "Number", "Boolean", "RegExp", "Map", "Set"} {
+		prototype := r.prototype(name)
+		for _, member := range append([]string{"constructor"}, removed[name]...) {
+			r.must(prototype.Delete(member))
+		}
+	}
+}
+
+var removed = map[string][]string{
+	"Function": {"apply", "bind", "call"},
+	"Object":   {"__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"},
+	"RegExp":   {"compile"},
+}
+
+func (r *realm) prototype(name string) *goja.Object {
+	constructor, ok := r.runtime.Get(name).(*goja.Object)
+	if ok {
+		if prototype, ok := constructor.Get("prototype").(*goja.Object); ok {
+			return prototype
+		}
+	}
+	panic("syncpatch: JavaScript has no " + name)
+}
+
+func (r *realm) must(err error) {
+	if err != nil {
+		panic(fmt.Errorf("syncpatch: preparing the objects of JavaScript: %w", err))
+	}
+}
+
+// guarded are the methods of strings whose arguments are checked before they run: patterns that an expression makes
+// while it runs are held to what written ones are, and texts do not outgrow a result.
+var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value){
+	"match":    (*realm).checkPattern,
+	"matchAll": (*realm).checkPattern,
+	"search":   (*realm).checkPattern,
+	"padEnd":   (*realm).checkLength,
+	"padStart": (*realm).checkLength,
+	"repeat":   (*realm).checkRepeat,
+}
+
+var allGuards = slices.Sorted(maps.Keys(guarded))
+
+func (r *realm) guard(name string, check func(r *realm, this goja.Value, arguments []goja.Value)) {
+	prototype := r.prototype("String")
+	original, ok := goja.AssertFunction(prototype.Get(name))
+	if !ok {
+		panic("syncpatch: JavaScript has no method " + name)
+	}
+	checked := r.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
+		check(r, call.This, call.Arguments)
+		out, err := original(call.This, call.Arguments...)
+		if err != nil {
+			panic(err)
+		}
+		return out
+	})
+	r.must(prototype.DefineDataProperty(name, checked, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE))
+}
+
+func (r *realm) checkPattern(_ goja.Value, arguments []goja.Value) {
+	if len(arguments) == 0 {
+		return
+	}
+	if o, ok := arguments[0].(*goja.Object); ok && o.ClassName() == "RegExp" {
+		return
+	}
+	// matchAll adds the flag g.
+	if err := checkPattern(arguments[0].String(), "g"); err != nil {
+		r.throw(err)
+	}
+}
+
+func (r *realm) checkLength(_ goja.Value, arguments []goja.Value) {
+	if len(arguments) > 0 && arguments[0].ToFloat() > float64(r.limits.Result) {
+		r.throw(r.limits.Exceeded(LimitResult))
+	}
+}
+
+func (r *realm) checkRepeat(this goja.Value, arguments []goja.Value) {
+	if len(arguments) > 0 && arguments[0].ToFloat()*float64(len(this.String())) > float64(r.limits.Result) {
+		r.throw(r.limits.Exceeded(LimitResult))
+	}
+}
+
+func (r *realm) text(text string, err error) goja.Value {
+	if err != nil {
+		r.throw(err)
+	}
+	return r.runtime.ToValue(text)
+}
+
+// throw ends the expression with an error of ours, at the position of the call.
+func (r *realm) throw(err error) {
+	panic(r.runtime.NewGoError(&EvaluationError{Message: err.Error()}))
+}
+
+// encodeBase64 is btoa of browsers: each character is a byte. Source: Spec 2.8 rule 3.
+func encodeBase64(text string) (string, error) {
+	data := make([]byte, 0, len(text))
+	for _, r := range text {
+		if r > 0xff {
+			return "", fmt.Errorf("btoa: the text holds %q, which is not one byte", r)
+		}
+		data = append(data, byte(r))
+	}
+	return base64.StdEncoding.EncodeToString(data), nil
+}
+
+// decodeBase64 is atob of browsers: white space is skipped, padding may be missing, each byte is a character.
+// Source: Spec 2.8 rule 3.
+func decodeBase64(text string) (string, error) {
+	text = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("\t\n\f\r ", r) {
+			return -1
+		}
+		return r
+	}, text)
+	if len(text)%4 == 0 {
+		text = strings.TrimSuffix(text, "=")
+		if len(text)%4 == 3 {
+			text = strings.TrimSuffix(text, "=")
+		}
+	}
+	data, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return "", errors.New("atob: the text is not base64")
+	}
+	out := make([]rune, len(data))
+	for i, b := range data {
+		out[i] = rune(b)
+	}
+	return string(out), nil
+}
+
+// stopwatch interrupts a runtime when its time is over. An interrupt that comes too late reaches nobody.
+type stopwatch struct {
+	mu      sync.Mutex
+	timer   *time.Timer
+	runtime *goja.Runtime
+	fired   bool
+}
+
+func (s *stopwatch) start(runtime *goja.Runtime, after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runtime, s.fired = runtime, false
+	if s.timer == nil {
+		s.timer = time.AfterFunc(after, s.fire)
+	} else {
+		s.timer.Reset(after)
+	}
+}
+
+func (s *stopwatch) fire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runtime != nil {
+		s.fired = true
+		s.runtime.Interrupt(nil)
+	}
+}
+
+// stop says whether the time was over.
+func (s *stopwatch) stop() bool {
+	s.timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runtime = nil
+	return s.fired
+}
+
+// members are those of context. It shows the evaluation's own data, which nothing can change: no copy is made
+// of it.
+func (r *realm) members() map[string]goja.Value {
+	config := r.about.Tenant.Config
+	if config == nil {
+		config = map[string]any{}
+	}
+	return map[string]goja.Value{
+		"hostObject": r.viewOrNull(r.about.HostObject),
+		"path":       goja.Undefined(),
+		"tenant": r.view(map[string]any{
+			"name": r.about.Tenant.Name, "namespace": r.about.Tenant.Namespace, "config": config,
+		}),
+		"virtualObject": r.viewOrNull(r.about.VirtualObject),
+	}
+}
+
+func (r *realm) viewOrNull(object map[string]any) goja.Value {
+	if object == nil {
+		return goja.Null()
+	}
+	return r.view(object)
+}
+
+// view shows a JSON value without a copy and without a way to change it.
+func (r *realm) view(value any) goja.Value {
+	switch v := value.(type) {
+	case nil:
+		return goja.Null()
+	case map[string]any:
+		return r.runtime.NewDynamicObject(&frozenObject{r: r, source: v, values: map[string]goja.Value{}})
+	case []any:
+		return r.runtime.NewDynamicArray(&frozenArray{r: r, source: v, values: map[int]goja.Value{}})
+	default:
+		return r.runtime.ToValue(v)
+	}
+}
+
+// frozenObject is a JSON object that refuses every change. What it holds is made when it is first read, once: the same
+// member is the same object.
+type frozenObject struct {
+	r      *realm
+	source map[string]any
+	values map[string]goja.Value
+}
+
+func (f *frozenObject) Get(key string) goja.Value {
+	if made, ok := f.values[key]; ok {
+		return made
+	}
+	item, ok := f.source[key]
+	if !ok {
+		return nil
+	}
+	f.values[key] = f.r.view(item)
+	return f.values[key]
+}
+
+func (f *frozenObject) Has(key string) bool {
+	_, made := f.values[key]
+	_, there := f.source[key]
+	return made || there
+}
+
+func (f *frozenObject) Keys() []string {
+	if f.source == nil {
+		return slices.Sorted(maps.Keys(f.values))
+	}
+	return slices.Sorted(maps.Keys(f.source))
+}
+
+func (f *frozenObject) Set(string, goja.Value) bool { panic(f.r.frozen()) }
+func (f *frozenObject) Delete(string) bool          { panic(f.r.frozen()) }
+
+// frozenArray is the same for an array.
+type frozenArray struct {
+	r      *realm
+	source []any
+	values map[int]goja.Value
+}
+
+func (f *frozenArray) Len() int { return len(f.source) }
+
+func (f *frozenArray) Get(i int) goja.Value {
+	if i < 0 || i >= len(f.source) {
+		return nil
+	}
+	if _, ok := f.values[i]; !ok {
+		f.values[i] = f.r.view(f.source[i])
+	}
+	return f.values[i]
+}
+
+func (f *frozenArray) Set(int, goja.Value) bool { panic(f.r.frozen()) }
+func (f *frozenArray) SetLen(int) bool          { panic(f.r.frozen()) }
+
+func (r *realm) frozen() *goja.Object { return r.runtime.NewTypeError("context cannot be changed") }

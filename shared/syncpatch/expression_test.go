@@ -1,0 +1,380 @@
+package syncpatch
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// evaluateText compiles a text and runs it once.
+func evaluateText(t testing.TB, text string, value any, limits Limits) (any, bool, error) {
+	t.Helper()
+	e, err := compile(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	m, err := newMachine(limits, &Context{
+		Tenant: Tenant{Name: "tenant", Namespace: "host", Config: map[string]any{"a": []any{int64(1), map[string]any{"b": "c"}}}},
+		names:  names{tenant: "tenant", hostNamespace: "host"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.run(e, value, true, "spec.a")
+}
+
+// slow are limits of time for machines under load.
+var slow = Limits{Expression: time.Minute, Object: time.Minute}
+
+func TestResults(t *testing.T) {
+	object := map[string]any{"b": int64(1), "a": map[string]any{"c": []any{"x", nil, 1.5}}}
+	for text, want := range map[string]any{
+		`"v-" + value.b`:                         "v-1",
+		`value.a.c`:                              []any{"x", nil, 1.5},
+		`value`:                                  object,
+		`value.b + 1`:                            int64(2),
+		`value.b / 2`:                            0.5,
+		`4 / 2`:                                  int64(2),
+		`2 ** 53`:                                int64(1 << 53),
+		`-0`:                                     int64(0),
+		`value.x?.y ?? "none"`:                   "none",
+		`value.b > 0 ? "yes" : "no"`:             "yes",
+		"`${value.b}:${context.path}`":           "1:spec.a",
+		`Object.keys(value)`:                     []any{"a", "b"},
+		`Object.keys(context)`:                   []any{"hostObject", "path", "tenant", "virtualObject"},
+		`JSON.stringify(context.tenant)`:         `{"config":{"a":[1,{"b":"c"}]},"name":"tenant","namespace":"host"}`,
+		`[...context.tenant.config.a].length`:    int64(2),
+		`context.tenant.config.a.map(x => x.b)`:  []any{nil, "c"},
+		`Array.isArray(context.tenant.config.a)`: true,
+		`context.tenant.config`:                  map[string]any{"a": []any{int64(1), map[string]any{"b": "c"}}},
+		`context.tenant.config.a === context.tenant.config.a`: true,
+		`context.hostObject`:                nil,
+		`(({a, ...rest}) => rest)(value)`:   map[string]any{"b": int64(1)},
+		`{...value, b: undefined}`:          map[string]any{"a": object["a"]},
+		`[undefined, , null]`:               []any{nil, nil, nil},
+		`value /* comment */ .b // comment`: int64(1),
+		`(v => { const out = []; for (const [k] of Object.entries(v)) { out.push(k) } return out })(value)`: []any{"a", "b"},
+		`[..."cba"].sort().join("")`:                          "abc",
+		`[3, 1, 2].toSorted((a, b) => b - a)`:                 []any{int64(3), int64(2), int64(1)},
+		`"a-b".split("-").map(function (x) { return x + x })`: []any{"aa", "bb"},
+		`[...new Set([1, 1, 2])]`:                             []any{int64(1), int64(2)},
+		`new Map([["a", 1]]).get("a")`:                        int64(1),
+		`atob("aGk") + atob(" aGk= ") + btoa("hé")`:           "hihiaOk=",
+		`virtualToHostDNS("nginx.default.svc")`:               "nginx-x-default-x-tenant.host.svc.cluster.local",
+		`value.call ?? value.bind`:                            nil,
+		`"__proto__" in JSON.parse('{"__proto__": 1}')`:       true,
+		`[valueExists, typeof value, typeof value.z]`:         []any{true, "object", "undefined"},
+	} {
+		got, deleted, err := evaluateText(t, text, object, slow)
+		if err != nil || deleted != (want == nil) || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %#v, %v, %v; want %#v", text, got, deleted, err, want)
+		}
+	}
+	if !reflect.DeepEqual(object, map[string]any{"b": int64(1), "a": map[string]any{"c": []any{"x", nil, 1.5}}}) {
+		t.Errorf("the value is now %v", object)
+	}
+}
+
+// TestAbsentValue: valueExists tells null from nothing.
+func TestAbsentValue(t *testing.T) {
+	e, err := compile(`[valueExists, value === undefined, value === null]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMachine(slow, &Context{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		exists bool
+		want   []any
+	}{{true, []any{true, false, true}}, {false, []any{false, true, false}}} {
+		if got, _, err := m.run(e, nil, test.exists, ""); err != nil || !reflect.DeepEqual(got, any(test.want)) {
+			t.Errorf("exists %v: %v, %v", test.exists, got, err)
+		}
+	}
+}
+
+// TestSyntaxErrors: the position is that of what is wrong in the text as it was written.
+func TestSyntaxErrors(t *testing.T) {
+	for text, at := range map[string]string{
+		``:                            "1:1",
+		" \n":                         "1:1",
+		`value +`:                     "1:8",
+		"value +\n  ":                 "2:3",
+		"value\n  + foo":              "2:5",
+		`while (true) {}`:             "1:1",
+		`value.constructor`:           "1:7",
+		`value["constructor"]`:        "1:7",
+		`[1, 2n]`:                     "1:5",
+		`/(?=a)/`:                     "1:1",
+		`"é" + this`:                  "1:7",
+		`(a => { let b; let b })()`:   "1:20",
+		`1) + (2`:                     "1:2",
+		`x => { while (1) { y } }`:    "1:20",
+		`(({a: {constructor}}) => 1)`: "1:8",
+		strings.Repeat("[", 300) + strings.Repeat("]", 300): "1:251",
+		strings.Repeat("x", MaxExpressionLength+1):          "1:1",
+	} {
+		_, err := compile(text)
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) {
+			t.Errorf("%.60q: %v", text, err)
+			continue
+		}
+		if got := fmt.Sprintf("%d:%d", syntax.Line, syntax.Column); got != at {
+			t.Errorf("%.60q is refused at %s (%s), want %s", text, got, syntax.Message, at)
+		}
+	}
+}
+
+// TestNesting: no text that may be sent makes the parser or the compiler run out of stack.
+func TestNesting(t *testing.T) {
+	for _, open := range []string{"(", "[", "{a:", "!", "-", "a=>", "x?", "f(", "`${", "...", "a?.", "()=>{", "(()=>{if(1)", "[{a:(", "value=", "a=>{for(;;)", "new ", "typeof ", "1+", "1**", "a?b:"} {
+		for _, text := range []string{
+			strings.Repeat(open, MaxExpressionLength/len(open)),
+			strings.Repeat(open, MaxExpressionLength/2/len(open)) + "1" + strings.Repeat(map[string]string{"(": ")", "[": "]", "{a:": "}", "`${": "}`", "f(": ")"}[open], MaxExpressionLength/2/len(open)),
+		} {
+			e, err := compile(text)
+			if e != nil {
+				if _, _, err := evaluateText(t, text, nil, slow); err == nil {
+					continue
+				}
+			}
+			var syntax *SyntaxError
+			if err != nil && !errors.As(err, &syntax) {
+				t.Errorf("%.20q...: %v", text, err)
+			}
+		}
+	}
+}
+
+func TestRunErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		`value.nothing.more`:              "1:15 TypeError",
+		"value\n  .nothing.more":          "2:12 TypeError",
+		`atob("%")`:                       "1:5 atob: the text is not base64",
+		`(() => { throw "no" })()`:        "1:10 the expression threw no",
+		`context.tenant.name = "x"`:       "1:16 TypeError: context cannot be changed",
+		`context.x = 1`:                   "1:9 TypeError: context cannot be changed",
+		`delete context.path`:             "1:16 TypeError: context cannot be changed",
+		`context.tenant.config.a.push(1)`: "1:29 TypeError: context cannot be changed",
+		`NaN`:                             "0:0 the result holds NaN",
+		`({a: [() => 1]})`:                "0:0 the result holds a function",
+		`new Map([[1, 2]])`:               "0:0 the result holds an object",
+		`(a => (a.a = a))({})`:            "0:0 the result holds an object that contains itself",
+	} {
+		_, _, err := evaluateText(t, text, map[string]any{}, slow)
+		var failed *EvaluationError
+		if !errors.As(err, &failed) {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := fmt.Sprintf("%d:%d %s", failed.Line, failed.Column, failed.Message); !strings.HasPrefix(got, want) {
+			t.Errorf("%s fails with %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	limits := Limits{Expression: 50 * time.Millisecond, Object: time.Minute, Result: 1000, Depth: 20}
+	for text, limit := range map[string]Limit{
+		`(() => { for (;;); })()`:            LimitExpression,
+		`"x".repeat(1001)`:                   LimitResult,
+		`["x".repeat(600), "x".repeat(600)]`: LimitResult,
+		`Array.from({length: 300})`:          LimitResult,
+		`"x".padEnd(1e9)`:                    LimitResult,
+		`(f => f(f))(f => f(f))`:             LimitDepth,
+		`(() => { let x = 1; for (let i = 0; i < 21; i++) x = [x]; return x })()`: LimitDepth,
+	} {
+		_, _, err := evaluateText(t, text, nil, limits)
+		if want := limits.Exceeded(limit); err == nil || err.Error() != want.Message {
+			t.Errorf("%s: %v, want %v", text, err, want)
+		}
+	}
+	// The time of all expressions together is limited too, and an interrupt that came late does not end the next one.
+	m, err := newMachine(Limits{Expression: time.Minute, Object: 50 * time.Millisecond}, &Context{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spin, err := compile(`(() => { let a = 0; for (let i = 0; i < 1e4; i++) a += i; return a })()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, _, err = m.run(spin, nil, true, "")
+	}
+	if want := (Limits{Object: 50 * time.Millisecond}).Exceeded(LimitObject); err.Error() != want.Message {
+		t.Errorf("%v, want %v", err, want)
+	}
+}
+
+// TestNothingStays: what one expression does to the objects of JavaScript, no other one sees, and no later run.
+func TestNothingStays(t *testing.T) {
+	m, err := newMachine(slow, &Context{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look, err := compile(`[[].map.x, [].map[0], "".trim.x, String.fromCharCode.x, atob.x, ({}).x, (5).x, (() => 0).x, context.x, value.x].every(x => x === undefined)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`([].map.x = 1)`, `("".trim.x = 1)`, `(String.fromCharCode.x = 1)`, `(atob.x = 1)`, `(value.x = 1)`, `[1].map([].fill, [].map)`, `[1].map([]["fi" + "ll"], [].map)`,
+		`Object.assign([].map, {x: 1})`, `((f) => f([].map, {x: 1}))(Object.assign)`, `Object["assign"]([].map, {x: 1})`, `[[[].map, {x: 1}]].map(a => Object.assign(...a))`,
+		`(String["proto" + "type"].x = 1)`, `(Number["proto" + "type"].x = 1)`, `[1].map([]["pu" + "sh"], Number["proto" + "type"])`,
+		`(([[].map.x]) => 1)([1])`, `[[].map.x] = [1]`, `({a: [].map.x} = {a: 1})`, `[].map.x++`, `++[].map.x`, `([].map.x ??= 1)`, `delete [].map.name`, `Object.freeze([].map)`,
+		`Object.assign({}, JSON.parse('{"__proto__": {"x": 1}}'))`, `(value => { value.x = 1; return value })(value)`,
+	} {
+		e, err := compile(text)
+		if err != nil {
+			t.Logf("%s is refused: %v", text, err)
+			continue
+		}
+		_, _, _ = m.run(e, map[string]any{"a": int64(1)}, true, "")
+		for range 2 {
+			if clean, _, err := m.run(look, map[string]any{"a": int64(1)}, true, ""); err != nil || clean != true {
+				t.Errorf("after %s: %v, %v", text, clean, err)
+			}
+		}
+	}
+}
+
+// TestReach walks over everything that an expression can come to by computing the names of members, and finds nothing
+// that makes code of text, changes what objects share, or works on any object.
+func TestReach(t *testing.T) {
+	r := newRealm(slow.WithDefaults(), &Context{})
+	r.trim()
+	begin, err := r.runtime.RunString(`["", 1, true, [], {}, /x/, () => 0, function () {}, new Map(), new Set(), [].values(), "".matchAll(/x/g), ""[Symbol.iterator](),
+		new Map().entries(), new Set().values(), "x".match(/(?<a>x)/), String, Number, Boolean, JSON.parse, JSON.stringify, Math.max, Object.assign, Array.from, parseInt, isNaN]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forbidden := map[goja.Value]string{}
+	for _, text := range []string{
+		"Function", "Object", "Array", "RegExp", "eval", "Reflect", "Proxy", "Symbol", "Map", "Set", "Promise", "Date", "globalThis", "Error",
+		"Object.prototype", "Function.prototype", "Array.prototype", "Object.getPrototypeOf", "Object.setPrototypeOf", "Object.defineProperty", "Math", "JSON",
+		"Reflect.getPrototypeOf", "(async () => 0).constructor", "(function* () {}).constructor",
+	} {
+		v, err := r.runtime.RunString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := v.(*goja.Object); ok {
+			forbidden[v] = text
+		}
+	}
+	seen := map[*goja.Object]bool{}
+	var visit func(path string, o *goja.Object)
+	visit = func(path string, o *goja.Object) {
+		if name, ok := forbidden[o]; ok {
+			t.Errorf("%s leads to %s", path, name)
+		}
+		if seen[o] {
+			return
+		}
+		seen[o] = true
+		for at := o; at != nil; at = at.Prototype() {
+			for _, name := range at.GetOwnPropertyNames() {
+				_ = r.runtime.Try(func() {
+					if next, ok := o.Get(name).(*goja.Object); ok {
+						visit(path+"."+name, next)
+					}
+				})
+			}
+		}
+	}
+	list := begin.(*goja.Object)
+	for i := range int(list.Get("length").ToInteger()) {
+		visit(fmt.Sprintf("#%d", i), list.Get(fmt.Sprint(i)).ToObject(r.runtime))
+	}
+	visit("context", r.context)
+	for i, global := range r.globals {
+		visit(parameters[3+i], global.(*goja.Object))
+	}
+	if len(seen) < 100 {
+		t.Errorf("the walk saw %d objects", len(seen))
+	}
+}
+
+// TestDeterminism: the same expression gives the same result, whatever the order of a Go map.
+func TestDeterminism(t *testing.T) {
+	object := map[string]any{}
+	for i := range 100 {
+		object[fmt.Sprintf("k%02d", i)] = int64(i)
+	}
+	first, _, err := evaluateText(t, `JSON.stringify(value) + Object.keys(value) + (() => { let s = ""; for (const k in value) s += k; return s })()`, object, slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		again, _, err := evaluateText(t, `JSON.stringify(value) + Object.keys(value) + (() => { let s = ""; for (const k in value) s += k; return s })()`, object, slow)
+		if err != nil || again != first {
+			t.Fatal(again, err)
+		}
+	}
+	if text := first.(string); !strings.HasPrefix(text, `{"k00":0,"k01":1`) {
+		t.Errorf("keys are not sorted: %.60s", text)
+	}
+}
+
+func TestTraits(t *testing.T) {
+	for text, want := range map[string][2]bool{
+		`null`: {true, false}, `undefined`: {true, false}, `void 0`: {true, false}, `(null)`: {true, false}, `value`: {false, true}, `"x"`: {false, false},
+		`(value => value)(1)`: {false, false}, `{value}`: {false, true}, `(() => value)()`: {false, true}, `value ? null : null`: {false, true},
+		`[1].map(x => value)`: {false, true}, `({value: 1}).value`: {false, false}, "`${value}`": {false, true}, `(value = 1)`: {false, true},
+	} {
+		e, err := compile(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := [2]bool{e.constantNull, e.readsValue}; got != want {
+			t.Errorf("%s: constant null, reads value: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// FuzzExpression: whatever the text, it is refused with a position, or ends with a JSON value or an error.
+func FuzzExpression(f *testing.F) {
+	for _, seed := range []string{
+		`value + "x"`, "`${value}-${context.path}`", `value?.a ?? {b: [1, ...value]}`, `(({a, ...b}) => b)(value)`, `value.replace(/a+(b|c)/gi, (x, y) => y)`,
+		`(v => { for (const x of v) { if (x) return x } })(value)`, `value["con" + "structor"]`, `1) + (2`, `/[/`, `[,]`, `a => a`, `new Set(value).size`, `(value.a ??= 1, value)`,
+		"`${`${1}`}`", `JSON.parse("{}")`, `"\u{1F600}".at(0)`, `0x1F + 0b1 + 1e3`, `value\n.b`, `'é'.normalize("NFD")`, `/*`, `//`,
+	} {
+		f.Add(seed)
+	}
+	limits := Limits{Expression: 100 * time.Millisecond, Result: 1 << 16, Depth: 50}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := compile(text)
+		var syntax *SyntaxError
+		if err != nil {
+			if !errors.As(err, &syntax) || syntax.Line < 1 || syntax.Column < 1 || syntax.Message == "" {
+				t.Fatalf("%q: %#v", text, err)
+			}
+			return
+		}
+		// A single operation can take any time and memory: that is what workers are for.
+		if e.computes || strings.Contains(text, "(") && strings.ContainsAny(text, "0123456789") {
+			return
+		}
+		m, err := newMachine(limits, &Context{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := map[string]any{"a": "b", "c": []any{int64(1)}}
+		_, _, err = m.run(e, value, true, "spec.a")
+		var failed *EvaluationError
+		if err != nil && (!errors.As(err, &failed) || strings.Contains(failed.Message, "the interpreter failed")) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if !reflect.DeepEqual(value, map[string]any{"a": "b", "c": []any{int64(1)}}) {
+			t.Fatalf("%q changed its input to %v", text, value)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package syncpatch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+)
+
+// toJS copies a JSON value into a realm; keys come in sorted order. Nothing that an expression does to the copy
+// reaches the original. Integers beyond 2^53 are rounded, as in any JavaScript.
+func (r *realm) toJS(value any) goja.Value {
+	switch v := value.(type) {
+	case nil:
+		return goja.Null()
+	case map[string]any:
+		object := r.runtime.NewObject()
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			// __proto__ is an ordinary key of JSON, and Set would take it for the prototype.
+			if err := object.DefineDataProperty(key, r.toJS(v[key]), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE); err != nil {
+				panic(err)
+			}
+		}
+		return object
+	case []any:
+		items := make([]any, len(v))
+		for i, item := range v {
+			items[i] = r.toJS(item)
+		}
+		return r.runtime.NewArray(items...)
+	default:
+		return r.runtime.ToValue(v)
+	}
+}
+
+// result turns what an expression returned into a JSON value, within the limits of size and depth.
+type result struct {
+	limits Limits
+	// plain is the prototype of objects that are nothing but their members.
+	plain *goja.Object
+	size  int64
+	above []*goja.Object
+}
+
+func (r *result) value(v goja.Value) (any, error) {
+	if r.size += 4; r.size > r.limits.Result {
+		return nil, r.limits.Exceeded(LimitResult)
+	}
+	if object, ok := v.(*goja.Object); ok {
+		return r.object(object)
+	}
+	switch x := v.Export().(type) {
+	case nil:
+		return nil, nil
+	case bool, int64:
+		return x, nil
+	case float64:
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("the result holds %s, which JSON cannot say", v)
+		}
+		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return int64(x), nil
+		}
+		return x, nil
+	case string:
+		if r.size += int64(len(x)); r.size > r.limits.Result {
+			return nil, r.limits.Exceeded(LimitResult)
+		}
+		return x, nil
+	default:
+		return nil, errors.New("the result holds a value that JSON cannot say")
+	}
+}
+
+func (r *result) object(o *goja.Object) (any, error) {
+	if len(r.above) >= r.limits.Depth {
+		return nil, r.limits.Exceeded(LimitDepth)
+	}
+	for _, above := range r.above {
+		if above == o || above.Equals(o) {
+			return nil, errors.New("the result holds an object that contains itself")
+		}
+	}
+	r.above = append(r.above, o)
+	defer func() { r.above = r.above[:len(r.above)-1] }()
+	switch o.ClassName() {
+	case "Array":
+		length := o.Get("length").ToInteger()
+		if 4*length > r.limits.Result {
+			return nil, r.limits.Exceeded(LimitResult)
+		}
+		list := make([]any, length)
+		for i := range list {
+			item := o.Get(strconv.Itoa(i))
+			if item == nil {
+				item = goja.Null()
+			}
+			var err error
+			if list[i], err = r.value(item); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case "Object":
+		if prototype := o.Prototype(); prototype != nil && prototype != r.plain {
+			return nil, errors.New("the result holds an object that is not made of members alone, which JSON cannot say")
+		}
+		keys := o.Keys()
+		object := make(map[string]any, len(keys))
+		for _, key := range keys {
+			item := o.Get(key)
+			if goja.IsUndefined(item) {
+				continue
+			}
+			r.size += int64(len(key))
+			var err error
+			if object[key], err = r.value(item); err != nil {
+				return nil, err
+			}
+		}
+		return object, nil
+	default:
+		return nil, fmt.Errorf("the result holds a %s, which JSON cannot say", strings.ToLower(o.ClassName()))
+	}
+}

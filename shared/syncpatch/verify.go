@@ -1,0 +1,181 @@
+package syncpatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"management.platform.sh/shared/model"
+)
+
+// verify answers the checks of the request about its result. RoundTrip compares the object with what comes
+// back when the result goes the other way; Fixpoint sends that forward once more, and compares with the
+// result. Source: Spec 2.8 rule 2; ADR-0013.
+func (r *Request) verify(ctx context.Context, result *Result, limits Limits) ([]model.SyncPatchCheck, error) {
+	var back *Result
+	if result.Error == nil && len(r.Checks) > 0 {
+		var err error
+		if back, err = r.leg(ctx, r.Object, result, true, limits); err != nil {
+			return nil, err
+		}
+	}
+	var answers []model.SyncPatchCheck
+	for _, check := range r.Checks {
+		answer := model.SyncPatchCheck{Type: check}
+		switch {
+		case result.Error != nil:
+			answer.Reason = "the evaluation failed, so there is no result to compare"
+		case back.Error != nil:
+			answer.Reason = "on the way back, " + failure(back.Error)
+		case check == model.CheckRoundTrip:
+			compare(&answer, r.Object, back.Object, limits, "the way back does not give what was there")
+		default:
+			again, err := r.leg(ctx, result.Object, back, false, limits)
+			if err != nil {
+				return nil, err
+			}
+			if again.Error != nil {
+				answer.Reason = "on the second way, " + failure(again.Error)
+				break
+			}
+			compare(&answer, result.Object, again.Object, limits, "the second round changes the object again, so the two sides would update each other for ever")
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// compare puts the differences of two objects into the answer, as far as there is room for them.
+func compare(answer *model.SyncPatchCheck, want, got map[string]any, limits Limits, meaning string) {
+	d := differences{room: limits.Trace}
+	d.compare(want, got)
+	answer.Differences, answer.Passed = d.found, d.count == 0
+	if answer.Passed {
+		return
+	}
+	answer.Reason = meaning
+	if omitted := d.count - len(d.found); omitted > 0 {
+		answer.Reason += fmt.Sprintf("; %d more differences are not listed", omitted)
+	}
+}
+
+func failure(e *model.SyncPatchError) string {
+	return fmt.Sprintf("patch %d failed at %q: %s", e.Index, e.Path, e.Message)
+}
+
+// leg sends a result on, back or in the direction of the request again. from is what the result was made of.
+func (r *Request) leg(ctx context.Context, from map[string]any, result *Result, back bool, limits Limits) (*Result, error) {
+	next := *r
+	next.Object = result.Object
+	if back {
+		next.Direction = map[string]string{model.TenantToHost: model.HostToTenant, model.HostToTenant: model.TenantToHost}[r.Direction]
+	}
+	next.Context.VirtualObject, next.Context.HostObject = result.Object, from
+	if next.Direction == model.HostToTenant {
+		next.Context.VirtualObject, next.Context.HostObject = from, result.Object
+	}
+	next.Context.References = slices.Concat(result.References, r.Context.References)
+	return evaluate(ctx, &next, limits)
+}
+
+// differences are the paths where two JSON values differ, as far as there is room.
+type differences struct {
+	found []model.SyncPatchDifference
+	count int
+	room  int64
+	at    []byte
+}
+
+func (d *differences) compare(want, got any) {
+	switch want := want.(type) {
+	case map[string]any:
+		if got, ok := got.(map[string]any); ok {
+			d.objects(want, got)
+			return
+		}
+	case []any:
+		if got, ok := got.([]any); ok {
+			d.arrays(want, got)
+			return
+		}
+	default:
+		if sameScalar(want, got) {
+			return
+		}
+	}
+	d.add(encode(want), encode(got))
+}
+
+func (d *differences) objects(want, got map[string]any) {
+	keys := maps.Clone(want)
+	maps.Copy(keys, got)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		length := len(d.at)
+		d.at = appendKey(d.at, key)
+		wanted, isWanted := want[key]
+		have, isThere := got[key]
+		d.pair(wanted, have, isWanted, isThere)
+		d.at = d.at[:length]
+	}
+}
+
+func (d *differences) arrays(want, got []any) {
+	for i := range max(len(want), len(got)) {
+		length := len(d.at)
+		d.at = strconv.AppendInt(join(d.at), int64(i), 10)
+		var wanted, have any
+		if i < len(want) {
+			wanted = want[i]
+		}
+		if i < len(got) {
+			have = got[i]
+		}
+		d.pair(wanted, have, i < len(want), i < len(got))
+		d.at = d.at[:length]
+	}
+}
+
+func (d *differences) pair(want, got any, isWanted, isThere bool) {
+	switch {
+	case isWanted && isThere:
+		d.compare(want, got)
+	case isWanted:
+		d.add(encode(want), nil)
+	default:
+		d.add(nil, encode(got))
+	}
+}
+
+func (d *differences) add(want, got []byte) {
+	d.count++
+	if d.room -= int64(len(d.at) + len(want) + len(got)); d.room >= 0 {
+		d.found = append(d.found, model.SyncPatchDifference{Path: string(d.at), Want: raw(want), Got: raw(got)})
+	}
+}
+
+// encode is the text of a value that came from JSON.
+func encode(value any) []byte {
+	text, _ := json.Marshal(value)
+	return text
+}
+
+// sameScalar compares values of which the first is no array and no object. A number is the same however it is held.
+func sameScalar(a, b any) bool {
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	if a == b {
+		return true
+	}
+	whole, isWhole := a.(int64)
+	fraction, isFraction := b.(float64)
+	if !isWhole {
+		whole, isWhole = b.(int64)
+		fraction, isFraction = a.(float64)
+	}
+	return isWhole && isFraction && float64(whole) == fraction
+}

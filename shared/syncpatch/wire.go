@@ -1,0 +1,123 @@
+package syncpatch
+
+import (
+	"encoding/json"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+)
+
+// NewRequest reads what a client sends, and finds everything that is wrong with it and what deserves a
+// warning, at fields below spec. Without errors among the problems, the request can be evaluated.
+// Source: Spec 2.8; ADR-0013.
+func NewRequest(spec *model.SyncPatchEvaluationSpec) (Request, []Problem) {
+	var p problems
+	at := field.NewPath("spec")
+	from := at.Child("context")
+	r := Request{
+		Direction: spec.Direction, NamespaceMode: spec.NamespaceMode, ClusterDomain: spec.ClusterDomain,
+		Patches: spec.Patches, Checks: spec.Checks,
+		Object: p.object(at.Child("object"), spec.Object),
+		Context: Context{
+			Tenant: Tenant{
+				Name: spec.Context.Tenant.Name, Namespace: spec.Context.Tenant.Namespace,
+				Config: p.object(from.Child("tenant", "config"), spec.Context.Tenant.Config),
+			},
+			HostObject:    p.object(from.Child("hostObject"), spec.Context.HostObject),
+			VirtualObject: p.object(from.Child("virtualObject"), spec.Context.VirtualObject),
+			References:    spec.Context.References,
+		},
+	}
+	const either = "either patches, or resource and configuration"
+	configured := spec.Resource != "" || spec.Configuration != nil
+	switch {
+	case configured && len(spec.Patches) > 0:
+		p.add(field.Forbidden(at.Child("patches"), either))
+	case configured:
+		r.configure(&p, at, spec)
+	case len(spec.Patches) == 0:
+		p.add(field.Required(at.Child("patches"), either))
+	}
+	reported := map[string]bool{}
+	for _, problem := range p {
+		reported[problem.Field] = true
+	}
+	checked := r
+	if configured {
+		checked.Patches = nil
+		r.withDefaults().checkTenant(&p, from.Child("tenant"))
+	}
+	for _, problem := range checked.Check() {
+		if !reported[problem.Field] {
+			p = append(p, problem)
+		}
+	}
+	return r, p
+}
+
+// configure takes the patches from the configuration.
+func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) {
+	if spec.Resource == "" {
+		p.add(field.Required(at.Child("resource"), "the resource whose patches in the configuration are meant"))
+	}
+	if spec.Configuration == nil {
+		p.add(field.Required(at.Child("configuration"), "the configuration that has the patches of the resource"))
+		return
+	}
+	content := p.object(at.Child("configuration"), spec.Configuration)
+	if content == nil {
+		return
+	}
+	// Written anew, JSON has no escapes that YAML does not have.
+	text, err := json.Marshal(content)
+	if err != nil {
+		p.add(field.Invalid(at.Child("configuration"), field.OmitValueType{}, err.Error()))
+		return
+	}
+	configuration, found := ReadConfiguration(at.Child("configuration"), text)
+	for _, problem := range found {
+		problem.Line, problem.Column = 0, 0
+		*p = append(*p, problem)
+	}
+	if configuration == nil || spec.Resource == "" || len(Errors(found)) > 0 {
+		return
+	}
+	var unknown *field.Error
+	r.Patches, r.Disabled, unknown = configuration.Patches(at.Child("resource"), spec.Resource)
+	switch {
+	case unknown != nil:
+		p.add(unknown)
+	case len(r.Patches) == 0:
+		p.warn(at.Child("resource"), spec.Resource, "the configuration has no patches for it")
+	}
+}
+
+// object reads an object. Absent and null are nil.
+func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {
+	if value == nil || len(value.Raw) == 0 {
+		return nil
+	}
+	var content any
+	if err := utiljson.Unmarshal(value.Raw, &content); err != nil {
+		p.add(field.Invalid(at, field.OmitValueType{}, err.Error()))
+		return nil
+	}
+	object, ok := content.(map[string]any)
+	if !ok && content != nil {
+		p.add(field.TypeInvalid(at, kindOf(content), "an object is expected"))
+	}
+	return object
+}
+
+// Status is the result as a client sees it. Its error is that of an object which is no JSON.
+func (r *Result) Status() (model.SyncPatchEvaluationStatus, error) {
+	text, err := json.Marshal(r.Object)
+	if err != nil {
+		return model.SyncPatchEvaluationStatus{}, err
+	}
+	return model.SyncPatchEvaluationStatus{
+		Object: raw(text), Patches: r.Patches, References: r.References, Error: r.Error, Checks: r.Checks,
+	}, nil
+}

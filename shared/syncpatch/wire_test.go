@@ -1,0 +1,132 @@
+package syncpatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+)
+
+// An evaluation as a client sends it, and what he gets. Spec 2.8; ADR-0013.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, spec, status string }{
+		{
+			name: "patches",
+			spec: `{"patches":[{"path":"a","expression":"value + context.tenant.config.n + context.hostObject.n"}],"object":{"a":1,"n":4,"big":9007199254740993},
+				"context":{"tenant":{"name":"t","namespace":"n","config":{"n":2}},"hostObject":{"n":4},"virtualObject":null},"checks":["Fixpoint"]}`,
+			status: `{"object":{"a":7,"n":4,"big":9007199254740993},"patches":[{"index":0,"path":"a","outcome":"Applied",
+				"matches":[{"path":"a","outcome":"Applied","before":1,"after":7}]}],
+				"checks":[{"type":"Fixpoint","passed":false,"reason":"the second round changes the object again, so the two sides would update each other for ever",
+				"differences":[{"path":"a","want":7,"got":13}]}]}`,
+		},
+		{
+			name: "a resource",
+			spec: `{"resource":"endpoints","configuration":{"sync":{"toHost":{"endpoints":{"patches":[{"path":"metadata.name"},{"path":"a","expression":"'\ud83d\ude00'"}]}}}},"object":{"a":1}}`,
+		},
+		{
+			name:   "a resource",
+			spec:   `{"resource":"endpoints","configuration":{"sync":{"toHost":{"endpoints":{"patches":[{"path":"a","expression":"'\ud83d\ude00'"}]}}}},"object":{"a":1}}`,
+			status: `{"object":{"a":"😀"},"patches":[{"index":0,"path":"a","outcome":"Applied","matches":[{"path":"a","outcome":"Applied","before":1,"after":"😀"}]}]}`,
+		},
+		{
+			name:   "a resource that is not synced",
+			spec:   `{"resource":"pods","configuration":{"sync":{"toHost":{"pods":{"enabled":false,"patches":[{"path":"a","expression":"2"}]}}}},"object":{"a":1}}`,
+			status: `{"object":{"a":1},"patches":[{"index":0,"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced",
+				"matches":[{"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced"}]}]}`,
+		},
+		{
+			name:   "a failure",
+			spec:   `{"patches":[{"path":"a","expression":"value.b.c"}],"object":{"a":1}}`,
+			status: `{"object":{"a":1},"patches":[{"index":0,"path":"a","outcome":"Failed","reason":"MESSAGE","matches":[{"path":"a","outcome":"Failed","reason":"MESSAGE","before":1}]}],"error":{"index":0,"path":"a","message":"MESSAGE","line":1,"column":9}}`,
+		},
+	} {
+		var spec model.SyncPatchEvaluationSpec
+		if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {
+			t.Fatal(err)
+		}
+		request, problems := syncpatch.NewRequest(&spec)
+		if test.status == "" {
+			if len(syncpatch.Errors(problems)) == 0 {
+				t.Errorf("%s: there is no problem", test.name)
+			}
+			continue
+		}
+		if errors := syncpatch.Errors(problems); len(errors) > 0 {
+			t.Errorf("%s: %v", test.name, errors)
+			continue
+		}
+		result, err := syncpatch.Evaluate(context.Background(), request, generous())
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, err := result.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status.Error != nil {
+			// What the interpreter says is not ours.
+			status.Error.Message, status.Patches[0].Reason, status.Patches[0].Matches[0].Reason = "MESSAGE", "MESSAGE", "MESSAGE"
+		}
+		var want any
+		if err := json.Unmarshal([]byte(test.status), &want); err != nil {
+			t.Fatal(err)
+		}
+		var got any
+		if err := json.Unmarshal([]byte(encode(t, status)), &got); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the status is %s, want %s", test.name, encode(t, status), test.status)
+		}
+	}
+}
+
+func TestWireProblems(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		spec string
+		want []string
+	}{
+		{`{}`, []string{"spec.patches", "spec.object"}},
+		{`{"object":[],"patches":[{"path":"a","expression":"1"}]}`, []string{"spec.object"}},
+		{`{"object":null,"patches":[{"path":"a","expression":"1"}]}`, []string{"spec.object"}},
+		{
+			`{"object":{},"patches":[{"path":"a"}],"context":{"hostObject":1,"virtualObject":"x","tenant":{"config":[]}}}`,
+			[]string{"spec.context.tenant.config", "spec.context.hostObject", "spec.context.virtualObject", "spec.patches[0]"},
+		},
+		{`{"object":{},"resource":"endpoints","patches":[{"path":"a","expression":"1"}]}`, []string{"spec.patches"}},
+		{`{"object":{},"resource":"endpoints"}`, []string{"spec.configuration"}},
+		{`{"object":{},"configuration":{}}`, []string{"spec.resource"}},
+		{`{"object":{},"resource":"endpoint","configuration":{}}`, []string{"spec.resource"}},
+		{`{"object":{},"resource":"endpoints","configuration":[]}`, []string{"spec.configuration"}},
+		{
+			`{"object":{},"resource":"endpoints","configuration":{"sync":{"toHost":{"endpoints":{"patches":[{"path":"a"}]},"secret":{}}}}}`,
+			[]string{"spec.configuration.sync.toHost.endpoints.patches[0]", "spec.configuration.sync.toHost.secret"},
+		},
+		{
+			`{"object":{},"resource":"endpoints","configuration":{"sync":{"toHost":{"endpoints":{"patches":[{"path":"a","labels":{}}]}}}}}`,
+			[]string{"spec.context.tenant.name"},
+		},
+		{`{"object":{},"resource":"endpoints","configuration":{}}`, nil},
+	} {
+		var spec model.SyncPatchEvaluationSpec
+		if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {
+			t.Fatal(err)
+		}
+		_, problems := syncpatch.NewRequest(&spec)
+		var got []string
+		for _, e := range syncpatch.Errors(problems) {
+			got = append(got, e.Field)
+		}
+		if !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s has problems at %v, want %v", test.spec, got, test.want)
+		}
+		if test.want == nil && len(syncpatch.Warnings(problems)) != 1 {
+			t.Errorf("%s has the warnings %v", test.spec, syncpatch.Warnings(problems))
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+)
+
+// marker is the variable that makes a worker of the program. Its value is Limits.Memory in bytes.
+const marker = "PLATFORM_SYNCPATCH_WORKER"
+
+// What a worker says by its exit status when it ends itself.
+const (
+	exitMemory     = 81
+	exitExpression = 82
+	exitObject     = 83
+)
+
+// isWorker tells the two kinds of processes apart.
+var isWorker = os.Getenv(marker) != ""
+
+func init() {
+	if !isWorker {
+		return
+	}
+	// The goroutine that runs init is bound to a thread, which evaluations had better not be.
+	go serve()
+	select {}
+}
+
+// child is this process as a worker.
+type child struct {
+	memory int64
+	spot   *spot
+
+	mu sync.Mutex
+	// began is when the evaluation began, entered when it came to the present path.
+	began, entered time.Time
+	limits         syncpatch.Limits
+	running        bool
+	timer          *time.Timer
+	baseline       uint64
+	sample         []metrics.Sample
+	entries        atomic.Uint64
+}
+
+// watchEvery is how often a running evaluation is looked at. Most are over before the first time.
+const watchEvery = 2 * time.Millisecond
+
+func serve() {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+	memory, err := strconv.ParseInt(os.Getenv(marker), 10, 64)
+	if err != nil || memory <= 0 {
+		os.Exit(2)
+	}
+	c := &child{memory: memory, spot: openSpot(), sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
+	limitData(memory)
+	debug.SetGCPercent(400)
+	debug.SetMaxStack(int(memory))
+
+	requests := make(chan []byte)
+	go func() {
+		in := bufio.NewReaderSize(os.Stdin, 64<<10)
+		for {
+			text, err := readText(in)
+			if err != nil {
+				// The program is gone, or has no use for this worker any more.
+				os.Exit(0)
+			}
+			requests <- text
+		}
+	}()
+	warmUp()
+	runtime.GC()
+	c.baseline = c.heap()
+	debug.SetMemoryLimit(int64(c.baseline) + memory)
+	c.answer(os.Stdout, answer{})
+	for text := range requests {
+		c.answer(os.Stdout, c.evaluate(text))
+	}
+}
+
+// warmUp evaluates once, so that the first request finds everything at hand.
+func warmUp() {
+	_, _ = syncpatch.Evaluate(context.Background(), warmRequest(), syncpatch.Limits{})
+}
+
+func (c *child) answer(out io.Writer, a answer) {
+	if err := writeFrame(out, a); err != nil {
+		os.Exit(0)
+	}
+}
+
+func (c *child) evaluate(text []byte) answer {
+	var q question
+	if err := decoding.Unmarshal(text, &q); err != nil {
+		return answer{Error: "decoding the request: " + err.Error()}
+	}
+	c.watch(q.Limits)
+	defer c.unwatch()
+	ctx := syncpatch.WithProgress(context.Background(), func(patch int, path string) {
+		c.spot.set(patch, path)
+		c.entries.Add(1)
+	})
+	result, err := syncpatch.Evaluate(ctx, *q.Request, q.Limits)
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return answer{Result: result}
+}
+
+func (c *child) watch(limits syncpatch.Limits) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.began, c.entered, c.limits, c.running = now, now, limits, true
+	entries := c.entries.Load()
+	c.timer = time.AfterFunc(watchEvery, func() { c.look(entries) })
+}
+
+func (c *child) unwatch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = false
+	c.timer.Stop()
+}
+
+// look ends the process when the evaluation has gone on too long in one operation, or holds too much.
+func (c *child) look(entries uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running {
+		return
+	}
+	now := time.Now()
+	at := c.entries.Load()
+	if at != entries {
+		c.entered = now
+	}
+	// The interpreter has had its time to see the interrupt.
+	const late = 50 * time.Millisecond
+	switch {
+	case now.Sub(c.began) > c.limits.Object+late:
+		os.Exit(exitObject)
+	case now.Sub(c.entered) > c.limits.Expression+late:
+		os.Exit(exitExpression)
+	case c.exceeds() && c.exceedsAfterCollection():
+		os.Exit(exitMemory)
+	}
+	c.timer = time.AfterFunc(watchEvery, func() { c.look(at) })
+}
+
+func (c *child) exceeds() bool { return c.heap() > c.baseline+uint64(c.memory) }
+
+func (c *child) exceedsAfterCollection() bool {
+	runtime.GC()
+	return c.exceeds()
+}
+
+func (c *child) heap() uint64 {
+	metrics.Read(c.sample)
+	return c.sample[0].Value.Uint64()
+}
+
+// warmRequest touches what requests usually do.
+func warmRequest() syncpatch.Request {
+	return syncpatch.Request{
+		Object:  map[string]any{"spec": map[string]any{"items": []any{"a"}}},
+		Patches: []model.SyncPatch{{Path: "spec.items[*]", Expression: "`${context.tenant.name}-${value.replace(/a/g, 'b')}`"}},
+	}
+}

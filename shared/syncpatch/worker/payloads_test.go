@@ -1,0 +1,197 @@
+package worker
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+)
+
+// payload is a line of testdata/payloads.txt.
+type payload struct {
+	line       int
+	expected   string
+	expression string
+}
+
+func payloads(t *testing.T) []payload {
+	t.Helper()
+	file, err := os.Open(filepath.Join("testdata", "payloads.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var all []payload
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		expected, expression, _ := strings.Cut(line, " ")
+		if expected == "=" {
+			var result json.RawMessage
+			rest := json.NewDecoder(strings.NewReader(expression))
+			if err := rest.Decode(&result); err != nil {
+				t.Fatalf("line %d: %v", n, err)
+			}
+			expected, expression = "= "+string(result), expression[rest.InputOffset():]
+		}
+		all = append(all, payload{n, expected, strings.TrimPrefix(expression, " ")})
+	}
+	if len(all) < 100 {
+		t.Fatalf("%d payloads", len(all))
+	}
+	return all
+}
+
+// attacked is an object whose second patch is the payload. The first and the last show whether the others still work.
+func attacked(expression string) syncpatch.Request {
+	return syncpatch.Request{
+		Object: map[string]any{"spec": map[string]any{"n": int64(3), "a": strings.Repeat("a", 32) + "!", "z": "z"}},
+		Patches: []model.SyncPatch{
+			{Path: "spec.n", Expression: "value + 1"}, {Path: "spec.a", Expression: expression}, {Path: "spec.z", Expression: "value + 'z'"},
+		},
+		Context: syncpatch.Context{Tenant: syncpatch.Tenant{Name: "tenant", Namespace: "host"}, HostObject: map[string]any{"a": "b"}},
+	}
+}
+
+// patient are limits that a machine under load does not reach by being slow.
+var patient = syncpatch.Limits{Expression: 500 * time.Millisecond, Object: 5 * time.Second}
+
+// outcome is what became of an attack, in the words of the file.
+func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) {
+	t.Helper()
+	request := attacked(expression)
+	began := time.Now()
+	result, err := pool.Evaluate(t.Context(), request)
+	took := time.Since(began).Round(time.Millisecond).String()
+	var invalid *syncpatch.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		if len(invalid.Problems) != 1 || invalid.Problems[0].Field != "spec.patches[1].expression" {
+			t.Errorf("%s is refused with %v", expression, invalid)
+		}
+		return "refused", invalid.Error()
+	case err != nil:
+		t.Errorf("%s: %v", expression, err)
+		return "error", err.Error()
+	case result.Error != nil:
+		if result.Error.Index != 1 || result.Error.Path != "spec.a" {
+			t.Errorf("%s: the error is at %+v", expression, result.Error)
+		}
+		if result.Object["spec"].(map[string]any)["n"] != int64(3) {
+			t.Errorf("%s: the object of a failed evaluation is %v", expression, result.Object)
+		}
+		if pool.settings.Limits.Violated(result.Error) {
+			return "limit", took + " " + result.Error.Message
+		}
+		if strings.Contains(result.Error.Message, "interpreter") || strings.Contains(result.Error.Message, "worker") {
+			t.Errorf("%s: %s", expression, result.Error.Message)
+		}
+		return "failed", result.Error.Message
+	}
+	spec := result.Object["spec"].(map[string]any)
+	if spec["n"] != int64(4) || spec["z"] != "zz" {
+		t.Errorf("%s: the patches around it gave %v and %v", expression, spec["n"], spec["z"])
+	}
+	text, err := json.Marshal(spec["a"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "= " + string(text), took
+}
+
+// TestPayloads sends every attack through a pool of eight at once. Each ends as the file says, the evaluation that follows
+// gives the right answer, and the workers stay within the memory that the package states.
+func TestPayloads(t *testing.T) {
+	const atOnce = 8
+	pool := New(Settings{Processes: atOnce, Limits: patient})
+	defer pool.Close()
+	memory := watchMemory(t)
+	queue := make(chan payload)
+	var group sync.WaitGroup
+	for range atOnce {
+		group.Go(func() {
+			for p := range queue {
+				got, detail := outcome(t, pool, p.expression)
+				if p.expected != got && (p.expected != "ends" || got == "refused" || got == "error") {
+					t.Errorf("line %d: %s: is %q (%s), want %q", p.line, p.expression, got, detail, p.expected)
+				}
+				t.Logf("%d %s %s: %.120s", p.line, p.expression, got, detail)
+				if next, detail := outcome(t, pool, "value.slice(-1) + context.path"); next != `= "!spec.a"` {
+					t.Errorf("line %d: after %s the next evaluation is %q (%s)", p.line, p.expression, next, detail)
+				}
+			}
+		})
+	}
+	for _, p := range payloads(t) {
+		queue <- p
+	}
+	close(queue)
+	group.Wait()
+	largest, sum := memory()
+	t.Logf("the largest worker had %d MiB, all together at most %d MiB", largest>>20, sum>>20)
+	if bound := int64(maxData(pool.settings.Limits.Memory)); largest > bound {
+		t.Errorf("a worker had %d bytes, the bound is %d", largest, bound)
+	}
+}
+
+// watchMemory samples the resident memory of this process's children. What it returns ends that and gives the largest of
+// one and of all; 0 where there is no /proc.
+func watchMemory(t *testing.T) func() (largest, sum int64) {
+	t.Helper()
+	done, stopped := make(chan struct{}), make(chan struct{})
+	var largest, sum int64
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(5 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				var now int64
+				for _, pid := range children() {
+					size := resident(pid)
+					largest, now = max(largest, size), now+size
+				}
+				sum = max(sum, now)
+			}
+		}
+	}()
+	return func() (int64, int64) { close(done); <-stopped; return largest, sum }
+}
+
+func children() []string {
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	var all []string
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		all = append(all, strings.Fields(string(text))...)
+	}
+	return all
+}
+
+func resident(pid string) int64 {
+	text, err := os.ReadFile("/proc/" + pid + "/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}

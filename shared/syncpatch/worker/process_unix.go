@@ -1,0 +1,214 @@
+//go:build unix
+
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"management.platform.sh/shared/syncpatch"
+)
+
+const supported = true
+
+// process is one worker, as the program sees it. It is for one evaluation at a time.
+type process struct {
+	settings *Settings
+	command  *exec.Cmd
+	in       io.WriteCloser
+	out      *bufio.Reader
+	stderr   tail
+	spot     *spot
+	end      sync.Once
+	// status is how it ended; it is there once kill or wait has returned.
+	status error
+}
+
+// start makes a worker and waits until it is ready.
+func start(settings *Settings) (*process, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	w := &process{settings: settings}
+	page, err := newSpotFile()
+	if err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	defer func() { _ = page.Close() }()
+	if w.spot, err = mapSpot(page); err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	w.command = exec.Command(program)
+	w.command.Dir = "/"
+	w.command.Env = []string{
+		marker + "=" + strconv.FormatInt(settings.Limits.Memory, 10), "GOMAXPROCS=2", "GOTRACEBACK=none",
+	}
+	w.command.ExtraFiles = []*os.File{page}
+	w.command.Stderr = &w.stderr
+	in, err := w.command.StdinPipe()
+	if err == nil {
+		w.in = in
+		var out io.ReadCloser
+		if out, err = w.command.StdoutPipe(); err == nil {
+			w.out = bufio.NewReaderSize(out, 64<<10)
+			err = w.command.Start()
+		}
+	}
+	if err != nil {
+		w.spot.close()
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	timer := time.AfterFunc(settings.StartTime, func() { _ = w.command.Process.Kill() })
+	defer timer.Stop()
+	if err := readFrame(w.out, &answer{}); err != nil {
+		w.kill()
+		return nil, fmt.Errorf("starting a worker: it is not ready: %w: %w: %s", err, w.status, w.stderr.String())
+	}
+	return w, nil
+}
+
+// evaluate asks the worker. An *endedError means that it ended over it.
+func (w *process) evaluate(ctx context.Context, request *syncpatch.Request) (*syncpatch.Result, error) {
+	w.spot.set(-1, "")
+	timeout, cancel := context.WithTimeout(ctx, w.settings.Limits.Object+w.settings.Grace)
+	defer cancel()
+	stop := context.AfterFunc(timeout, func() { _ = w.command.Process.Kill() })
+	defer stop()
+	var a answer
+	err := writeFrame(w.in, question{Request: request, Limits: w.settings.Limits})
+	if err == nil {
+		err = readFrame(w.out, &a)
+	}
+	switch {
+	case err == nil && a.Error != "":
+		return nil, fmt.Errorf("evaluating in a worker: %s", a.Error)
+	case err == nil && a.Result != nil:
+		return a.Result, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	late := timeout.Err() != nil
+	w.kill()
+	ended := &endedError{limit: w.why(late)}
+	ended.patch, ended.path = w.spot.get()
+	return nil, ended
+}
+
+// why tells which limit ended the worker; empty when it was none.
+func (w *process) why(late bool) syncpatch.Limit {
+	var exit *exec.ExitError
+	if !errors.As(w.status, &exit) {
+		return ""
+	}
+	text := w.stderr.String()
+	signalled := false
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok {
+		signalled = status.Signaled()
+	}
+	switch {
+	case exit.ExitCode() == exitMemory:
+		return syncpatch.LimitMemory
+	case exit.ExitCode() == exitExpression:
+		return syncpatch.LimitExpression
+	case exit.ExitCode() == exitObject, late:
+		return syncpatch.LimitObject
+	case strings.Contains(text, "stack exceeds"), strings.Contains(text, "stack overflow"):
+		return syncpatch.LimitDepth
+	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"), signalled:
+		return syncpatch.LimitMemory
+	default:
+		return ""
+	}
+}
+
+// kill ends the worker, whatever it does, and waits until it is gone.
+func (w *process) kill() {
+	w.end.Do(func() {
+		_ = w.command.Process.Kill()
+		_ = w.in.Close()
+		w.status = w.command.Wait()
+	})
+}
+
+// tail keeps the first bytes of what a worker writes on standard error, which is where a Go program says why it dies.
+type tail struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (t *tail) Write(text []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := 4096 - t.text.Len(); room > 0 {
+		t.text.Write(text[:min(room, len(text))])
+	}
+	return len(text), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
+// maxData is how many bytes a worker may take from the system at most.
+func maxData(memory int64) uint64 { return uint64(memory)*2 + 192<<20 }
+
+// limitData makes the kernel refuse memory beyond a bound that a well-behaved evaluation stays far from: Go takes memory
+// from the system in pieces of 64 MiB. A single operation can thus not outrun the watch.
+func limitData(memory int64) {
+	most := maxData(memory)
+	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: most, Max: most})
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
+}
+
+// spot is memory that a worker and the program share: the patch and the path that the worker is at. It is read when the
+// worker is gone.
+type spot struct{ page []byte }
+
+const spotSize = 4096
+
+func mapSpot(file *os.File) (*spot, error) {
+	page, err := syscall.Mmap(int(file.Fd()), 0, spotSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping memory: %w", err)
+	}
+	return &spot{page}, nil
+}
+
+// openSpot is the worker's side.
+func openSpot() *spot {
+	file := os.NewFile(3, "spot")
+	defer func() { _ = file.Close() }()
+	s, err := mapSpot(file)
+	if err != nil {
+		os.Exit(2)
+	}
+	return s
+}
+
+func (s *spot) set(patch int, path string) {
+	n := copy(s.page[8:], path)
+	binary.LittleEndian.PutUint32(s.page, uint32(patch+1))
+	binary.LittleEndian.PutUint32(s.page[4:], uint32(n))
+}
+
+func (s *spot) get() (patch int, path string) {
+	n := min(binary.LittleEndian.Uint32(s.page[4:]), spotSize-8)
+	return int(binary.LittleEndian.Uint32(s.page)) - 1, string(s.page[8 : 8+n])
+}
+
+func (s *spot) close() { _ = syscall.Munmap(s.page) }

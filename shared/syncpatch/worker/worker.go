@@ -1,0 +1,205 @@
+// Package worker evaluates sync patches in processes of their own, so that no expression can stall, kill or exhaust the
+// program that evaluates it: the interpreter ends loops, but neither a single operation that takes forever nor one that
+// allocates without end. A worker is the same program, started anew with one variable in its environment; this package's
+// init sees the variable and never returns to the program's main, which works also where a platform writes the main.
+// Workers know no setting, secret or open file of the program. They serve evaluation after evaluation until one goes
+// beyond a limit, and end when the program does. Source: Spec 2.8; ADR-0014.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+)
+
+// Settings say how to evaluate. The zero value is usable.
+type Settings struct {
+	// Limits hold for each evaluation. Source: ADR-0014.
+	Limits syncpatch.Limits
+	// Processes is how many workers there are at most; further evaluations wait. 0 means one per CPU.
+	Processes int
+	// InProcess evaluates without workers. Limits.Memory does not hold then, nor does any limit within a single operation
+	// of the interpreter. Platforms other than Unix have nothing else.
+	InProcess bool
+	// Grace is how long after Limits.Object a worker that does not answer is killed. 0 means 250 ms.
+	Grace time.Duration
+	// StartTime is how long a worker may take to start. 0 means 10 s.
+	StartTime time.Duration
+}
+
+// Pool holds workers. It is safe for concurrent use.
+type Pool struct {
+	settings Settings
+	// slots bounds how many evaluations run at a time.
+	slots chan struct{}
+
+	mu     sync.Mutex
+	idle   []*process
+	closed bool
+	// warming counts the workers that are being started ahead.
+	warming sync.WaitGroup
+}
+
+// ErrClosed is the answer of a pool after Close.
+var ErrClosed = errors.New("the pool of workers is closed")
+
+// New returns a pool. Its first worker is started ahead; others as they are needed.
+func New(settings Settings) *Pool {
+	if isWorker {
+		panic("worker: a worker evaluates by itself")
+	}
+	settings.Limits = settings.Limits.WithDefaults()
+	if settings.Processes <= 0 {
+		settings.Processes = runtime.GOMAXPROCS(0)
+	}
+	if settings.Grace <= 0 {
+		settings.Grace = 250 * time.Millisecond
+	}
+	if settings.StartTime <= 0 {
+		settings.StartTime = 10 * time.Second
+	}
+	settings.InProcess = settings.InProcess || !supported
+	p := &Pool{settings: settings, slots: make(chan struct{}, settings.Processes)}
+	p.warm()
+	return p
+}
+
+// warm starts a worker in the background, for the next evaluation. When that fails, the evaluation will say so.
+func (p *Pool) warm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.settings.InProcess || p.closed {
+		return
+	}
+	p.warming.Go(func() {
+		if w, err := start(&p.settings); err == nil {
+			p.release(w)
+		}
+	})
+}
+
+// Evaluate is syncpatch.Evaluate in a worker. An expression that goes beyond a limit is the Error of the result, which
+// names the limit, the patch and the path. An error of Evaluate itself is an *syncpatch.InvalidError, that of ctx,
+// ErrClosed, or says that there is no worker to be had.
+func (p *Pool) Evaluate(ctx context.Context, request syncpatch.Request) (*syncpatch.Result, error) {
+	if p.settings.InProcess {
+		return syncpatch.Evaluate(ctx, request, p.settings.Limits)
+	}
+	if problems := syncpatch.Errors(request.Check()); len(problems) > 0 {
+		return nil, &syncpatch.InvalidError{Problems: problems}
+	}
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	for attempt := 1; ; attempt++ {
+		w, err := p.acquire()
+		if err != nil {
+			return nil, err
+		}
+		result, err := w.evaluate(ctx, &request)
+		if err == nil && !p.settings.Limits.Violated(result.Error) {
+			p.release(w)
+			return result, nil
+		}
+		w.kill()
+		var ended *endedError
+		switch {
+		case errors.As(err, &ended) && ended.patch < 0 && attempt == 1:
+			// It had ended while it was idle.
+			continue
+		case errors.As(err, &ended) && ended.patch >= 0:
+			result, err = lost(&request, p.settings.Limits, ended), nil
+		}
+		p.warm()
+		return result, err
+	}
+}
+
+// acquire takes an idle worker or starts one.
+func (p *Pool) acquire() (*process, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if last := len(p.idle) - 1; last >= 0 {
+		w := p.idle[last]
+		p.idle = p.idle[:last]
+		p.mu.Unlock()
+		return w, nil
+	}
+	p.mu.Unlock()
+	return start(&p.settings)
+}
+
+// release keeps a clean worker for the next evaluation.
+func (p *Pool) release(w *process) {
+	p.mu.Lock()
+	keep := !p.closed && len(p.idle) < p.settings.Processes
+	if keep {
+		p.idle = append(p.idle, w)
+	}
+	p.mu.Unlock()
+	if !keep {
+		w.kill()
+	}
+}
+
+// Close ends the workers that are idle, and each other one when its evaluation is done.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	for _, w := range idle {
+		w.kill()
+	}
+	p.warming.Wait()
+}
+
+// endedError is a worker that ended in the middle of an evaluation.
+type endedError struct {
+	limit syncpatch.Limit
+	// patch and path are where it was. A patch of -1 means that it had not come to the first one.
+	patch int
+	path  string
+}
+
+func (e *endedError) Error() string {
+	return fmt.Sprintf("the worker ended at patch %d: %s", e.patch, e.limit)
+}
+
+// lost is the result of an evaluation that took its worker with it.
+func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError) *syncpatch.Result {
+	message := "the worker ended"
+	if ended.limit != "" {
+		message = limits.Exceeded(ended.limit).Error()
+	}
+	at := ended.patch
+	result := &syncpatch.Result{
+		Object: request.Object,
+		Error:  &model.SyncPatchError{Index: int32(at), Path: ended.path, Message: message},
+	}
+	for i := range request.Patches {
+		trace := model.SyncPatchTrace{Index: int32(i), Path: request.Patches[i].Path, Outcome: model.PatchSkipped}
+		switch {
+		case i == at:
+			trace.Outcome, trace.Reason = model.PatchFailed, message
+		case i < at:
+			trace.Reason = fmt.Sprintf("what it did is lost: the evaluation was ended at patch %d", at)
+		default:
+			trace.Reason = fmt.Sprintf("patch %d failed", at)
+		}
+		result.Patches = append(result.Patches, trace)
+	}
+	return result
+}

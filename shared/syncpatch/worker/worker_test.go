@@ -1,0 +1,264 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/syncpatch"
+)
+
+// parent is the variable that makes the test program one that starts a worker, gives it an endless expression, and waits
+// to be killed.
+const parent = "WORKER_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parent) != "" {
+		pool := New(Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Hour, Object: time.Hour}})
+		pool.warming.Wait()
+		fmt.Println(pool.idle[0].command.Process.Pid)
+		_, _ = pool.Evaluate(context.Background(), attacked(os.Getenv(parent)))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func newPool(t *testing.T, settings Settings) *Pool {
+	t.Helper()
+	if settings.Limits == (syncpatch.Limits{}) {
+		settings.Limits = patient
+	}
+	pool := New(settings)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// pids are the workers that wait for an evaluation.
+func (p *Pool) pids() []int {
+	p.warming.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []int
+	for _, w := range p.idle {
+		all = append(all, w.command.Process.Pid)
+	}
+	return all
+}
+
+// TestReuse: a worker serves again after a result and after an error of an expression, not after a limit.
+func TestReuse(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 1})
+	before := pool.pids()
+	for _, test := range []struct {
+		expression string
+		outcome    string
+		same       bool
+	}{
+		{"value.length", "= 33", true}, {"value.nothing.more", "failed", true}, {"value +", "refused", true}, {"value.length", "= 33", true},
+		{"(() => { for (;;); })()", "limit", false}, {"value.length", "= 33", true}, {"(f => f(f))(f => f(f))", "limit", false},
+	} {
+		if got, detail := outcome(t, pool, test.expression); got != test.outcome {
+			t.Errorf("%s: %s (%s)", test.expression, got, detail)
+		}
+		after := pool.pids()
+		if len(after) != 1 || reflect.DeepEqual(before, after) != test.same {
+			t.Errorf("%s: worker %v became %v", test.expression, before, after)
+		}
+		before = after
+	}
+}
+
+// TestMatchesProcess: a worker gives what Evaluate gives.
+func TestMatchesProcess(t *testing.T) {
+	pool := newPool(t, Settings{})
+	for _, expression := range []string{"value + '-'", "null", "value.x.y", "[1, 1.5, -1, 1e300, 2 ** 40, null, {a: []}]", "context.hostObject", "NaN"} {
+		request := attacked(expression)
+		request.Object["deep"] = nested(1000)
+		want, err := syncpatch.Evaluate(t.Context(), request, patient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pool.Evaluate(t.Context(), request)
+		if err != nil || !reflect.DeepEqual(got.Object, want.Object) || text(t, got) != text(t, want) {
+			t.Errorf("%s: %.200s, %v; want %.200s", expression, text(t, got), err, text(t, want))
+		}
+	}
+}
+
+func text(t *testing.T, result *syncpatch.Result) string {
+	t.Helper()
+	text, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func nested(depth int) any {
+	var v any = int64(1)
+	for i := range depth {
+		if i%2 == 0 {
+			v = []any{v, 0.5, true}
+		} else {
+			v = map[string]any{"a": v, "": nil}
+		}
+	}
+	return v
+}
+
+// TestKilledWorker: one that dies between two evaluations is an error once at most, and never a wrong answer.
+func TestKilledWorker(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 1})
+	for _, pid := range pool.pids() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, detail := outcome(t, pool, "value.length"); got != "= 33" {
+		t.Errorf("%s (%s)", got, detail)
+	}
+}
+
+// TestCancel: who gives up gets his own error at once, and the worker that was busy for him ends.
+func TestCancel(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Hour, Object: time.Hour}})
+	mine := errors.New("mine")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var group sync.WaitGroup
+	for range 2 {
+		// One of them waits for the other's worker.
+		group.Go(func() {
+			if _, err := pool.Evaluate(ctx, attacked("(() => { for (;;); })()")); !errors.Is(err, mine) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+	cancel(mine)
+	group.Wait()
+	if got, detail := outcome(t, pool, "value.length"); got != "= 33" {
+		t.Errorf("%s (%s)", got, detail)
+	}
+}
+
+func TestClose(t *testing.T) {
+	pool := New(Settings{Processes: 2, Limits: patient})
+	pids := pool.pids()
+	pool.Close()
+	pool.Close()
+	if _, err := pool.Evaluate(t.Context(), attacked("value")); !errors.Is(err, ErrClosed) {
+		t.Errorf("the error is %v", err)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("worker %d is still there: %v", pid, err)
+		}
+	}
+}
+
+// TestSecrets: a worker has the program's environment no more than its open files.
+func TestSecrets(t *testing.T) {
+	t.Setenv("PLATFORM_ENCRYPTION_KEY", "canary")
+	secret, err := os.Create(filepath.Join(t.TempDir(), "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	pool := newPool(t, Settings{Processes: 1})
+	for _, pid := range pool.pids() {
+		environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil {
+			t.Skip("there is no /proc")
+		}
+		for _, variable := range strings.Split(strings.TrimRight(string(environment), "\x00"), "\x00") {
+			if name, _, _ := strings.Cut(variable, "="); name != marker && name != "GOMAXPROCS" && name != "GOTRACEBACK" {
+				t.Errorf("the worker knows %s", name)
+			}
+		}
+		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, file.Name()))
+			if target == secret.Name() || strings.HasPrefix(target, "socket:") {
+				t.Errorf("the worker has %s open", target)
+			}
+		}
+	}
+}
+
+// TestInProcess: without workers the limits hold as far as the interpreter sees them.
+func TestInProcess(t *testing.T) {
+	pool := newPool(t, Settings{InProcess: true})
+	for expression, want := range map[string]string{
+		"value.length": "= 33", "(() => { for (;;); })()": "limit", "'x'.repeat(2 ** 40)": "limit", "(f => f(f))(f => f(f))": "limit", "/(?=a)/": "refused",
+	} {
+		if got, detail := outcome(t, pool, expression); got != want {
+			t.Errorf("%s: %s (%s)", expression, got, detail)
+		}
+	}
+	if len(pool.pids()) != 0 {
+		t.Error("there are workers")
+	}
+}
+
+// TestOrphans: a worker ends when its program is killed, also in the middle of an expression, and of a single operation.
+func TestOrphans(t *testing.T) {
+	for _, expression := range []string{"(() => { for (;;); })()", "(a => { a[4294967294] = 1; return a.indexOf(5) })([])"} {
+		command := exec.Command(os.Args[0])
+		command.Env = append(os.Environ(), parent+"="+expression)
+		out, err := command.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Fatalf("there is no worker %d: %v", pid, err)
+		}
+		if err := command.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait()
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		deadline := time.After(30 * time.Second)
+		for !gone(pid) {
+			select {
+			case <-ticker.C:
+			case <-deadline:
+				t.Fatalf("worker %d outlives its program", pid)
+			}
+		}
+	}
+}
+
+// gone says whether a process has ended; what nobody has waited for is a zombie.
+func gone(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
