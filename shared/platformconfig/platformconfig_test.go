@@ -297,6 +297,10 @@ apps: {repositories: [{name: a, url: 'ftp://ana:hunter2@a.example?token=hunter2'
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a secret is quoted: %v", err)
 	}
+	_, err = platformconfig.Parse([]byte("audit: {dataStoreEndpoint: 'postgres://ana:hunter2/x@db.example/audit'}"))
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a malformed URL: %v", err)
+	}
 }
 
 // FuzzParse: whatever the text, there is a configuration or an error, and what was accepted is accepted again.

@@ -76,6 +76,10 @@ func (c *checker) invalid(path *field.Path, value any, why string) {
 	if shown, ok := value.(string); ok {
 		hidden, _ := concealed(shown)
 		value = hidden
+		if strings.Contains(hidden, "@") {
+			// One that is malformed may have a password where none is looked for.
+			value = field.OmitValueType{}
+		}
 	}
 	c.add(field.Invalid(path, value, why))
 }

@@ -202,7 +202,7 @@ func (p *program) measure() error {
 	defer a.server.Close()
 	command := exec.Command(p.file)
 	// Nothing listens there: what needs the state fails at once.
-	command.Env = []string{"AWS_LAMBDA_RUNTIME_API=" + a.address, "PLATFORM_REDIS_URL=redis://127.0.0.1:1", "PLATFORM_LOG_LEVEL=error"}
+	command.Env = []string{"AWS_LAMBDA_RUNTIME_API=" + a.address, "PLATFORM_REDIS_URL=redis://127.0.0.1:1", "PLATFORM_CONFIG=" + os.DevNull, "PLATFORM_LOG_LEVEL=error"}
 	var said bytes.Buffer
 	command.Stderr = &said
 	begun := time.Now()
