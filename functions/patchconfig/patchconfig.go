@@ -27,6 +27,7 @@ var endpoint = function.Patch(platformconfig.Definition, open, Do)
 // Function is the operation as it is deployed.
 var Function = &function.Function{
 	Name:      "patchconfig",
+	Encrypts:  true,
 	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 

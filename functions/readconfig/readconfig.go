@@ -45,7 +45,8 @@ var (
 
 // Function is the operation as it is deployed.
 var Function = &function.Function{
-	Name: "readconfig",
+	Name:     "readconfig",
+	Encrypts: true,
 	Endpoints: []function.Endpoint{
 		list, get, history,
 		list.At(platformconfig.Name), get.At(platformconfig.Name), history.At(platformconfig.Name),

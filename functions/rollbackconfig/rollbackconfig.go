@@ -29,6 +29,7 @@ var endpoint = function.CreatePart(platformconfig.Definition, "rollback", platfo
 // Function is the operation as it is deployed.
 var Function = &function.Function{
 	Name:      "rollbackconfig",
+	Encrypts:  true,
 	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 

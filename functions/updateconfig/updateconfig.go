@@ -28,6 +28,7 @@ var endpoint = function.Update(platformconfig.Definition, open, Do)
 // Function is the operation as it is deployed.
 var Function = &function.Function{
 	Name:      "updateconfig",
+	Encrypts:  true,
 	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 

@@ -35,17 +35,17 @@ func seal(config *model.Config, ring *encryption.Keyring, earlier *document) (do
 	made := document{Metadata: config.ObjectMeta, Status: *config.Status.DeepCopy()}
 	made.Metadata.ResourceVersion = ""
 	made.Status.Conditions = nil
-	for path, clear := range secrets(&config.Status) {
+	for path, plain := range secrets(&config.Status) {
 		if made.Sealed == nil {
 			made.Sealed = map[string]string{}
 		}
 		if earlier != nil && !ring.Stale(earlier.Sealed[path]) {
-			if known, err := ring.Open(earlier.Sealed[path], place(path)); err == nil && string(known) == clear {
+			if known, err := ring.Open(earlier.Sealed[path], place(path)); err == nil && string(known) == plain {
 				made.Sealed[path] = earlier.Sealed[path]
 				continue
 			}
 		}
-		sealed, err := ring.Seal([]byte(clear), place(path))
+		sealed, err := ring.Seal([]byte(plain), place(path))
 		if err != nil {
 			return document{}, fmt.Errorf("sealing %s: %w", path, err)
 		}
@@ -67,13 +67,13 @@ func (d *document) unseal(ring *encryption.Keyring) (config *model.Config, close
 		if !found && !t.secret {
 			return t.value // a text that looks like one with a mark
 		}
-		clear, problem := ring.Open(sealed, place(t.path))
+		plain, problem := ring.Open(sealed, place(t.path))
 		if problem != nil {
 			closed = append(closed, t.path)
 			err = errors.Join(err, fmt.Errorf("%s: %w", t.path, problem))
 			return ""
 		}
-		return string(clear)
+		return string(plain)
 	})
 	return config, closed, err
 }

@@ -118,6 +118,8 @@ func misshapen(value any, goType reflect.Type, path *field.Path) field.ErrorList
 		if _, err := strconv.ParseInt(number.String(), 10, goType.Bits()); err != nil {
 			return wrong(fmt.Sprintf("a whole number of %d bits", goType.Bits()))
 		}
+	default:
+		panic("platformconfig: the model has a field of type " + goType.String())
 	}
 	return nil
 }

@@ -70,6 +70,8 @@ func walk(value reflect.Value, path string, change func(text) string) {
 				value.SetMapIndex(key, reflect.ValueOf(now).Convert(value.Type().Elem()))
 			}
 		}
+	default:
+		// Numbers and truth values are no texts.
 	}
 }
 

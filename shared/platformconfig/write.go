@@ -400,14 +400,14 @@ func reopen(next, old *model.ConfigStatus) error {
 func prune(next, filled, old map[string]any) bool {
 	pruned := false
 	for name, value := range next {
-		default_, isFilled := filled[name]
+		shown, isFilled := filled[name]
 		before, was := old[name]
 		inner, isObject := value.(map[string]any)
-		filledInner, filledObject := default_.(map[string]any)
+		filledInner, filledObject := shown.(map[string]any)
 		list, isList := value.([]any)
 		switch {
 		case !isFilled:
-		case !was && reflect.DeepEqual(value, default_):
+		case !was && reflect.DeepEqual(value, shown):
 			delete(next, name)
 			pruned = true
 		case isObject && filledObject:
@@ -418,7 +418,7 @@ func prune(next, filled, old map[string]any) bool {
 			}
 		case isList && was:
 			// An entry that came back as it was shown is as it was stored.
-			filledList, _ := default_.([]any)
+			filledList, _ := shown.([]any)
 			oldList, _ := before.([]any)
 			for i := range min(len(list), len(filledList), len(oldList)) {
 				if reflect.DeepEqual(list[i], filledList[i]) && !reflect.DeepEqual(list[i], oldList[i]) {

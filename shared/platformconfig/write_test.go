@@ -142,6 +142,7 @@ func reveal(config *model.Config) []string {
 					walk(value.Field(i))
 				}
 			}
+		default:
 		}
 	}
 	walk(reflect.ValueOf(config.Status))
