@@ -97,8 +97,10 @@ node: # Install the packager of serverless.yml, and node and npm where they are 
 		echo "node and npm are not installed: tests that need them are skipped outside CI" >&2
 	@! command -v npm >/dev/null || $(MAKE) infra/serverless/node_modules/.package-lock.json
 
+# Where the Node.js of the machine is too old for the packager, one comes with it, in node_modules/.bin.
 infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json infra/serverless/package-lock.json
-	@npm ci --prefix infra/serverless --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@install() { npm ci --prefix infra/serverless --ignore-scripts --no-audit --no-fund --loglevel=error "$$@" >/dev/null; }; \
+		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
 .PHONY: help run test contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis node stage-serverless

@@ -364,6 +364,20 @@ func (m methodMux) handler(env *Environment) http.Handler {
 	})
 }
 
+// elsewhere answers for a path that another function serves: 405 to a method that it does not have. Of the others no
+// gateway sends any: the path is written in a way that has no route.
+func elsewhere(env *Environment, allowed []string, lost http.Handler) http.Handler {
+	refuse := newFrame(env, "none", wrongMethod())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(allowed, r.Method) {
+			lost.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		refuse.ServeHTTP(w, r)
+	})
+}
+
 func noRoute() Endpoint {
 	return refusal(func(*call) error { return apierror.NoRoute() })
 }

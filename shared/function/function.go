@@ -51,6 +51,9 @@ type Function struct {
 	Name string
 	// Endpoints are the HTTP routes of the function.
 	Endpoints []Endpoint
+	// Elsewhere returns the methods of the paths that other functions serve, in the form of Endpoint.Path. A function to
+	// which a gateway sends what no route takes answers 405 there to other methods. Nil: none.
+	Elsewhere func() map[string][]string
 	// Schedule is what the function does by the clock. Nil: nothing.
 	Schedule *Schedule
 	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
@@ -264,6 +267,16 @@ func Mount(env *Environment, functions ...*Function) http.Handler {
 		}
 	}
 	lost := newFrame(env, "none", noRoute())
+	for _, f := range functions {
+		if f.Elsewhere == nil {
+			continue
+		}
+		for path, allowed := range f.Elsewhere() {
+			if _, here := methods[path]; !here {
+				routes.Handle(path, elsewhere(env, allowed, lost))
+			}
+		}
+	}
 	if _, claimed := methods["/"]; !claimed {
 		routes.Handle("/", lost)
 	}

@@ -58,6 +58,7 @@ infra/framework: infra/environment shared/function
 infra/framework/server: functions/catalog infra/framework
 infra/lambda: infra/environment shared/function
 infra/lambda/functions/*: functions/* infra/lambda
+infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
 local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
 test/load: shared/model shared/secret
@@ -80,9 +81,9 @@ test/arch:
 test/bench: functions/catalog shared/...
 test/deploy: functions/catalog shared/...
 test/cold: functions/catalog
-test/drift: functions/catalog shared/...
+test/drift: functions/catalog infra/environment shared/...
 test/load: shared/...
-test/script:
+test/script: functions/catalog infra/lambda/lambdatest
 `
 
 // borrowed says who imports which module of others, tests aside. A module without a line is imported by
@@ -140,14 +141,14 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework local shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
+net: infra/framework infra/lambda/lambdatest local shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-os/exec: infra/shells local shared/store/redisstore/redistest test/cold test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
+os/exec: infra/lambda/lambdatest infra/shells local shared/store/redisstore/redistest test/cold test/load
 os/signal: infra/framework/server local test/load
 plugin:
-syscall: infra/framework/server local shared/store/redisstore shared/store/redisstore/redistest test/load
+syscall: infra/framework/server infra/lambda/lambdatest local shared/store/redisstore shared/store/redisstore/redistest test/load
 testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
