@@ -26,6 +26,7 @@ type commands struct {
 	Serve     serveCommand     `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap bootstrapCommand `cmd:"" help:"Make the first admin key in a Redis and print it."`
 	Configure configureCommand `cmd:"" help:"Write the platform configuration into a Redis, also where its endpoint is disabled."`
+	Audit     auditCommand     `cmd:"" help:"Look after the audit log."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 

@@ -15,6 +15,7 @@ import (
 	"math"
 	"net/http"
 	"path"
+	"reflect"
 	"sync"
 	"time"
 
@@ -87,6 +88,9 @@ type Endpoint struct {
 	reveals bool
 	// unconfigured tells that the answer depends on no configuration.
 	unconfigured bool
+	// object is the type of what is sent and answered; nil where that is not known. stored tells that it is kept.
+	object reflect.Type
+	stored bool
 	// public tells whether the endpoint needs no credential under a configuration. Nil: it always does.
 	public func(*model.ConfigStatus) bool
 	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
@@ -137,6 +141,8 @@ type Environment struct {
 	Source *platformconfig.Source
 	// Metrics counts. nil: nobody does.
 	Metrics Metrics
+	// Audit records who asked for what. nil: nobody does.
+	Audit Audit
 	// Tracer makes spans: the one of the OpenTelemetry API, which does nothing where no SDK is set up.
 	Tracer trace.Tracer
 	// Version is the build, for /version.

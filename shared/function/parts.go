@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"net/http"
+	"reflect"
 
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/resource"
@@ -28,7 +29,7 @@ func GetPart[T resource.Object, D, O any](
 	definition *resource.Definition[T], part, kind string, open func(*Environment) D,
 	do func(context.Context, D, resource.GetInput) (O, error),
 ) Endpoint {
-	return asPart(part, kind, bind(definition, http.MethodGet, "get", item+"/"+part, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+	return asPart(part, kind, reflect.TypeFor[O](), bind(definition, http.MethodGet, "get", item+"/"+part, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name})
 		if err != nil {
 			return nil, err
@@ -53,7 +54,7 @@ func CreatePart[T, P resource.Object, D any](
 	definition *resource.Definition[T], part string, form *resource.Definition[P], open func(*Environment) D,
 	do func(context.Context, D, PartInput[P]) (P, error),
 ) Endpoint {
-	return asPart(part, form.Kind, bind(definition, http.MethodPost, "create", item+"/"+part, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+	return asPart(part, form.Kind, reflect.TypeFor[P](), bind(definition, http.MethodPost, "create", item+"/"+part, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		options, err := readWriteOptions(c, "CreateOptions")
 		if err != nil {
 			return nil, err
@@ -73,8 +74,9 @@ func CreatePart[T, P resource.Object, D any](
 }
 
 // asPart makes an endpoint of a resource one of its subresource, which has no Table.
-func asPart(part, kind string, endpoint Endpoint) Endpoint {
+func asPart(part, kind string, object reflect.Type, endpoint Endpoint) Endpoint {
 	endpoint.Subresource, endpoint.Kind = part, kind
+	endpoint.object, endpoint.stored = object, false
 	endpoint.Singular, endpoint.ShortNames = "", nil
 	inner := endpoint.open
 	endpoint.open = func(env *Environment) operation {

@@ -55,8 +55,8 @@ func seal(config *model.Config, ring *encryption.Keyring, earlier *document) (do
 	return made, nil
 }
 
-// unseal returns the configuration of a document, and the paths of the secrets that cannot be opened, which are
-// empty then, with the reason.
+// unseal returns the configuration of a document, and the paths of the secrets that cannot be opened, with the reason.
+// These are empty then; a URL keeps its mark.
 func (d *document) unseal(ring *encryption.Keyring) (config *model.Config, closed []string, err error) {
 	config = &model.Config{ObjectMeta: d.Metadata, Status: *d.Status.DeepCopy()}
 	everyText(&config.Status, func(t text) string {
@@ -71,7 +71,10 @@ func (d *document) unseal(ring *encryption.Keyring) (config *model.Config, close
 		if problem != nil {
 			closed = append(closed, t.path)
 			err = errors.Join(err, fmt.Errorf("%s: %w", t.path, problem))
-			return ""
+			if t.secret {
+				return ""
+			}
+			return t.value
 		}
 		return string(plain)
 	})

@@ -189,6 +189,8 @@ func TestRules(t *testing.T) {
 		{"a good dataStoreEndpoint", "audit: {dataStoreEndpoint: 'postgres://a:b@db.example/audit'}", ""},
 		{"a rule has a level", "audit: {policy: {rules: [{users: [a]}]}}", "audit.policy.rules[0].level"},
 		{"one of the levels", "audit: {policy: {rules: [{level: All}]}}", "audit.policy.rules[0].level"},
+		{"failurePolicy of a rule", "audit: {policy: {rules: [{level: None, failurePolicy: Sometimes}]}}", "audit.policy.rules[0].failurePolicy"},
+		{"a good failurePolicy", "audit: {policy: {rules: [{level: None, failurePolicy: Fail}]}}", ""},
 		{"stages of the policy", "audit: {policy: {omitStages: [End]}}", "audit.policy.omitStages[0]"},
 		{"stages of a rule", "audit: {policy: {rules: [{level: None, omitStages: [End]}]}}", "audit.policy.rules[0].omitStages[0]"},
 		{"targets of a rule", "audit: {policy: {rules: [{level: None, requestTargets: [Moon]}]}}", "audit.policy.rules[0].requestTargets[0]"},

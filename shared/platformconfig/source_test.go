@@ -374,12 +374,13 @@ func TestPlaceholders(t *testing.T) {
 func TestSecretsWithoutKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.put(w.process(""), "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}")
+	w.put(w.process(""), canaried+"platformHost: platform.example")
+	w.put(w.process(""), "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\napps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
 	ring := w.ring
 	w.ring = nil
 	poor := w.process("")
 	shown := w.get(poor, true)
-	if limit(poor.Current()) != 60 || poor.Current().Auth.OIDC.ClientSecret != "" {
+	if limit(poor.Current()) != 60 || poor.Current().Auth.OIDC.ClientSecret != "" || strings.Contains(poor.Current().Apps.Repositories[0].URL, "hunter2") {
 		t.Errorf("in effect are %+v", poor.Current().Auth)
 	}
 	if got := condition(shown, platformconfig.ConditionResolved); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "auth.oidc.clientSecret") {

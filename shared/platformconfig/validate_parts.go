@@ -16,6 +16,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/scope"
+	"management.platform.sh/shared/secret"
 )
 
 // reservedHeaders are the platform's own in an answer. Source: ADR-0015.
@@ -189,9 +190,10 @@ func nameIDFormat(value string) (string, bool) {
 
 // Values of an audit policy. Source: Spec 2.7; ADR-0003.
 var (
-	auditLevels  = []string{"None", "Metadata", "Request", "RequestResponse"}
-	auditStages  = []string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}
-	auditTargets = []string{scope.TargetManagement, scope.TargetCluster, scope.TargetProjectSpace, scope.TargetProjectVirtualCluster}
+	auditLevels          = []string{"None", "Metadata", "Request", "RequestResponse"}
+	auditStages          = []string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}
+	auditFailurePolicies = []string{"Fail", "Ignore"}
+	auditTargets         = []string{scope.TargetManagement, scope.TargetCluster, scope.TargetProjectSpace, scope.TargetProjectVirtualCluster}
 	// auditStores are the schemes of places that events can be stored in.
 	auditStores = []string{
 		"redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel", "postgres", "postgresql",
@@ -217,8 +219,9 @@ func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
 	c.notNegative(int64(audit.MaxAgeDays), path.Child("maxAge"))
 	c.notNegative(int64(audit.MaxBackups), path.Child("maxBackups"))
 	c.notNegative(int64(audit.MaxSizeMegabytes), path.Child("maxSize"))
-	c.text(audit.DataStoreEndpoint, path.Child("dataStoreEndpoint"), func(value string) bool {
-		return isURL(auditStores...)(value) || strings.HasPrefix(value, "unix:///")
+	c.text(audit.DataStoreEndpoint.Reveal(), path.Child("dataStoreEndpoint"), func(value string) bool {
+		// What a mark stands for is put there before anything is stored.
+		return value == secret.Mark || isURL(auditStores...)(value) || strings.HasPrefix(value, "unix:///")
 	}, "must be a URL of "+strings.Join(auditStores, ", ")+" or unix")
 	if audit.Policy == nil {
 		return
@@ -244,6 +247,7 @@ func (c *checker) auditRule(rule *model.AuditRule, path *field.Path) {
 	} else {
 		c.oneOf(rule.Level, path.Child("level"), auditLevels)
 	}
+	c.oneOf(rule.FailurePolicy, path.Child("failurePolicy"), auditFailurePolicies)
 	c.stages(rule.OmitStages, path)
 	c.named(rule.Users, path.Child("users"))
 	c.named(rule.UserGroups, path.Child("userGroups"))

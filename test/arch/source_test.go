@@ -116,12 +116,12 @@ func receiver(d *ast.FuncDecl) string {
 const calls = `
 os.Environ:
 os.ExpandEnv:
-os.Getenv:
+os.Getenv: shared/audit/postgressink/postgrestest
 os.LookupEnv:
 os.Setenv:
-time.Now: shared/function shared/store/redisstore
-time.Since: shared/function shared/store/redisstore
-time.Until:
+time.Now: shared/function shared/store/redisstore shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink
+time.Since: shared/function shared/store/redisstore shared/audit/filesink shared/audit/postgressink
+time.Until: shared/audit
 `
 
 // grasped finds uses of settings and clock in functions and shared by whom the table does not name.
