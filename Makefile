@@ -27,7 +27,7 @@ test: redis postgres node ## Run all tests, with a real Redis, a real kubectl an
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test . $(ARGS)
 
-race: redis postgres ## Run the tests of everything but the stories with the race detector.
+race: redis postgres node ## Run the tests of everything but the stories with the race detector.
 	go test -race ./functions/... ./infra/... ./local/... ./shared/...
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
@@ -43,7 +43,7 @@ lint: ## Run the linters.
 	go vet ./...
 	go mod tidy -diff
 	$(TOOL) golangci-lint run ./...
-	@for module in test/contract test/terraform; do \
+	@for module in test/contract test/expressions test/terraform; do \
 		(cd $$module && go vet ./... && go mod tidy -diff && go tool -modfile=../tools/go.mod golangci-lint run ./...); \
 	done
 
@@ -60,6 +60,7 @@ stage-gcf: ## Lay out the source of each function for Cloud Functions in build/g
 
 bench: redis ## Run the benchmarks and the load tool; takes minutes.
 	go test -run '^$$' -bench . -benchmem ./test/bench
+	cd test/expressions && go test -run '^$$' -bench .
 	go run ./test/load --start
 
 bench-cold: ## Measure size, start and answers of each function for AWS Lambda.

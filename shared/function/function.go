@@ -27,6 +27,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/resource"
@@ -149,10 +150,13 @@ type Environment struct {
 	Version string
 	// Watch is how long watches last here. The zero value is good where answers can be streamed.
 	Watch WatchSettings
+	// Tokens say how direct cluster endpoint tokens are issued.
+	Tokens TokenSettings
 
 	once          sync.Once
 	keys          *accesskey.Registry
 	source        *platformconfig.Source
+	tokens        *issuedtoken.Register
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
 	// draining is done when EndWatches was called.
@@ -164,6 +168,12 @@ type Environment struct {
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()
 	return e.keys
+}
+
+// IssuedTokens is the register of direct cluster endpoint tokens.
+func (e *Environment) IssuedTokens() *issuedtoken.Register {
+	e.prepare()
+	return e.tokens
 }
 
 // Graph is all stored resources of the API, which may own each other's objects.
@@ -232,7 +242,9 @@ func (e *Environment) prepare() {
 				Store: e.Stores(platformconfig.Definition.Resource.Resource), Keyring: e.Keyring, Now: e.Now, Random: e.Random, Log: e.Log,
 			})
 		}
-		e.graph = resource.NewGraph(e.permits, e.keys)
+		e.tokens = issuedtoken.NewRegister(e.Stores(issuedtoken.Definition.Resource.Resource), e.Stores(issuedtoken.RevokedResource),
+			e.keys, e.Now, e.Random, e.KeyLimits)
+		e.graph = resource.NewGraph(e.permits, e.keys, e.tokens.Registry)
 		e.draining, e.endWatches = context.WithCancel(context.Background())
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limits: e.KeyLimits, Log: e.Log}
 	})

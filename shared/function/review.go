@@ -1,10 +1,13 @@
 package function
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,6 +22,9 @@ type Question struct {
 	// ContentType and Body are the request's.
 	ContentType string
 	Body        []byte
+	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
+	// there is none.
+	Parameter func(name string) string
 }
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
@@ -46,6 +52,7 @@ func Review[D, O any](
 				}
 				object, err := do(ctx, deps, Question{
 					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body,
+					Parameter: func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
 				})
 				if err != nil {
 					return nil, err
@@ -56,12 +63,20 @@ func Review[D, O any](
 	}
 }
 
+// Below returns the endpoint at the same path behind a prefix, which may have parameters: "/cluster/{cluster}".
+func (e Endpoint) Below(prefix string) Endpoint {
+	e.Path = prefix + e.Path
+	return e
+}
+
 // Page is a finished document.
 type Page struct {
 	MediaType string
 	Body      []byte
 	// ETag identifies the content; with it the page may be kept and asked for again. Empty: it may not.
 	ETag string
+	// MaxAge is for how long anybody may use the page without asking again, in whole seconds. 0: not at all.
+	MaxAge time.Duration
 }
 
 // DocumentInput is a request for a document.
@@ -90,6 +105,9 @@ func Document[D any](
 					return nil, err
 				}
 				result := &answer{status: http.StatusOK, raw: page.Body, mediaType: page.MediaType, header: http.Header{"Vary": {"Accept"}}}
+				if page.MaxAge > 0 {
+					result.header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int64(page.MaxAge/time.Second)))
+				}
 				if page.ETag == "" {
 					return result, nil
 				}
@@ -117,8 +135,8 @@ func matches(values []string, tag string) bool {
 	return false
 }
 
-// everyone needs no credential.
-func everyone(*model.ConfigStatus) bool { return true }
+// Everyone is for documents that need no credential under any configuration.
+func Everyone(*model.ConfigStatus) bool { return true }
 
 // Authenticated is for documents that need a credential under any configuration.
 func Authenticated(*model.ConfigStatus) bool { return false }

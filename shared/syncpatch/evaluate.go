@@ -76,10 +76,7 @@ type evaluation struct {
 
 // evaluate goes one way. Its error is that of ctx, unless ctx ended by the limit of the object.
 func evaluate(ctx context.Context, request *Request, limits Limits) (*Result, error) {
-	machine, err := newMachine(limits, &request.Context)
-	if err != nil {
-		return nil, err
-	}
+	machine := newMachine(limits, &request.Context)
 	e := &evaluation{
 		request: request, limits: limits, machine: machine,
 		object: runtime.DeepCopyJSON(request.Object),

@@ -24,12 +24,13 @@ type checker struct {
 // scope are the names that a function or block declares.
 type scope map[string]bool
 
-// namespaces are the objects that are used through their listed members only: none is a value of its own.
+// namespaces are the objects that are used through their listed members only: none is a value of its own. Math.sign is
+// missing because the interpreter's gives a text back as it is.
 var namespaces = map[string][]string{
 	"Array": {"from", "isArray", "of"},
 	"JSON":  {"parse", "stringify"},
 	"Math": {"E", "LN10", "LN2", "LOG10E", "LOG2E", "PI", "SQRT1_2", "SQRT2", "abs", "cbrt", "ceil", "clz32", "exp", "floor",
-		"fround", "hypot", "imul", "log", "log10", "log1p", "log2", "max", "min", "pow", "round", "sign", "sqrt", "trunc"},
+		"fround", "hypot", "imul", "log", "log10", "log1p", "log2", "max", "min", "pow", "round", "sqrt", "trunc"},
 	"Object": {"assign", "entries", "freeze", "fromEntries", "hasOwn", "is", "isFrozen", "keys", "values"},
 }
 
@@ -309,6 +310,7 @@ func (c *checker) unary(n *ast.UnaryExpression) {
 		return
 	case token.DELETE:
 		c.writes = true
+	default:
 	}
 	c.expression(n.Operand)
 }

@@ -24,8 +24,8 @@ type machine struct {
 }
 
 // newMachine makes the machine for one evaluation. Source: ADR-0014.
-func newMachine(limits Limits, about *Context) (*machine, error) {
-	return &machine{limits: limits.WithDefaults(), about: about, own: map[*expression]*realm{}}, nil
+func newMachine(limits Limits, about *Context) *machine {
+	return &machine{limits: limits.WithDefaults(), about: about, own: map[*expression]*realm{}}
 }
 
 // run evaluates an expression for the value at a concrete path. A result of null or undefined is deleted. Its errors

@@ -18,13 +18,10 @@ func evaluateText(t testing.TB, text string, value any, limits Limits) (any, boo
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	m, err := newMachine(limits, &Context{
+	m := newMachine(limits, &Context{
 		Tenant: Tenant{Name: "tenant", Namespace: "host", Config: map[string]any{"a": []any{int64(1), map[string]any{"b": "c"}}}},
 		names:  names{tenant: "tenant", hostNamespace: "host"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return m.run(e, value, true, "spec.a")
 }
 
@@ -86,10 +83,7 @@ func TestAbsentValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newMachine(slow, &Context{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMachine(slow, &Context{})
 	for _, test := range []struct {
 		exists bool
 		want   []any
@@ -198,10 +192,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	// The time of all expressions together is limited too, and an interrupt that came late does not end the next one.
-	m, err := newMachine(Limits{Expression: time.Minute, Object: 50 * time.Millisecond}, &Context{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMachine(Limits{Expression: time.Minute, Object: 50 * time.Millisecond}, &Context{})
 	spin, err := compile(`(() => { let a = 0; for (let i = 0; i < 1e4; i++) a += i; return a })()`)
 	if err != nil {
 		t.Fatal(err)
@@ -216,10 +207,7 @@ func TestLimits(t *testing.T) {
 
 // TestNothingStays: what one expression does to the objects of JavaScript, no other one sees, and no later run.
 func TestNothingStays(t *testing.T) {
-	m, err := newMachine(slow, &Context{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMachine(slow, &Context{})
 	look, err := compile(`[[].map.x, [].map[0], "".trim.x, String.fromCharCode.x, atob.x, ({}).x, (5).x, (() => 0).x, context.x, value.x].every(x => x === undefined)`)
 	if err != nil {
 		t.Fatal(err)
@@ -363,10 +351,7 @@ func FuzzExpression(f *testing.F) {
 		if e.computes || strings.Contains(text, "(") && strings.ContainsAny(text, "0123456789") {
 			return
 		}
-		m, err := newMachine(limits, &Context{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := newMachine(limits, &Context{})
 		value := map[string]any{"a": "b", "c": []any{int64(1)}}
 		_, _, err = m.run(e, value, true, "spec.a")
 		var failed *EvaluationError

@@ -15,6 +15,8 @@ shared/model: shared/secret
 shared/apierror:
 shared/codec: shared/apierror
 shared/identity: shared/model
+shared/token: shared/model shared/secret
+shared/token/remote: shared/token
 shared/scope: shared/model
 shared/store:
 shared/store/storetest: shared/store
@@ -28,6 +30,7 @@ shared/audit/postgressink: shared/audit shared/model
 shared/audit/postgressink/postgrestest:
 shared/metrics: shared/audit
 shared/syncpatch: shared/model
+shared/syncpatch/worker: shared/model shared/syncpatch
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
 shared/platformconfig: shared/apierror shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
@@ -35,9 +38,15 @@ shared/fieldmanager: shared/apierror shared/resource
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/model shared/platformconfig shared/resource shared/scope shared/secret shared/store
+shared/issuedtoken: shared/accesskey shared/identity shared/model shared/resource shared/scope shared/store
+shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/issuedtoken shared/model shared/platformconfig shared/resource shared/scope shared/secret shared/store
+shared/signingkey: shared/encryption shared/secret shared/store shared/token
+shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
+shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
+shared/review: shared/accesskey shared/apierror shared/codec shared/identity shared/model shared/scope shared/secret shared/token
 
 # Operations, and the list of them. They never import each other.
+functions/authorizescopes: shared/function shared/review
 functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
@@ -50,8 +59,16 @@ functions/patchconfig: shared/function shared/platformconfig shared/resource
 functions/readconfig: shared/function shared/model shared/platformconfig shared/resource
 functions/rollbackconfig: shared/function shared/model shared/platformconfig
 functions/updateconfig: shared/function shared/model shared/platformconfig shared/resource
+functions/reviewtokens: shared/function shared/issuer shared/review
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/platformconfig shared/scope shared/secret
+functions/whoami: shared/auth shared/function shared/identity shared/model shared/platformconfig shared/review shared/secret
+functions/deletetoken: shared/function shared/issuedtoken shared/resource
+functions/expiretokens: shared/function shared/issuedtoken
+functions/gettoken: shared/function shared/issuedtoken shared/model shared/resource
+functions/issuetoken: shared/function shared/issuedtoken shared/issuer
+functions/listtokens: shared/function shared/issuedtoken shared/model shared/resource
+functions/publishkeys: shared/apierror shared/function shared/issuer
+functions/rotatesigningkeys: shared/function shared/issuer shared/signingkey
 functions/catalog: functions/* shared/function
 
 # Programs and tests. The runner is the clock of expirekeys and collectgarbage.
@@ -66,13 +83,14 @@ infra/lambda: infra/environment shared/audit shared/audit/redissink shared/funct
 infra/lambda/functions/*: functions/* infra/lambda
 infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
 test/deploy:
-test/cold: functions/catalog shared/function
+test/cold: functions/catalog infra/lambda/lambdatest shared/function
 test/drift:
+test/revocation:
 test/script:
 `
 
@@ -89,6 +107,7 @@ test/deploy: functions/catalog shared/...
 test/cold: functions/catalog
 test/drift: functions/catalog infra/environment shared/...
 test/load: shared/...
+test/revocation: functions/catalog shared/...
 test/script: functions/catalog infra/lambda/lambdatest
 `
 
@@ -99,25 +118,28 @@ github.com/GoogleCloudPlatform/functions-framework-go: infra/framework
 github.com/alecthomas/kong: local test/load
 github.com/DeRuina/timberjack: shared/audit/filesink
 github.com/jackc/pgx/v5: shared/audit/postgressink shared/audit/postgressink/postgrestest
-github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest
+github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest test/cold
 github.com/aws/aws-lambda-go: infra/lambda
 github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/dop251/goja: shared/syncpatch
 github.com/evanphx/json-patch/v5: shared/resource
+github.com/golang-jwt/jwt/v5: shared/token
 github.com/google/gnostic-models: infra/openapi
-github.com/hashicorp/golang-lru/v2: shared/resource shared/store/redisstore
+github.com/hashicorp/golang-lru/v2: shared/issuedtoken shared/resource shared/store/redisstore shared/syncpatch
+github.com/fxamacker/cbor/v2: shared/syncpatch/worker
 github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
-go.opentelemetry.io/otel: infra/environment local shared/function
+go.opentelemetry.io/otel: infra/environment local shared/function shared/issuer/issuertest
 go.yaml.in/yaml/v2: shared/codec
 go.yaml.in/yaml/v3: shared/syncpatch
+golang.org/x/sys: shared/syncpatch/worker
 google.golang.org/protobuf: infra/openapi
-k8s.io/api: functions/discoverapi functions/whoami infra/openapi
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope shared/syncpatch
+k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/issuedtoken shared/issuer/... shared/model shared/platformconfig shared/resource shared/review shared/scope shared/syncpatch
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: shared/codec shared/platformconfig shared/resource
+sigs.k8s.io/json: shared/codec shared/platformconfig shared/resource shared/token
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
 sigs.k8s.io/yaml: shared/codec shared/function shared/platformconfig
 `
@@ -125,12 +147,13 @@ sigs.k8s.io/yaml: shared/codec shared/function shared/platformconfig
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
 // line here, any test may import what a line above knows.
 const testBorrowed = `
+github.com/coreos/go-oidc/v3: test/script
 github.com/GoogleCloudPlatform/functions-framework-go:
 github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2: shared/store/redisstore
 github.com/anishathalye/porcupine: shared/resource
 github.com/aws/aws-lambda-go:
-github.com/dop251/goja:
+github.com/dop251/goja: test/bench
 github.com/google/gnostic-models: functions/discoverapi
 github.com/prometheus/client_model: shared/function
 github.com/redis/go-redis/v9: shared/audit/redissink shared/function test/bench test/script
@@ -149,15 +172,15 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
+net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/token/remote test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest test/cold test/load
-os/signal: infra/framework/server local test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os/signal: infra/framework/server local shared/syncpatch/worker test/load
 plugin:
-syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
-testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/store/storetest
+syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
+testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/issuer/issuertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 
@@ -166,8 +189,12 @@ unsafe:
 const links = `
 shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3 google.golang.org/protobuf
 shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
+shared/review: k8s.io/api
+shared/token: github.com/golang-jwt/jwt/v5
+functions/authorizescopes: k8s.io/api
 functions/catalog: k8s.io/api
 functions/discoverapi: k8s.io/api
+functions/reviewtokens: k8s.io/api
 functions/whoami: k8s.io/api
 functions/*:
 `

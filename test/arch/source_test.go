@@ -116,11 +116,11 @@ func receiver(d *ast.FuncDecl) string {
 const calls = `
 os.Environ:
 os.ExpandEnv:
-os.Getenv: shared/audit/postgressink/postgrestest
+os.Getenv: shared/audit/postgressink/postgrestest shared/syncpatch/worker
 os.LookupEnv:
 os.Setenv:
-time.Now: shared/function shared/store/redisstore shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink
-time.Since: shared/function shared/store/redisstore shared/audit/filesink shared/audit/postgressink
+time.Now: shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink shared/function shared/store/redisstore shared/syncpatch shared/syncpatch/worker
+time.Since: shared/audit/filesink shared/audit/postgressink shared/function shared/store/redisstore shared/syncpatch
 time.Until: shared/audit
 `
 

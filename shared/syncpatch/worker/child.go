@@ -67,9 +67,8 @@ func serve() {
 		os.Exit(2)
 	}
 	c := &child{memory: memory, spot: openSpot(), sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
-	limitData(memory)
 	debug.SetGCPercent(400)
-	debug.SetMaxStack(int(memory))
+	debug.SetMaxStack(int(memory / 4))
 
 	requests := make(chan []byte)
 	go func() {
@@ -86,6 +85,7 @@ func serve() {
 	warmUp()
 	runtime.GC()
 	c.baseline = c.heap()
+	limitMemory(memory)
 	debug.SetMemoryLimit(int64(c.baseline) + memory)
 	c.answer(os.Stdout, answer{})
 	for text := range requests {
@@ -140,10 +140,17 @@ func (c *child) unwatch() {
 
 // look ends the process when the evaluation has gone on too long in one operation, or holds too much.
 func (c *child) look(entries uint64) {
+	if status := c.verdict(entries); status != 0 {
+		os.Exit(status)
+	}
+}
+
+// verdict is the status to exit with, or 0 and the next look.
+func (c *child) verdict(entries uint64) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.running {
-		return
+		return 0
 	}
 	now := time.Now()
 	at := c.entries.Load()
@@ -154,13 +161,14 @@ func (c *child) look(entries uint64) {
 	const late = 50 * time.Millisecond
 	switch {
 	case now.Sub(c.began) > c.limits.Object+late:
-		os.Exit(exitObject)
+		return exitObject
 	case now.Sub(c.entered) > c.limits.Expression+late:
-		os.Exit(exitExpression)
+		return exitExpression
 	case c.exceeds() && c.exceedsAfterCollection():
-		os.Exit(exitMemory)
+		return exitMemory
 	}
 	c.timer = time.AfterFunc(watchEvery, func() { c.look(at) })
+	return 0
 }
 
 func (c *child) exceeds() bool { return c.heap() > c.baseline+uint64(c.memory) }

@@ -30,7 +30,7 @@ const maxFrame = 256 << 20
 // program, and what they say has been bounded as JSON.
 var decoding = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{
-		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSigned,
+		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail,
 		MaxNestedLevels: 65535, MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30,
 	}.DecMode()
 	if err != nil {

@@ -26,4 +26,4 @@ type spot struct{}
 
 func openSpot() *spot         { return nil }
 func (*spot) set(int, string) {}
-func limitData(int64)         {}
+func limitMemory(int64)       {}

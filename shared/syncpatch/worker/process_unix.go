@@ -127,7 +127,8 @@ func (w *process) why(late bool) syncpatch.Limit {
 		return syncpatch.LimitObject
 	case strings.Contains(text, "stack exceeds"), strings.Contains(text, "stack overflow"):
 		return syncpatch.LimitDepth
-	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"), signalled:
+	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"),
+		strings.Contains(text, "failed to allocate"), signalled:
 		return syncpatch.LimitMemory
 	default:
 		return ""
@@ -164,15 +165,26 @@ func (t *tail) String() string {
 	return t.text.String()
 }
 
-// maxData is how many bytes a worker may take from the system at most.
-func maxData(memory int64) uint64 { return uint64(memory)*2 + 192<<20 }
+// headroom is how much address space a worker may take from the system beyond what it began with. Go takes it in pieces
+// of 64 MiB, and an evaluation that behaves stays far from it. A single operation cannot outrun it.
+func headroom(memory int64) uint64 { return uint64(memory)*2 + 192<<20 }
 
-// limitData makes the kernel refuse memory beyond a bound that a well-behaved evaluation stays far from: Go takes memory
-// from the system in pieces of 64 MiB. A single operation can thus not outrun the watch.
-func limitData(memory int64) {
-	most := maxData(memory)
-	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: most, Max: most})
+// limitMemory makes the kernel hold to that. It has to be the address space: what Go reserves first and uses later does
+// not count for RLIMIT_DATA when it is reserved, and is not checked when it is used. A Go program begins with more than
+// a GiB of address space, so that the limit is relative to it. Where the system does not tell, the watch is alone.
+func limitMemory(memory int64) {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return
+	}
+	pages, _, _ := strings.Cut(string(text), " ")
+	size, err := strconv.ParseUint(pages, 10, 64)
+	if err != nil {
+		return
+	}
+	most := size*uint64(os.Getpagesize()) + headroom(memory)
+	_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: most, Max: most})
 }
 
 // spot is memory that a worker and the program share: the patch and the path that the worker is at. It is read when the
@@ -192,8 +204,8 @@ func mapSpot(file *os.File) (*spot, error) {
 // openSpot is the worker's side.
 func openSpot() *spot {
 	file := os.NewFile(3, "spot")
-	defer func() { _ = file.Close() }()
 	s, err := mapSpot(file)
+	_ = file.Close()
 	if err != nil {
 		os.Exit(2)
 	}
