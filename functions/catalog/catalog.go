@@ -8,6 +8,7 @@ import (
 	"management.platform.sh/functions/createaccesskey"
 	"management.platform.sh/functions/deleteaccesskey"
 	"management.platform.sh/functions/discoverapi"
+	"management.platform.sh/functions/evaluatepatches"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/getaccesskey"
 	"management.platform.sh/functions/listaccesskeys"
@@ -27,6 +28,7 @@ var Functions = []*function.Function{
 	updateaccesskey.Function,
 	patchaccesskey.Function,
 	deleteaccesskey.Function,
+	evaluatepatches.Function,
 	expirekeys.Function,
 	collectgarbage.Function,
 }

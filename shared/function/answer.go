@@ -173,10 +173,14 @@ func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if result.tabulate == nil {
+		tabulate := result.tabulate
+		if tabulate == nil {
+			tabulate = f.endpoint.tabulate
+		}
+		if tabulate == nil {
 			return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
 		}
-		table, err := result.tabulate(object, include)
+		table, err := tabulate(object, include)
 		if err != nil {
 			return nil, err
 		}

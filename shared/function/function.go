@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/accesskey"
@@ -52,6 +54,9 @@ type Function struct {
 	Schedule *Schedule
 	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
 	Encrypts bool
+	// MemoryMB is what the function and the processes that it starts need, where a deployment would give less. 0: nothing
+	// out of the ordinary.
+	MemoryMB int
 }
 
 // Endpoint is a route bound to an operation. Make one with a binder.
@@ -79,8 +84,19 @@ type Endpoint struct {
 	public func(*model.ConfigStatus) bool
 	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
 	ahead bool
+	// tabulate makes Tables of answers that do not say themselves how that is done. Nil: there are none.
+	tabulate Tabulate
 	// open prepares the operation.
 	open func(*Environment) operation
+}
+
+// Tabulate makes a Table of an object. Include is what its rows hold of it. Source: ADR-0004.
+type Tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
+
+// Tabulated returns the endpoint as one whose answers have a Table form.
+func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
+	e.tabulate = tabulate
+	return e
 }
 
 // AtRoot returns the endpoint as one that clients look for at the root of the host as well.
@@ -128,6 +144,10 @@ type Environment struct {
 	Version string
 	// Watch is how long watches last here. The zero value is good where answers can be streamed.
 	Watch WatchSettings
+	// Edition is what of the platform is in use: Enterprise or Community. Empty means Enterprise.
+	Edition string
+	// Patches bound the evaluation of sync patches.
+	Patches PatchSettings
 
 	once          sync.Once
 	keys          *accesskey.Registry
@@ -136,6 +156,27 @@ type Environment struct {
 	// draining is done when EndWatches was called.
 	draining   context.Context
 	endWatches context.CancelFunc
+}
+
+// The editions of the platform. Source: Spec 2.8 (patches are enterprise-only).
+const (
+	Enterprise = "enterprise"
+	Community  = "community"
+)
+
+// PatchSettings bound the evaluation of sync patches. 0 means the default of package syncpatch, and of Workers one per
+// CPU. Source: ADR-0014.
+type PatchSettings struct {
+	// ExpressionTime and ObjectTime are the time for an expression at one path, and for all patches of an object.
+	ExpressionTime, ObjectTime time.Duration
+	// MemoryBytes and ResultBytes are what an evaluation may use, and what it may make.
+	MemoryBytes, ResultBytes int64
+	// Depth is how deep calls and results may be nested.
+	Depth int
+	// Workers is how many evaluations run at a time, each in a process of its own.
+	Workers int
+	// InProcess evaluates without workers: for trusted patches, since limits do not hold within a single operation then.
+	InProcess bool
 }
 
 // AccessKeys is the registry of access keys.

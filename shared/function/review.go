@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 )
@@ -18,6 +19,10 @@ type Question struct {
 	// ContentType and Body are the request's.
 	ContentType string
 	Body        []byte
+	// Validation tells what becomes of unknown and duplicate fields of the body.
+	Validation codec.Strictness
+	// Warn puts warnings into the answer.
+	Warn func(warnings ...string)
 }
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
@@ -35,20 +40,25 @@ func Review[D, O any](
 		open: func(env *Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
-				if _, err := readWriteOptions(c, "CreateOptions"); err != nil {
+				options, err := readWriteOptions(c, "CreateOptions")
+				if err != nil {
 					return nil, err
 				}
 				body, err := c.body()
 				if err != nil {
 					return nil, err
 				}
+				result := &answer{status: http.StatusCreated}
 				object, err := do(ctx, deps, Question{
 					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body,
+					Validation: options.validation,
+					Warn:       func(warnings ...string) { result.warnings = append(result.warnings, warnings...) },
 				})
 				if err != nil {
 					return nil, err
 				}
-				return &answer{status: http.StatusCreated, object: object}, nil
+				result.object = object
+				return result, nil
 			}
 		},
 	}
