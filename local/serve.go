@@ -69,6 +69,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	env := newEnvironment(state.client, log, config, registry)
+	env.Edition, env.Patches = c.Edition, c.Patches.settings()
 	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	admin, err := ensureAdmin(ctx, env, c.AdminKey, filepath.Join(c.Data, "admin.key"))
 	if err != nil {

@@ -33,8 +33,8 @@ func TestWire(t *testing.T) {
 			status: `{"object":{"a":"😀"},"patches":[{"index":0,"path":"a","outcome":"Applied","matches":[{"path":"a","outcome":"Applied","before":1,"after":"😀"}]}]}`,
 		},
 		{
-			name:   "a resource that is not synced",
-			spec:   `{"resource":"pods","configuration":{"sync":{"toHost":{"pods":{"enabled":false,"patches":[{"path":"a","expression":"2"}]}}}},"object":{"a":1}}`,
+			name: "a resource that is not synced",
+			spec: `{"resource":"pods","configuration":{"sync":{"toHost":{"pods":{"enabled":false,"patches":[{"path":"a","expression":"2"}]}}}},"object":{"a":1}}`,
 			status: `{"object":{"a":1},"patches":[{"index":0,"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced",
 				"matches":[{"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced"}]}]}`,
 		},
