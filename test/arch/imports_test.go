@@ -31,12 +31,14 @@ shared/accesskey: shared/identity shared/model shared/resource shared/scope shar
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
 shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/store
+shared/syncpatch/evaluation: shared/apierror shared/codec shared/function shared/model shared/syncpatch shared/syncpatch/worker
 
 # Operations, and the list of them. They never import each other.
 functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
 functions/discoverapi: shared/apierror shared/function shared/model
+functions/evaluatepatches: shared/function shared/model shared/syncpatch/evaluation
 functions/expirekeys: shared/accesskey shared/function shared/identity shared/model shared/resource shared/store
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
 functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
@@ -56,7 +58,7 @@ infra/framework/server: functions/catalog infra/framework
 infra/lambda: infra/environment shared/function
 infra/lambda/functions/*: functions/* infra/lambda
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
@@ -99,17 +101,18 @@ github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
 go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
-go.yaml.in/yaml/v3: shared/syncpatch
+go.yaml.in/yaml/v3: local shared/syncpatch
 golang.org/x/sys: shared/syncpatch/worker
+golang.org/x/term: local
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/discoverapi functions/whoami infra/openapi
 k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope shared/syncpatch
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: shared/codec shared/resource
+sigs.k8s.io/json: local shared/codec shared/resource
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
-sigs.k8s.io/yaml: shared/codec shared/function shared/platformconfig
+sigs.k8s.io/yaml: local shared/codec shared/function shared/platformconfig
 `
 
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
