@@ -20,14 +20,14 @@ run: ## Serve the API on this machine; ARGS="--help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/local ./local
 	@exec build/local $(ARGS)
 
-test: redis node ## Run all tests, with a real Redis, a real kubectl and the packager of serverless.yml.
+test: redis postgres node ## Run all tests, with a real Redis, a real kubectl and the packager of serverless.yml.
 	go test ./...
 	cd test/terraform && go test -count=1 . # the cache does not see files outside of a module
 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test . $(ARGS)
 
-race: redis node ## Run the tests of everything but the stories with the race detector.
+race: redis postgres node ## Run the tests of everything but the stories with the race detector.
 	go test -race ./functions/... ./infra/... ./local/... ./shared/...
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
@@ -92,14 +92,21 @@ redis: # Install redis-server where it is missing and apt-get is there for root.
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server; } || \
 		echo "redis-server is not installed: tests that need it are skipped outside CI" >&2
 
+postgres: # Install PostgreSQL where it is missing and apt-get is there for root. Debian keeps its programs out of PATH.
+	@{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } || \
+		echo "PostgreSQL is not installed: tests that need it are skipped outside CI" >&2
+
 node: # Install the packager of serverless.yml, and node and npm where they are missing and apt-get is there for root.
 	@{ command -v node && command -v npm; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || \
 		echo "node and npm are not installed: tests that need them are skipped outside CI" >&2
 	@! command -v npm >/dev/null || $(MAKE) infra/serverless/node_modules/.package-lock.json
 
+# Where the Node.js of the machine is too old for the packager, one comes with it, in node_modules/.bin.
 infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json infra/serverless/package-lock.json
-	@npm ci --prefix infra/serverless --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@install() { npm ci --prefix infra/serverless --ignore-scripts --no-audit --no-fund --loglevel=error "$$@" >/dev/null; }; \
+		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis node stage-serverless
+.PHONY: help run test contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis postgres node stage-serverless

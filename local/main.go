@@ -27,6 +27,7 @@ type commands struct {
 	Serve     serveCommand     `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap bootstrapCommand `cmd:"" help:"Make the first admin key in a Redis and print it."`
 	Patch     patchCommand     `cmd:"" help:"Try sync patches on files, without a server."`
+	Audit     auditCommand     `cmd:"" help:"Look after the audit log."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 

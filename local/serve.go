@@ -21,6 +21,10 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/expirekeys"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/filesink"
+	"management.platform.sh/shared/audit/postgressink"
+	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/metrics"
@@ -71,6 +75,18 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	env := newEnvironment(state.client, log, config, registry)
 	env.Edition, env.Patches = c.Edition, c.Patches.settings()
 	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	trail := audit.NewTrail(audit.Options{
+		Config: config.Current, Log: log, Metrics: env.Metrics.(*metrics.Metrics),
+		Openers: []audit.Opener{
+			audit.Output(os.Stdout), filesink.Opener(redissink.NewAnchor(state.client), log), redissink.Opener, postgressink.Opener,
+		},
+	})
+	env.Audit = trail
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		trail.Close(bounded)
+	}()
 	admin, err := ensureAdmin(ctx, env, c.AdminKey, filepath.Join(c.Data, "admin.key"))
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-//go:embed openapi discovery.json
+//go:embed openapi discovery.json routes.json
 var documents embed.FS
 
 // The Kubernetes version whose API behaviour this is; kubectl compares it with its own.
@@ -111,6 +111,21 @@ var Function = &function.Function{
 		endpoint("/openapi/v3", function.Authenticated),
 		endpoint("/openapi/v3/apis/{group}/{version}", function.Authenticated),
 	},
+	Elsewhere: elsewhere,
+}
+
+// elsewhere are the routes of all functions: gateways send here what has none. A document that cannot be read is a
+// broken build.
+func elsewhere() map[string][]string {
+	text, err := documents.ReadFile("routes.json")
+	found := map[string][]string{}
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("discoverapi: reading routes.json: %v", err))
+	}
+	return found
 }
 
 func endpoint(path string, public func(*model.ConfigStatus) bool) function.Endpoint {

@@ -340,3 +340,36 @@ func TestDiscoveryClient(t *testing.T) {
 		}
 	}
 }
+
+// What a gateway has no route for ends here: it is told which methods another function has at that path.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	server := serve(t, &model.ConfigStatus{})
+	const keys = "/apis/management.platform.sh/v1/ownedaccesskeys"
+	for _, row := range []struct {
+		method, path string
+		code         int
+		allow        string
+	}{
+		{"PUT", function.BasePath + keys, 405, "DELETE, GET, POST"},
+		{"BREW", function.BasePath + keys + "/a", 405, "DELETE, GET, PATCH, PUT"},
+		{"GET", "/apis/management.platform.sh/v1/selves", 405, "POST"},
+		{"POST", function.BasePath + "/version", 405, "GET"},
+		// It is there, and not here.
+		{"GET", keys, 404, ""},
+		{"GET", function.BasePath + keys + "/a/b", 404, ""},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), row.method, server.URL+row.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != row.code || answer.Header.Get("Allow") != row.allow {
+			t.Errorf("%s %s: answered %d, allows %q", row.method, row.path, answer.StatusCode, answer.Header.Get("Allow"))
+		}
+	}
+}

@@ -23,6 +23,10 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"management.platform.sh/infra/environment"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/filesink"
+	"management.platform.sh/shared/audit/postgressink"
+	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/function"
 )
 
@@ -35,6 +39,13 @@ const (
 	maxEvent = 256 << 10
 )
 
+// sinks are all there are. A server that is not ours is frozen when it has answered, and ends without a word.
+func sinks(env *function.Environment, flush bool) environment.Sinks {
+	return environment.Sinks{Flush: flush, Openers: []audit.Opener{
+		audit.Output(os.Stdout), filesink.Opener(nil, env.Log), redissink.Opener, postgressink.Opener,
+	}}
+}
+
 // Register gives a function to the framework, for a server that is not ours. A setting that is wrong ends the process.
 func Register(f *function.Function) {
 	open := sync.OnceValue(func() *function.Environment {
@@ -43,6 +54,7 @@ func Register(f *function.Function) {
 			fmt.Fprintln(os.Stderr, f.Name+":", err)
 			os.Exit(1)
 		}
+		environment.BeginAudit(env, sinks(env, true))
 		return env
 	})
 	if os.Getenv("FUNCTION_TARGET") == f.Name {
@@ -124,6 +136,7 @@ func Serve(ctx context.Context, all []*function.Function, lookup func(string) st
 	if err != nil {
 		return err
 	}
+	environment.BeginAudit(env, sinks(env, false))
 	port := lookup("PORT")
 	if port == "" {
 		port = "8080"
@@ -150,7 +163,9 @@ func Serve(ctx context.Context, all []*function.Function, lookup func(string) st
 	env.EndWatches()
 	patient, stop := context.WithTimeout(base, drain)
 	defer stop()
-	if err := server.Shutdown(patient); err != nil {
+	err = server.Shutdown(patient)
+	environment.EndAudit(patient, env)
+	if err != nil {
 		// What is still open is broken off.
 		cancel()
 		return errors.Join(fmt.Errorf("draining: %w", err), server.Close())

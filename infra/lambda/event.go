@@ -106,12 +106,13 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
-	var err error
-	if address.Path, err = url.PathUnescape(path); err != nil {
-		// What is no escape stands for itself.
-		address.Path = path
+	address.Path = path
+	// An HTTP API has decoded the path; the others pass on what the client escaped.
+	if of != gatewayV2 {
+		if decoded, err := url.PathUnescape(path); err == nil {
+			address.Path, address.RawPath = decoded, path
+		}
 	}
-	address.RawPath = path
 
 	var body io.Reader = strings.NewReader(e.Body)
 	length := len(e.Body)
@@ -151,7 +152,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	return r, nil
 }
 
-// pathV2 is the path verbatim, without the stage that the gateway's own domain puts before it.
+// pathV2 is the path as the gateway passes it on, without the stage that the gateway's own domain puts before it.
 func (e *event) pathV2() string {
 	stage := "/" + e.Context.Stage
 	if rest, ok := strings.CutPrefix(e.RawPath, stage); ok && stage != "/$default" && stage != "/" &&

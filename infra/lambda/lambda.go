@@ -23,11 +23,17 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"management.platform.sh/infra/environment"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/function"
 )
 
 // margin is what is left of the time that Lambda gives, to say that the rest was not enough.
 const margin = time.Second
+
+// sinks are those whose libraries a function can carry. Its files do not last, and events on the standard output go
+// where its log goes. The process is frozen as soon as it has answered.
+var sinks = environment.Sinks{Openers: []audit.Opener{audit.Output(os.Stdout), redissink.Opener}, Flush: true}
 
 // shell is one function as Lambda calls it.
 type shell struct {
@@ -69,6 +75,7 @@ func newShell(f *function.Function, lookup func(string) string, out io.Writer) (
 			if err != nil {
 				return nil, err
 			}
+			environment.BeginAudit(env, sinks)
 			s.opened(env)
 			return &served{env: env, handler: f.Handler(env)}, nil
 		})

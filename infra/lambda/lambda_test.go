@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/environment/environmenttest"
+	"management.platform.sh/infra/lambda/lambdatest"
 	"management.platform.sh/shared/function"
 )
 
@@ -45,11 +47,11 @@ func TestRequest(t *testing.T) {
 		want got
 	}{
 		{"httpapi.json", gatewayV2, got{
-			"PUT", "/apis/x/a%2Fb?x=1&x=2&y=%20", "/apis/x/a/b", "x.execute-api.eu-west-1.amazonaws.com", "192.0.2.1:0", "kind: Ä\n", 9,
+			"PUT", "/apis/x/a%20b%2525?x=1&x=2&y=%20", "/apis/x/a b%25", "x.execute-api.eu-west-1.amazonaws.com", "192.0.2.1:0", "kind: Ä\n", 9,
 			http.Header{"Accept": {"application/json,application/yaml"}, "Cookie": {"a=1; b=2"}, "X-Request-Id": {"JKJaXmPLvHcESHA"}, "Content-Type": {"application/yaml"}},
 		}},
 		{"functionurl.json", functionURL, got{
-			"POST", "/prod/x", "/prod/x", "x.lambda-url.eu-west-1.on.aws", "192.0.2.1:0", "{}", 2,
+			"POST", "/prod/a%2Fb", "/prod/a/b", "x.lambda-url.eu-west-1.on.aws", "192.0.2.1:0", "{}", 2,
 			http.Header{"X-Request-Id": {"theirs"}},
 		}},
 		{"restapi.json", gatewayV1, got{
@@ -365,5 +367,35 @@ func TestStreamedHeaders(t *testing.T) {
 	})))
 	if want := `{"statusCode":200,"multiValueHeaders":{"Warning":["a","b"]}}` + strings.Repeat("\x00", 8); string(text) != want || err != nil {
 		t.Errorf("sent %q, %v", text, err)
+	}
+}
+
+// The gateways of the tests make events of each kind, in which the request is the same.
+func TestGateways(t *testing.T) {
+	t.Parallel()
+	for gateway, want := range map[lambdatest.Gateway]kind{
+		lambdatest.HTTPAPI: gatewayV2, lambdatest.FunctionURL: functionURL, lambdatest.RESTAPI: gatewayV1,
+		lambdatest.Balancer: balancer, lambdatest.BalancerMulti: balancer,
+	} {
+		sent := httptest.NewRequestWithContext(t.Context(), "PATCH", "http://api.example/apis/a%20b?labelSelector=a%3Db%2Cc&limit=%zz", http.NoBody)
+		sent.Header.Set("Content-Type", "application/merge-patch+json")
+		sent.Header.Set("Cookie", "a=1; b=2")
+		text, err := gateway.Event(sent, []byte("{\xff}"), "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := parse(t, string(text))
+		if e.kind() != want {
+			t.Errorf("gateway %d makes an event of the kind %d, want %d", gateway, e.kind(), want)
+		}
+		r, err := e.request(t.Context(), e.kind(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil || string(body) != "{\xff}" || r.Method != sent.Method || r.URL.Path != sent.URL.Path || r.Host != sent.Host ||
+			r.URL.Query().Get("labelSelector") != "a=b,c" || r.Header.Get("Cookie") != "a=1; b=2" {
+			t.Errorf("gateway %d: %s %s %s %v %q, %v", gateway, r.Method, r.Host, r.URL, r.Header, body, err)
+		}
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,27 +16,14 @@ import (
 	"time"
 
 	"management.platform.sh/infra/environment/environmenttest"
+	"management.platform.sh/infra/lambda/lambdatest"
 )
 
-// answered is what a bootstrap sent back: the pieces of it as they come.
-type answered struct {
-	id, contentType string
-	failed          bool
-	body            io.Reader
-	trailer         func() http.Header
-	// taken is closed when the test has read enough.
-	taken chan struct{}
-}
-
-// platform is the runtime API of Lambda, and one process that it calls.
+// platform is a sandbox of Lambda that a test calls.
 type platform struct {
-	t       *testing.T
-	calls   chan []byte
-	answers chan *answered
-	process *exec.Cmd
-	stderr  *lines
-	timeout time.Duration
-	next    int
+	*lambdatest.Sandbox
+	t      *testing.T
+	stderr *lines
 }
 
 // lines is a log that can be read while it is written.
@@ -60,51 +44,13 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func (p *platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	const invocation = "/2018-06-01/runtime/invocation/"
-	rest, _ := strings.CutPrefix(r.URL.Path, invocation)
-	id, outcome, _ := strings.Cut(rest, "/")
-	switch {
-	case r.URL.Path == invocation+"next":
-		select {
-		case call := <-p.calls:
-			p.next++
-			w.Header().Set("Lambda-Runtime-Aws-Request-Id", fmt.Sprintf("call-%d", p.next))
-			w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(p.timeout).UnixMilli(), 10))
-			w.Write(call)
-		case <-r.Context().Done():
-		}
-	case outcome == "response", outcome == "error":
-		taken := make(chan struct{})
-		p.answers <- &answered{
-			id: id, contentType: r.Header.Get("Content-Type"), failed: outcome == "error", body: r.Body,
-			trailer: func() http.Header { return r.Trailer }, taken: taken,
-		}
-		<-taken
-		w.WriteHeader(http.StatusAccepted)
-	case strings.HasSuffix(r.URL.Path, "/extension/register"):
-		w.Header().Set("Lambda-Extension-Identifier", "x")
-		w.Write([]byte("{}"))
-	default:
-		// The next event of an extension, which never comes.
-		<-r.Context().Done()
-	}
-}
-
 var bootstraps sync.Map
 
 // bootstrap builds a function as it is deployed, once.
 func bootstrap(t *testing.T, name string) string {
 	t.Helper()
 	build, _ := bootstraps.LoadOrStore(name, sync.OnceValues(func() (string, error) {
-		file := filepath.Join(built, name, "bootstrap")
-		command := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", file, "./functions/"+name)
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
-		output, err := command.CombinedOutput()
-		if err != nil {
-			return "", fmt.Errorf("%w: %s", err, output)
-		}
-		return file, nil
+		return filepath.Join(built, name), lambdatest.Build(built, name)
 	}))
 	file, err := build.(func() (string, error))()
 	if err != nil {
@@ -130,19 +76,13 @@ func TestMain(m *testing.M) {
 // start runs a function under a platform of its own.
 func start(t *testing.T, name string, timeout time.Duration, variables ...string) *platform {
 	t.Helper()
-	p := &platform{t: t, calls: make(chan []byte, 1), answers: make(chan *answered), timeout: timeout, stderr: &lines{}}
-	server := httptest.NewServer(p)
-	p.process = exec.Command(bootstrap(t, name))
-	p.process.Env = append(variables, "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(server.URL, "http://"))
-	p.process.Stderr, p.process.Stdout = p.stderr, p.stderr
-	if err := p.process.Start(); err != nil {
+	p := &platform{t: t, stderr: &lines{}}
+	var err error
+	if p.Sandbox, err = lambdatest.Start(bootstrap(t, name), timeout, p.stderr, variables...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		p.process.Process.Kill()
-		p.process.Wait()
-		server.CloseClientConnections()
-		server.Close()
+		p.Kill()
 		if t.Failed() {
 			t.Log(p.stderr.String())
 		}
@@ -151,28 +91,23 @@ func start(t *testing.T, name string, timeout time.Duration, variables ...string
 }
 
 // call sends an event and returns the answer while it comes.
-func (p *platform) call(event string) *answered {
+func (p *platform) call(event string) *lambdatest.Answer {
 	p.t.Helper()
-	p.calls <- []byte(event)
-	select {
-	case a := <-p.answers:
-		return a
-	case <-time.After(30 * time.Second):
-		p.t.Fatalf("no answer; the log is\n%s", p.stderr)
-		return nil
+	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
+	defer cancel()
+	a, err := p.Call(ctx, []byte(event))
+	if err != nil {
+		p.t.Fatalf("no answer: %v; the log is\n%s", err, p.stderr)
 	}
+	return a
 }
 
 // whole reads an answer of one piece.
-func (a *answered) whole(t *testing.T, into any) {
+func whole(t *testing.T, a *lambdatest.Answer, into any) {
 	t.Helper()
-	defer close(a.taken)
-	text, err := io.ReadAll(a.body)
-	if err != nil {
+	defer a.Close()
+	if err := json.NewDecoder(a.Body).Decode(into); err != nil {
 		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatalf("%v: %s", err, text)
 	}
 }
 
@@ -198,7 +133,7 @@ func TestBootstrap(t *testing.T) {
 			Headers    map[string]string
 			Body       string
 		}
-		p.call(urlEvent(apiDomain, environmenttest.Root+"/admin", "")).whole(t, &got)
+		whole(t, p.call(urlEvent(apiDomain, environmenttest.Root+"/admin", "")), &got)
 		if got.StatusCode != 200 || !strings.Contains(got.Body, `"name":"admin"`) || got.Headers["X-Request-Id"] != "JKJaXmPLvHcESHA" {
 			t.Errorf("answered %+v", got)
 		}
@@ -206,27 +141,6 @@ func TestBootstrap(t *testing.T) {
 	if strings.Contains(p.stderr.String(), environmenttest.Admin) {
 		t.Errorf("the log has the key: %s", p.stderr)
 	}
-}
-
-// prelude reads status and headers of a streamed answer.
-func (a *answered) prelude(t *testing.T) (status int, header map[string]string) {
-	t.Helper()
-	var text []byte
-	one := make([]byte, 1)
-	for !bytes.HasSuffix(text, make([]byte, 8)) {
-		if _, err := io.ReadFull(a.body, one); err != nil {
-			t.Fatalf("%v after %q", err, text)
-		}
-		text = append(text, one[0])
-	}
-	var head struct {
-		StatusCode int
-		Headers    map[string]string
-	}
-	if err := json.Unmarshal(text[:len(text)-8], &head); err != nil {
-		t.Fatal(err)
-	}
-	return head.StatusCode, head.Headers
 }
 
 type watched struct {
@@ -247,12 +161,12 @@ func TestBootstrapStreams(t *testing.T) {
 			w := environmenttest.New(t)
 			p := start(t, "listaccesskeys", row.timeout, "PLATFORM_REDIS_URL="+w.URL, "PLATFORM_STREAM=true")
 			a := p.call(urlEvent(urlDomain, environmenttest.Root, "watch=1&allowWatchBookmarks=true"))
-			defer close(a.taken)
-			if status, header := a.prelude(t); status != 200 || header["Content-Type"] != "application/json" ||
-				a.contentType != "application/vnd.awslambda.http-integration-response" {
-				t.Fatalf("%d %v %s", status, header, a.contentType)
+			defer a.Close()
+			if head, err := lambdatest.Prelude(a.Body); err != nil || head.StatusCode != 200 || head.Headers["Content-Type"] != "application/json" ||
+				a.ContentType != "application/vnd.awslambda.http-integration-response" {
+				t.Fatalf("%+v, %v, %s", head, err, a.ContentType)
 			}
-			events := json.NewDecoder(a.body)
+			events := json.NewDecoder(a.Body)
 			next := func() (one watched) {
 				t.Helper()
 				if err := events.Decode(&one); err != nil {
@@ -272,7 +186,7 @@ func TestBootstrapStreams(t *testing.T) {
 				t.Fatalf("%+v", one)
 			}
 			if row.signal {
-				p.process.Process.Signal(syscall.SIGTERM)
+				p.Signal(syscall.SIGTERM)
 			}
 			if one := next(); one.Type != "BOOKMARK" {
 				t.Fatalf("%+v", one)
@@ -280,7 +194,7 @@ func TestBootstrapStreams(t *testing.T) {
 			if err := events.Decode(&watched{}); err != io.EOF {
 				t.Fatal(err)
 			}
-			if failure := a.trailer().Get("Lambda-Runtime-Function-Error-Type"); failure != "" {
+			if failure := a.Trailer().Get("Lambda-Runtime-Function-Error-Type"); failure != "" {
 				t.Error(failure)
 			}
 			// The line of the log comes after the answer.

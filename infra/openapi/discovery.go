@@ -87,10 +87,10 @@ func kindOf(endpoint function.Endpoint) *metav1.GroupVersionKind {
 	return &metav1.GroupVersionKind{Group: endpoint.Resource.Group, Version: endpoint.Resource.Version, Kind: endpoint.Kind}
 }
 
-// with adds a verb in the order of the alphabet, once.
-func with(verbs []string, verb string) []string {
-	if at, found := slices.BinarySearch(verbs, verb); !found {
-		verbs = slices.Insert(verbs, at, verb)
+// with adds a word in the order of the alphabet, once.
+func with(words []string, word string) []string {
+	if at, found := slices.BinarySearch(words, word); !found {
+		words = slices.Insert(words, at, word)
 	}
-	return verbs
+	return words
 }

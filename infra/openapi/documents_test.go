@@ -76,7 +76,7 @@ func TestEmbeddedDocumentsAreUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		target + "/discovery.json", target + "/openapi/v3/management.json", target + "/openapi/v2.json", target + "/openapi/v2.pb",
+		target + "/discovery.json", target + "/routes.json", target + "/openapi/v3/management.json", target + "/openapi/v2.json", target + "/openapi/v2.pb",
 		schemaTarget + "/schemas.json",
 	} {
 		want, err := os.ReadFile(filepath.Join(made, name))

@@ -2,7 +2,8 @@
 // (discovery), and what their fields mean: OpenAPI v3, which kubectl asks for explain, create and apply, and
 // OpenAPI v2 as JSON and as protobuf, which older clients and client-side apply ask for. It reads the catalog
 // and the docstrings of the model; the function that serves the documents embeds what it writes, so that no
-// schema is built while a request waits. It also writes the schemas that field ownership is computed with. Run it from the top of the repository: `go run ./infra/openapi`.
+// schema is built while a request waits. It also writes the schemas that field ownership is computed with, and the
+// routes that a fallback must know of. Run it from the top of the repository: `go run ./infra/openapi`.
 // Source: Spec 2, 4; ADR-0003.
 package main
 
@@ -33,11 +34,14 @@ func write(dir, schemaDir string) error {
 	if err != nil {
 		return err
 	}
-	content := make(map[string][]byte, len(files)+2)
+	content := make(map[string][]byte, len(files)+3)
 	for name, text := range files {
 		content[filepath.Join(dir, "openapi", name)] = text
 	}
 	if content[filepath.Join(dir, "discovery.json")], err = discovery(catalog.Functions); err != nil {
+		return err
+	}
+	if content[filepath.Join(dir, "routes.json")], err = routes(catalog.Functions); err != nil {
 		return err
 	}
 	if content[filepath.Join(schemaDir, "schemas.json")], err = schemas(files[v3Name], resources); err != nil {

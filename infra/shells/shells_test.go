@@ -96,7 +96,8 @@ func TestKnative(t *testing.T) {
 					t.Fatalf("%s: %v", f.Name, object.Object)
 				}
 				container := containers[0].(map[string]any)
-				if said := fmt.Sprint(container["env"]); !strings.Contains(said, "name:FUNCTION_TARGET value:"+f.Name+"]") || strings.Contains(said, "redis://") {
+				if said := fmt.Sprint(container["env"]); !strings.Contains(said, "name:FUNCTION_TARGET value:"+f.Name+"]") || strings.Contains(said, "redis://") ||
+					!strings.Contains(said, "key:release name:platform optional:true") {
 					t.Errorf("%s: %s", f.Name, said)
 				}
 				if nobody, _, _ := unstructured.NestedBool(container, "securityContext", "runAsNonRoot"); !nobody {

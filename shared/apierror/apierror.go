@@ -179,6 +179,14 @@ func Unavailable() *Error {
 	return err
 }
 
+// Unrecorded answers 503: the audit cannot record the request, and its policy refuses what is not recorded. What the
+// request asks for may have been done. Source: ADR-0016.
+func Unrecorded() *Error {
+	err := from(apierrors.NewServiceUnavailable("the request cannot be recorded by the audit, and must be; try again"))
+	err.status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return err
+}
+
 // Internal answers 500 with a fixed text; the cause is for the log alone.
 func Internal(cause error) *Error {
 	return &Error{

@@ -91,6 +91,7 @@ func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
+			c.panicked = true
 			rendered, err = nil, panicked(problem)
 		}
 	}()

@@ -51,6 +51,14 @@ type call struct {
 	id              string
 	caller          identity.Caller
 	namespace, name string
+	// begun is when it came in.
+	begun time.Time
+	// auditID is that of its events; empty where there is no audit. recording is nil where nothing is recorded of it.
+	auditID   string
+	recording *recording
+	// sent is the body, once it was read; panicked tells that the operation or its encoding was.
+	sent     []byte
+	panicked bool
 	// ahead is the access key of that name, where it came along with the caller's.
 	ahead *store.Record
 	body  func() ([]byte, error)
@@ -66,10 +74,26 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer span.End()
 	done := f.env.metrics().Request(f.function)
 
-	c := &call{http: r, env: f.env, id: requestID(r), namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	c := &call{http: r, env: f.env, id: requestID(r), begun: begun, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	if f.audited() {
+		c.auditID = newAuditID()
+		w.Header().Set(auditIDHeader, c.auditID)
+		// A handler that gives up its connection comes to no end.
+		defer func() {
+			if c.recording != nil && !c.recording.settled {
+				c.panicked = true
+				_ = f.conclude(c, nil, &reply{status: http.StatusInternalServerError}, nil)
+			}
+		}()
+	}
 	result, err := f.phases(ctx, c)
 	if err == nil && result.stream != nil {
+		err = f.started(c)
+	}
+	if err == nil && result.stream != nil {
 		reply, attrs, err := f.serve(ctx, w, c, result.stream)
+		// The answer is out: an event that cannot be recorded now refuses nothing.
+		_ = f.conclude(c, nil, reply, err)
 		took := time.Since(begun)
 		done(f.endpoint.Verb, reply.status, took)
 		f.describe(span, c, reply)
@@ -77,6 +101,9 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply, err := f.render(c, result, err)
+	if unrecorded := f.conclude(c, result, reply, err); unrecorded != nil {
+		reply, err = f.render(c, nil, unrecorded)
+	}
 	if reply.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="management"`)
 	}
@@ -93,6 +120,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
+			c.panicked = true
 			result, err = nil, panicked(problem)
 		}
 	}()
@@ -117,15 +145,24 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if c.caller, c.ahead, err = f.env.Authenticator().Header(ctx, c.http.Header, name); err != nil {
 			return nil, err
 		}
-		if err := auth.Authorize(c.caller, f.request(c)); err != nil {
+		if err := f.observe(c); err != nil {
 			return nil, err
 		}
+		if err := f.authorize(c); err != nil {
+			return nil, err
+		}
+	} else if err := f.observe(c); err != nil {
+		return nil, err
 	}
 	// Nothing is said about a request before it is known who asks.
 	if malformed != nil {
 		return nil, malformed
 	}
-	c.body = func() ([]byte, error) { return readBody(c.http.Body) }
+	c.body = func() ([]byte, error) {
+		data, err := readBody(c.http.Body)
+		c.sent = data
+		return data, err
+	}
 	c.may = func(verb string) error {
 		request := f.request(c)
 		request.Verb = verb
@@ -318,6 +355,20 @@ func (m methodMux) handler(env *Environment) http.Handler {
 		}
 		slices.Sort(allowed)
 		w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
+		refuse.ServeHTTP(w, r)
+	})
+}
+
+// elsewhere answers for a path that another function serves: 405 to a method that it does not have. Of the others no
+// gateway sends any: the path is written in a way that has no route.
+func elsewhere(env *Environment, allowed []string, lost http.Handler) http.Handler {
+	refuse := newFrame(env, "none", wrongMethod())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(allowed, r.Method) {
+			lost.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		refuse.ServeHTTP(w, r)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"math"
 	"net/http"
 	"path"
+	"reflect"
 	"sync"
 	"time"
 
@@ -50,6 +51,9 @@ type Function struct {
 	Name string
 	// Endpoints are the HTTP routes of the function.
 	Endpoints []Endpoint
+	// Elsewhere returns the methods of the paths that other functions serve, in the form of Endpoint.Path. A function to
+	// which a gateway sends what no route takes answers 405 there to other methods. Nil: none.
+	Elsewhere func() map[string][]string
 	// Schedule is what the function does by the clock. Nil: nothing.
 	Schedule *Schedule
 	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
@@ -80,6 +84,9 @@ type Endpoint struct {
 	Singular   string
 	ShortNames []string
 	Namespaced bool
+	// object is the type of what is sent and answered; nil where that is not known. stored tells that it is kept.
+	object reflect.Type
+	stored bool
 	// public tells whether the endpoint needs no credential under a configuration. Nil: it always does.
 	public func(*model.ConfigStatus) bool
 	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
@@ -138,6 +145,8 @@ type Environment struct {
 	Config func() *model.ConfigStatus
 	// Metrics counts. nil: nobody does.
 	Metrics Metrics
+	// Audit records who asked for what. nil: nobody does.
+	Audit Audit
 	// Tracer makes spans: the one of the OpenTelemetry API, which does nothing where no SDK is set up.
 	Tracer trace.Tracer
 	// Version is the build, for /version.
@@ -261,6 +270,16 @@ func Mount(env *Environment, functions ...*Function) http.Handler {
 		}
 	}
 	lost := newFrame(env, "none", noRoute())
+	for _, f := range functions {
+		if f.Elsewhere == nil {
+			continue
+		}
+		for path, allowed := range f.Elsewhere() {
+			if _, here := methods[path]; !here {
+				routes.Handle(path, elsewhere(env, allowed, lost))
+			}
+		}
+	}
 	if _, claimed := methods["/"]; !claimed {
 		routes.Handle("/", lost)
 	}

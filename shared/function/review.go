@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,6 +38,7 @@ func Review[D, O any](
 		Resource: resource,
 		Kind:     kind,
 		Singular: singular,
+		object:   reflect.TypeFor[O](),
 		open: func(env *Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"time"
+
+	"management.platform.sh/shared/audit"
 )
 
 // Scheduled binds an operation to the clock. Report says in log attributes what a run did.
@@ -27,9 +29,15 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 	ctx, span := env.Tracer.Start(ctx, name)
 	defer span.End()
 	var attrs []slog.Attr
+	ctx, recorded, err := env.scheduled(ctx, name, begun)
 	defer func() {
+		stage := audit.ResponseComplete
 		if problem := recover(); problem != nil {
+			stage = audit.Panic
 			err = fmt.Errorf("panic: %v\n%s", problem, debug.Stack())
+		}
+		if unrecorded := recorded.conclude(stage, attrs, err); err == nil {
+			err = unrecorded
 		}
 		outcome, level := "done", slog.LevelInfo
 		if err != nil {
@@ -40,6 +48,9 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
 		env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()
+	if err != nil {
+		return err
+	}
 	attrs, err = s.open(env)(ctx)
 	return err
 }

@@ -62,6 +62,7 @@ func (f *frame) serve(ctx context.Context, w http.ResponseWriter, c *call, s str
 func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why string, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
+			c.panicked = true
 			why, err = endedByError, panicked(problem)
 			out.failure(err)
 		}

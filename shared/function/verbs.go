@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"net/http"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,6 +150,8 @@ func bind[T resource.Object, D any](
 		Singular:   definition.Singular,
 		ShortNames: definition.ShortNames,
 		Namespaced: definition.Namespaced,
+		object:     reflect.TypeFor[T](),
+		stored:     true,
 		open: func(env *Environment) operation {
 			deps := open(env)
 			tabulate := func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"management.platform.sh/shared/audit"
 )
 
-// Metrics are the counters of the frame, by function and verb: a function.Metrics. Labels take values from the
+// Metrics are the counters of the frame, by function and verb: a function.Metrics and an audit.Metrics. Labels take values from the
 // catalog and from HTTP status codes alone, never from a request.
 type Metrics struct {
 	requests *prometheus.CounterVec
@@ -18,6 +20,8 @@ type Metrics struct {
 	runs     *prometheus.CounterVec
 	watches  *prometheus.GaugeVec
 	events   *prometheus.CounterVec
+	audited  *prometheus.CounterVec
+	spool    *prometheus.GaugeVec
 }
 
 // New registers the metrics of the frame.
@@ -42,8 +46,14 @@ func New(registry prometheus.Registerer) *Metrics {
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "platform_watch_events_total", Help: "Events sent to watches by function and type.",
 		}, []string{"function", "type"}),
+		audited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "platform_audit_events_total", Help: "Audit events by sink, level and outcome: recorded, lost, or refused with the request.",
+		}, []string{"sink", "level", "outcome"}),
+		spool: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "platform_audit_spool_events", Help: "Audit events that wait for a sink.",
+		}, []string{"sink"}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events)
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events, m.audited, m.spool)
 	return m
 }
 
@@ -67,6 +77,14 @@ func (m *Metrics) Watch(function string) func() {
 
 // Event counts an event that was sent to a watch.
 func (m *Metrics) Event(function, kind string) { m.events.WithLabelValues(function, kind).Inc() }
+
+// Audited counts an audit event by what became of it at a sink.
+func (m *Metrics) Audited(sink string, level audit.Level, outcome string) {
+	m.audited.WithLabelValues(sink, string(level), outcome).Inc()
+}
+
+// Spool says how many audit events wait for a sink.
+func (m *Metrics) Spool(sink string, depth int) { m.spool.WithLabelValues(sink).Set(float64(depth)) }
 
 // Run counts a scheduled run.
 func (m *Metrics) Run(function, outcome string) { m.runs.WithLabelValues(function, outcome).Inc() }

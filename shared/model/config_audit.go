@@ -1,5 +1,7 @@
 package model
 
+import "management.platform.sh/shared/secret"
+
 // ConfigAudit is what is recorded of incoming requests, and where. Source: Spec 2.7, 6.
 type ConfigAudit struct {
 	// Enabled records incoming API requests according to the policy. Source: Spec 2.7, 6.
@@ -15,9 +17,10 @@ type ConfigAudit struct {
 	// Policy is which requests are recorded, how much of them and at which stages. Source: Spec 2.7.
 	// +optional
 	Policy *AuditPolicy `json:"policy,omitempty"`
-	// DataStoreEndpoint is where to store events besides the files. Empty: nowhere. Source: Spec 2.7, 6.
+	// DataStoreEndpoint is where to store events besides the files: the URL of a Redis or of a PostgreSQL, which may
+	// hold a password. Empty: nowhere. Source: Spec 2.7, 6; the kinds: ADR-0016.
 	// +optional
-	DataStoreEndpoint string `json:"dataStoreEndpoint,omitempty"`
+	DataStoreEndpoint secret.String `json:"dataStoreEndpoint,omitempty"`
 	// DataStoreTTLHours is how long events stay in the data store, in hours. Source: Spec 2.7, 8.
 	// +optional
 	DataStoreTTLHours int64 `json:"dataStoreTTL,omitempty"`
@@ -102,4 +105,8 @@ type AuditRule struct {
 	// +optional
 	// +listType=atomic
 	Clusters []string `json:"clusters,omitempty"`
+	// FailurePolicy is what becomes of a request whose event cannot be recorded: Fail refuses it with 503, Ignore
+	// serves it and counts the loss. Empty means Ignore. Source: ADR-0016.
+	// +optional
+	FailurePolicy string `json:"failurePolicy,omitempty"`
 }

@@ -53,7 +53,7 @@ type DirectClusterEndpointTokenStatus struct {
 	// Token is the issued token, a signed JWT. It is in the answer to a create and in no other answer.
 	// Source: Spec 2.4.
 	// +optional
-	Token string `json:"token,omitempty"`
+	Token string `json:"token,omitempty" secret:"true"`
 	// ExpirationTimestamp is when the token stops to authenticate. Source: ADR-0003.
 	// +optional
 	ExpirationTimestamp *metav1.Time `json:"expirationTimestamp,omitempty"`

@@ -61,7 +61,7 @@ type OwnedAccessKeySpec struct {
 	// keeps a digest only. A client may bring its own of 32 to 256 printable characters without blanks;
 	// absent, the server makes one. It cannot be changed. Source: Spec 2.5; ADR-0005.
 	// +optional
-	Key string `json:"key,omitempty"`
+	Key string `json:"key,omitempty" secret:"true"`
 	// Disabled refuses the key as a credential while the object still exists. Source: Spec 2.5, 3.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
@@ -168,13 +168,13 @@ type AccessKeyOIDCProvider struct {
 type AccessKeyOIDCLogin struct {
 	// IDToken is the provider's identity token. Source: Spec 2.5.
 	// +optional
-	IDToken string `json:"idToken,omitempty"`
+	IDToken string `json:"idToken,omitempty" secret:"true"`
 	// AccessToken is the provider's access token. Source: Spec 2.5.
 	// +optional
-	AccessToken string `json:"accessToken,omitempty"`
+	AccessToken string `json:"accessToken,omitempty" secret:"true"`
 	// RefreshToken is the provider's refresh token. Source: Spec 2.5.
 	// +optional
-	RefreshToken string `json:"refreshToken,omitempty"`
+	RefreshToken string `json:"refreshToken,omitempty" secret:"true"`
 	// LastRefresh is when the tokens were last refreshed. Source: Spec 2.5.
 	// +optional
 	LastRefresh *metav1.Time `json:"lastRefresh,omitempty"`

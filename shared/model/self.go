@@ -26,7 +26,7 @@ type SelfSpec struct {
 	// AccessKey is the bearer token of another access key to ask about instead of the one of the
 	// request. It is in no answer. Source: ADR-0005.
 	// +optional
-	AccessKey string `json:"accessKey,omitempty"`
+	AccessKey string `json:"accessKey,omitempty" secret:"true"`
 }
 
 // SelfStatus is who a credential is and what narrows it. Source: ADR-0005.

@@ -135,7 +135,7 @@ type InstanceSigner struct {
 	// Kubeconfig is a kubeconfig for the virtual cluster, as YAML text, whose user may create and approve
 	// certificate signing requests. Source: ADR-0003.
 	// +optional
-	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Kubeconfig string `json:"kubeconfig,omitempty" secret:"true"`
 	// CertificateDuration is the signing duration: how long a certificate lives for which no lifetime
 	// was requested, such as `8760h`. Absent means one year. Source: Spec 8; ADR-0003.
 	// +optional
@@ -149,7 +149,7 @@ type InstanceSignerCA struct {
 	CertData []byte `json:"certData,omitempty"`
 	// KeyData is the private key of the authority, PEM in base64. Source: ADR-0003.
 	// +optional
-	KeyData []byte `json:"keyData,omitempty"`
+	KeyData []byte `json:"keyData,omitempty" secret:"true"`
 }
 
 // VirtualClusterInstanceStatus is what the server observed of an instance. Source: ADR-0003.

@@ -43,5 +43,5 @@ type VirtualClusterInstanceKubeConfigStatus struct {
 	// KubeConfig is the final kubeconfig document, as YAML text. It holds a credential.
 	// Source: Spec 2.6.
 	// +optional
-	KubeConfig string `json:"kubeConfig,omitempty"`
+	KubeConfig string `json:"kubeConfig,omitempty" secret:"true"`
 }

@@ -175,7 +175,9 @@ func (r *Registry[T]) rewriteMetadata(
 	gone = Ended(object, r.Now())
 	if gone {
 		if !dryRun {
-			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
+			if next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision); err == nil {
+				r.removed(ctx, object)
+			}
 		}
 		return object, next, err == nil, err
 	}

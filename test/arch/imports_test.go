@@ -21,7 +21,13 @@ shared/store:
 shared/store/storetest: shared/store
 shared/store/redisstore: shared/store
 shared/store/redisstore/redistest:
-shared/metrics:
+shared/audit: shared/model shared/secret
+shared/audit/chain:
+shared/audit/filesink: shared/audit shared/audit/chain shared/model
+shared/audit/redissink: shared/audit shared/audit/chain shared/model shared/store/redisstore
+shared/audit/postgressink: shared/audit shared/model
+shared/audit/postgressink/postgrestest:
+shared/metrics: shared/audit
 shared/syncpatch: shared/model
 shared/syncpatch/worker: shared/model shared/syncpatch
 shared/resource: shared/apierror shared/codec shared/identity shared/store
@@ -30,7 +36,7 @@ shared/fieldmanager: shared/apierror shared/resource
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/function: shared/accesskey shared/apierror shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/store
+shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/syncpatch/evaluation: shared/apierror shared/codec shared/function shared/model shared/syncpatch shared/syncpatch/worker
 
 # Operations, and the list of them. They never import each other.
@@ -51,19 +57,20 @@ functions/catalog: functions/* shared/function
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
 infra/deployment: functions/catalog shared/function
-infra/environment: shared/encryption shared/function shared/model shared/platformconfig shared/secret shared/store shared/store/redisstore
+infra/environment: shared/audit shared/encryption shared/function shared/model shared/platformconfig shared/secret shared/store shared/store/redisstore
 infra/environment/environmenttest: infra/environment shared/function shared/identity shared/model shared/resource shared/store/redisstore/redistest
-infra/framework: infra/environment shared/function
+infra/framework: infra/environment shared/audit shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/function
 infra/framework/server: functions/catalog infra/framework
-infra/lambda: infra/environment shared/function
+infra/lambda: infra/environment shared/audit shared/audit/redissink shared/function
 infra/lambda/functions/*: functions/* infra/lambda
+infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
+local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
 test/deploy:
-test/cold: functions/catalog shared/function
+test/cold: functions/catalog infra/lambda/lambdatest shared/function
 test/drift:
 test/script:
 `
@@ -79,9 +86,9 @@ test/arch:
 test/bench: functions/catalog shared/...
 test/deploy: functions/catalog shared/...
 test/cold: functions/catalog
-test/drift: functions/catalog shared/...
+test/drift: functions/catalog infra/environment shared/...
 test/load: shared/...
-test/script:
+test/script: functions/catalog infra/lambda/lambdatest
 `
 
 // borrowed says who imports which module of others, tests aside. A module without a line is imported by
@@ -89,7 +96,9 @@ test/script:
 const borrowed = `
 github.com/GoogleCloudPlatform/functions-framework-go: infra/framework
 github.com/alecthomas/kong: local test/load
-github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest
+github.com/DeRuina/timberjack: shared/audit/filesink
+github.com/jackc/pgx/v5: shared/audit/postgressink shared/audit/postgressink/postgrestest
+github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest test/cold
 github.com/aws/aws-lambda-go: infra/lambda
 github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/dop251/goja: shared/syncpatch
@@ -106,7 +115,7 @@ golang.org/x/sys: shared/syncpatch/worker
 golang.org/x/term: local
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/discoverapi functions/whoami infra/openapi
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope shared/syncpatch
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope shared/syncpatch
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
@@ -126,7 +135,7 @@ github.com/aws/aws-lambda-go:
 github.com/dop251/goja: test/bench
 github.com/google/gnostic-models: functions/discoverapi
 github.com/prometheus/client_model: shared/function
-github.com/redis/go-redis/v9: test/bench test/script
+github.com/redis/go-redis/v9: shared/audit/redissink shared/function test/bench test/script
 github.com/rogpeppe/go-internal: test/script
 google.golang.org/protobuf: functions/discoverapi
 k8s.io/client-go: functions/catalog functions/discoverapi shared/model
@@ -142,15 +151,15 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework local shared/store/redisstore shared/store/redisstore/redistest test/cold test/load
-net/http: infra/environment infra/framework infra/lambda infra/openapi local shared/apierror shared/auth shared/function test/cold test/load
+net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/openapi infra/shells local shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
-os/exec: infra/shells local shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/signal: infra/framework/server local shared/syncpatch/worker test/load
 plugin:
-syscall: infra/framework/server local shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
-testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/store/redisstore/redistest shared/store/storetest
+syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
+testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 

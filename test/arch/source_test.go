@@ -116,12 +116,12 @@ func receiver(d *ast.FuncDecl) string {
 const calls = `
 os.Environ:
 os.ExpandEnv:
-os.Getenv: shared/syncpatch/worker
+os.Getenv: shared/audit/postgressink/postgrestest shared/syncpatch/worker
 os.LookupEnv:
 os.Setenv:
-time.Now: shared/function shared/store/redisstore shared/syncpatch shared/syncpatch/worker
-time.Since: shared/function shared/store/redisstore shared/syncpatch
-time.Until:
+time.Now: shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink shared/function shared/store/redisstore shared/syncpatch shared/syncpatch/worker
+time.Since: shared/audit/filesink shared/audit/postgressink shared/function shared/store/redisstore shared/syncpatch
+time.Until: shared/audit
 `
 
 // grasped finds uses of settings and clock in functions and shared by whom the table does not name.

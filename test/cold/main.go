@@ -1,26 +1,26 @@
 // Command cold measures what a function costs where it starts for a request: the size of its program for AWS Lambda,
 // the time from the start of the process to its first answer, and the time of an answer after that, beside a bare
-// program of net/http in the same run. It plays the runtime API of Lambda on loopback. Requests carry no credential and
-// there is no state, so no time of a network is in the figures. Source: ADR-0010.
+// program of net/http in the same run. Requests carry no credential and ask no state; scheduled functions find an empty
+// one on loopback. Source: ADR-0010.
 package main
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/lambda/lambdatest"
 	"management.platform.sh/shared/function"
 )
 
@@ -86,9 +86,14 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	state, err := miniredis.Run()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
 	for range rounds {
 		for _, p := range programs {
-			if err := p.measure(); err != nil {
+			if err := p.measure("redis://" + state.Addr()); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
 		}
@@ -151,89 +156,37 @@ func event(f *function.Function) string {
 	return fmt.Sprintf(`{"version":"2.0","rawPath":%q,"headers":{},"requestContext":{"http":{"method":%q}}}`, function.BasePath+path, f.Endpoints[0].Method)
 }
 
-// api is the runtime API: it hands out the event that it is given and tells when it was answered.
-type api struct {
-	server   *http.Server
-	address  string
-	events   chan string
-	answered chan time.Time
-}
-
-func listen() (*api, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	a := &api{address: listener.Addr().String(), events: make(chan string), answered: make(chan time.Time, 1)}
-	a.server = &http.Server{Handler: a}
-	go func() { _ = a.server.Serve(listener) }()
-	return a, nil
-}
-
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case strings.HasSuffix(r.URL.Path, "/invocation/next"):
-		select {
-		case text := <-a.events:
-			w.Header().Set("Lambda-Runtime-Aws-Request-Id", "call")
-			w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10))
-			_, _ = io.WriteString(w, text)
-		case <-r.Context().Done():
-		}
-	case strings.HasSuffix(r.URL.Path, "/extension/register"):
-		w.Header().Set("Lambda-Extension-Identifier", "x")
-		_, _ = io.WriteString(w, "{}")
-	case strings.HasSuffix(r.URL.Path, "/extension/event/next"):
-		<-r.Context().Done()
-	default:
-		_, _ = io.Copy(io.Discard, r.Body)
-		a.answered <- time.Now()
-		w.WriteHeader(http.StatusAccepted)
-	}
-}
-
 // measure starts a program once.
-func (p *program) measure() error {
-	// Of its own: the one before may still hold a request for an event.
-	a, err := listen()
+func (p *program) measure(state string) error {
+	var said bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	begun := time.Now()
+	sandbox, err := lambdatest.Start(p.file, time.Minute, &said, "PLATFORM_REDIS_URL="+state, "PLATFORM_LOG_LEVEL=error")
 	if err != nil {
 		return err
 	}
-	defer a.server.Close()
-	command := exec.Command(p.file)
-	// Nothing listens there: what needs the state fails at once.
-	command.Env = []string{"AWS_LAMBDA_RUNTIME_API=" + a.address, "PLATFORM_REDIS_URL=redis://127.0.0.1:1", "PLATFORM_LOG_LEVEL=error"}
-	var said bytes.Buffer
-	command.Stderr = &said
-	begun := time.Now()
-	if err := command.Start(); err != nil {
-		return err
-	}
-	defer func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	}()
+	defer sandbox.Kill()
 	for i := range warm + 1 {
-		late := time.After(10 * time.Second)
 		if i > 0 {
 			begun = time.Now()
 		}
-		select {
-		case a.events <- p.event:
-		case <-late:
-			return errors.New("it does not ask for a request")
+		answer, err := sandbox.Call(ctx, []byte(p.event))
+		if err != nil {
+			return fmt.Errorf("%w; it says %s", err, &said)
 		}
-		select {
-		case at := <-a.answered:
-			if i == 0 {
-				p.first = append(p.first, at.Sub(begun))
-			} else {
-				p.later = append(p.later, at.Sub(begun))
-			}
-		case <-late:
-			_ = command.Process.Kill()
-			_ = command.Wait()
-			return fmt.Errorf("it does not answer, and says %s", &said)
+		took := time.Since(begun)
+		if answer.Failed {
+			return fmt.Errorf("it fails, and says %s", &said)
+		}
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			return err
+		}
+		answer.Close()
+		if i == 0 {
+			p.first = append(p.first, took)
+		} else {
+			p.later = append(p.later, took)
 		}
 	}
 	return nil

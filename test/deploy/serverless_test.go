@@ -26,10 +26,13 @@ var parameters = map[string]string{
 	"securityGroupIds":       "sg-1",
 }
 
+// tools is where the packager is, and a Node.js where that of the machine is too old for it.
+const tools = root + "/infra/serverless/node_modules/.bin"
+
 // packager is the pinned packager. It is there in CI.
 func packager(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(root, "infra/serverless/node_modules/.bin/osls"))
+	path, err := filepath.Abs(filepath.Join(tools, "osls"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +99,7 @@ func pack(t *testing.T, program, folder, stage string, given map[string]string) 
 	command := exec.CommandContext(t.Context(), program, arguments...)
 	command.Dir = folder
 	command.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "CI=true", "AWS_EC2_METADATA_DISABLED=true",
+		"PATH=" + filepath.Dir(program) + string(filepath.ListSeparator) + os.Getenv("PATH"), "HOME=" + folder, "CI=true", "AWS_EC2_METADATA_DISABLED=true",
 		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9",
 	}
 	output, err := command.CombinedOutput()

@@ -138,7 +138,7 @@ func unscheduled(s stack, functions []*function.Function) []string {
 	return findings
 }
 
-// unstreamed finds functions with a watch that no URL streams.
+// unstreamed finds functions with a watch that no URL streams, and functions that stream where nothing can.
 func unstreamed(s stack, functions []*function.Function) []string {
 	var findings []string
 	for _, f := range functions {
@@ -153,6 +153,14 @@ func unstreamed(s stack, functions []*function.Function) []string {
 			findings = append(findings, fmt.Sprintf("no URL streams the watch of %s", f.Name))
 		} else if variables(s.Resources[logical])["PLATFORM_STREAM"] != "true" {
 			findings = append(findings, fmt.Sprintf("%s has a URL that streams and does not know it", logical))
+		}
+	}
+	for _, logical := range s.of("AWS::Lambda::Function") {
+		called := slices.ContainsFunc(s.of("AWS::ApiGatewayV2::Integration"), func(name string) bool {
+			return refers(s.Resources[name].Properties["IntegrationUri"], logical)
+		})
+		if called && variables(s.Resources[logical])["PLATFORM_STREAM"] != nil {
+			findings = append(findings, fmt.Sprintf("%s streams, and is called by an HTTP API", logical))
 		}
 	}
 	return findings
@@ -259,13 +267,16 @@ var (
 	reference = regexp.MustCompile(`^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+$`)
 )
 
-// inClear finds settings that may be secrets and are no reference to one.
+// inClear finds settings that may be secrets and are no reference to one, and functions that cannot read theirs.
 func inClear(s stack) []string {
 	var findings []string
 	for _, logical := range s.of("AWS::Lambda::Function") {
 		held := variables(s.Resources[logical])
 		if held["PLATFORM_REDIS_URL_SECRET"] == nil {
 			findings = append(findings, fmt.Sprintf("%s has no Redis", logical))
+		}
+		if layers := text(s.Resources[logical].Properties["Layers"]); !strings.Contains(layers, "Secrets-Lambda-Extension") {
+			findings = append(findings, fmt.Sprintf("%s cannot read its secret: its layers are %s", logical, layers))
 		}
 		for _, name := range slices.Sorted(maps.Keys(held)) {
 			value, _ := held[name].(string)
@@ -318,6 +329,9 @@ func unfit(s stack, functions []*function.Function) []string {
 		name := full[strings.LastIndex(full, "-")+1:]
 		wrong := func(format string, values ...any) {
 			findings = append(findings, name+": "+fmt.Sprintf(format, values...))
+		}
+		if release, _ := variables(s.Resources[logical])["PLATFORM_VERSION"].(string); release == "" {
+			wrong("does not know its release")
 		}
 		seconds, _ := p["Timeout"].(float64)
 		switch {

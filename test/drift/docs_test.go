@@ -286,7 +286,7 @@ func deadFlags(p project, flags map[string]bool) []string {
 }
 
 var (
-	helpCommand = regexp.MustCompile(`(?m)^  ([a-z-]+(?: [a-z-]+)*)(?: .*)?$`)
+	helpCommand = regexp.MustCompile(`(?m)^  ([a-z]+(?: [a-z]+)*)(?: .*)?$`)
 	helpFlag    = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z][a-z-]*)`)
 )
 
@@ -300,7 +300,7 @@ func runnerFlags() (map[string]bool, error) {
 	_, list, _ := strings.Cut(help, "\nCommands:\n")
 	pages := []string{help}
 	for _, command := range helpCommand.FindAllStringSubmatch(list, -1) {
-		page, err := run("go", slices.Concat([]string{"run", "./local"}, strings.Fields(command[1]), []string{"--help"})...)
+		page, err := run("go", append(append([]string{"run", "./local"}, strings.Fields(command[1])...), "--help")...)
 		if err != nil {
 			return nil, err
 		}

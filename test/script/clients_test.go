@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -181,6 +182,9 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	sessionOf(ts).saw(head + "\n" + string(answer))
 }
 
+// betweenWarnings is where one warning ends and the next begins, with its code.
+var betweenWarnings = regexp.MustCompile(`, (\d{3} - ")`)
+
 // exchange returns the status line with the headers, and the body.
 func exchange(client *http.Client, request *http.Request) (string, []byte, error) {
 	answer, err := client.Do(request)
@@ -198,6 +202,10 @@ func exchange(client *http.Client, request *http.Request) (string, []byte, error
 	}
 	lines := []string{}
 	for name, values := range answer.Header {
+		if name == "Warning" {
+			// A gateway may send several as one.
+			values = strings.Split(betweenWarnings.ReplaceAllString(strings.Join(values, ", "), "\n$1"), "\n")
+		}
 		for _, value := range values {
 			lines = append(lines, name+": "+value+"\n")
 		}

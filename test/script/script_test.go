@@ -3,20 +3,29 @@
 // Package script_test tells stories: whole sessions of people and machines with the API, as one would type them,
 // against the real local runner as a child process and an unmodified kubectl. A story is a file in testdata; its
 // first line cites what it shows. It claims nothing about single rules, which the packages under shared test
-// themselves, and it knows nothing that a client could not know. Source: Spec 2 to 9; ADR-0006.
+// themselves, and it knows nothing that a client could not know. The same stories are told to each shape in which the
+// API is deployed; what a shape leaves out is said with its reason. Source: Spec 2 to 9; ADR-0006, ADR-0010.
 //
 // The commands that a story may use beside those of testscript are listed in commands.
 package script_test
 
 import (
+	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/lambda/lambdatest"
 )
 
 const (
@@ -56,7 +65,7 @@ const (
 // The commands serve and kubectl see the environment of the story. After serve it has ORIGIN (plain HTTP), API (ORIGIN
 // and the base path), DATA, ADMIN (the file of the admin key), KUBECONFIG and LOG; KEYS is the path of the access keys.
 // A PATH that http is given is below API unless it is a whole URL; a BODY is a file, or text that begins with a brace
-// or bracket. Option -issue takes spec.key out of the answer, which is then the only one in which a key may be seen.
+// or bracket. A line that begins with [local] is for the runner alone. Option -issue takes spec.key out of the answer, which is then the only one in which a key may be seen.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"serve":      serve,
 	"drain":      drain,
@@ -79,7 +88,14 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"canary":     canary,
 }
 
+// atOnce is how many stories are told at the same time: they wait more than they work.
+const atOnce = 4
+
 func TestMain(m *testing.M) {
+	// What the command line says counts more.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"edit": edit})
 }
 
@@ -90,42 +106,95 @@ func TestStories(t *testing.T) {
 	if !haveRedis && os.Getenv("CI") != "" {
 		t.Fatal("redis-server is not on PATH, and in CI no story may be skipped")
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
-		Cmds:                commands,
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Condition: func(name string) (bool, error) {
-			if name == "redis" {
-				return haveRedis, nil
-			}
-			return false, fmt.Errorf("unknown condition %q", name)
-		},
-		Setup: func(env *testscript.Env) error {
-			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("HOME", home)
-			env.Setenv("KUBECACHEDIR", filepath.Join(home, "cache"))
-			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))
-			env.Setenv("KEYS", "/apis/management.platform.sh/v1/ownedaccesskeys")
-			session := newSession(env.WorkDir)
-			env.Values[sessionKey{}] = session
-			env.Defer(session.end)
-			return os.MkdirAll(home, 0o700)
-		},
-	})
+	for _, as := range shapes {
+		t.Run(string(as), func(t *testing.T) {
+			t.Parallel()
+			testscript.Run(t, testscript.Params{
+				Files:               stories(t, as),
+				Cmds:                commands,
+				RequireExplicitExec: true,
+				RequireUniqueNames:  true,
+				Condition: func(name string) (bool, error) {
+					switch name {
+					case "redis":
+						return haveRedis, nil
+					case "local":
+						return as == localRunner, nil
+					}
+					return false, fmt.Errorf("unknown condition %q", name)
+				},
+				Setup: func(env *testscript.Env) error {
+					home := filepath.Join(env.WorkDir, "home")
+					env.Setenv("HOME", home)
+					env.Setenv("KUBECACHEDIR", filepath.Join(home, "cache"))
+					env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))
+					env.Setenv("KEYS", "/apis/management.platform.sh/v1/ownedaccesskeys")
+					session := newSession(as, env.WorkDir)
+					env.Values[sessionKey{}] = session
+					env.Defer(session.end)
+					return os.MkdirAll(home, 0o700)
+				},
+			})
+		})
+	}
+}
+
+// stories are the files of those that a shape runs: all but those that are about the runner.
+func stories(t *testing.T, as shape) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	known := map[string]bool{}
+	for _, file := range all {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		known[name] = true
+		if aboutTheRunner[name] == "" || as == localRunner {
+			files = append(files, file)
+		}
+	}
+	for name := range aboutTheRunner {
+		if !known[name] {
+			t.Errorf("there is no story %s that could be about the runner", name)
+		}
+	}
+	return files
 }
 
 // The programs under test, after build.
-var runnerProgram, kubectlProgram string
+var runnerProgram, kubectlProgram, serverProgram string
 
-// build makes the runner and kubectl. The go command leaves alone what is up to date.
+// bootstraps is the folder of the programs for AWS Lambda, and repository that of the project.
+var bootstraps, repository string
+
+// build makes the programs. The go command leaves alone what is up to date. It looks at all that they are made of, so
+// that the go command does not take the result of another run for one of these programs.
 func build(t *testing.T) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
+	repository = root
+	for _, folder := range []string{"functions", "infra", "local", "shared", "go.mod", "go.sum"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if entry != nil && entry.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+			if err == nil && !entry.IsDir() {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	runnerProgram = filepath.Join(root, "build", "test", "local")
+	serverProgram = filepath.Join(root, "build", "test", "server")
+	bootstraps = filepath.Join(root, "build", "test", "lambda")
 	kubectlProgram = filepath.Join(root, "build", "test", "kubectl")
 	const set = "-X k8s.io/component-base/version."
 	for _, each := range []struct {
@@ -133,6 +202,7 @@ func build(t *testing.T) {
 		args   []string
 	}{
 		{root, []string{"build", "-o", runnerProgram, "./local"}},
+		{root, []string{"build", "-o", serverProgram, "./infra/framework/server"}},
 		{filepath.Join(root, "test", "kubectl"), []string{
 			"build", "-ldflags", set + "gitVersion=v1." + kubectlMinor + "." + kubectlPatch + " " +
 				set + "gitMajor=1 " + set + "gitMinor=" + kubectlMinor, "-o", kubectlProgram, ".",
@@ -143,5 +213,12 @@ func build(t *testing.T) {
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("go %q in %s: %v\n%s", each.args, each.folder, err, output)
 		}
+	}
+	var names []string
+	for _, f := range catalog.Functions {
+		names = append(names, f.Name)
+	}
+	if err := lambdatest.Build(bootstraps, names...); err != nil {
+		t.Fatal(err)
 	}
 }

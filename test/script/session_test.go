@@ -19,6 +19,7 @@ import (
 
 // session is what one story has running and has been answered.
 type session struct {
+	shape   shape
 	folder  string
 	runners map[string]*runner
 	writer  *writer
@@ -32,8 +33,8 @@ type session struct {
 
 type sessionKey struct{}
 
-func newSession(folder string) *session {
-	return &session{folder: folder, runners: map[string]*runner{}, followers: map[string]*follower{}}
+func newSession(as shape, folder string) *session {
+	return &session{shape: as, folder: folder, runners: map[string]*runner{}, followers: map[string]*follower{}}
 }
 
 func sessionOf(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
@@ -62,10 +63,12 @@ func (s *session) end() {
 	}
 }
 
-// runner is a runner as a child process.
+// runner is a runner as a child process, or the functions in another shape.
 type runner struct {
-	process *os.Process
-	data    string
+	// deployed are the functions; nil for a runner, which alone has process, done and err.
+	deployed *deployed
+	process  *os.Process
+	data     string
 	// stdout and stderr are files that every start of the runner appends to.
 	stdout, stderr string
 	// done is closed when the process has ended, with err.
@@ -81,9 +84,15 @@ var inherited = []string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFO
 
 var announced = regexp.MustCompile(`(?s)API +https://(\S+)/kubernetes/management\n(?:.*plain HTTP +(http://\S+)/kubernetes/management\n)?.*kubectl explain`)
 
-// serve starts a runner with its own data folder and on free ports, unless the flags say otherwise.
+// serve starts a runner with its own data folder and on free ports, unless the flags say otherwise; or the functions in
+// another shape.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	s := sessionOf(ts)
+	if s.shape != localRunner {
+		refuseNegation(ts, neg)
+		deploy(ts, args)
+		return
+	}
 	name := "runner"
 	if len(args) > 1 && args[0] == "-name" {
 		name, args = args[1], args[2:]
@@ -178,6 +187,9 @@ func openLog(ts *testscript.TestScript, name string) (*os.File, int64) {
 
 // end sends a signal and returns how the runner ended.
 func (r *runner) end(signal os.Signal) error {
+	if r.deployed != nil {
+		return r.deployed.end(signal)
+	}
 	_ = r.process.Signal(signal)
 	select {
 	case <-r.done:

@@ -3313,6 +3313,13 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 					},
+					"failurePolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "FailurePolicy is what becomes of a request whose event cannot be recorded: Fail refuses it with 503, Ignore serves it and counts the loss. Empty means Ignore. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"level"},
 			},
@@ -3664,7 +3671,7 @@ func schema_managementplatformsh_shared_model_ConfigAudit(ref common.ReferenceCa
 					},
 					"dataStoreEndpoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DataStoreEndpoint is where to store events besides the files. Empty: nowhere. Source: Spec 2.7, 6.",
+							Description: "DataStoreEndpoint is where to store events besides the files: the URL of a Redis or of a PostgreSQL, which may hold a password. Empty: nowhere. Source: Spec 2.7, 6; the kinds: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

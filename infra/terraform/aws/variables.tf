@@ -66,6 +66,17 @@ variable "redis_snapshot_days" {
   default     = 7
 }
 
+variable "release" {
+  description = "What /version says is deployed, such as the tag of the build: letters, digits, dots and dashes."
+  type        = string
+  default     = "dev"
+
+  validation {
+    condition     = can(regex("^[0-9A-Za-z.-]+$", var.release))
+    error_message = "Want letters, digits, dots and dashes."
+  }
+}
+
 variable "log_level" {
   description = "Least level of the log: debug, info, warn or error."
   type        = string

@@ -105,6 +105,11 @@ resource "google_cloud_run_v2_service" "function" {
         value = var.log_level
       }
 
+      env {
+        name  = "PLATFORM_VERSION"
+        value = var.release
+      }
+
       # The certificate of the Redis is of an authority of its own.
       env {
         name  = "SSL_CERT_DIR"

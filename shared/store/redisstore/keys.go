@@ -54,6 +54,19 @@ func (k keys) all() []string {
 	}
 }
 
+// journalKeys are the Redis keys of one journal. Source: ADR-0016.
+type journalKeys struct {
+	// events is a STREAM of entries with the one field event; Redis makes their ids, which begin with milliseconds.
+	events string
+	// notes is a HASH: name -> text.
+	notes string
+}
+
+func newJournalKeys(name string) journalKeys {
+	key := func(part string) string { return fmt.Sprintf("%s:{%s}:%s", prefix, name, part) }
+	return journalKeys{events: key("events"), notes: key("notes")}
+}
+
 // validResource reports whether name can stand in a hash tag.
 func validResource(name string) bool {
 	for _, c := range []byte(name) {

@@ -68,7 +68,7 @@ func serve() {
 	}
 	c := &child{memory: memory, spot: openSpot(), sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
 	debug.SetGCPercent(400)
-	debug.SetMaxStack(int(memory))
+	debug.SetMaxStack(int(memory / 4))
 
 	requests := make(chan []byte)
 	go func() {

@@ -127,7 +127,8 @@ func (w *process) why(late bool) syncpatch.Limit {
 		return syncpatch.LimitObject
 	case strings.Contains(text, "stack exceeds"), strings.Contains(text, "stack overflow"):
 		return syncpatch.LimitDepth
-	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"), signalled:
+	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"),
+		strings.Contains(text, "failed to allocate"), signalled:
 		return syncpatch.LimitMemory
 	default:
 		return ""

@@ -262,3 +262,39 @@ func gone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
+
+// TestNamedLimits: the error names the limit that was reached, whether the interpreter, the worker itself or the kernel
+// stopped it, and an evaluation that stays below is left alone.
+func TestNamedLimits(t *testing.T) {
+	const short, long = 100 * time.Millisecond, time.Hour
+	for _, test := range []struct {
+		limits     syncpatch.Limits
+		expression string
+		limit      syncpatch.Limit
+	}{
+		{syncpatch.Limits{Expression: short, Object: long}, "(() => { for (;;); })()", syncpatch.LimitExpression},
+		{syncpatch.Limits{Expression: short, Object: long}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", syncpatch.LimitExpression},
+		{syncpatch.Limits{Expression: long, Object: short}, "(() => { for (;;); })()", syncpatch.LimitObject},
+		{syncpatch.Limits{Expression: long, Object: short}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", syncpatch.LimitObject},
+		{syncpatch.Limits{Expression: long, Object: long}, "(() => { const a = []; for (;;) a.push('x'.repeat(1e6) + a.length) })()", syncpatch.LimitMemory},
+		{syncpatch.Limits{Expression: long, Object: long}, "[1, 2, 3, 4, 5].reduce(a => a.split('').join(a), 'x'.repeat(36))", syncpatch.LimitMemory},
+		{syncpatch.Limits{Expression: long, Object: long}, "Array.from({length: 4e9})", syncpatch.LimitMemory},
+		{syncpatch.Limits{Expression: long, Object: long}, "JSON.stringify((() => { let x = 1; for (let i = 0; i < 1e5; i++) x = [x]; return x })())", syncpatch.LimitDepth},
+		{syncpatch.Limits{Expression: long, Object: long}, "Array.from({length: 1e5}, (x, i) => 'x'.repeat(100) + i).length", ""},
+	} {
+		t.Run(test.expression, func(t *testing.T) {
+			pool := newPool(t, Settings{Processes: 1, Limits: test.limits})
+			result, err := pool.Evaluate(t.Context(), attacked(test.expression))
+			switch {
+			case err != nil:
+				t.Error(err)
+			case test.limit == "" && result.Error != nil:
+				t.Errorf("the error is %+v", result.Error)
+			case test.limit == syncpatch.LimitDepth && pool.settings.Limits.Violated(result.Error):
+				// Go's stack is memory too, and the race detector has less of it.
+			case test.limit != "" && (result.Error == nil || result.Error.Message != test.limits.Exceeded(test.limit).Message || result.Error.Index != 1 || result.Error.Path != "spec.a"):
+				t.Errorf("the error is %+v, want the limit of %s", result.Error, test.limit)
+			}
+		})
+	}
+}

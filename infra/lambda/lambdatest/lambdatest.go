@@ -1,0 +1,250 @@
+// Package lambdatest is what stands around a function on AWS Lambda, for tests: the runtime API that its program asks
+// for events, the sandboxes that are started as they are needed, and the gateways that make events of requests and
+// responses of answers. The programs are those that are deployed, as processes of their own. Nothing here knows what a
+// function does. Source: ADR-0010.
+package lambdatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Build makes the programs of functions in a folder, for this machine, by their names. What is up to date stays.
+func Build(folder string, names ...string) error {
+	// With a slash at its end it is a folder, whether it is there or not.
+	args := []string{"build", "-tags", "lambda.norpc,nethttpomithttp2", "-o", folder + string(filepath.Separator)}
+	for _, name := range names {
+		args = append(args, "management.platform.sh/infra/lambda/functions/"+name)
+	}
+	command := exec.Command("go", args...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w: %s", strings.Join(names, ", "), err, output)
+	}
+	return nil
+}
+
+// Sandbox is one process of a function and the runtime API that it asks for events. It is called with one event at a
+// time.
+type Sandbox struct {
+	process *exec.Cmd
+	server  *http.Server
+	calls   chan []byte
+	answers chan *Answer
+	timeout time.Duration
+	// ended is closed when the process has ended.
+	ended chan struct{}
+	count int
+}
+
+// Answer is what a function has sent back, while it comes.
+type Answer struct {
+	// ID is that of the invocation.
+	ID string
+	// ContentType tells whether the answer is streamed.
+	ContentType string
+	// Failed tells whether the function returned an error.
+	Failed bool
+	// Body is the answer, which the function may still be making.
+	Body io.Reader
+	// Trailer is what stands behind the body, once that is read.
+	Trailer func() http.Header
+	// taken is closed when enough of it was read.
+	taken func()
+}
+
+// Close lets the function go on. What was not read before is lost, and the function is told so.
+func (a *Answer) Close() { a.taken() }
+
+// Start starts a program under a runtime API of its own. An invocation has the timeout to answer. The process has the
+// variables and no other environment, and writes to the output. It ends by itself when the runtime API is gone, even
+// with a test that is killed.
+func Start(program string, timeout time.Duration, output io.Writer, variables ...string) (*Sandbox, error) {
+	s := &Sandbox{calls: make(chan []byte), answers: make(chan *Answer), timeout: timeout, ended: make(chan struct{})}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.server.Serve(listener) }()
+	s.process = exec.Command(program)
+	s.process.Env = append(slices.Clone(variables), "AWS_LAMBDA_RUNTIME_API="+listener.Addr().String())
+	s.process.Stdout, s.process.Stderr = output, output
+	if err := s.process.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", program, err), s.server.Close())
+	}
+	go func() {
+		_ = s.process.Wait()
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+// ServeHTTP is the runtime API, and that of extensions, which every program with a handler of SIGTERM is.
+func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	const invocation = "/2018-06-01/runtime/invocation/"
+	rest, _ := strings.CutPrefix(r.URL.Path, invocation)
+	id, outcome, _ := strings.Cut(rest, "/")
+	switch {
+	case r.URL.Path == invocation+"next":
+		select {
+		case call := <-s.calls:
+			s.count++
+			w.Header().Set("Lambda-Runtime-Aws-Request-Id", fmt.Sprintf("call-%d", s.count))
+			w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(s.timeout).UnixMilli(), 10))
+			_, _ = w.Write(call)
+		case <-r.Context().Done():
+		}
+	case outcome == "response", outcome == "error":
+		taken := make(chan struct{})
+		select {
+		case s.answers <- &Answer{
+			ID: id, ContentType: r.Header.Get("Content-Type"), Failed: outcome == "error", Body: r.Body,
+			Trailer: func() http.Header { return r.Trailer }, taken: sync.OnceFunc(func() { close(taken) }),
+		}:
+			<-taken
+		case <-s.ended:
+		}
+		w.WriteHeader(http.StatusAccepted)
+	case strings.HasSuffix(r.URL.Path, "/extension/register"):
+		w.Header().Set("Lambda-Extension-Identifier", "x")
+		_, _ = w.Write([]byte("{}"))
+	default:
+		// The next event of an extension, which never comes.
+		<-r.Context().Done()
+	}
+}
+
+// Call sends an event and returns the answer while it comes. The answer must be closed before the next call. An error
+// says that the process has ended, or that the context did.
+func (s *Sandbox) Call(ctx context.Context, event []byte) (*Answer, error) {
+	select {
+	case s.calls <- event:
+	case <-s.ended:
+		return nil, errEnded
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case a := <-s.answers:
+		return a, nil
+	case <-s.ended:
+		return nil, errEnded
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+var errEnded = errors.New("the process has ended")
+
+// Signal sends a signal to the process.
+func (s *Sandbox) Signal(signal os.Signal) { _ = s.process.Process.Signal(signal) }
+
+// Kill ends the process as Lambda does, without a word.
+func (s *Sandbox) Kill() {
+	_ = s.process.Process.Kill()
+	<-s.ended
+	_ = s.server.Close()
+}
+
+// Function is a function as Lambda runs it: an event that comes while all sandboxes are busy starts another. Fields are
+// set before the first use; it is safe for concurrent use after.
+type Function struct {
+	// Program is the file of the program.
+	Program string
+	// Timeout is how long an invocation may take.
+	Timeout time.Duration
+	// Output takes what the processes write.
+	Output io.Writer
+	// Variables are the whole environment of the processes.
+	Variables []string
+
+	mu    sync.Mutex
+	all   []*Sandbox
+	idle  []*Sandbox
+	ended bool
+	busy  sync.WaitGroup
+}
+
+// Call invokes the function. The answer must be closed.
+func (f *Function) Call(ctx context.Context, event []byte) (*Answer, error) {
+	s, err := f.take()
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.Call(ctx, event)
+	if err != nil {
+		// It may still be at work: nobody is to get an answer of another.
+		s.Kill()
+		f.busy.Done()
+		return nil, err
+	}
+	taken := a.taken
+	a.taken = sync.OnceFunc(func() {
+		// Lambda does not tell a function that its client is gone: it works to its end.
+		_, _ = io.Copy(io.Discard, a.Body)
+		taken()
+		f.mu.Lock()
+		f.idle = append(f.idle, s)
+		f.mu.Unlock()
+		f.busy.Done()
+	})
+	return a, nil
+}
+
+func (f *Function) take() (*Sandbox, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return nil, errEnded
+	}
+	if last := len(f.idle) - 1; last >= 0 {
+		s := f.idle[last]
+		f.idle = f.idle[:last]
+		f.busy.Add(1)
+		return s, nil
+	}
+	s, err := Start(f.Program, f.Timeout, f.Output, f.Variables...)
+	if err != nil {
+		return nil, err
+	}
+	f.all = append(f.all, s)
+	f.busy.Add(1)
+	return s, nil
+}
+
+// Drain sends SIGTERM to all processes, waits until they have answered what they were called with, and kills them.
+func (f *Function) Drain() {
+	for _, s := range f.close() {
+		s.Signal(syscall.SIGTERM)
+	}
+	f.busy.Wait()
+	f.Kill()
+}
+
+// Kill ends all processes at once.
+func (f *Function) Kill() {
+	for _, s := range f.close() {
+		s.Kill()
+	}
+}
+
+func (f *Function) close() []*Sandbox {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	return f.all
+}

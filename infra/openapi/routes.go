@@ -1,0 +1,23 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"management.platform.sh/shared/function"
+)
+
+// routes are the methods of each path that functions serve, for the one that a gateway sends what has no route.
+func routes(functions []*function.Function) ([]byte, error) {
+	found := map[string][]string{}
+	for _, f := range functions {
+		for _, endpoint := range f.Endpoints {
+			found[endpoint.Path] = with(found[endpoint.Path], endpoint.Method)
+		}
+	}
+	text, err := json.MarshalIndent(found, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding the routes: %w", err)
+	}
+	return append(text, '\n'), nil
+}

@@ -1,0 +1,314 @@
+// Package filesink keeps audit events in a directory: audit.log, and backups of it that the rotation leaves, one event
+// on a line, each of them linked to the one before as package chain says. One process writes a directory at a time.
+// Source: Spec 2.7 (audit), 8; ADR-0016.
+package filesink
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/DeRuina/timberjack"
+
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/chain"
+	"management.platform.sh/shared/model"
+)
+
+const (
+	// lockName is the file whose lock says who writes the directory.
+	lockName = "audit.lock"
+
+	// DefaultMaxSize is that of a file in megabytes. Source: Spec 8.
+	DefaultMaxSize = 100
+	megabyte       = 1 << 20
+	// slack keeps the rotation of the library from beginning before ours: ours happens between two writes to disk.
+	slack = 64
+
+	// anchorEvery is the least time between two notes of the head in the anchor.
+	anchorEvery = time.Second
+)
+
+// Opener makes the sink of audit.path, unless that is empty or "-". The anchor may be nil.
+func Opener(anchor chain.Anchor, log *slog.Logger) audit.Opener {
+	return audit.Opener{Name: "file", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+		if config.Path == "" || config.Path == "-" {
+			return nil, nil
+		}
+		directory, err := filepath.Abs(config.Path)
+		if err != nil {
+			return nil, fmt.Errorf("audit.path: %w", err)
+		}
+		return &sink{directory: directory, config: config, anchor: anchor, log: log}, nil
+	}}
+}
+
+// sink writes one directory.
+type sink struct {
+	directory string
+	config    *model.ConfigAudit
+	anchor    chain.Anchor
+	log       *slog.Logger
+
+	// logger rotates and writes; nil until the directory is open.
+	logger *timberjack.Logger
+	lock   *os.File
+	// mark is chain.HeadName.
+	mark *os.File
+	// head is the end of the chain, and size that of the file.
+	head chain.Head
+	size int64
+	// anchored tells that the anchor's head was looked at; noted is when it was last written, and dirty that it is to be.
+	anchored bool
+	noted    time.Time
+	dirty    bool
+}
+
+func (s *sink) path() string { return filepath.Join(s.directory, chain.Name) }
+
+// limit is the size at which the file is rotated.
+func (s *sink) limit() int64 {
+	size := int64(s.config.MaxSizeMegabytes)
+	if size <= 0 {
+		size = DefaultMaxSize
+	}
+	return size * megabyte
+}
+
+// Write adds lines. On failure the file is as it was before.
+func (s *sink) Write(ctx context.Context, records []*audit.Record, durable bool) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	s.adopt(ctx)
+	for len(records) > 0 {
+		n, err := s.append(records)
+		if err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	if durable {
+		if err := s.logger.Sync(); err != nil {
+			return errors.Join(fmt.Errorf("writing to disk: %w", err), s.close())
+		}
+	}
+	s.dirty = true
+	s.note(ctx, false)
+	return nil
+}
+
+// append writes as many records as the file has room for, and returns how many.
+func (s *sink) append(records []*audit.Record) (int, error) {
+	var text []byte
+	head, count := s.head, 0
+	for _, r := range records {
+		line := chain.Link(r.JSON, head)
+		if s.size+int64(len(text)+len(line)+1) > s.limit() && s.size+int64(len(text)) > 0 {
+			if count > 0 {
+				break
+			}
+			if err := s.rotate(); err != nil {
+				return 0, err
+			}
+		}
+		head = chain.Head{Sequence: head.Sequence + 1, Hash: chain.HashOf(line)}
+		text = append(append(text, line...), '\n')
+		count++
+	}
+	if _, err := s.logger.Write(text); err != nil {
+		// What was written of it is taken back: a torn line would break the chain.
+		before := s.size
+		err = errors.Join(fmt.Errorf("writing %s: %w", chain.Name, err), s.close())
+		if back := os.Truncate(s.path(), before); back != nil && !errors.Is(back, fs.ErrNotExist) {
+			err = errors.Join(err, back)
+		}
+		return 0, err
+	}
+	s.head, s.size = head, s.size+int64(len(text))
+	// One write of one sector: it is there or not. The file may be ahead of it, which Verify knows.
+	if _, err := s.mark.WriteAt([]byte(head.String()+"\n"), 0); err != nil {
+		return 0, errors.Join(fmt.Errorf("writing %s: %w", chain.HeadName, err), s.close())
+	}
+	return count, nil
+}
+
+func (s *sink) rotate() error {
+	err := s.logger.Sync()
+	if err == nil {
+		err = s.logger.RotateWithReason("size")
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("rotating %s: %w", chain.Name, err), s.close())
+	}
+	s.size = 0
+	return nil
+}
+
+// open takes the directory and finds the end of the chain in it.
+func (s *sink) open(ctx context.Context) (err error) {
+	if s.logger != nil {
+		return nil
+	}
+	if err := os.MkdirAll(s.directory, 0o700); err != nil {
+		return fmt.Errorf("making the audit directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.lock, err = os.OpenFile(filepath.Join(s.directory, lockName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return fmt.Errorf("locking the audit directory: %w", err)
+	}
+	if err := lockFile(s.lock); err != nil {
+		return fmt.Errorf("the audit directory %s is written by another process: %w", s.directory, err)
+	}
+	if s.mark, err = os.OpenFile(filepath.Join(s.directory, chain.HeadName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return fmt.Errorf("opening %s: %w", chain.HeadName, err)
+	}
+	if err := s.resume(); err != nil {
+		return err
+	}
+	s.logger = &timberjack.Logger{
+		Filename: s.path(), MaxSize: int(s.limit()/megabyte) + slack, MaxAge: int(s.config.MaxAgeDays),
+		MaxBackups: int(s.config.MaxBackups), FileMode: 0o600, Compression: "none",
+	}
+	if s.config.Compress {
+		s.logger.Compression = "gzip"
+	}
+	// The library makes the file at the first write; one without bytes does that.
+	if _, err := s.logger.Write(nil); err != nil {
+		return fmt.Errorf("opening %s: %w", chain.Name, err)
+	}
+	if folder, err := os.Open(s.directory); err == nil {
+		// Where folders cannot be written to disk by themselves, the file system does it.
+		_ = folder.Sync()
+		_ = folder.Close()
+	}
+	s.adopt(ctx)
+	return nil
+}
+
+// resume sets head and size from the file and the mark: whichever is further. A mark that is ahead of the file stays
+// so, and the gap shows.
+func (s *sink) resume() error {
+	s.head = chain.Head{}
+	if text, err := io.ReadAll(io.LimitReader(s.mark, 256)); err == nil && len(bytes.TrimSpace(text)) > 0 {
+		if s.head, err = chain.ParseHead(string(text)); err != nil {
+			s.log.Error("the head of the audit chain cannot be read", "file", filepath.Join(s.directory, chain.HeadName), "error", err.Error())
+		}
+	}
+	last, whole, err := lastLine(s.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		s.size = 0
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", chain.Name, err)
+	}
+	if info, err := os.Stat(s.path()); err == nil && info.Size() > whole {
+		// The end of a line that was being written when the machine stopped. Nobody was told that it is kept.
+		s.log.Warn("the last line of the audit log was torn", "file", s.path(), "bytes", info.Size()-whole)
+		if err := os.Truncate(s.path(), whole); err != nil {
+			return fmt.Errorf("taking back a torn line: %w", err)
+		}
+	}
+	s.size = whole
+	if last == nil {
+		return nil
+	}
+	if sequence, _, err := chain.PlaceOf(last); err == nil && sequence > s.head.Sequence {
+		s.head = chain.Head{Sequence: sequence, Hash: chain.HashOf(last)}
+	}
+	return nil
+}
+
+// adopt looks at the anchor once. One that is ahead means that the end of the chain is gone: it goes on behind it, so
+// that the gap shows.
+func (s *sink) adopt(ctx context.Context) {
+	if s.anchor == nil || s.anchored {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, anchorEvery)
+	defer cancel()
+	head, err := s.anchor.Load(ctx, s.directory)
+	if err != nil {
+		return
+	}
+	s.anchored = true
+	if head.Sequence > s.head.Sequence {
+		s.log.Error("audit events are missing at the end of the chain",
+			"directory", s.directory, "last", s.head.Sequence, "anchor", head.Sequence)
+		s.head = head
+	}
+}
+
+// note writes the head to the anchor, not too often.
+func (s *sink) note(ctx context.Context, now bool) {
+	if s.anchor == nil || !s.anchored || !s.dirty || !now && time.Since(s.noted) < anchorEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, anchorEvery)
+	defer cancel()
+	s.noted = time.Now()
+	if err := s.anchor.Save(ctx, s.directory, s.head); err != nil {
+		s.log.Warn("the head of the audit chain could not be anchored", "error", err.Error())
+		return
+	}
+	s.dirty = false
+}
+
+// close gives the directory back.
+func (s *sink) close() error {
+	var err error
+	if s.logger != nil {
+		err = s.logger.Close()
+	}
+	for _, file := range []*os.File{s.mark, s.lock} {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}
+	s.logger, s.mark, s.lock, s.anchored = nil, nil, nil, false
+	return err
+}
+
+// Close writes what is left to disk and gives the directory back.
+func (s *sink) Close() error {
+	if s.logger == nil {
+		return nil
+	}
+	err := s.logger.Sync()
+	s.note(context.Background(), true)
+	return errors.Join(err, s.close())
+}
+
+// lastLine is the last whole line of a file, and the length of all whole lines.
+func lastLine(path string) (last []byte, whole int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = file.Close() }()
+	reader := bufio.NewReaderSize(file, megabyte)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return last, whole, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		whole += int64(len(line))
+		last = line[:len(line)-1]
+	}
+}

@@ -1,0 +1,357 @@
+package filesink_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/chain"
+	"management.platform.sh/shared/audit/filesink"
+	"management.platform.sh/shared/model"
+)
+
+func record(id, text string) *audit.Record {
+	return &audit.Record{AuditID: id, Stage: audit.ResponseComplete, JSON: fmt.Appendf(nil, `{"auditID":%q,"annotations":{"text":%q}}`, id, text)}
+}
+
+func open(t *testing.T, anchor chain.Anchor, config *model.ConfigAudit) audit.Sink {
+	t.Helper()
+	sink, err := filesink.Opener(anchor, slog.New(slog.DiscardHandler)).Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sink.Close() })
+	return sink
+}
+
+func write(t *testing.T, sink audit.Sink, records ...*audit.Record) {
+	t.Helper()
+	if err := sink.Write(t.Context(), records, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verify expects findings that match, in order.
+func verify(t *testing.T, directory string, events int64, anchors []chain.Anchored, want ...string) *chain.Report {
+	t.Helper()
+	report, err := chain.Verify(directory, anchors...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Events != events {
+		t.Errorf("%d events instead of %d", report.Events, events)
+	}
+	fits := len(report.Findings) == len(want)
+	for i := range min(len(want), len(report.Findings)) {
+		fits = fits && regexp.MustCompile(want[i]).MatchString(report.Findings[i])
+	}
+	if !fits {
+		t.Errorf("found %q instead of %q", report.Findings, want)
+	}
+	return report
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestChainOverRestarts(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: filepath.Join(t.TempDir(), "made", "audit")}
+	for i := range 3 {
+		sink := open(t, nil, config)
+		write(t, sink, record(fmt.Sprint(i, "a"), "x"), record(fmt.Sprint(i, "b"), "y"))
+		if err := sink.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := verify(t, config.Path, 6, nil)
+	if report.First != 1 || report.Head.Sequence != 6 || report.Files != 1 {
+		t.Errorf("%+v", report)
+	}
+	for _, name := range []string{chain.Name, chain.HeadName} {
+		if info, err := os.Stat(filepath.Join(config.Path, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", name, info.Mode(), err)
+		}
+	}
+	// An event without annotations gets some.
+	sink := open(t, nil, config)
+	write(t, sink, &audit.Record{JSON: []byte(`{"auditID":"c","user":{"extra":{"a":"b"}}}`)})
+	verify(t, config.Path, 7, nil)
+}
+
+// large makes lines of which three fill a megabyte.
+var large = strings.Repeat("x", 400<<10)
+
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		source      string
+		config      model.ConfigAudit
+		files       int
+		events      int64
+		first       int64
+		compression bool
+	}{
+		{"Spec 2.7 (maxSize)", model.ConfigAudit{MaxSizeMegabytes: 1}, 5, 10, 1, false},
+		{"Spec 2.7 (compress)", model.ConfigAudit{MaxSizeMegabytes: 1, Compress: true}, 5, 10, 1, true},
+		{"Spec 2.7 (maxBackups)", model.ConfigAudit{MaxSizeMegabytes: 1, MaxBackups: 2}, 3, 6, 5, false},
+	} {
+		t.Run(row.source, func(t *testing.T) {
+			t.Parallel()
+			config := row.config
+			config.Path = t.TempDir()
+			sink := open(t, nil, &config)
+			for i := range 10 {
+				write(t, sink, record(fmt.Sprint(i), large))
+			}
+			// Its end waits for the compression and removal of backups.
+			if err := sink.Close(); err != nil {
+				t.Fatal(err)
+			}
+			report := verify(t, config.Path, row.events, nil)
+			if report.Files != row.files || report.First != row.first {
+				t.Errorf("%d files from event %d on", report.Files, report.First)
+			}
+			backups, err := filepath.Glob(filepath.Join(config.Path, "audit-*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range backups {
+				info, err := os.Stat(name)
+				if err != nil || info.Size() > 1<<20 || strings.HasSuffix(name, ".gz") != row.compression {
+					t.Errorf("%s: %v bytes %v", name, info.Size(), err)
+				}
+			}
+		})
+	}
+}
+
+// An event of more than a file holds has one for itself.
+func TestAnEventLargerThanAFile(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: t.TempDir(), MaxSizeMegabytes: 1}
+	sink := open(t, nil, config)
+	write(t, sink, record("a", "x"), record("b", strings.Repeat("y", 4<<20)), record("c", "z"))
+	verify(t, config.Path, 3, nil)
+}
+
+func TestOneWriter(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: t.TempDir()}
+	first, second := open(t, nil, config), open(t, nil, config)
+	write(t, first, record("a", "x"))
+	if err := second.Write(t.Context(), []*audit.Record{record("b", "x")}, false); err == nil {
+		t.Fatal("two sinks write one directory")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, second, record("b", "x"))
+	verify(t, config.Path, 2, nil)
+}
+
+func TestATornLine(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: t.TempDir()}
+	sink := open(t, nil, config)
+	write(t, sink, record("a", "x"), record("b", "x"))
+	_ = sink.Close()
+	path := filepath.Join(config.Path, chain.Name)
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(`{"auditID":"c","annot`); err != nil {
+		t.Fatal(err)
+	}
+	_ = file.Close()
+	// Nobody was told that it is kept.
+	verify(t, config.Path, 2, nil)
+	write(t, open(t, nil, config), record("d", "x"))
+	verify(t, config.Path, 3, nil)
+}
+
+// memory is an anchor.
+type memory struct {
+	mu   sync.Mutex
+	head chain.Head
+	away bool
+}
+
+func (m *memory) Load(context.Context, string) (chain.Head, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.away {
+		return chain.Head{}, errors.New("away")
+	}
+	return m.head, nil
+}
+
+func (m *memory) Save(_ context.Context, _ string, head chain.Head) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.away {
+		return errors.New("away")
+	}
+	m.head = head
+	return nil
+}
+
+func TestTampering(t *testing.T) {
+	t.Parallel()
+	lines := func(text string) []string { return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n") }
+	for _, row := range []struct {
+		name   string
+		change func(lines []string) string
+		events int64
+		want   []string
+	}{
+		{"nothing", func(l []string) string { return strings.Join(l, "") }, 5, nil},
+		{"a changed event", func(l []string) string {
+			return strings.Replace(strings.Join(l, ""), `"text":"2"`, `"text":"9"`, 1)
+		}, 5, []string{"event 3 is not the one that event 4 follows"}},
+		{"a changed byte of the last one", func(l []string) string {
+			return strings.Replace(strings.Join(l, ""), `"text":"4"`, `"text":"9"`, 1)
+		}, 5, []string{"event 5 is not the one that audit.head knows", "event 5 is not the one that the state knows"}},
+		{"a removed event", func(l []string) string { return l[0] + l[1] + l[3] + l[4] }, 4, []string{"events 3 to 3 are missing"}},
+		{"removed events at the beginning", func(l []string) string { return l[2] + l[3] + l[4] }, 3, nil},
+		{"events in another order", func(l []string) string { return l[0] + l[2] + l[1] + l[3] + l[4] }, 5,
+			[]string{"events 2 to 2 are missing", "event 2 stands behind event 3", "events 3 to 3 are missing"}},
+		{"a repeated event", func(l []string) string { return l[0] + l[1] + l[1] + l[2] + l[3] + l[4] }, 6, []string{"event 2 stands behind event 2"}},
+		{"an event of somebody else", func(l []string) string { return l[0] + "{\"auditID\":\"z\"}\n" + strings.Join(l[1:], "") }, 5, []string{"is no event of the chain"}},
+		{"a cut-off tail", func(l []string) string { return l[0] + l[1] + l[2] }, 3, []string{
+			"events 4 to 5 are missing at the end: audit.head knows", "events 4 to 5 are missing at the end: the state knows",
+		}},
+		{"half of the last event", func(l []string) string { return strings.Join(l[:4], "") + l[4][:20] }, 4, []string{
+			"events 5 to 5 are missing at the end: audit.head knows", "events 5 to 5 are missing at the end: the state knows",
+		}},
+		{"an empty file", func([]string) string { return "" }, 0, []string{
+			"events 1 to 5 are missing at the end: audit.head knows", "events 1 to 5 are missing at the end: the state knows",
+		}},
+	} {
+		config := &model.ConfigAudit{Path: t.TempDir()}
+		anchor := &memory{}
+		sink := open(t, anchor, config)
+		for i := range 5 {
+			write(t, sink, record(fmt.Sprint("id-", i), fmt.Sprint(i)))
+		}
+		_ = sink.Close()
+		path := filepath.Join(config.Path, chain.Name)
+		text := row.change(append(lines(read(t, path)), ""))
+		if !strings.HasSuffix(text, "\n") && text != "" && row.name != "half of the last event" {
+			text += "\n"
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(row.name, func(t *testing.T) {
+			verify(t, config.Path, row.events, []chain.Anchored{{Where: "the state", Head: anchor.head}}, row.want...)
+		})
+	}
+}
+
+// A chain that was made anew as a whole is found by the anchor alone; and a process that starts on a chain whose end is
+// gone does not cover that up.
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: t.TempDir()}
+	anchor := &memory{}
+	sink := open(t, anchor, config)
+	for i := range 5 {
+		write(t, sink, record(fmt.Sprint(i), "x"))
+	}
+	_ = sink.Close()
+	known := []chain.Anchored{{Where: "the state", Head: anchor.head}}
+	verify(t, config.Path, 5, known)
+
+	for _, name := range []string{chain.Name, chain.HeadName} {
+		if err := os.Remove(filepath.Join(config.Path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forged := open(t, nil, config)
+	for i := range 5 {
+		write(t, forged, record(fmt.Sprint(i), "forged"))
+	}
+	_ = forged.Close()
+	verify(t, config.Path, 5, nil)
+	verify(t, config.Path, 5, known, "event 5 is not the one that the state knows")
+
+	// The end is cut off in the file and beside it.
+	text := strings.SplitAfter(read(t, filepath.Join(config.Path, chain.Name)), "\n")
+	if err := os.WriteFile(filepath.Join(config.Path, chain.Name), []byte(text[0]+text[1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(config.Path, chain.HeadName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, anchor, config)
+	write(t, again, record("after", "x"))
+	_ = again.Close()
+	verify(t, config.Path, 3, nil, "events 3 to 5 are missing before audit.log line 3")
+	if anchor.head.Sequence != 6 {
+		t.Errorf("the anchor is at %d", anchor.head.Sequence)
+	}
+}
+
+// An anchor that is away when the process starts is looked at before it is written.
+func TestAnAnchorThatIsAway(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: t.TempDir()}
+	anchor := &memory{head: chain.Head{Sequence: 9, Hash: strings.Repeat("a", 64)}, away: true}
+	sink := open(t, anchor, config)
+	write(t, sink, record("a", "x"))
+	anchor.away = false
+	write(t, sink, record("b", "x"))
+	_ = sink.Close()
+	verify(t, config.Path, 2, nil, "events 2 to 9 are missing")
+	if anchor.head.Sequence != 10 {
+		t.Errorf("the anchor is at %d", anchor.head.Sequence)
+	}
+}
+
+func TestFoldersThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sink := open(t, nil, &model.ConfigAudit{Path: filepath.Join(file, "below")})
+	if err := sink.Write(t.Context(), []*audit.Record{record("a", "x")}, true); err == nil {
+		t.Error("it writes below a file")
+	}
+	report, err := chain.Verify(t.TempDir())
+	if err != nil || len(report.Findings) != 1 {
+		t.Errorf("an empty folder: %v %v", report, err)
+	}
+	if _, err := chain.Verify(filepath.Join(file, "below")); err == nil {
+		t.Error("it verifies what is no folder")
+	}
+}
+
+func TestHeads(t *testing.T) {
+	t.Parallel()
+	head := chain.Head{Sequence: 7, Hash: strings.Repeat("0f", 32)}
+	if got, err := chain.ParseHead(head.String() + "\n"); err != nil || got != head {
+		t.Errorf("%v %v", got, err)
+	}
+	for _, text := range []string{"", "7", "x " + head.Hash, "0 " + head.Hash, "7 0f", "7 " + strings.Repeat("zz", 32)} {
+		if _, err := chain.ParseHead(text); err == nil {
+			t.Errorf("%q is taken for a head", text)
+		}
+	}
+}

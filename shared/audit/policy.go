@@ -1,0 +1,208 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"management.platform.sh/shared/model"
+)
+
+// Asked is a request as the policy sees it.
+type Asked struct {
+	User User
+	Verb string
+	// Group, Resource, Subresource, Namespace and Name are what it is about. Resource is empty where it is about a path.
+	Group, Resource, Subresource, Namespace, Name string
+	// Path is that of a request that is about no resource, below the base path of the API.
+	Path string
+	// Target is the kind of endpoint, such as Management, and Cluster the connected cluster that it is for; empty: none.
+	Target, Cluster string
+	// Reveals tells that the answer shows secrets on purpose. It is recorded whatever the rules say.
+	Reveals bool
+}
+
+// Choice is what the policy says of a request. The zero value records nothing.
+type Choice struct {
+	Level Level
+	// Fail refuses the request when its event cannot be recorded.
+	Fail bool
+	omit []Stage
+}
+
+// Records tells whether there is an event at a stage.
+func (c Choice) Records(stage Stage) bool {
+	return c.Level.Covers(Metadata) && !slices.Contains(c.omit, stage)
+}
+
+// FailRequests is the value of failurePolicy that refuses a request whose event cannot be recorded; FailIgnored, the
+// default, serves it. Source: ADR-0016.
+const (
+	FailRequests = "Fail"
+	FailIgnored  = "Ignore"
+)
+
+// DefaultLevel is the built-in policy where the configuration enables the audit and says nothing else.
+// Source: ADR-0016.
+const DefaultLevel = 1
+
+// Policy is an ordered list of rules. The zero value records nothing.
+type Policy struct {
+	rules []model.AuditRule
+	// choices are what the rules say.
+	choices []Choice
+}
+
+// NewPolicy is the policy of a configuration: its rules where it has any, else those of its level. Nil, or one that is
+// not enabled, records nothing. Source: Spec 2.7.
+func NewPolicy(config *model.ConfigAudit) *Policy {
+	switch {
+	case config == nil || !config.Enabled:
+		return &Policy{}
+	case config.Policy != nil && len(config.Policy.Rules) > 0:
+		return compile(config.Policy.Rules, config.Policy.OmitStages)
+	}
+	level := int32(DefaultLevel)
+	if config.Level != nil {
+		level = *config.Level
+	}
+	if config.Policy != nil {
+		return compile(BuiltIn(level), config.Policy.OmitStages)
+	}
+	return compile(BuiltIn(level), nil)
+}
+
+func compile(rules []model.AuditRule, omit []string) *Policy {
+	policy := &Policy{rules: rules, choices: make([]Choice, len(rules))}
+	for i, rule := range rules {
+		policy.choices[i] = Choice{
+			Level: Level(rule.Level), Fail: rule.FailurePolicy == FailRequests, omit: slices.Concat(stages(omit), stages(rule.OmitStages)),
+		}
+	}
+	return policy
+}
+
+func stages(names []string) []Stage {
+	list := make([]Stage, len(names))
+	for i, name := range names {
+		list[i] = Stage(name)
+	}
+	return list
+}
+
+// BuiltIn are the rules of a level from 0 to 4; more is 4. Source: Spec 2.7; the rules: ADR-0016.
+func BuiltIn(level int32) []model.AuditRule {
+	if level <= 0 {
+		return nil
+	}
+	of := func(group string, resources ...string) model.ScopeGroupResources {
+		return model.ScopeGroupResources{Group: group, Resources: resources}
+	}
+	received := []string{string(RequestReceived)}
+	rules := []model.AuditRule{
+		{Level: string(None), Resources: []model.ScopeGroupResources{
+			of("*", "subjectaccessreviews", "selfsubjectaccessreviews"),
+			of(model.GroupName, "agentauditevents", "licensetokens", "directclusterendpointtokens", "ingressauthtokens", "selves",
+				"virtualclusterinstances/kubeconfig"),
+		}},
+		{Level: string(Metadata), Verbs: []string{"create"}, OmitStages: received, Resources: []model.ScopeGroupResources{
+			of(model.GroupName, "ownedaccesskeys", "resetaccesskeys", "sharedsecrets", "clusters", "users/profile",
+				"virtualclusterinstances/kubeconfig", "virtualclusterinstances/snapshotcredentials"),
+		}},
+		{Level: string(Metadata), OmitStages: received, Resources: []model.ScopeGroupResources{
+			of("", "pods/log", "pods/exec", "pods/portforward"),
+			of(model.GroupName, "virtualclusterinstances/log", "appinstances/log"),
+		}},
+	}
+	rest := func(level Level, verbs ...string) {
+		rules = append(rules, model.AuditRule{Level: string(level), Verbs: verbs, OmitStages: received})
+	}
+	switch level {
+	case 1:
+		rest(None, "get", "list", "watch")
+		rest(Request, "create")
+		rest(Metadata)
+	case 2:
+		rest(Request, "create")
+		rest(Metadata)
+	case 3:
+		rest(Request)
+	default:
+		rest(RequestResponse)
+	}
+	return rules
+}
+
+// Choose says how much of a request is recorded: what the first rule says that matches it.
+func (p *Policy) Choose(asked Asked) Choice {
+	choice := Choice{Level: None}
+	for i := range p.rules {
+		if matches(&p.rules[i], &asked) {
+			choice = p.choices[i]
+			break
+		}
+	}
+	if asked.Reveals && len(p.rules) > 0 && !choice.Records(ResponseComplete) {
+		choice.omit = []Stage{RequestReceived}
+		if !choice.Level.Covers(Metadata) {
+			choice.Level = Metadata
+		}
+	}
+	return choice
+}
+
+// matches tells whether all restrictions of a rule hold, in the way of a kube-apiserver.
+func matches(rule *model.AuditRule, asked *Asked) bool {
+	if !among(rule.Users, asked.User.Username) || !among(rule.Verbs, asked.Verb) || !among(rule.RequestTargets, asked.Target) {
+		return false
+	}
+	if len(rule.UserGroups) > 0 && !slices.ContainsFunc(asked.User.Groups, func(group string) bool {
+		return slices.Contains(rule.UserGroups, group)
+	}) {
+		return false
+	}
+	if len(rule.Clusters) > 0 && (asked.Cluster == "" || !among(rule.Clusters, asked.Cluster)) {
+		return false
+	}
+	if len(rule.Namespaces) > 0 || len(rule.Resources) > 0 {
+		return asked.Resource != "" && (len(rule.Namespaces) == 0 || slices.Contains(rule.Namespaces, asked.Namespace)) &&
+			(len(rule.Resources) == 0 || slices.ContainsFunc(rule.Resources, func(one model.ScopeGroupResources) bool { return covers(one, asked) }))
+	}
+	if len(rule.NonResourceURLs) > 0 {
+		return asked.Resource == "" && slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return reaches(pattern, asked.Path) })
+	}
+	return true
+}
+
+// among tells whether a list names a value. An empty list names all, as does "*".
+func among(list []string, value string) bool {
+	return len(list) == 0 || slices.Contains(list, value) || slices.Contains(list, "*")
+}
+
+func covers(one model.ScopeGroupResources, asked *Asked) bool {
+	if one.Group != "*" && one.Group != asked.Group {
+		return false
+	}
+	if len(one.Resources) == 0 {
+		return true
+	}
+	if len(one.ResourceNames) > 0 && !slices.Contains(one.ResourceNames, asked.Name) {
+		return false
+	}
+	full := asked.Resource
+	if asked.Subresource != "" {
+		full += "/" + asked.Subresource
+	}
+	return slices.ContainsFunc(one.Resources, func(pattern string) bool {
+		resource, subresource, divided := strings.Cut(pattern, "/")
+		return pattern == "*" || pattern == full ||
+			divided && resource == "*" && subresource == asked.Subresource && subresource != "" ||
+			divided && subresource == "*" && resource == asked.Resource
+	})
+}
+
+func reaches(pattern, path string) bool {
+	if prefix, wild := strings.CutSuffix(pattern, "*"); wild {
+		return strings.HasPrefix(path, prefix)
+	}
+	return pattern == path
+}

@@ -1,0 +1,138 @@
+// Package postgressink keeps audit events in a table of a PostgreSQL, from which the oldest go by the clock.
+// Source: Spec 2.7 (dataStoreEndpoint, dataStoreTTL); ADR-0016.
+package postgressink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/model"
+)
+
+const (
+	// table makes what is not there. The type json keeps the text as it was written, unlike jsonb, which refuses some.
+	table = `CREATE TABLE IF NOT EXISTS audit_events (
+	audit_id text NOT NULL,
+	stage text NOT NULL,
+	at timestamptz NOT NULL,
+	event json NOT NULL,
+	PRIMARY KEY (audit_id, stage)
+);
+CREATE INDEX IF NOT EXISTS audit_events_at ON audit_events (at)`
+	// alone keeps processes that start together from making it at the same time.
+	alone = `SELECT pg_advisory_xact_lock(hashtext('management.platform.sh audit_events'))`
+	// add keeps an event once, however often it comes.
+	add = `INSERT INTO audit_events (audit_id, stage, at, event)
+SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::json[]) ON CONFLICT DO NOTHING`
+	// forget removes some of what is too old.
+	forget = `DELETE FROM audit_events WHERE ctid IN (SELECT ctid FROM audit_events WHERE at < $1 LIMIT 10000)`
+
+	// forgetEvery is the least time between two removals.
+	forgetEvery = time.Minute
+	// closeWithin bounds the end of a connection.
+	closeWithin = time.Second
+)
+
+// Opener makes the sink of an audit.dataStoreEndpoint that is the URL of a PostgreSQL.
+var Opener = audit.Opener{Name: "postgres", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+	url := config.DataStoreEndpoint.Reveal()
+	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+		return nil, nil
+	}
+	settings, err := pgx.ParseConfig(url)
+	if err != nil {
+		// The library's error quotes the URL.
+		return nil, errors.New("audit.dataStoreEndpoint: is no URL of a PostgreSQL")
+	}
+	return &sink{settings: settings, keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
+}}
+
+type sink struct {
+	settings *pgx.ConnConfig
+	keep     time.Duration
+	// connection is nil where there is none.
+	connection *pgx.Conn
+	forgot     time.Time
+}
+
+// Write adds the events in one transaction, which PostgreSQL has on disk when it says so.
+func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	ids, stages := make([]string, len(records)), make([]string, len(records))
+	times, events := make([]time.Time, len(records)), make([]string, len(records))
+	for i, r := range records {
+		ids[i], stages[i], times[i], events[i] = r.AuditID, string(r.Stage), r.At, string(r.JSON)
+	}
+	if _, err := s.connection.Exec(ctx, add, ids, stages, times, events); err != nil {
+		s.hangUp()
+		return fmt.Errorf("adding events: %w", err)
+	}
+	s.forget(ctx)
+	return nil
+}
+
+// connect opens the connection and sees to it that the table is there.
+func (s *sink) connect(ctx context.Context) error {
+	if s.connection != nil {
+		return nil
+	}
+	connection, err := pgx.ConnectConfig(ctx, s.settings)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	s.connection = connection
+	err = pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
+		var there bool
+		if err := tx.QueryRow(ctx, `SELECT to_regclass('audit_events') IS NOT NULL`).Scan(&there); err != nil || there {
+			return err
+		}
+		if _, err := tx.Exec(ctx, alone); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, table)
+		return err
+	})
+	if err != nil {
+		s.hangUp()
+		return fmt.Errorf("making the table: %w", err)
+	}
+	return nil
+}
+
+// forget removes what is too old, as much as is quick. Its failure is that of the next write.
+func (s *sink) forget(ctx context.Context) {
+	if s.keep <= 0 || time.Since(s.forgot) < forgetEvery {
+		return
+	}
+	removed, err := s.connection.Exec(ctx, forget, time.Now().Add(-s.keep))
+	if err != nil {
+		s.hangUp()
+		return
+	}
+	// Where there is more, the next write goes on.
+	if removed.RowsAffected() == 0 {
+		s.forgot = time.Now()
+	}
+}
+
+func (s *sink) hangUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	_ = s.connection.Close(ctx)
+	s.connection = nil
+}
+
+func (s *sink) Close() error {
+	if s.connection != nil {
+		s.hangUp()
+	}
+	return nil
+}

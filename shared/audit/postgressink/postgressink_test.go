@@ -1,0 +1,120 @@
+package postgressink_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/postgressink"
+	"management.platform.sh/shared/audit/postgressink/postgrestest"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
+)
+
+func open(t *testing.T, url string, hours int64) audit.Sink {
+	t.Helper()
+	sink, err := postgressink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: secret.String(url), DataStoreTTLHours: hours})
+	if err != nil || sink == nil {
+		t.Fatalf("%v %v", sink, err)
+	}
+	t.Cleanup(func() { _ = sink.Close() })
+	return sink
+}
+
+func record(id string, at time.Time) *audit.Record {
+	return &audit.Record{AuditID: id, Stage: audit.ResponseComplete, At: at, JSON: fmt.Appendf(nil, `{"auditID":%q,"nothing":"\u0000"}`, id)}
+}
+
+// kept are the ids in the table, in order.
+func kept(t *testing.T, connection *pgx.Conn) string {
+	t.Helper()
+	rows, err := connection.Query(t.Context(), `SELECT audit_id FROM audit_events ORDER BY at, audit_id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Server(t)
+	now := time.Now()
+	sink := open(t, server.URL(), 0)
+	write := func(sink audit.Sink, records ...*audit.Record) error { return sink.Write(t.Context(), records, true) }
+	if err := write(sink, record("a", now.Add(-48*time.Hour)), record("b", now.Add(-time.Minute))); err != nil {
+		t.Fatal(err)
+	}
+	// What comes again is kept once.
+	if err := write(sink, record("b", now.Add(-time.Minute)), record("c", now)); err != nil {
+		t.Fatal(err)
+	}
+	connection := server.Connect()
+	if got := kept(t, connection); got != "a b c" {
+		t.Errorf("without a TTL %q are kept", got)
+	}
+	var text string
+	if err := connection.QueryRow(t.Context(), `SELECT event::text FROM audit_events WHERE audit_id = 'c'`).Scan(&text); err != nil ||
+		text != string(record("c", now).JSON) {
+		t.Errorf("the event is kept as %s: %v", text, err)
+	}
+	// Source: Spec 2.7 (dataStoreTTL, in hours).
+	if err := write(open(t, server.URL(), 24), record("d", now)); err != nil {
+		t.Fatal(err)
+	}
+	if got := kept(t, connection); got != "b c d" {
+		t.Errorf("with a TTL of a day %q are kept", got)
+	}
+
+	server.Kill()
+	err := write(sink, record("e", now.Add(time.Second)))
+	if err == nil {
+		t.Fatal("it writes to a server that is gone")
+	}
+	if strings.Contains(err.Error(), server.Password()) {
+		t.Errorf("the error quotes the password: %v", err)
+	}
+	server.Start()
+	if err := write(sink, record("f", now.Add(2*time.Second))); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+	if got := kept(t, server.Connect()); got != "b c d f" {
+		t.Errorf("after a crash %q are kept", got)
+	}
+}
+
+// Processes that start together make the table once.
+func TestManyBegin(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Server(t)
+	failed := make(chan error)
+	for i := range 8 {
+		sink := open(t, server.URL(), 1)
+		go func() { failed <- sink.Write(t.Context(), []*audit.Record{record(fmt.Sprint(i), time.Now())}, false) }()
+	}
+	for range 8 {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "redis://localhost", "postgresx://a"} {
+		if sink, err := postgressink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: secret.String(url)}); sink != nil || err != nil {
+			t.Errorf("%q: %v %v", url, sink, err)
+		}
+	}
+	_, err := postgressink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: "postgres://a:hunter2@host:port/b"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a broken URL: %v", err)
+	}
+}

@@ -1,0 +1,551 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
+)
+
+// MaxPayloadBytes is the largest object that is recorded. Source: ADR-0016.
+const MaxPayloadBytes = 2 << 20
+
+// Why an object is not recorded.
+const (
+	decodeFailed = "decode-failed"
+	tooLarge     = "too-large"
+	unknownType  = "unknown-type"
+)
+
+// lastApplied is where kubectl apply keeps the manifest, secrets included.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// origins are the packages whose objects are recorded. Their types say which fields are secrets; what any other type
+// holds is not known.
+var origins = map[string]bool{
+	reflect.TypeFor[model.Scope]().PkgPath():   true,
+	reflect.TypeFor[metav1.Status]().PkgPath(): true,
+	"k8s.io/api/authentication/v1":             true,
+	"k8s.io/api/authorization/v1":              true,
+}
+
+// foreign are the secrets in types of Kubernetes, which have no tag.
+var foreign = map[string]bool{
+	"k8s.io/api/authentication/v1.TokenReviewSpec.token":    true,
+	"k8s.io/api/authentication/v1.TokenRequestStatus.token": true,
+}
+
+// known tells whether the secrets of a type are known.
+func known(goType reflect.Type) bool {
+	for goType != nil && goType.Kind() == reflect.Pointer {
+		goType = goType.Elem()
+	}
+	return goType != nil && goType.Kind() == reflect.Struct && origins[goType.PkgPath()]
+}
+
+// Object is an object of an answer without its secrets, as JSON; the object itself stays as it is. Why says what kept
+// it from being recorded, as in the annotation ResponseOmitted.
+func Object(object any) (text json.RawMessage, why string) {
+	typed, ok := object.(runtime.Object)
+	if !ok || !known(reflect.TypeOf(object)) {
+		return nil, unknownType
+	}
+	if of := shapeOf(reflect.TypeOf(object)); of.secrets {
+		typed = typed.DeepCopyObject()
+		of.clear(reflect.ValueOf(typed))
+	}
+	text, err := json.Marshal(typed)
+	return bounded(text, err)
+}
+
+func bounded(text []byte, err error) (json.RawMessage, string) {
+	switch {
+	case err != nil:
+		return nil, decodeFailed
+	case len(text) > MaxPayloadBytes:
+		return nil, tooLarge
+	default:
+		return text, ""
+	}
+}
+
+// Form is what a request's body is.
+type Form int
+
+// The forms of bodies.
+const (
+	// Whole is an object, or a part of one as in a merge or apply patch.
+	Whole Form = iota
+	// Operations is a JSON patch.
+	Operations
+)
+
+// Body is the body of a request for an object of a type, as JSON and without what is secret by that type. Hidden are
+// the secrets that were found, for the case that they stand elsewhere as well. A body that does not fit the type is
+// not recorded: where its secrets are cannot be known. Why is as in the annotation RequestOmitted.
+func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hidden []secret.String, why string) {
+	if !known(goType) {
+		return nil, nil, unknownType
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, nil, decodeFailed
+	}
+	w := &walker{}
+	if form == Operations {
+		value = w.operations(shapeOf(goType), value)
+	} else {
+		value = w.value(shapeOf(goType), value)
+	}
+	if w.misfit || value == nil {
+		return nil, w.hidden, decodeFailed
+	}
+	text, err := json.Marshal(value)
+	text, why = bounded(text, err)
+	return text, w.hidden, why
+}
+
+// shape is what redaction knows of a type.
+type shape struct {
+	goType reflect.Type
+	// opaque values may hold anything, and are secrets as a whole.
+	opaque bool
+	// secrets tells whether there may be any at or below a value.
+	secrets bool
+	// fields of a struct by their JSON names.
+	fields map[string]*member
+	// element of a pointer, list or map.
+	element *shape
+}
+
+type member struct {
+	*shape
+	index []int
+	// secret is that of a text.
+	secret bool
+	// dropped is left out altogether.
+	dropped bool
+}
+
+var (
+	shapesMu sync.Mutex
+	shapes   = map[reflect.Type]*shape{}
+	// unmarshaler is what types implement whose JSON is one word, whatever they are in Go.
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+)
+
+func shapeOf(goType reflect.Type) *shape {
+	shapesMu.Lock()
+	defer shapesMu.Unlock()
+	return learn(goType)
+}
+
+// learn makes the shape of a type. Recursive types come back to the same shape.
+func learn(goType reflect.Type) *shape {
+	if s, ok := shapes[goType]; ok {
+		return s
+	}
+	s := &shape{goType: goType}
+	shapes[goType] = s
+	switch goType {
+	case reflect.TypeFor[secret.String](), reflect.TypeFor[model.JSON](), reflect.TypeFor[metav1.FieldsV1](), reflect.TypeFor[runtime.RawExtension]():
+		s.opaque, s.secrets = true, true
+		return s
+	}
+	switch goType.Kind() {
+	case reflect.Interface:
+		s.opaque, s.secrets = true, true
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		s.element = learn(goType.Elem())
+		s.secrets = s.element.secrets
+	case reflect.Struct:
+		if reflect.PointerTo(goType).Implements(unmarshaler) {
+			return s
+		}
+		s.fields = map[string]*member{}
+		// A type that holds itself may hold secrets until it is known that it does not.
+		s.secrets = true
+		s.learnFields(goType, nil)
+		s.secrets = false
+		for _, m := range s.fields {
+			s.secrets = s.secrets || m.secret || m.dropped || m.secrets
+		}
+	default:
+		// One word, which has nothing below it.
+	}
+	return s
+}
+
+func (s *shape) learnFields(goType reflect.Type, at []int) {
+	for i := range goType.NumField() {
+		field := goType.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		index := append(append([]int(nil), at...), i)
+		if field.Anonymous && name == "" || strings.Contains(options, "inline") {
+			s.learnFields(field.Type, index)
+			continue
+		}
+		if !field.IsExported() || name == "-" || name == "" {
+			continue
+		}
+		m := &member{shape: learn(field.Type), index: index}
+		m.secret = field.Tag.Get("secret") == "true" || field.Type == reflect.TypeFor[secret.String]() ||
+			foreign[goType.PkgPath()+"."+goType.Name()+"."+name]
+		// Who owns which field tells nothing that an auditor asks, and is longer than the object.
+		m.dropped = goType == reflect.TypeFor[metav1.ObjectMeta]() && name == "managedFields"
+		s.fields[name] = m
+	}
+}
+
+// clear takes the secrets out of a value in place.
+func (s *shape) clear(value reflect.Value) {
+	if !s.secrets || !value.IsValid() {
+		return
+	}
+	if s.opaque {
+		value.SetZero()
+		return
+	}
+	switch value.Kind() {
+	case reflect.Pointer:
+		if value.IsNil() {
+			return
+		}
+		if s.element.opaque {
+			value.SetZero()
+			return
+		}
+		s.element.clear(value.Elem())
+	case reflect.Slice:
+		for i := range value.Len() {
+			s.element.clear(value.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range value.MapKeys() {
+			one := reflect.New(value.Type().Elem()).Elem()
+			one.Set(value.MapIndex(key))
+			s.element.clear(one)
+			value.SetMapIndex(key, one)
+		}
+	case reflect.Struct:
+		for _, m := range s.fields {
+			field := value.FieldByIndex(m.index)
+			switch {
+			case m.dropped:
+				field.SetZero()
+			case m.secret && field.Kind() == reflect.String:
+				if field.Len() > 0 {
+					field.SetString(secret.Mark)
+				}
+			case m.secret:
+				field.SetZero()
+			default:
+				m.clear(field)
+			}
+		}
+		if annotations := annotationsOf(value); annotations != nil {
+			if _, applied := annotations[lastApplied]; applied {
+				annotations[lastApplied] = secret.Mark
+			}
+		}
+	default:
+	}
+}
+
+func annotationsOf(value reflect.Value) map[string]string {
+	if value.Type() != reflect.TypeFor[metav1.ObjectMeta]() {
+		return nil
+	}
+	return value.Addr().Interface().(*metav1.ObjectMeta).Annotations
+}
+
+// walker takes the secrets out of JSON that is meant for a type.
+type walker struct {
+	hidden []secret.String
+	misfit bool
+}
+
+// hide notes every text below a value as a secret.
+func (w *walker) hide(value any) any {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case string:
+		if value == "" {
+			return ""
+		}
+		w.hidden = append(w.hidden, secret.String(value))
+	case []any:
+		for _, each := range value {
+			w.hide(each)
+		}
+	case map[string]any:
+		for _, each := range value {
+			w.hide(each)
+		}
+	}
+	return secret.Mark
+}
+
+// value returns what may be recorded of a value, and notes when it does not fit the type.
+func (w *walker) value(s *shape, value any) any {
+	for s.goType.Kind() == reflect.Pointer {
+		s = s.element
+	}
+	switch {
+	case value == nil:
+		return nil
+	case s.opaque:
+		return w.hide(value)
+	}
+	switch {
+	case s.fields != nil:
+		object, ok := value.(map[string]any)
+		if !ok {
+			break
+		}
+		return w.object(s, object)
+	case s.goType.Kind() == reflect.Map:
+		object, ok := value.(map[string]any)
+		if !ok {
+			break
+		}
+		kept := make(map[string]any, len(object))
+		for key, each := range object {
+			kept[key] = w.value(s.element, each)
+		}
+		return kept
+	case s.goType.Kind() == reflect.Slice && s.goType.Elem().Kind() != reflect.Uint8:
+		list, ok := value.([]any)
+		if !ok {
+			break
+		}
+		kept := make([]any, len(list))
+		for i, each := range list {
+			kept[i] = w.value(s.element, each)
+		}
+		return kept
+	default:
+		if fits(s.goType, value) {
+			return value
+		}
+	}
+	// What stands where something else belongs may be a secret that was put in the wrong place.
+	w.misfit = true
+	w.hide(value)
+	return nil
+}
+
+func (w *walker) object(s *shape, object map[string]any) any {
+	kept := make(map[string]any, len(object))
+	for name, each := range object {
+		m, ok := s.fields[name]
+		switch {
+		case !ok || m.dropped:
+			// Unknown fields are pruned, as the operation prunes them.
+		case m.secret:
+			kept[name] = w.hide(each)
+		default:
+			kept[name] = w.value(m.shape, each)
+		}
+	}
+	if s.goType == reflect.TypeFor[metav1.ObjectMeta]() {
+		if annotations, ok := kept["annotations"].(map[string]any); ok && annotations[lastApplied] != nil {
+			annotations[lastApplied] = secret.Mark
+		}
+	}
+	return kept
+}
+
+// fits tells whether a word of JSON is one of a type.
+func fits(goType reflect.Type, value any) bool {
+	switch value.(type) {
+	case string, json.Number, bool:
+	default:
+		return false
+	}
+	if goType.Kind() == reflect.String && !reflect.PointerTo(goType).Implements(unmarshaler) {
+		_, ok := value.(string)
+		return ok
+	}
+	text, err := json.Marshal(value)
+	return err == nil && json.Unmarshal(text, reflect.New(goType).Interface()) == nil
+}
+
+// operations walks a JSON patch: what is written at a path is redacted by the type of what stands there.
+func (w *walker) operations(root *shape, value any) any {
+	list, ok := value.([]any)
+	if !ok {
+		w.misfit = true
+		return nil
+	}
+	kept := make([]any, 0, len(list))
+	for _, each := range list {
+		operation, ok := each.(map[string]any)
+		if !ok {
+			w.misfit = true
+			continue
+		}
+		one := map[string]any{}
+		for _, name := range []string{"op", "path", "from"} {
+			if text, given := operation[name]; given {
+				word, ok := text.(string)
+				if w.misfit = w.misfit || !ok; ok {
+					one[name] = word
+				}
+			}
+		}
+		if given, has := operation["value"]; has {
+			path, _ := one["path"].(string)
+			at, hidden, ok := root.at(path)
+			switch {
+			case !ok:
+				w.misfit = true
+				w.hide(given)
+			case hidden:
+				one["value"] = w.hide(given)
+			default:
+				one["value"] = w.value(at, given)
+			}
+		}
+		kept = append(kept, one)
+	}
+	return kept
+}
+
+// at follows a JSON pointer through a type.
+func (s *shape) at(pointer string) (at *shape, hidden, ok bool) {
+	if pointer == "" {
+		return s, false, true
+	}
+	steps := strings.Split(pointer, "/")
+	if steps[0] != "" {
+		return nil, false, false
+	}
+	for _, step := range steps[1:] {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		for s.goType.Kind() == reflect.Pointer {
+			s = s.element
+		}
+		switch {
+		case s.opaque:
+			return s, true, true
+		case s.fields != nil:
+			m, known := s.fields[step]
+			if !known {
+				return nil, false, false
+			}
+			if m.secret || m.dropped {
+				return m.shape, true, true
+			}
+			s = m.shape
+		case s.goType.Kind() == reflect.Map:
+			if step == lastApplied {
+				return s.element, true, true
+			}
+			s = s.element
+		case s.goType.Kind() == reflect.Slice:
+			if _, err := strconv.ParseUint(step, 10, 32); err != nil && step != "-" {
+				return nil, false, false
+			}
+			s = s.element
+		default:
+			return nil, false, false
+		}
+	}
+	return s, false, true
+}
+
+// shortest is the length from which on a secret is looked for elsewhere in an event: a shorter one would be found in
+// innocent words. No bearer is shorter than 32 characters; what is refused for that may be.
+const shortest = 8
+
+// bearers look like access keys that the platform made, and like signed tokens.
+var bearers = regexp.MustCompile(`pak_[0-9A-Za-z]{46}|eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`)
+
+// mask takes secrets out of the text of an event, wherever they stand in it: what is secret by type in one place must
+// not remain in another.
+func mask(text []byte, hidden []secret.String) []byte {
+	for _, one := range hidden {
+		if len(one) < shortest {
+			continue
+		}
+		// In a text of JSON it stands as JSON writes it.
+		quoted, err := json.Marshal(one.Reveal())
+		if err != nil {
+			continue
+		}
+		if word := quoted[1 : len(quoted)-1]; bytes.Contains(text, word) {
+			text = bytes.ReplaceAll(text, word, []byte(secret.Mark))
+		}
+	}
+	if bytes.Contains(text, []byte("pak_")) || bytes.Contains(text, []byte("eyJ")) {
+		text = bearers.ReplaceAll(text, []byte(secret.Mark))
+	}
+	return text
+}
+
+// longest is the length up to which a word of a query is recorded: no bearer is as short.
+const longest = 31
+
+// parameters are those of the query whose values say what was asked for.
+var parameters = map[string]bool{
+	"allowWatchBookmarks": true, "dryRun": true, "fieldManager": true, "fieldSelector": true, "fieldValidation": true,
+	"force": true, "gracePeriodSeconds": true, "includeObject": true, "labelSelector": true, "limit": true,
+	"orphanDependents": true, "pretty": true, "propagationPolicy": true, "resourceVersion": true,
+	"resourceVersionMatch": true, "reveal": true, "sendInitialEvents": true, "timeout": true, "timeoutSeconds": true,
+	"watch": true,
+}
+
+// URI is a path and query as they may be recorded: values of parameters that the API does not know, and words that are
+// long enough to be a secret, are masked.
+func URI(path, query string) string {
+	if query == "" {
+		return path
+	}
+	var out strings.Builder
+	out.WriteString(path)
+	separator := byte('?')
+	for part := range strings.SplitSeq(query, "&") {
+		out.WriteByte(separator)
+		separator = '&'
+		name, value, given := strings.Cut(part, "=")
+		switch {
+		case !parameters[name]:
+			out.WriteString(secret.Mark)
+		case !given:
+			out.WriteString(name)
+		case plain(value):
+			out.WriteString(part)
+		default:
+			out.WriteString(name + "=" + secret.Mark)
+		}
+	}
+	return out.String()
+}
+
+// plain tells whether all words of a value are short.
+func plain(value string) bool {
+	decoded, err := url.QueryUnescape(value)
+	if err != nil {
+		return false
+	}
+	for word := range strings.FieldsFuncSeq(decoded, func(c rune) bool { return strings.ContainsRune("=!,() \t", c) }) {
+		if len(word) > longest {
+			return false
+		}
+	}
+	return true
+}

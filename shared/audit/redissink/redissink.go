@@ -1,0 +1,91 @@
+// Package redissink keeps audit events in a Redis: a stream from which the oldest go by the clock. It also keeps there
+// the heads of chains that files hold, out of reach of whoever can write the files.
+// Source: Spec 2.7 (dataStoreEndpoint, dataStoreTTL); ADR-0016.
+package redissink
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/chain"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/store/redisstore"
+)
+
+// journal is the name of what the audit keeps in a Redis.
+const journal = "audit"
+
+// schemes begin the URLs of a Redis.
+var schemes = []string{"redis:", "rediss:", "redis-cluster:", "rediss-cluster:", "redis-sentinel:", "rediss-sentinel:", "unix:"}
+
+// Opener makes the sink of an audit.dataStoreEndpoint that is the URL of a Redis.
+var Opener = audit.Opener{Name: "redis", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+	url := config.DataStoreEndpoint.Reveal()
+	for _, scheme := range schemes {
+		if strings.HasPrefix(url, scheme) {
+			// Events are kept one batch at a time.
+			client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1})
+			if err != nil {
+				return nil, fmt.Errorf("audit.dataStoreEndpoint: %w", err)
+			}
+			return &sink{client: client, journal: client.Journal(journal), keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
+		}
+	}
+	return nil, nil
+}}
+
+type sink struct {
+	client  *redisstore.Client
+	journal *redisstore.Journal
+	keep    time.Duration
+}
+
+// Write adds the events in one step. They last as what the Redis acknowledges lasts.
+func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error {
+	texts := make([][]byte, len(records))
+	for i, r := range records {
+		texts[i] = r.JSON
+	}
+	var olderThan time.Time
+	if s.keep > 0 {
+		olderThan = time.Now().Add(-s.keep)
+	}
+	return s.journal.Append(ctx, texts, olderThan)
+}
+
+func (s *sink) Close() error { return s.client.Close() }
+
+// Anchor keeps the heads of the chains of this host in a Redis.
+type Anchor struct{ journal *redisstore.Journal }
+
+var _ chain.Anchor = Anchor{}
+
+// NewAnchor returns the anchor in a Redis.
+func NewAnchor(client *redisstore.Client) Anchor { return Anchor{client.Journal(journal)} }
+
+// Load returns the head of a directory's chain; the zero value where there is none.
+func (a Anchor) Load(ctx context.Context, directory string) (chain.Head, error) {
+	text, err := a.journal.Note(ctx, note(directory))
+	if err != nil || text == "" {
+		return chain.Head{}, err
+	}
+	return chain.ParseHead(text)
+}
+
+// Save notes the head of a directory's chain.
+func (a Anchor) Save(ctx context.Context, directory string, head chain.Head) error {
+	return a.journal.SetNote(ctx, note(directory), head.String())
+}
+
+// note is the name under which the head of a directory is noted.
+func note(directory string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return host + ":" + directory
+}

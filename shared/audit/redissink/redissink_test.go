@@ -1,0 +1,154 @@
+package redissink_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/chain"
+	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+const stream = "p1:{audit}:events"
+
+func open(t *testing.T, url string, hours int64) audit.Sink {
+	t.Helper()
+	sink, err := redissink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: secret.String(url), DataStoreTTLHours: hours})
+	if err != nil || sink == nil {
+		t.Fatalf("%v %v", sink, err)
+	}
+	t.Cleanup(func() { _ = sink.Close() })
+	return sink
+}
+
+func raw(t *testing.T, url string) *redis.Client {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func kept(t *testing.T, client *redis.Client) string {
+	t.Helper()
+	entries, err := client.XRange(t.Context(), stream, "-", "+").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, e := range entries {
+		texts = append(texts, fmt.Sprint(e.Values["event"]))
+	}
+	return strings.Join(texts, " ")
+}
+
+func record(text string) *audit.Record { return &audit.Record{JSON: []byte(text)} }
+
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) { t.Parallel(); testRedis(t, redistest.Embedded(t)) })
+	t.Run("server", func(t *testing.T) { t.Parallel(); testRedis(t, redistest.Server(t).URL()) })
+}
+
+func testRedis(t *testing.T, url string) {
+	client := raw(t, url)
+	write := func(hours int64, texts ...string) {
+		t.Helper()
+		var records []*audit.Record
+		for _, text := range texts {
+			records = append(records, record(text))
+		}
+		if err := open(t, url, hours).Write(t.Context(), records, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Old entries, as they were written two days ago. A stream is trimmed by whole nodes of a hundred entries.
+	old := time.Now().Add(-48 * time.Hour).UnixMilli()
+	for i := range 250 {
+		if err := client.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, ID: fmt.Sprintf("%d-%d", old, i+1), Values: []string{"event", "old"}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0, "a", "b")
+	if got := kept(t, client); strings.Count(got, "old") != 250 || !strings.HasSuffix(got, "a b") {
+		t.Errorf("without a TTL there is %q", got)
+	}
+	// Source: Spec 2.7 (dataStoreTTL, in hours).
+	write(24, "c")
+	if got := kept(t, client); strings.Count(got, "old") >= 100 || !strings.HasSuffix(got, "a b c") {
+		t.Errorf("with a TTL of a day there is %q", got)
+	}
+}
+
+func TestARedisThatRefuses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Server(t, redistest.Argument("--maxmemory-policy", "noeviction"))
+	client := raw(t, server.URL())
+	sink := open(t, server.URL(), 1)
+	if err := sink.Write(t.Context(), []*audit.Record{record("a")}, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Write(t.Context(), []*audit.Record{record("b"), record("c")}, true); err == nil {
+		t.Error("a Redis without memory takes events")
+	}
+	if err := client.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := kept(t, client); got != "a" {
+		t.Errorf("half of a batch is kept: %q", got)
+	}
+	server.Kill()
+	if err := sink.Write(t.Context(), []*audit.Record{record("d")}, true); err == nil {
+		t.Error("a Redis that is gone takes events")
+	}
+}
+
+func TestAnchor(t *testing.T) {
+	t.Parallel()
+	url := redistest.Embedded(t)
+	client, err := redisstore.Open(url, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	anchor := redissink.NewAnchor(client)
+	if head, err := anchor.Load(t.Context(), "/a"); err != nil || head != (chain.Head{}) {
+		t.Errorf("nothing was noted, and there is %v %v", head, err)
+	}
+	want := chain.Head{Sequence: 5, Hash: strings.Repeat("ab", 32)}
+	if err := anchor.Save(t.Context(), "/a", want); err != nil {
+		t.Fatal(err)
+	}
+	for directory, head := range map[string]chain.Head{"/a": want, "/b": {}} {
+		if got, err := anchor.Load(t.Context(), directory); err != nil || got != head {
+			t.Errorf("%s: %v %v", directory, got, err)
+		}
+	}
+}
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "postgres://localhost", "redisx://a"} {
+		if sink, err := redissink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: secret.String(url)}); sink != nil || err != nil {
+			t.Errorf("%q: %v %v", url, sink, err)
+		}
+	}
+	_, err := redissink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: "redis://a:hunter2@host:port/b"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a broken URL: %v", err)
+	}
+}

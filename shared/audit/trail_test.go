@@ -1,0 +1,322 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
+)
+
+// shelf is a sink in memory that can be made to fail and to hang.
+type shelf struct {
+	mu      sync.Mutex
+	kept    []string
+	durable int
+	fails   error
+	hangs   chan struct{}
+	closed  bool
+}
+
+func (s *shelf) Write(ctx context.Context, records []*audit.Record, durable bool) error {
+	s.mu.Lock()
+	hangs := s.hangs
+	s.mu.Unlock()
+	if hangs != nil {
+		select {
+		case <-hangs:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails != nil {
+		return s.fails
+	}
+	for _, r := range records {
+		s.kept = append(s.kept, r.AuditID)
+	}
+	if durable {
+		s.durable++
+	}
+	return nil
+}
+
+func (s *shelf) Close() error { s.closed = true; return nil }
+
+func (s *shelf) ids() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.kept, " ")
+}
+
+func (s *shelf) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// tally counts outcomes.
+type tally struct {
+	mu    sync.Mutex
+	count map[string]int
+	depth int
+}
+
+func (c *tally) Audited(_ string, _ audit.Level, outcome string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count[outcome]++
+}
+
+func (c *tally) Spool(_ string, depth int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.depth = depth
+}
+
+func (c *tally) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%d recorded, %d lost, %d refused", c.count["recorded"], c.count["lost"], c.count["refused"])
+}
+
+type bench struct {
+	*audit.Trail
+	shelf  *shelf
+	tally  *tally
+	config *model.ConfigStatus
+}
+
+func opener(s audit.Sink) audit.Opener {
+	return audit.Opener{Name: "shelf", Open: func(*model.ConfigAudit) (audit.Sink, error) { return s, nil }}
+}
+
+func newBench(flush bool) *bench {
+	b := &bench{shelf: &shelf{}, tally: &tally{count: map[string]int{}}}
+	b.config = &model.ConfigStatus{Audit: enabled(model.AuditRule{Level: "Metadata"})}
+	b.Trail = audit.NewTrail(audit.Options{
+		Config: func() *model.ConfigStatus { return b.config }, Openers: []audit.Opener{opener(b.shelf)},
+		Log: slog.New(slog.DiscardHandler), Metrics: b.tally, Flush: flush,
+	})
+	return b
+}
+
+var (
+	ignore = audit.Choice{Level: audit.Metadata}
+	fail   = audit.Choice{Level: audit.Metadata, Fail: true}
+)
+
+func event(id string) *audit.Event {
+	return &audit.Event{Level: audit.Metadata, AuditID: id, Stage: audit.ResponseComplete}
+}
+
+func TestFailWaitsUntilKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(false)
+		if err := b.Record(fail, event("a")); err != nil || b.shelf.ids() != "a" || b.shelf.durable != 1 {
+			t.Errorf("%v, and kept is %q", err, b.shelf.ids())
+		}
+		b.shelf.set(func() { b.shelf.fails = errors.New("full") })
+		if err := b.Record(fail, event("b")); !errors.Is(err, audit.ErrNotRecorded) {
+			t.Errorf("a sink that fails: %v", err)
+		}
+		b.shelf.set(func() { b.shelf.fails = nil })
+		if err := b.Record(fail, event("c")); err != nil || b.shelf.ids() != "a c" {
+			t.Errorf("after it: %v, and kept is %q", err, b.shelf.ids())
+		}
+		b.Close(t.Context())
+		if got := b.tally.String(); got != "2 recorded, 0 lost, 1 refused" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestASlowSinkHoldsNobodyLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(false)
+		release := make(chan struct{})
+		b.shelf.set(func() { b.shelf.hangs = release })
+		begun := time.Now()
+		if err := b.Record(ignore, event("a")); err != nil || time.Since(begun) != 0 {
+			t.Errorf("Ignore waits %s: %v", time.Since(begun), err)
+		}
+		// The sink has the first one now.
+		synctest.Wait()
+		if err := b.Record(fail, event("b")); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != audit.WaitAtMost {
+			t.Errorf("Fail waits %s: %v", time.Since(begun), err)
+		}
+		b.shelf.set(func() { b.shelf.hangs = nil })
+		close(release)
+		b.Close(t.Context())
+		// What was refused was refused; what was ignored waited for the sink.
+		if got := b.tally.String(); b.shelf.ids() != "a" || got != "1 recorded, 0 lost, 1 refused" {
+			t.Errorf("kept is %q: %s", b.shelf.ids(), got)
+		}
+	})
+}
+
+func TestIgnoreKeepsOrderThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(false)
+		b.shelf.set(func() { b.shelf.fails = errors.New("away") })
+		for _, id := range []string{"a", "b", "c"} {
+			_ = b.Record(ignore, event(id))
+			synctest.Wait()
+		}
+		b.shelf.set(func() { b.shelf.fails = nil })
+		b.Close(t.Context())
+		if got := b.tally.String(); b.shelf.ids() != "a b c" || got != "3 recorded, 0 lost, 0 refused" || !b.shelf.closed {
+			t.Errorf("kept is %q: %s", b.shelf.ids(), got)
+		}
+	})
+}
+
+func TestAFullSpool(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(false)
+		b.shelf.set(func() { b.shelf.hangs = make(chan struct{}) })
+		for range audit.MaxSpoolEvents + 5 {
+			if err := b.Record(ignore, event("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		if err := b.Record(fail, event("b")); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
+			t.Errorf("a full spool is known at once: %v after %s", err, time.Since(begun))
+		}
+		if got := b.tally.String(); got != "0 recorded, 5 lost, 1 refused" || b.tally.depth != audit.MaxSpoolEvents {
+			t.Errorf("%s, and %d wait", got, b.tally.depth)
+		}
+		b.Close(t.Context())
+		if got := b.tally.String(); got != fmt.Sprintf("0 recorded, %d lost, 1 refused", audit.MaxSpoolEvents+5) || b.tally.depth != 0 {
+			t.Errorf("at the end %s", got)
+		}
+	})
+}
+
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(true)
+		if err := b.Record(ignore, event("a")); err != nil || b.shelf.ids() != "a" {
+			t.Errorf("%v, and kept is %q when the request is answered", err, b.shelf.ids())
+		}
+		b.shelf.set(func() { b.shelf.hangs = make(chan struct{}) })
+		begun := time.Now()
+		if err := b.Record(ignore, event("b")); err != nil || time.Since(begun) != audit.WaitAtMost {
+			t.Errorf("a slow sink: %v after %s", err, time.Since(begun))
+		}
+		b.shelf.set(func() { close(b.shelf.hangs); b.shelf.hangs = nil })
+		b.Close(t.Context())
+		if b.shelf.ids() != "a b" {
+			t.Errorf("kept is %q", b.shelf.ids())
+		}
+	})
+}
+
+func TestTheConfigurationIsLive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &shelf{}, &shelf{}
+		config := &model.ConfigStatus{}
+		trail := audit.NewTrail(audit.Options{
+			Config: func() *model.ConfigStatus { return config }, Log: slog.New(slog.DiscardHandler),
+			Openers: []audit.Opener{{Name: "shelf", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+				switch config.Path {
+				case "one":
+					return first, nil
+				case "two":
+					return second, nil
+				default:
+					return nil, nil
+				}
+			}}},
+		})
+		if trail.Enabled() {
+			t.Error("it records without a configuration")
+		}
+		set := func(path string) {
+			audits := enabled(model.AuditRule{Level: "Metadata"})
+			audits.Path = path
+			config = &model.ConfigStatus{Audit: audits}
+		}
+		set("one")
+		_ = trail.Record(fail, event("a"))
+		set("two")
+		_ = trail.Record(fail, event("b"))
+		synctest.Wait()
+		time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble
+		if first.ids() != "a" || second.ids() != "b" || !first.closed || second.closed {
+			t.Errorf("%q closed %v, then %q closed %v", first.ids(), first.closed, second.ids(), second.closed)
+		}
+		set("nowhere")
+		if err := trail.Record(fail, event("c")); !errors.Is(err, audit.ErrNotRecorded) {
+			t.Errorf("a place without a sink: %v", err)
+		}
+		if err := trail.Record(ignore, event("c")); err != nil {
+			t.Errorf("the same, ignored: %v", err)
+		}
+		trail.Close(t.Context())
+		set("one")
+		if err := trail.Record(fail, event("d")); !errors.Is(err, audit.ErrNotRecorded) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+func TestSecretsElsewhereInAnEvent(t *testing.T) {
+	t.Parallel()
+	var kept []byte
+	keeps := sinkFunc(func(records []*audit.Record) { kept = records[0].JSON })
+	trail := audit.NewTrail(audit.Options{
+		Config:  func() *model.ConfigStatus { return &model.ConfigStatus{Audit: enabledOnce} },
+		Openers: []audit.Opener{opener(keeps)}, Log: slog.New(slog.DiscardHandler),
+	})
+	const made = "pak_0123456789abcdefghijABCDEFGHIJ0123456789abcdef"
+	quoted := secret.String(`quoted "<secret>" \ of a client's own`)
+	e := event("a")
+	e.UserAgent, e.RequestURI = "curl "+canary, "/p/"+made
+	e.RequestObject, _ = json.Marshal(map[string]string{"description": "it is " + quoted.Reveal()})
+	e.Annotate("a", "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJhIn0.c2lnbmF0dXJl")
+	if err := trail.Record(fail, e, canary, quoted, "short"); err != nil {
+		t.Fatal(err)
+	}
+	trail.Close(t.Context())
+	var back audit.Event
+	if err := json.Unmarshal(kept, &back); err != nil {
+		t.Fatalf("%v: %s", err, kept)
+	}
+	for _, word := range []string{canary, made, "client", "eyJ"} {
+		if strings.Contains(string(kept), word) {
+			t.Errorf("%s is in %s", word, kept)
+		}
+	}
+	if string(back.RequestObject) != `{"description":"it is ***"}` || back.UserAgent != "curl ***" {
+		t.Errorf("%s", kept)
+	}
+}
+
+var enabledOnce = enabled(model.AuditRule{Level: "Metadata"})
+
+type sinkFunc func([]*audit.Record)
+
+func (f sinkFunc) Write(_ context.Context, records []*audit.Record, _ bool) error {
+	f(records)
+	return nil
+}
+func (sinkFunc) Close() error { return nil }

@@ -1,0 +1,10 @@
+-- KEYS: events. ARGV: the id before which entries go, or empty; then the texts.
+-- Adds the texts in order and removes what is too old. The first write is an addition: a Redis that takes no more
+-- refuses the script before anything is done.
+for i = 2, #ARGV do
+  redis.call('XADD', KEYS[1], '*', 'event', ARGV[i])
+end
+if ARGV[1] ~= '' then
+  redis.call('XTRIM', KEYS[1], 'MINID', '~', ARGV[1])
+end
+return 1
