@@ -105,7 +105,9 @@ func (f *finding) place(d *document, field string, inLine, inColumn int) {
 	lines := strings.Split(string(d.text), "\n")
 	if inColumn > 0 && node.Kind == yamlv3.ScalarNode {
 		switch node.Style &^ yamlv3.TaggedStyle {
-		case yamlv3.LiteralStyle, yamlv3.FoldedStyle:
+		case yamlv3.FoldedStyle:
+			// Which of its lines it was is gone.
+		case yamlv3.LiteralStyle:
 			// The text begins on the next line, behind the indentation of its first one.
 			if first := line; first < len(lines) && line+inLine <= len(lines) {
 				line += inLine

@@ -108,6 +108,7 @@ github.com/google/gnostic-models: infra/openapi
 github.com/hashicorp/golang-lru/v2: shared/resource shared/store/redisstore shared/syncpatch
 github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
+github.com/rogpeppe/go-internal: local
 go.opentelemetry.io/otel: infra/environment local shared/function
 go.yaml.in/yaml/v2: shared/codec
 go.yaml.in/yaml/v3: local shared/syncpatch
