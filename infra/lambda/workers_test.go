@@ -37,7 +37,7 @@ func TestBootstrapStartsWorkers(t *testing.T) {
 			StatusCode int
 			Body       string
 		}
-		p.call(event).whole(t, &got)
+		whole(t, p.call(event), &got)
 		var answer model.SyncPatchEvaluation
 		if err := json.Unmarshal([]byte(got.Body), &answer); err != nil || got.StatusCode != 201 {
 			t.Fatalf("%s: %d %s", row.expression, got.StatusCode, got.Body)

@@ -24,7 +24,6 @@ import (
 var everything = append(slices.Clone(resources),
 	resourcePaths{Resource: "configs", Kind: "Config", Verbs: []string{"get", "list"}},
 	resourcePaths{Resource: "directclusterendpointtokens", Kind: "DirectClusterEndpointToken", Verbs: []string{"create", "get", "list", "delete", "deletecollection"}},
-	resourcePaths{Resource: "syncpatchevaluations", Kind: "SyncPatchEvaluation", Verbs: []string{"create"}},
 	resourcePaths{
 		Resource: "virtualclusterinstances", Kind: "VirtualClusterInstance", Namespaced: true,
 		Verbs: []string{"create", "get", "list", "update", "patch", "delete"},
