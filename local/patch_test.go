@@ -52,7 +52,7 @@ var patchFiles = map[string]string{
 		"  object: {spec: {a: {}}}\n",
 	"nested.yaml": "apiVersion: management.platform.sh/v1\nkind: SyncPatchEvaluation\nspec:\n  resource: pods\n  configuration:\n    sync:\n      toHost:\n        pods:\n" +
 		"          patches:\n          - {path: spec.a, expression: value.b.c}\n  object: {spec: {a: {}}}\n",
-	"unknown.yaml": "apiVersion: management.platform.sh/v1\nkind: SyncPatchEvaluation\nspec: {pathces: []}\n",
+	"unknown.yaml": "apiVersion: management.platform.sh/v1\nkind: SyncPatchEvaluation\nspec: {patch: []}\n",
 	"empty.yaml":   "# nothing\n---\n",
 	"good_test.yaml": "configuration: vcluster.yaml\ntests:\n- name: in\n  spec: {object: pod.yaml}\n  expect: host.yaml\n" +
 		"- name: out\n  spec: {object: host.yaml, direction: HostToTenant}\n  expect: pod.yaml\n" +
@@ -152,7 +152,7 @@ func TestPatchCommands(t *testing.T) {
 		{"no file", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml"}, 2, "", "nowhere.yaml"},
 		{"no YAML", "", []string{"eval", "-c", "vcluster.yaml", "broken.yaml"}, 2, "", "broken.yaml:2: "},
 		{"no object", "", []string{"eval", "-c", "vcluster.yaml", "empty.yaml"}, 2, "", "there is no object"},
-		{"an unknown field", "", []string{"eval", "unknown.yaml"}, 2, "", `unknown.yaml:1: unknown field "spec.pathces"`},
+		{"an unknown field", "", []string{"eval", "unknown.yaml"}, 2, "", `unknown.yaml:1: unknown field "spec.patch"`},
 		{"too much", strings.Repeat("#", maxFile+1), []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>: it is larger than"},
 
 		{"good patches", "", []string{"check", "vcluster.yaml", "nested.yaml"}, 0, "", ""},

@@ -255,8 +255,8 @@ func short(value *model.JSON) string {
 	return text
 }
 
-// diff shows how two objects differ. Nothing is shown when they do not, and it tells whether they do.
-func (t *terminal) diff(oldName string, before *model.JSON, newName string, after *model.JSON) bool {
+// diff shows how two objects differ. Nothing is shown when they do not.
+func (t *terminal) diff(oldName string, before *model.JSON, newName string, after *model.JSON) {
 	old, _ := yaml.JSONToYAML(before.Raw)
 	now, _ := yaml.JSONToYAML(after.Raw)
 	text := diff.Diff(oldName, old, newName, now)
@@ -284,5 +284,4 @@ func (t *terminal) diff(oldName string, before *model.JSON, newName string, afte
 			_, _ = io.WriteString(t.out, "\n")
 		}
 	}
-	return len(text) > 0
 }

@@ -65,7 +65,7 @@ func TestReview(t *testing.T) {
 		},
 		{"an expression that fails", yaml, `spec: {patches: [{path: a, expression: value + 1}, {path: b, expression: value.c.d}], object: {a: 1, b: {}}}`, `{"a":1,"b":{}}`, "TypeError", 0},
 		{"what is hardly meant", yaml, `spec: {patches: [{path: a, expression: 'null'}], object: {a: 1, b: 2}}`, `{"b":2}`, "", 1},
-		{"an unknown field", yaml, `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}, pathces: []}`, `{"a":1}`, "", 1},
+		{"an unknown field", yaml, `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}, patch: []}`, `{"a":1}`, "", 1},
 		{"a status that was sent is nothing", yaml, `{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, status: {error: {message: x, index: 0, path: x}}}`, `{"a":1}`, "", 0},
 	} {
 		answer, warnings, err := ask(t, e, row.contentType, row.body, codec.Warn)
@@ -99,7 +99,7 @@ func TestRefused(t *testing.T) {
 			[]string{"spec.direction", "spec.namespaceMode", "spec.checks[0]"}},
 		{"a configuration", yaml, `spec: {resource: pods, configuration: {sync: {toHost: {pods: {patches: [{path: a, expression: import x}]}}}}, object: {}}`, codec.Warn, 422,
 			[]string{"spec.configuration.sync.toHost.pods.patches[0].expression"}},
-		{"an unknown field under Strict", yaml, `spec: {patches: [{path: a, expression: value}], object: {}, pathces: []}`, codec.Strict, 400, []string{"spec.pathces"}},
+		{"an unknown field under Strict", yaml, `spec: {patches: [{path: a, expression: value}], object: {}, patch: []}`, codec.Strict, 400, []string{"spec.patch"}},
 		{"no body", yaml, ``, codec.Warn, 400, nil},
 		{"another kind", yaml, `{apiVersion: v1, kind: Pod}`, codec.Warn, 400, nil},
 		{"another version", yaml, `{apiVersion: management.platform.sh/v9, kind: SyncPatchEvaluation}`, codec.Warn, 400, nil},
