@@ -24,11 +24,13 @@ import (
 var version = ""
 
 type commands struct {
-	Serve     serveCommand     `cmd:"" default:"withargs" help:"Serve the API (the default)."`
-	Bootstrap bootstrapCommand `cmd:"" help:"Make the first admin key in a Redis and print it."`
-	Patch     patchCommand     `cmd:"" help:"Try sync patches on files, without a server."`
-	Audit     auditCommand     `cmd:"" help:"Look after the audit log."`
-	Version   versionCommand   `cmd:"" help:"Print the version."`
+	Serve       serveCommand       `cmd:"" default:"withargs" help:"Serve the API (the default)."`
+	Bootstrap   bootstrapCommand   `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Patch       patchCommand       `cmd:"" help:"Try sync patches on files, without a server."`
+	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
+	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
+	Token       tokenCommand       `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
 type serveCommand struct {
@@ -38,6 +40,9 @@ type serveCommand struct {
 	Data        string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key (${default})."`
 	AdminKey    secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
 	Encryption  secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64; after a comma older ones that still open (kept in the data folder)."`
+	Issuer      string        `env:"PLATFORM_ISSUER" placeholder:"URL" help:"Issuer of tokens, by which verifiers reach this API (the address of the HTTPS listener)."`
+	SigningKey  secret.String `env:"PLATFORM_SIGNING_KEY" placeholder:"PEM" help:"Signing keys that you manage yourself; the first signs (made and kept in the state)."`
+	Signing     signingFlags  `embed:""`
 	Config      string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
 	Manifests   string        `placeholder:"DIR" help:"Folder of objects to apply at the start."`
 	ExpireEvery time.Duration `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
@@ -61,10 +66,12 @@ func (*versionCommand) Run() error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	parsed := kong.Parse(&commands{},
+	all := &commands{}
+	parsed := kong.Parse(all,
 		kong.Name("local"),
 		kong.Description("The platform's management API on one machine."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(all),
 		kong.Exit(func(code int) {
 			if code > exitBadInput {
 				// Kong has codes of its own for flags that are wrong.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -21,12 +22,15 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/expirekeys"
+	"management.platform.sh/functions/expiretokens"
+	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuer"
 	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/store/redisstore"
@@ -47,6 +51,9 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	}
 	if c.ExpireEvery <= 0 {
 		return fmt.Errorf("--expire-every: %s is not positive", c.ExpireEvery)
+	}
+	if err := c.checkTokens(); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return fmt.Errorf("making the data folder: %w", err)
@@ -111,6 +118,8 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 
+	env.Tokens = c.Signing.settings()
+	env.Tokens.Issuer, env.Tokens.SigningKeys = cmp.Or(c.Issuer, server), c.SigningKey
 	handler := routes(env, state.client, registry)
 	servers := []*http.Server{newServer(handler, log)}
 	failed := make(chan error, 2)
@@ -137,6 +146,8 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	defer stop()
 	go every(background, c.ExpireEvery, func() {
 		_ = expirekeys.Function.Run(background, env)
+		_ = expiretokens.Function.Run(background, env)
+		_ = rotatesigningkeys.Function.Run(background, env)
 		_ = collectgarbage.Function.Run(background, env)
 	})
 	go every(background, configEvery, func() {
@@ -180,9 +191,15 @@ func newEnvironment(client *redisstore.Client, log *slog.Logger, config *platfor
 // routes are the functions of the catalog, and the health of the process beside them.
 func routes(env *function.Environment, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
 	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
+	tokens := issuer.Open(env)
 	ready := func(w http.ResponseWriter, r *http.Request) {
 		if err := client.Ping(r.Context()); err != nil {
 			http.Error(w, "the state cannot be reached", http.StatusServiceUnavailable)
+			return
+		}
+		if _, err := tokens.Current(r.Context()); err != nil {
+			env.Log.Error("not ready: no token can be signed", "error", err.Error(), "cause", fmt.Sprint(errors.Unwrap(err)))
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		alive(w, r)

@@ -16,6 +16,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"management.platform.sh/shared/encryption"
+	"management.platform.sh/shared/issuer"
 	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store/redisstore"
@@ -90,6 +92,11 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 
 func TestFlags(t *testing.T) {
 	plain := serveCommand{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, LogLevel: slog.LevelInfo}
+	// The defaults are those that deployed functions have.
+	plain.Signing = signingFlags{
+		TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
+		RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
+	}
 	with := func(change func(*serveCommand)) serveCommand {
 		changed := plain
 		change(&changed)
@@ -216,7 +223,14 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics := prometheus.NewRegistry()
-	handler := routes(newEnvironment(client, slog.New(slog.DiscardHandler), config, metrics), client, metrics)
+	env := newEnvironment(client, slog.New(slog.DiscardHandler), config, metrics)
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Tokens.Issuer = "https://a.example"
+	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	handler := routes(env, client, metrics)
 	ask := func(method, path string) int {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(method, path, nil))
@@ -247,6 +261,16 @@ func TestHealth(t *testing.T) {
 	}
 	if code := ask(http.MethodPost, "/healthz"); code == http.StatusOK {
 		t.Errorf("POST is answered %d", code)
+	}
+	// Signing keys that cannot be opened: alive, and not ready.
+	other, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return other, nil }
+	handler = routes(env, client, metrics)
+	if ready, alive := ask(http.MethodGet, "/readyz"), ask(http.MethodGet, "/livez"); ready != http.StatusServiceUnavailable || alive != http.StatusOK {
+		t.Errorf("with another encryption key: ready %d, alive %d", ready, alive)
 	}
 }
 

@@ -4,15 +4,24 @@
 package catalog
 
 import (
+	"management.platform.sh/functions/authorizescopes"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/createaccesskey"
 	"management.platform.sh/functions/deleteaccesskey"
+	"management.platform.sh/functions/deletetoken"
 	"management.platform.sh/functions/discoverapi"
 	"management.platform.sh/functions/evaluatepatches"
 	"management.platform.sh/functions/expirekeys"
+	"management.platform.sh/functions/expiretokens"
 	"management.platform.sh/functions/getaccesskey"
+	"management.platform.sh/functions/gettoken"
+	"management.platform.sh/functions/issuetoken"
 	"management.platform.sh/functions/listaccesskeys"
+	"management.platform.sh/functions/listtokens"
 	"management.platform.sh/functions/patchaccesskey"
+	"management.platform.sh/functions/publishkeys"
+	"management.platform.sh/functions/reviewtokens"
+	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/shared/function"
@@ -29,6 +38,15 @@ var Functions = []*function.Function{
 	patchaccesskey.Function,
 	deleteaccesskey.Function,
 	evaluatepatches.Function,
+	issuetoken.Function,
+	gettoken.Function,
+	listtokens.Function,
+	deletetoken.Function,
+	publishkeys.Function,
+	reviewtokens.Function,
+	authorizescopes.Function,
 	expirekeys.Function,
+	expiretokens.Function,
+	rotatesigningkeys.Function,
 	collectgarbage.Function,
 }

@@ -6,20 +6,15 @@ package whoami
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/scope"
+	"management.platform.sh/shared/review"
 	"management.platform.sh/shared/secret"
 )
 
@@ -41,7 +36,7 @@ type Input = function.Question
 func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	self := &model.Self{}
 	kind := model.SchemeGroupVersion.WithKind("Self")
-	if err := decode(in, self, kind, nil); err != nil {
+	if err := review.Read(in.ContentType, in.Body, self, kind, nil); err != nil {
 		return nil, err
 	}
 	caller := in.Caller
@@ -51,7 +46,6 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 			return nil, err
 		}
 	}
-	self.SetGroupVersionKind(kind)
 	self.Spec.AccessKey = ""
 	self.Status = model.SelfStatus{
 		UID:                    caller.Owner.String(),
@@ -74,89 +68,46 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 
 // SubjectReview answers what kubectl auth whoami asks.
 func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfSubjectReview, error) {
-	review := &authenticationv1.SelfSubjectReview{}
+	answer := &authenticationv1.SelfSubjectReview{}
 	kind := authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview")
-	if err := decode(in, review, kind, review.Unmarshal); err != nil {
+	if err := review.Read(in.ContentType, in.Body, answer, kind, answer.Unmarshal); err != nil {
 		return nil, err
 	}
-	review.SetGroupVersionKind(kind)
-	review.Status.UserInfo = authenticationv1.UserInfo{
+	answer.Status.UserInfo = authenticationv1.UserInfo{
 		Username: in.Caller.Owner.Username(),
 		UID:      in.Caller.Owner.String(),
 		Groups:   in.Caller.Groups,
-		Extra: map[string]authenticationv1.ExtraValue{
-			model.GroupName + "/access-key": {in.Caller.Key},
-		},
+		Extra:    map[string]authenticationv1.ExtraValue{review.ExtraAccessKey: {in.Caller.Key}},
 	}
-	return review, nil
+	return answer, nil
 }
 
 // AccessReview answers what kubectl auth can-i asks: what the frame would decide for that request of the
-// caller's. Whether a single object is the caller's is not part of it. Invalid when the review asks for
+// caller's. Whether a single object is the caller's is not part of it. BadRequest when the review asks for
 // nothing, or for two things.
 func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.SelfSubjectAccessReview, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{}
+	answer := &authorizationv1.SelfSubjectAccessReview{}
 	kind := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview")
-	if err := decode(in, review, kind, review.Unmarshal); err != nil {
+	if err := review.Read(in.ContentType, in.Body, answer, kind, answer.Unmarshal); err != nil {
 		return nil, err
 	}
-	request, err := asked(deps, review)
+	resource := answer.Spec.ResourceAttributes
+	if resource != nil && resource.Group == model.GroupName && !namespaced[resource.Resource] {
+		// kubectl names the namespace of its context for resources that are in none.
+		resource.Namespace = ""
+	}
+	request, err := review.Asked(resource, answer.Spec.NonResourceAttributes)
 	if err != nil {
 		return nil, err
 	}
+	request.Project = deps.Project(request.Namespace)
 	decision := auth.Decide(in.Caller, request)
-	review.SetGroupVersionKind(kind)
-	review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Reason: decision.Reason}
-	return review, nil
+	answer.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Reason: decision.Reason}
+	return answer, nil
 }
 
 // namespaced are the resources of the API that live in namespaces.
 var namespaced = map[string]bool{"virtualclusterinstances": true}
-
-func asked(deps Deps, review *authorizationv1.SelfSubjectAccessReview) (scope.Request, error) {
-	resource, path := review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes
-	switch {
-	case resource != nil && path == nil:
-		if resource.Group == model.GroupName && !namespaced[resource.Resource] {
-			// kubectl names the namespace of its context for resources that are in none.
-			resource.Namespace = ""
-		}
-		return scope.Request{
-			Verb: resource.Verb, Group: resource.Group, Resource: resource.Resource, Subresource: resource.Subresource,
-			Namespace: resource.Namespace, Name: resource.Name, Project: deps.Project(resource.Namespace),
-		}, nil
-	case path != nil && resource == nil:
-		return scope.Request{Verb: path.Verb, Path: path.Path}, nil
-	default:
-		return scope.Request{}, apierror.BadRequest(
-			"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be given", nil)
-	}
-}
-
-// decode reads a question. An empty body asks with all fields empty; kubectl sends protobuf for the kinds of
-// Kubernetes. A body that says that it is of another kind or version is refused; it may leave both out.
-// Source: Spec 2.1, 7.
-func decode(in Input, into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
-	if len(in.Body) == 0 {
-		return nil
-	}
-	if fromProtobuf != nil && codec.IsProtobuf(in.ContentType) {
-		return codec.DecodeProtobuf(in.Body, fromProtobuf)
-	}
-	body, err := codec.Read(in.ContentType, in.Body)
-	if err != nil {
-		return err
-	}
-	if _, err = codec.Decode(body, into, codec.Warn); err != nil {
-		return err
-	}
-	apiVersion, kind := into.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	if kind != "" && kind != want.Kind || apiVersion != "" && apiVersion != want.GroupVersion().String() {
-		return apierror.BadRequest(fmt.Sprintf("the body is a %s of %s; a %s of %s was expected",
-			kind, apiVersion, want.Kind, want.GroupVersion()), nil)
-	}
-	return nil
-}
 
 // Function is the operation as it is deployed.
 var Function = &function.Function{

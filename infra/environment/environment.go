@@ -54,6 +54,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		Watch:      function.WatchSettings{Window: window},
 		Edition:    s.edition,
 		Patches:    s.patches,
+		Tokens:     s.tokens,
 	}, nil
 }
 

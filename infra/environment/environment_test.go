@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +63,15 @@ func TestRefused(t *testing.T) {
 		"a wrong key":   {map[string]string{redisURL: good, sealing: hush}, []string{sealing}},
 		"no key file":   {map[string]string{redisURL: good, sealingFile: empty}, []string{sealingFile}},
 		"a bad key":     {map[string]string{redisURL: good, sealingFile: wrong}, []string{sealingFile}},
+		"no issuer":     {map[string]string{redisURL: good, issuer: "http://" + hush}, []string{issuer}},
+		"no algorithm":  {map[string]string{redisURL: good, algorithm: hush}, []string{algorithm}},
+		"no life":       {map[string]string{redisURL: good, tokenMaxTTL: "59s"}, []string{tokenMaxTTL}},
+		"a long life":   {map[string]string{redisURL: good, tokenMaxTTL: "8785h"}, []string{tokenMaxTTL}},
+		"no rhythm":     {map[string]string{redisURL: good, rotateEvery: hush, publishBefore: "9m"}, []string{rotateEvery, publishBefore}},
+		"a hasty one":   {map[string]string{redisURL: good, rotateEvery: "3h", publishBefore: "2h"}, []string{rotateEvery, publishBefore}},
+		"two signers":   {map[string]string{redisURL: good, signingKey: hush, signingKeyFile: wrong}, []string{signingKey, signingKeyFile}},
+		"no PEM":        {map[string]string{redisURL: good, signingKey: hush}, []string{signingKey}},
+		"no PEM file":   {map[string]string{redisURL: good, signingKeyFile: empty}, []string{signingKeyFile}},
 		"no config":     {map[string]string{redisURL: good, config: folder + "/none"}, []string{config}},
 		"broken config": {map[string]string{redisURL: good, config: broken}, []string{config}},
 	} {
@@ -365,6 +376,33 @@ func TestEncryptionKey(t *testing.T) {
 			}
 		} else if err != nil || string(opened) != "x" {
 			t.Errorf("%s: %q, %v", name, opened, err)
+		}
+	}
+}
+
+// The settings of tokens, and what holds where there are none.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	const key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
+	for about, row := range map[string]struct {
+		variables map[string]string
+		want      function.TokenSettings
+	}{
+		"nothing": {nil, function.TokenSettings{
+			MaxTTL: 24 * time.Hour, Algorithm: "ES256", RotateEvery: 168 * time.Hour, PublishBefore: time.Hour,
+		}},
+		"all": {map[string]string{
+			issuer: "https://a.example/b", audiences: "x, y,", tokenMaxTTL: "90m", algorithm: "RS256", rotateEvery: "2h", publishBefore: "10m", signingKey: key,
+		}, function.TokenSettings{
+			Issuer: "https://a.example/b", Audiences: []string{"x", "y"}, MaxTTL: 90 * time.Minute, Algorithm: "RS256",
+			RotateEvery: 2 * time.Hour, PublishBefore: 10 * time.Minute, SigningKeys: key,
+		}},
+	} {
+		variables := map[string]string{redisURL: "redis://127.0.0.1:1"}
+		maps.Copy(variables, row.variables)
+		env, err := Open(from(variables), io.Discard, false)
+		if err != nil || !reflect.DeepEqual(env.Tokens, row.want) {
+			t.Errorf("%s: %+v, %v", about, env, err)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package environment
 
 import (
 	"cmp"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +39,14 @@ const (
 	sealing        = "PLATFORM_ENCRYPTION_KEY"
 	sealingFile    = "PLATFORM_ENCRYPTION_KEY_FILE"
 	sealingSecret  = "PLATFORM_ENCRYPTION_KEY_SECRET"
+	issuer         = "PLATFORM_ISSUER"
+	audiences      = "PLATFORM_TOKEN_AUDIENCES"
+	tokenMaxTTL    = "PLATFORM_TOKEN_MAX_TTL"
+	algorithm      = "PLATFORM_SIGNING_ALGORITHM"
+	rotateEvery    = "PLATFORM_SIGNING_ROTATE_EVERY"
+	publishBefore  = "PLATFORM_SIGNING_PUBLISH_BEFORE"
+	signingKey     = "PLATFORM_SIGNING_KEY"
+	signingKeyFile = "PLATFORM_SIGNING_KEY_FILE"
 	config         = "PLATFORM_CONFIG"
 	logLevel       = "PLATFORM_LOG_LEVEL"
 	stream         = "PLATFORM_STREAM"
@@ -70,6 +80,14 @@ var Variables = []Variable{
 	{sealing, "base64", "", "The key that seals secrets in the state, 32 bytes; after a comma older ones that still open. At most one of the three is set; functions that seal nothing need none."},
 	{sealingFile, "path", "", "A file that holds it, such as a mounted secret."},
 	{sealingSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds it, read at the first use through the extension."},
+	{issuer, "URL", "", "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: no tokens are issued."},
+	{audiences, "list", "", "Whom tokens are for, separated by commas. Absent: the issuer."},
+	{tokenMaxTTL, "duration", "24h", "The longest life of a token, from a minute to a year; a longer one that is asked for is shortened."},
+	{algorithm, "name", "ES256", "How tokens are signed: ES256 or RS256."},
+	{rotateEvery, "duration", "168h", "How long a signing key signs: at least twice as long as it is published before."},
+	{publishBefore, "duration", "1h", "How long a signing key is published before it signs, ten minutes or more: verifiers keep what they fetched for five."},
+	{signingKey, "PEM", "", "Signing keys that you manage yourself: the first, a private one, signs; public ones behind it are published too. Absent: keys are made, kept and changed in the state. At most one of the two is set."},
+	{signingKeyFile, "path", "", "A file that holds them, such as a mounted secret."},
 	{config, "path", "", "Platform configuration (YAML), looked at again every ten seconds while requests come."},
 	{logLevel, "level", "info", "Least level of the log on standard error: debug, info, warn or error."},
 	{stream, "boolean", "false", "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."},
@@ -92,6 +110,7 @@ type settings struct {
 	secretID     string
 	keyring      *encryption.Keyring
 	keyringID    string
+	tokens       function.TokenSettings
 	config       string
 	level        slog.Level
 	streams      bool
@@ -127,18 +146,18 @@ func read(lookup func(string) string) (settings, error) {
 	}
 	// fromFile is a secret of which the variable itself, a file and a secret are the sources, and where it came from; of
 	// the last the name alone is read here.
-	fromFile := func(clear, file, reference string, least int) (secret.String, string) {
+	fromFile := func(variable, file, reference string, least int) (secret.String, string) {
 		given := 0
-		for _, name := range []string{clear, file, reference} {
-			if text(name) != "" {
+		for _, name := range []string{variable, file, reference} {
+			if name != "" && text(name) != "" {
 				given++
 			}
 		}
 		switch {
 		case given < least:
-			wrong(clear, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, file, reference))
+			wrong(variable, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, file, reference))
 		case given > 1:
-			wrong(clear, fmt.Sprintf("%d of it, %s and %s are set; at most one may be", given, file, reference))
+			wrong(variable, fmt.Sprintf("%d of it, %s are set; at most one may be", given, strings.Join(slices.DeleteFunc([]string{file, reference}, isEmpty), " and ")))
 		case text(file) != "":
 			content, err := os.ReadFile(text(file))
 			found := secret.String(strings.TrimSpace(string(content)))
@@ -147,7 +166,7 @@ func read(lookup func(string) string) (settings, error) {
 			}
 			return found, file
 		}
-		return secret.String(text(clear)), clear
+		return secret.String(text(variable)), variable
 	}
 	s.url, s.urlFrom = fromFile(redisURL, redisURLFile, redisURLSecret, 1)
 	if key, from := fromFile(sealing, sealingFile, sealingSecret, 0); key != "" {
@@ -156,6 +175,13 @@ func read(lookup func(string) string) (settings, error) {
 			wrong(from, err.Error())
 		}
 		s.keyring = ring
+	}
+	s.tokens = readTokens(text, wrong)
+	s.tokens.SigningKeys, _ = fromFile(signingKey, signingKeyFile, "", 0)
+	if keys := s.tokens.SigningKeys; keys != "" {
+		if block, _ := pem.Decode([]byte(keys.Reveal())); block == nil {
+			wrong(signingKey, "it, or the file, holds no PEM block")
+		}
 	}
 	if err := s.level.UnmarshalText([]byte(text(logLevel))); err != nil {
 		wrong(logLevel, "must be debug, info, warn or error")
@@ -187,4 +213,46 @@ func read(lookup func(string) string) (settings, error) {
 	count(redisReplicas, 0, &s.redis.Replicas)
 	s.edition, s.patches = readEdition(text, wrong), readPatches(text, wrong)
 	return s, errors.Join(problems...)
+}
+
+func isEmpty(text string) bool { return text == "" }
+
+// The bounds of the settings of tokens. Source: ADR-0011.
+const (
+	minTokenTTL      = time.Minute
+	maxTokenTTL      = 366 * 24 * time.Hour
+	minPublishBefore = 10 * time.Minute
+)
+
+// readTokens collects the settings of tokens, but for the keys.
+func readTokens(text func(string) string, wrong func(name, why string)) function.TokenSettings {
+	s := function.TokenSettings{Issuer: text(issuer), Algorithm: text(algorithm)}
+	if s.Issuer != "" {
+		if err := function.CheckIssuer(s.Issuer); err != nil {
+			wrong(issuer, err.Error())
+		}
+	}
+	for name := range strings.SplitSeq(text(audiences), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			s.Audiences = append(s.Audiences, name)
+		}
+	}
+	if s.Algorithm != "ES256" && s.Algorithm != "RS256" {
+		wrong(algorithm, "must be ES256 or RS256")
+	}
+	duration := func(name string, least, most time.Duration) time.Duration {
+		value, err := time.ParseDuration(text(name))
+		if err != nil || value < least || value > most {
+			wrong(name, fmt.Sprintf("must be a duration from %s to %s", least, most))
+		}
+		return value
+	}
+	const longest = 10 * 366 * 24 * time.Hour
+	s.MaxTTL = duration(tokenMaxTTL, minTokenTTL, maxTokenTTL)
+	s.PublishBefore = duration(publishBefore, minPublishBefore, longest)
+	s.RotateEvery = duration(rotateEvery, 2*minPublishBefore, longest)
+	if s.RotateEvery < 2*s.PublishBefore {
+		wrong(rotateEvery, "must be at least twice what "+publishBefore+" is")
+	}
+	return s
 }

@@ -23,7 +23,6 @@ import (
 // served yet and for each shape of path.
 var everything = append(slices.Clone(resources),
 	resourcePaths{Resource: "configs", Kind: "Config", Verbs: []string{"get", "list"}},
-	resourcePaths{Resource: "directclusterendpointtokens", Kind: "DirectClusterEndpointToken", Verbs: []string{"create", "get", "list", "delete", "deletecollection"}},
 	resourcePaths{
 		Resource: "virtualclusterinstances", Kind: "VirtualClusterInstance", Namespaced: true,
 		Verbs: []string{"create", "get", "list", "update", "patch", "delete"},

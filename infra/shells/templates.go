@@ -55,6 +55,11 @@ spec:
 {{- if .Encrypts}}
             - name: PLATFORM_ENCRYPTION_KEY_FILE
               value: /var/run/secrets/platform/encryption-key
+            - name: PLATFORM_ISSUER
+              valueFrom:
+                configMapKeyRef:
+                  name: platform
+                  key: issuer
 {{- end}}
           ports:
             - containerPort: 8080

@@ -1,6 +1,7 @@
 package accesskey
 
 import (
+	"errors"
 	"time"
 
 	"management.platform.sh/shared/model"
@@ -41,6 +42,35 @@ func Expiry(key *model.OwnedAccessKey, activity time.Time, limit time.Duration) 
 
 // Expired tells whether a time of Expiry is over. The instant itself is over.
 func Expired(expiry, now time.Time) bool { return !expiry.IsZero() && !now.Before(expiry) }
+
+// Why a stored key does not authenticate.
+var (
+	// ErrExpired: its own lifetime or the platform's cap has ended it.
+	ErrExpired = errors.New("access key expired")
+	// ErrDeleted: its deletion was asked for, and the time for that has come.
+	ErrDeleted = errors.New("access key deleted")
+	// ErrDisabled: spec.disabled says so.
+	ErrDisabled = errors.New("access key disabled")
+)
+
+// Usable tells until when a key authenticates, the zero time for ever, or why it does not any more: ErrExpired,
+// ErrDeleted or ErrDisabled. What is issued for the key ends with it. Source: Spec 2.5, 3, 5.2; ADR-0005.
+func Usable(key *model.OwnedAccessKey, activity time.Time, limit time.Duration, now time.Time) (until time.Time, err error) {
+	until = Expiry(key, activity, limit)
+	switch deleted := key.DeletionTimestamp; {
+	case Expired(until, now):
+		return until, ErrExpired
+	case deleted == nil:
+	case !now.Before(deleted.Time):
+		return until, ErrDeleted
+	case until.IsZero() || deleted.Time.Before(until):
+		until = deleted.Time
+	}
+	if key.Spec.Disabled {
+		return until, ErrDisabled
+	}
+	return until, nil
+}
 
 // ActivityDue tells whether a use at now is to be noted, when the last one noted was at activity: once a
 // minute, and for a short sliding ttl once in a tenth of it, so that a key in use does not end early.

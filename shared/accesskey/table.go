@@ -1,13 +1,13 @@
 package accesskey
 
 import (
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/scope"
 )
 
 // columns are what kubectl get prints; a priority above 0 is for -o wide. Source: ADR-0004.
@@ -28,7 +28,7 @@ func cells(key *model.OwnedAccessKey, now time.Time) []any {
 	return []any{
 		key.Name, key.Spec.DisplayName, OwnerOf(&key.Spec).String(), key.Spec.Type,
 		expires(key.Status.ExpirationTimestamp, now), since(key.Status.LastActivity, now), age(key.CreationTimestamp, now),
-		key.Spec.Disabled, summary(key.Spec.Scope), key.Spec.Description,
+		key.Spec.Disabled, scope.Summary(key.Spec.Scope), key.Spec.Description,
 	}
 }
 
@@ -55,37 +55,4 @@ func age(created metav1.Time, now time.Time) string {
 		return "<unknown>"
 	}
 	return duration.HumanDuration(now.Sub(created.Time))
-}
-
-// summary names the entries of a scope in one line.
-func summary(scope *model.Scope) string {
-	if scope == nil {
-		return "<all>"
-	}
-	var parts []string
-	for _, entry := range scope.Roles {
-		parts = append(parts, "role:"+entry.Role)
-	}
-	if scope.AllowPlatformCLI {
-		parts = append(parts, "role:platformCLI")
-	}
-	for _, entry := range scope.Projects {
-		parts = append(parts, "project:"+entry.Project)
-	}
-	for _, entry := range scope.Spaces {
-		parts = append(parts, "space:"+entry.Project+"/"+entry.Space)
-	}
-	for _, entry := range scope.VirtualClusters {
-		parts = append(parts, "virtualcluster:"+entry.Project+"/"+entry.VirtualCluster)
-	}
-	for _, entry := range scope.Clusters {
-		parts = append(parts, "cluster:"+entry.Cluster)
-	}
-	if len(scope.Rules) > 0 {
-		parts = append(parts, "rules")
-	}
-	if len(parts) == 0 {
-		return "<none>"
-	}
-	return strings.Join(parts, ",")
 }

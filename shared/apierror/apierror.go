@@ -201,6 +201,13 @@ func Internal(cause error) *Error {
 	}
 }
 
+// Broken answers 500 with words for the caller, where he can do something with them, such as telling the operators.
+func Broken(why string) *Error {
+	err := Internal(nil)
+	err.status.Message = why
+	return err
+}
+
 // From returns the Error that err is or wraps. A passed deadline is Timeout, as is a request that its
 // client has given up; anything else is Internal.
 func From(err error) *Error {

@@ -104,20 +104,19 @@ func (a *Authenticator) check(ctx context.Context, bearer secret.String, name st
 	if err != nil {
 		return refuse(err)
 	}
-	now := a.Now()
-	expiry := accesskey.Expiry(key, record.Activity, a.Limit())
+	until, err := accesskey.Usable(key, record.Activity, a.Limit(), a.Now())
 	switch {
-	case accesskey.Expired(expiry, now):
+	case errors.Is(err, accesskey.ErrExpired):
 		return refuse(apierror.Unauthorized(textExpired))
-	case key.DeletionTimestamp != nil && !now.Before(key.DeletionTimestamp.Time):
-		return refuse(apierror.Unauthorized(textInvalid))
-	case key.Spec.Disabled:
+	case errors.Is(err, accesskey.ErrDisabled):
 		return refuse(apierror.Unauthorized(textDisabled))
+	case err != nil:
+		return refuse(apierror.Unauthorized(textInvalid))
 	}
 	caller := identity.New(accesskey.OwnerOf(&key.Spec), key.Spec.Groups)
 	caller.Scope = key.Spec.Scope
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
-	caller.KeyExpires = expiry
+	caller.KeyExpires = until
 	return checked{caller: caller, record: record, key: key, named: named}, nil
 }
 

@@ -23,12 +23,16 @@ type Decision struct {
 }
 
 // everybody are the resources whose verbs are open to every authenticated caller: each sees and changes
-// there what is his own. What is not listed is for admins.
+// there what is his own. Who has a bearer to be reviewed could use it, and a review of access says nothing that the
+// asker does not bring along (ADR-0012). What is not listed is for admins.
 var everybody = map[schema.GroupResource]bool{
 	model.Resource("ownedaccesskeys"):                                     true,
+	model.Resource("directclusterendpointtokens"):                         true,
 	model.Resource("selves"):                                              true,
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:      true,
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}: true,
+	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:            true,
+	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:     true,
 }
 
 // Decide tells whether a caller may do what a request asks. The scope is asked first: it narrows admins

@@ -384,7 +384,7 @@ func wrongMethod() Endpoint {
 // refusal is an endpoint that only ever says no. It needs no credential: routes are no secret.
 func refusal(why func(*call) error) Endpoint {
 	return Endpoint{
-		public: everyone,
+		public: Everyone,
 		open: func(*Environment) operation {
 			return func(_ context.Context, c *call) (*answer, error) { return nil, why(c) }
 		},

@@ -27,6 +27,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/scope"
@@ -157,9 +158,12 @@ type Environment struct {
 	Edition string
 	// Patches bound the evaluation of sync patches.
 	Patches PatchSettings
+	// Tokens say how direct cluster endpoint tokens are issued.
+	Tokens TokenSettings
 
 	once          sync.Once
 	keys          *accesskey.Registry
+	tokens        *issuedtoken.Register
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
 	// draining is done when EndWatches was called.
@@ -192,6 +196,12 @@ type PatchSettings struct {
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()
 	return e.keys
+}
+
+// IssuedTokens is the register of direct cluster endpoint tokens.
+func (e *Environment) IssuedTokens() *issuedtoken.Register {
+	e.prepare()
+	return e.tokens
 }
 
 // Graph is all stored resources of the API, which may own each other's objects.
@@ -229,7 +239,9 @@ func (e *Environment) prepare() {
 	e.once.Do(func() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
 		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
-		e.graph = resource.NewGraph(e.permits, e.keys)
+		e.tokens = issuedtoken.NewRegister(e.Stores(issuedtoken.Definition.Resource.Resource), e.Stores(issuedtoken.RevokedResource),
+			e.keys, e.Now, e.Random, e.KeyLimit)
+		e.graph = resource.NewGraph(e.permits, e.keys, e.tokens.Registry)
 		e.draining, e.endWatches = context.WithCancel(context.Background())
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})

@@ -1,10 +1,13 @@
 package function
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,6 +27,9 @@ type Question struct {
 	Validation codec.Strictness
 	// Warn puts warnings into the answer.
 	Warn func(warnings ...string)
+	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
+	// there is none.
+	Parameter func(name string) string
 }
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
@@ -55,6 +61,7 @@ func Review[D, O any](
 					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body,
 					Validation: options.validation,
 					Warn:       func(warnings ...string) { result.warnings = append(result.warnings, warnings...) },
+					Parameter:  func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
 				})
 				if err != nil {
 					return nil, err
@@ -66,12 +73,20 @@ func Review[D, O any](
 	}
 }
 
+// Below returns the endpoint at the same path behind a prefix, which may have parameters: "/cluster/{cluster}".
+func (e Endpoint) Below(prefix string) Endpoint {
+	e.Path = prefix + e.Path
+	return e
+}
+
 // Page is a finished document.
 type Page struct {
 	MediaType string
 	Body      []byte
 	// ETag identifies the content; with it the page may be kept and asked for again. Empty: it may not.
 	ETag string
+	// MaxAge is for how long anybody may use the page without asking again, in whole seconds. 0: not at all.
+	MaxAge time.Duration
 }
 
 // DocumentInput is a request for a document.
@@ -100,6 +115,9 @@ func Document[D any](
 					return nil, err
 				}
 				result := &answer{status: http.StatusOK, raw: page.Body, mediaType: page.MediaType, header: http.Header{"Vary": {"Accept"}}}
+				if page.MaxAge > 0 {
+					result.header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int64(page.MaxAge/time.Second)))
+				}
 				if page.ETag == "" {
 					return result, nil
 				}
@@ -127,8 +145,8 @@ func matches(values []string, tag string) bool {
 	return false
 }
 
-// everyone needs no credential.
-func everyone(*model.ConfigStatus) bool { return true }
+// Everyone is for documents that need no credential under any configuration.
+func Everyone(*model.ConfigStatus) bool { return true }
 
 // Authenticated is for documents that need a credential under any configuration.
 func Authenticated(*model.ConfigStatus) bool { return false }

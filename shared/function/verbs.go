@@ -30,7 +30,8 @@ func Create[T resource.Object, D any](
 			return nil, err
 		}
 		written, err := do(ctx, deps, resource.CreateInput[T]{
-			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager, DryRun: options.dryRun,
+			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager,
+			UserAgent: c.http.UserAgent(), DryRun: options.dryRun,
 		})
 		if err != nil {
 			return nil, err

@@ -52,6 +52,19 @@ func (o Owner) Username() string {
 	return o.Name
 }
 
+// Named is the owner with that Username, among whose groups are those that follow from what he is.
+func Named(username string, groups []string) Owner {
+	team, isTeam := strings.CutPrefix(username, TeamPrefix)
+	switch {
+	case slices.Contains(groups, UserPrefix+username):
+		return Owner{Kind: User, Name: username}
+	case isTeam && slices.Contains(groups, username):
+		return Owner{Kind: Team, Name: team}
+	default:
+		return Owner{Kind: Subject, Name: username}
+	}
+}
+
 // Caller is who sent a request. Slices and pointers are shared: a Caller is never changed.
 type Caller struct {
 	// Owner is whom the credential stands for.

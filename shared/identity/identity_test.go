@@ -72,6 +72,19 @@ func TestCaller(t *testing.T) {
 	}
 }
 
+// A username and the groups that follow from an owner name it. Source: ADR-0012.
+func TestNamed(t *testing.T) {
+	for _, owner := range []identity.Owner{
+		{Kind: identity.User, Name: "ana"}, {Kind: identity.Team, Name: "dev"}, {Kind: identity.Subject, Name: "ana"},
+		{Kind: identity.User, Name: "platform:team:dev"}, {Kind: identity.Subject, Name: "platform:team:dev"},
+	} {
+		caller := identity.New(owner, []string{"ops"})
+		if got := identity.Named(owner.Username(), caller.Groups); got != owner {
+			t.Errorf("%v becomes %v", owner, got)
+		}
+	}
+}
+
 // Owners of different kinds or names are different ones, and a caller owns himself. Source: ADR-0005.
 func TestOwnership(t *testing.T) {
 	owner := rapid.Custom(func(t *rapid.T) identity.Owner {

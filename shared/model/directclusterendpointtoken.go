@@ -39,8 +39,9 @@ type DirectClusterEndpointTokenList struct {
 // DirectClusterEndpointTokenSpec is how long a token lives and what it may do. Source: Spec 2.4.
 type DirectClusterEndpointTokenSpec struct {
 	// TTLSeconds is the lifetime of the token, in whole seconds. 0 or absent means the default of one
-	// hour. The token never outlives the credential that asked for it. Negative is Invalid.
-	// Source: Spec 2.4, 5; the default: ADR-0003.
+	// hour. The token never outlives the credential that asked for it, nor the platform's longest lifetime;
+	// status.expirationTimestamp says what it came to. Negative is Invalid.
+	// Source: Spec 2.4, 5; the default: ADR-0003; the longest: ADR-0011.
 	// +optional
 	TTLSeconds int64 `json:"ttl,omitempty"`
 	// Scope narrows what the token may do. Absent: all that the caller may do. Source: Spec 2.3, 2.4.
@@ -71,4 +72,11 @@ type DirectClusterEndpointTokenStatus struct {
 	// token. Source: ADR-0003.
 	// +optional
 	AccessKey string `json:"accessKey,omitempty"`
+	// AccessKeyUID is that key's uid: another key of the same name is another key. Source: ADR-0011.
+	// +optional
+	AccessKeyUID string `json:"accessKeyUID,omitempty"`
+	// UserAgent is what the client that asked for the token called itself, cut to 256 bytes.
+	// Source: ADR-0011.
+	// +optional
+	UserAgent string `json:"userAgent,omitempty"`
 }

@@ -19,6 +19,8 @@ type CreateInput[T Object] struct {
 	Object T
 	// Manager is who owns the fields that are written. Empty: unknown.
 	Manager string
+	// UserAgent is what the client calls itself. Empty: unknown.
+	UserAgent string
 	// DryRun does everything but the write.
 	DryRun bool
 }

@@ -16,6 +16,8 @@ shared/apierror:
 shared/codec: shared/apierror
 shared/identity: shared/model
 shared/platformconfig: shared/codec shared/model
+shared/token: shared/model shared/secret
+shared/token/remote: shared/token
 shared/scope: shared/model
 shared/store:
 shared/store/storetest: shared/store
@@ -36,10 +38,16 @@ shared/fieldmanager: shared/apierror shared/resource
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
+shared/issuedtoken: shared/accesskey shared/identity shared/model shared/resource shared/scope shared/store
+shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/store
+shared/signingkey: shared/encryption shared/secret shared/store shared/token
+shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
+shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
+shared/review: shared/accesskey shared/apierror shared/codec shared/identity shared/model shared/scope shared/secret shared/token
 shared/syncpatch/evaluation: shared/apierror shared/codec shared/function shared/model shared/syncpatch shared/syncpatch/worker
 
 # Operations, and the list of them. They never import each other.
+functions/authorizescopes: shared/function shared/review
 functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
@@ -49,8 +57,16 @@ functions/expirekeys: shared/accesskey shared/function shared/identity shared/mo
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
 functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/reviewtokens: shared/function shared/issuer shared/review
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/whoami: shared/apierror shared/auth shared/codec shared/function shared/identity shared/model shared/scope shared/secret
+functions/whoami: shared/auth shared/function shared/identity shared/model shared/review shared/secret
+functions/deletetoken: shared/function shared/issuedtoken shared/resource
+functions/expiretokens: shared/function shared/issuedtoken
+functions/gettoken: shared/function shared/issuedtoken shared/model shared/resource
+functions/issuetoken: shared/function shared/issuedtoken shared/issuer
+functions/listtokens: shared/function shared/issuedtoken shared/model shared/resource
+functions/publishkeys: shared/apierror shared/function shared/issuer
+functions/rotatesigningkeys: shared/function shared/issuer shared/signingkey
 functions/catalog: functions/* shared/function
 
 # Programs and tests. The runner is the clock of expirekeys and collectgarbage.
@@ -65,13 +81,14 @@ infra/lambda: infra/environment shared/audit shared/audit/redissink shared/funct
 infra/lambda/functions/*: functions/* infra/lambda
 infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/model shared/metrics shared/platformconfig shared/resource shared/secret shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
+local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
 test/deploy:
 test/cold: functions/catalog infra/lambda/lambdatest shared/function
 test/drift:
+test/revocation:
 test/script:
 `
 
@@ -88,6 +105,7 @@ test/deploy: functions/catalog shared/...
 test/cold: functions/catalog
 test/drift: functions/catalog infra/environment shared/...
 test/load: shared/...
+test/revocation: functions/catalog shared/...
 test/script: functions/catalog infra/lambda/lambdatest
 `
 
@@ -103,24 +121,25 @@ github.com/aws/aws-lambda-go: infra/lambda
 github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/dop251/goja: shared/syncpatch
 github.com/evanphx/json-patch/v5: shared/resource
-github.com/fxamacker/cbor/v2: shared/syncpatch/worker
+github.com/golang-jwt/jwt/v5: shared/token
 github.com/google/gnostic-models: infra/openapi
-github.com/hashicorp/golang-lru/v2: shared/resource shared/store/redisstore shared/syncpatch
+github.com/hashicorp/golang-lru/v2: shared/issuedtoken shared/resource shared/store/redisstore shared/syncpatch
+github.com/fxamacker/cbor/v2: shared/syncpatch/worker
 github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
 github.com/rogpeppe/go-internal: local
-go.opentelemetry.io/otel: infra/environment local shared/function
+go.opentelemetry.io/otel: infra/environment local shared/function shared/issuer/issuertest
 go.yaml.in/yaml/v2: shared/codec
 go.yaml.in/yaml/v3: local shared/syncpatch
 golang.org/x/sys: shared/syncpatch/worker
 golang.org/x/term: local
 google.golang.org/protobuf: infra/openapi
-k8s.io/api: functions/discoverapi functions/whoami infra/openapi
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/model shared/platformconfig shared/resource shared/scope shared/syncpatch shared/syncpatch/evaluation
+k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/issuedtoken shared/issuer/... shared/model shared/platformconfig shared/resource shared/review shared/scope shared/syncpatch shared/syncpatch/evaluation
 k8s.io/client-go: local
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: local shared/codec shared/resource
+sigs.k8s.io/json: local shared/codec shared/resource shared/token
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
 sigs.k8s.io/yaml: local shared/codec shared/function shared/platformconfig
 `
@@ -128,6 +147,7 @@ sigs.k8s.io/yaml: local shared/codec shared/function shared/platformconfig
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
 // line here, any test may import what a line above knows.
 const testBorrowed = `
+github.com/coreos/go-oidc/v3: test/script
 github.com/GoogleCloudPlatform/functions-framework-go:
 github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2: shared/store/redisstore
@@ -153,14 +173,14 @@ flag:
 log:
 math/rand:
 net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
-net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/token/remote test/load
 net/http/httptest:
 os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/signal: infra/framework/server local shared/syncpatch/worker test/load
 plugin:
 syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
-testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/store/storetest
+testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/issuer/issuertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 
@@ -171,8 +191,12 @@ shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jso
 shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
 shared/syncpatch: github.com/dlclark/regexp2/v2 github.com/dop251/goja github.com/go-sourcemap/sourcemap github.com/google/pprof go.yaml.in/yaml/v3
 shared/syncpatch/worker: golang.org/x/sys
+shared/review: k8s.io/api
+shared/token: github.com/golang-jwt/jwt/v5
+functions/authorizescopes: k8s.io/api
 functions/catalog: k8s.io/api
 functions/discoverapi: k8s.io/api
+functions/reviewtokens: k8s.io/api
 functions/whoami: k8s.io/api
 functions/*:
 `

@@ -73,17 +73,22 @@ func check(ts *testscript.TestScript, neg bool, err error) {
 	}
 }
 
-// takeKey writes spec.key of an answer to a file.
+// takeKey writes spec.key or status.token of an answer to a file.
 func takeKey(ts *testscript.TestScript, answer []byte, file string) {
-	var key struct {
+	var issued struct {
 		Spec struct {
 			Key string `json:"key"`
 		} `json:"spec"`
+		Status struct {
+			Token string `json:"token"`
+		} `json:"status"`
 	}
-	if err := json.Unmarshal(answer, &key); err != nil || key.Spec.Key == "" {
-		ts.Fatalf("the answer has no spec.key (%v)", err)
+	err := json.Unmarshal(answer, &issued)
+	text := issued.Spec.Key + issued.Status.Token
+	if err != nil || text == "" {
+		ts.Fatalf("the answer has no spec.key and no status.token (%v)", err)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(file), []byte(key.Spec.Key+"\n"), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(file), []byte(text+"\n"), 0o600))
 }
 
 // headerFlags are the repeated option -H.

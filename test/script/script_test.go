@@ -51,6 +51,8 @@ const (
 //	until NAME PATTERN             wait until what it has printed matches
 //	finish [-within TIME] NAME     its output, at its end; one that watches is interrupted, or ends by itself within a time
 //	http [-k KEYFILE] [-H 'NAME: VALUE'] [-t TYPE] [-o FILE] [-issue FILE] [-until PATTERN] [-within TIME] METHOD PATH [BODY]
+//	oidc [-audience AUDIENCE] [-later TIME] [-forge altered|foreign|none] TOKENFILE
+//	                               an unmodified verifier, which knows the issuer alone, prints the claims or why it refuses
 //	kubeconfig KEYFILE FILE        a kubeconfig with that key for the runner
 //	same FILE NAME FILE NAME       the files are equal but for the names
 //	take NAME PATTERN              a variable, of what the group of the pattern matches in stdout
@@ -63,9 +65,9 @@ const (
 //	canary KEYFILE...              no clear key is in anything that the session left behind
 //
 // The commands serve and kubectl see the environment of the story. After serve it has ORIGIN (plain HTTP), API (ORIGIN
-// and the base path), DATA, ADMIN (the file of the admin key), KUBECONFIG and LOG; KEYS is the path of the access keys.
+// and the base path), DATA, ADMIN (the file of the admin key), KUBECONFIG and LOG; KEYS is the path of the access keys and TOKENS that of the tokens.
 // A PATH that http is given is below API unless it is a whole URL; a BODY is a file, or text that begins with a brace
-// or bracket. A line that begins with [local] is for the runner alone. Option -issue takes spec.key out of the answer, which is then the only one in which a key may be seen.
+// or bracket. A line that begins with [local] is for the runner alone. Option -issue takes spec.key or status.token out of the answer, which is then the only one in which a key may be seen.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"serve":      serve,
 	"drain":      drain,
@@ -77,6 +79,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"until":      until,
 	"finish":     finish,
 	"http":       request,
+	"oidc":       verify,
 	"kubeconfig": kubeconfig,
 	"same":       same,
 	"take":       take,
@@ -129,6 +132,7 @@ func TestStories(t *testing.T) {
 					env.Setenv("KUBECACHEDIR", filepath.Join(home, "cache"))
 					env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))
 					env.Setenv("KEYS", "/apis/management.platform.sh/v1/ownedaccesskeys")
+					env.Setenv("TOKENS", "/apis/management.platform.sh/v1/directclusterendpointtokens")
 					session := newSession(as, env.WorkDir)
 					env.Values[sessionKey{}] = session
 					env.Defer(session.end)

@@ -62,6 +62,7 @@ var gateways = map[shape][]lambdatest.Gateway{
 var aboutTheRunner = map[string]string{
 	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",
 	"config":    "the runner looks at its configuration every second and logs it; functions look when requests come",
+	"tokens":    "the command signing-keys, and HTTPS on the issuer, which is the platform's elsewhere",
 	"killed":    "the runner starts its redis-server again; elsewhere that is the platform's",
 	"manifests": "a flag of the runner",
 	"restart":   "the runner's data folder, lock and announcement",

@@ -4635,7 +4635,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenSpec(ref
 				Properties: map[string]spec.Schema{
 					"ttl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TTLSeconds is the lifetime of the token, in whole seconds. 0 or absent means the default of one hour. The token never outlives the credential that asked for it. Negative is Invalid. Source: Spec 2.4, 5; the default: ADR-0003.",
+							Description: "TTLSeconds is the lifetime of the token, in whole seconds. 0 or absent means the default of one hour. The token never outlives the credential that asked for it, nor the platform's longest lifetime; status.expirationTimestamp says what it came to. Negative is Invalid. Source: Spec 2.4, 5; the default: ADR-0003; the longest: ADR-0011.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -4698,6 +4698,20 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 					"accessKey": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AccessKey is the name of the access key that asked for the token; when it is refused, so is the token. Source: ADR-0003.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"accessKeyUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "AccessKeyUID is that key's uid: another key of the same name is another key. Source: ADR-0011.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"userAgent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UserAgent is what the client that asked for the token called itself, cut to 256 bytes. Source: ADR-0011.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

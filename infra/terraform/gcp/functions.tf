@@ -101,6 +101,11 @@ resource "google_cloud_run_v2_service" "function" {
       }
 
       env {
+        name  = "PLATFORM_ISSUER"
+        value = "https://${var.domain}/kubernetes/management"
+      }
+
+      env {
         name  = "PLATFORM_LOG_LEVEL"
         value = var.log_level
       }

@@ -1,0 +1,53 @@
+// Package authorizescopes answers a connected cluster whether a request is within the scope of the credential that
+// it came with: outside is denied, inside the cluster's own rules decide. Nothing is read or stored.
+// Source: Spec 2.3, 5.3; ADR-0012.
+package authorizescopes
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/review"
+)
+
+// Deps is what the operation needs: nothing.
+type Deps struct{}
+
+// Input is the request.
+type Input = function.Question
+
+// Do answers a SubjectAccessReview. BadRequest when the URL does not say whose API it is about, or the review asks
+// for nothing.
+func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
+	asked := &authorizationv1.SubjectAccessReview{}
+	kind := authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview")
+	if err := review.Read(in.ContentType, in.Body, asked, kind, asked.Unmarshal); err != nil {
+		return nil, err
+	}
+	target, err := review.Target(in.Parameter)
+	if err != nil {
+		return nil, err
+	}
+	if err := review.AnswerAccess(target, asked); err != nil {
+		return nil, err
+	}
+	return asked, nil
+}
+
+// endpoint is where the parameters are in the query.
+var endpoint = function.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
+	"SubjectAccessReview", "subjectaccessreview", func(*function.Environment) Deps { return Deps{} }, Do)
+
+// Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so that each kind of
+// target has a path as well.
+var Function = &function.Function{
+	Name: "authorizescopes",
+	Endpoints: []function.Endpoint{
+		endpoint,
+		endpoint.Below("/cluster/{cluster}"),
+		endpoint.Below("/project/{project}/space/{space}"),
+		endpoint.Below("/project/{project}/virtualcluster/{virtualCluster}"),
+	},
+}

@@ -1,0 +1,43 @@
+// Package deletetoken is DELETE on one of directclusterendpointtokens, and on all of them that are selected: it revokes
+// the token.
+// Source: Spec 2.4, 4; ADR-0009, ADR-0011.
+package deletetoken
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuedtoken"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Tokens *issuedtoken.Registry }
+
+// Input is the request.
+type Input = resource.DeleteInput
+
+// Output is the answer.
+type Output = runtime.Object
+
+// Do revokes one token, or all that are selected and the caller's. Errors: those of resource.Delete and
+// resource.DeleteCollection.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if in.Selection != nil {
+		return resource.DeleteCollection(ctx, deps.Tokens, in)
+	}
+	return resource.Delete(ctx, deps.Tokens, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "deletetoken",
+	Endpoints: []function.Endpoint{
+		function.Delete(issuedtoken.Definition, open, Do),
+		function.DeleteCollection(issuedtoken.Definition, open, Do),
+	},
+}
+
+func open(env *function.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }

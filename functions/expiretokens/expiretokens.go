@@ -1,0 +1,36 @@
+// Package expiretokens removes the records of tokens that are over, by the clock, and revokes for good the tokens whose
+// access key is refused, so that they come on the list of revoked ones. It may run late, twice at once or stop half-way:
+// who asks whether a token is good is told at once. Source: Spec 3; ADR-0011.
+package expiretokens
+
+import (
+	"context"
+	"log/slog"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuedtoken"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Tokens *issuedtoken.Register }
+
+// Output counts what a run did.
+type Output = issuedtoken.Swept
+
+// Do removes and revokes what is due. Errors: those of issuedtoken.Register.Sweep; the output counts what was done before.
+func Do(ctx context.Context, deps Deps) (Output, error) {
+	return deps.Tokens.Sweep(ctx)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "expiretokens",
+	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+		return []slog.Attr{
+			slog.Int("expired", done.Expired), slog.Int("revoked", done.Revoked), slog.Int("forgotten", done.Forgotten),
+			slog.Int("changed", done.Changed), slog.Int("broken", done.Broken),
+		}
+	}),
+}
+
+func open(env *function.Environment) Deps { return Deps{Tokens: env.IssuedTokens()} }

@@ -1,0 +1,34 @@
+// Package gettoken is GET on one of directclusterendpointtokens: the record of a token, without the token.
+// Source: Spec 2.4, 4; ADR-0011.
+package gettoken
+
+import (
+	"context"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuedtoken"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Tokens *issuedtoken.Registry }
+
+// Input is the request.
+type Input = resource.GetInput
+
+// Output is the answer.
+type Output = *model.DirectClusterEndpointToken
+
+// Do returns the record of one token of the caller's. Errors: NotFound for an absent one and for one that is not the caller's.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Get(ctx, deps.Tokens, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "gettoken",
+	Endpoints: []function.Endpoint{function.Get(issuedtoken.Definition, open, Do)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }

@@ -1,0 +1,52 @@
+package publishkeys
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuer"
+	"management.platform.sh/shared/issuer/issuertest"
+)
+
+// Verifiers without a credential get each document below the base path and at the root, may keep it, and ask again
+// for next to nothing. Source: OpenID Connect Discovery 1.0, sections 3 and 4.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	handler := Function.Handler(w.Env)
+	ask := func(path, tag string) *http.Response {
+		request := httptest.NewRequest(http.MethodGet, path, nil)
+		request.Header.Set("If-None-Match", tag)
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		return answer.Result()
+	}
+	for path, row := range map[string]struct{ mediaType, caching string }{
+		issuer.ConfigurationPath: {"application/json", "public, max-age=300"},
+		issuer.KeysPath:          {"application/jwk-set+json", "public, max-age=300"},
+		issuer.RevokedPath:       {"application/json", "public, max-age=60"},
+	} {
+		for _, base := range []string{"", function.BasePath} {
+			first := ask(base+path, "")
+			tag := first.Header.Get("ETag")
+			if first.StatusCode != http.StatusOK || first.Header.Get("Content-Type") != row.mediaType || first.Header.Get("Cache-Control") != row.caching || tag == "" {
+				t.Errorf("%s: %d, %v", base+path, first.StatusCode, first.Header)
+			}
+			if again := ask(base+path, tag); again.StatusCode != http.StatusNotModified || again.Header.Get("ETag") != tag || again.Header.Get("Cache-Control") != row.caching {
+				t.Errorf("%s again: %d, %v", base+path, again.StatusCode, again.Header)
+			}
+		}
+	}
+	if _, err := Do(t.Context(), open(w.Env), Input{Path: "/openid/v1/other"}); issuertest.Code(err) != http.StatusNotFound {
+		t.Errorf("another path: %v", err)
+	}
+	// A platform without an issuer publishes no wrong one, and nothing that may be kept.
+	w.Env.Tokens.Issuer = ""
+	handler = Function.Handler(w.Env)
+	if answer := ask(issuer.ConfigurationPath, ""); answer.StatusCode != http.StatusInternalServerError || strings.Contains(answer.Header.Get("Cache-Control"), "public") {
+		t.Errorf("without an issuer: %d, %v", answer.StatusCode, answer.Header)
+	}
+}

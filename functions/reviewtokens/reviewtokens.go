@@ -1,0 +1,48 @@
+// Package reviewtokens tells a connected cluster whose a bearer is: an access key or a direct cluster endpoint token.
+// What is expired, disabled, revoked or of another issuer is refused at once, with the reason.
+// Source: Spec 5.1, 5.2, 5.3; ADR-0012.
+package reviewtokens
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuer"
+	"management.platform.sh/shared/review"
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	// Credentials tell whose a bearer is.
+	Credentials review.Credentials
+}
+
+// Input is the request.
+type Input = function.Question
+
+// Do answers a TokenReview. BadRequest when it has no token; a bearer that is refused is an answer, not an error.
+func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview, error) {
+	asked := &authenticationv1.TokenReview{}
+	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenReview")
+	if err := review.Read(in.ContentType, in.Body, asked, kind, asked.Unmarshal); err != nil {
+		return nil, err
+	}
+	if err := deps.Credentials.Answer(ctx, asked); err != nil {
+		return nil, err
+	}
+	return asked, nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "reviewtokens", Encrypts: true,
+	Endpoints: []function.Endpoint{function.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
+		"TokenReview", "tokenreview", open, Do)},
+}
+
+func open(env *function.Environment) Deps {
+	from := issuer.Open(env)
+	return Deps{Credentials: review.Credentials{AccessKey: env.Authenticator().Bearer, Token: from.Verify, Audiences: from.Audiences()}}
+}

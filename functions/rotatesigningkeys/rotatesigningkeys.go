@@ -1,0 +1,40 @@
+// Package rotatesigningkeys moves the signing keys on, by the clock: the next one is published in time, takes over when
+// it is due, and the one before is published until its last token is over. It may run late, twice at once or stop
+// half-way: all keys are one record, and each change insists on what was read. It also seals them anew after a change
+// of the encryption key. Source: Spec 2.4; ADR-0011.
+package rotatesigningkeys
+
+import (
+	"context"
+	"log/slog"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuer"
+	"management.platform.sh/shared/signingkey"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Keys *signingkey.Keys }
+
+// Output is what there is after a run.
+type Output = signingkey.Report
+
+// Do does what is due. Errors: those of signingkey.Keys.Rotate; nothing has changed then.
+func Do(ctx context.Context, deps Deps) (Output, error) {
+	return deps.Keys.Rotate(ctx, false)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:     "rotatesigningkeys",
+	Encrypts: true,
+	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+		var states []slog.Attr
+		for _, key := range done.Keys {
+			states = append(states, slog.String(key.ID, string(key.State)))
+		}
+		return []slog.Attr{slog.GroupAttrs("keys", states...), slog.Bool("resealed", done.Resealed)}
+	}),
+}
+
+func open(env *function.Environment) Deps { return Deps{Keys: issuer.Open(env).Keys} }

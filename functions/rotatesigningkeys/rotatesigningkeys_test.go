@@ -1,0 +1,68 @@
+package rotatesigningkeys
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/signingkey"
+)
+
+// The rhythm of the defaults, as the schedule sees it.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	deps := open(w.Env)
+	for _, step := range []struct {
+		after time.Duration
+		want  []signingkey.State
+	}{
+		{0, []signingkey.State{"active"}},
+		{167 * time.Hour, []signingkey.State{"active", "next"}},
+		{time.Hour, []signingkey.State{"retired", "active"}},
+		{25 * time.Hour, []signingkey.State{"active"}},
+	} {
+		w.Pass(step.after)
+		done, err := Do(t.Context(), deps)
+		if err != nil || len(done.Keys) != len(step.want) {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		for i, state := range step.want {
+			if done.Keys[i].State != state {
+				t.Errorf("%+v, want %v", done.Keys, step.want)
+			}
+		}
+	}
+}
+
+// A run says which keys there are, and a failed one why.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	var text bytes.Buffer
+	w.Env.Log = slog.New(slog.NewJSONHandler(&text, nil))
+	line := func() map[string]any {
+		var read map[string]any
+		if err := json.Unmarshal(text.Bytes(), &read); err != nil {
+			t.Fatal(err)
+		}
+		text.Reset()
+		return read
+	}
+	if err := Function.Run(t.Context(), w.Env); err != nil {
+		t.Fatal(err)
+	}
+	if read := line(); len(read["keys"].(map[string]any)) != 1 || read["resealed"] != false {
+		t.Errorf("%v", read)
+	}
+	w.Env.Encryption = nil
+	if err := Function.Run(t.Context(), w.Env); err == nil {
+		t.Error("it ran without an encryption key")
+	}
+	if read := line(); read["level"] != "ERROR" || read["cause"] == "" {
+		t.Errorf("%v", read)
+	}
+}

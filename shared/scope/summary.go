@@ -1,0 +1,40 @@
+package scope
+
+import (
+	"strings"
+
+	"management.platform.sh/shared/model"
+)
+
+// Summary names the entries of a scope in one line, for tables.
+func Summary(scope *model.Scope) string {
+	if scope == nil {
+		return "<all>"
+	}
+	var parts []string
+	for _, entry := range scope.Roles {
+		parts = append(parts, "role:"+entry.Role)
+	}
+	if scope.AllowPlatformCLI {
+		parts = append(parts, "role:platformCLI")
+	}
+	for _, entry := range scope.Projects {
+		parts = append(parts, "project:"+entry.Project)
+	}
+	for _, entry := range scope.Spaces {
+		parts = append(parts, "space:"+entry.Project+"/"+entry.Space)
+	}
+	for _, entry := range scope.VirtualClusters {
+		parts = append(parts, "virtualcluster:"+entry.Project+"/"+entry.VirtualCluster)
+	}
+	for _, entry := range scope.Clusters {
+		parts = append(parts, "cluster:"+entry.Cluster)
+	}
+	if len(scope.Rules) > 0 {
+		parts = append(parts, "rules")
+	}
+	if len(parts) == 0 {
+		return "<none>"
+	}
+	return strings.Join(parts, ",")
+}

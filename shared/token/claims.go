@@ -1,0 +1,182 @@
+// Package token is what a direct cluster endpoint token is: its claims, how it is signed, and how whoever
+// receives one checks it. It is for programs of connected clusters as much as for this API, so it needs no
+// state and brings little along. It refuses what it does not understand: a claim with two values, a scope with
+// an unknown restriction, a key that is too weak. Who gets which token is not decided here.
+// Source: Spec 2.4, 5.3; RFC 7515, 7517, 7519, 7638, 8725; ADR-0012.
+package token
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	kjson "sigs.k8s.io/json"
+
+	"management.platform.sh/shared/model"
+)
+
+// MaxBytes is the size of the largest token. Gateways and servers bound their headers near this; one that is
+// larger is neither signed nor read. Source: ADR-0012.
+const MaxBytes = 16 << 10
+
+// Claims are what a token says. In JSON they are the members iss, sub, aud (an array), iat, nbf, exp (whole
+// seconds), jti, groups and scope. Times are UTC, without fractions of a second. Source: RFC 7519 4.1; ADR-0012.
+type Claims struct {
+	// Issuer is the URL of the platform that signed the token.
+	Issuer string
+	// Subject is whom the token stands for: the username that clusters see.
+	Subject string
+	// Audience is whom the token is for. It is never empty.
+	Audience []string
+	// IssuedAt is when the token was signed.
+	IssuedAt time.Time
+	// NotBefore is when the token begins to authenticate.
+	NotBefore time.Time
+	// Expires is the moment from which the token is refused.
+	Expires time.Time
+	// ID is the name of this token: two tokens never have the same.
+	ID string
+	// Groups are the groups of the subject; may be empty.
+	Groups []string
+	// Scope narrows the token; nil does not, an empty one permits nothing. Source: Spec 2.3.
+	Scope *model.Scope
+}
+
+// For tells whether the token is for one of the audiences.
+func (c Claims) For(audiences ...string) bool {
+	return slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) })
+}
+
+// wire is Claims in JSON.
+type wire struct {
+	Issuer    string          `json:"iss"`
+	Subject   string          `json:"sub"`
+	Audience  audience        `json:"aud"`
+	IssuedAt  int64           `json:"iat"`
+	NotBefore int64           `json:"nbf"`
+	Expires   int64           `json:"exp"`
+	ID        string          `json:"jti"`
+	Groups    []string        `json:"groups,omitempty"`
+	Scope     json.RawMessage `json:"scope,omitempty"`
+}
+
+// audience is one string or several. Source: RFC 7519 4.1.3.
+type audience []string
+
+// UnmarshalJSON reads a string or an array of strings.
+func (a *audience) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(text, []byte(`"`)) {
+		*a = make(audience, 1)
+		return json.Unmarshal(text, &(*a)[0])
+	}
+	return json.Unmarshal(text, (*[]string)(a))
+}
+
+// MarshalJSON prints the members of a token.
+func (c Claims) MarshalJSON() ([]byte, error) {
+	w := wire{
+		Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ID: c.ID, Groups: c.Groups,
+		IssuedAt: c.IssuedAt.Unix(), NotBefore: c.NotBefore.Unix(), Expires: c.Expires.Unix(),
+	}
+	if c.Scope != nil {
+		var err error
+		if w.Scope, err = json.Marshal(c.Scope); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON is ParseClaims.
+func (c *Claims) UnmarshalJSON(text []byte) error {
+	parsed, err := ParseClaims(text)
+	if err == nil {
+		*c = parsed
+	}
+	return err
+}
+
+// maxSeconds is 9999-12-31T23:59:59Z, the last second that RFC 3339 can write.
+const maxSeconds = 253402300799
+
+// ParseClaims reads the payload of a token. It refuses, with ErrMalformed, a member that is there twice, at any
+// depth, or is null; a claim of Claims that is missing, save groups and scope; names in another case; a scope
+// with fields that this build does not know, since one of them could be a restriction; times that are no whole
+// seconds. Other claims are ignored.
+func ParseClaims(text []byte) (Claims, error) {
+	members, err := object(text)
+	if err != nil {
+		return Claims{}, fmt.Errorf("%w: the claims: %w", ErrMalformed, err)
+	}
+	refuse := func(format string, args ...any) (Claims, error) {
+		return Claims{}, fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
+	}
+	for _, name := range []string{"iss", "sub", "aud", "iat", "nbf", "exp", "jti"} {
+		if _, there := members[name]; !there {
+			return refuse("there is no claim %q", name)
+		}
+	}
+	for _, name := range []string{"iss", "sub", "aud", "iat", "nbf", "exp", "jti", "groups", "scope"} {
+		if value, there := members[name]; there && value == nil {
+			return refuse("the claim %q is null", name)
+		}
+	}
+	for _, name := range []string{"aud", "groups"} {
+		if list, ok := members[name].([]any); ok && slices.Contains(list, nil) {
+			return refuse("the claim %q holds null", name)
+		}
+	}
+	var w wire
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &w); err != nil {
+		return refuse("the claims have a wrong type")
+	}
+	if w.Issuer == "" || w.Subject == "" || w.ID == "" || len(w.Audience) == 0 || slices.Contains(w.Audience, "") {
+		return refuse("iss, sub, aud and jti must not be empty")
+	}
+	for _, seconds := range []int64{w.IssuedAt, w.NotBefore, w.Expires} {
+		if seconds < 0 || seconds > maxSeconds {
+			return refuse("iat, nbf and exp must be seconds since 1970")
+		}
+	}
+	claims := Claims{
+		Issuer: w.Issuer, Subject: w.Subject, Audience: w.Audience, ID: w.ID, Groups: w.Groups,
+		IssuedAt: time.Unix(w.IssuedAt, 0).UTC(), NotBefore: time.Unix(w.NotBefore, 0).UTC(), Expires: time.Unix(w.Expires, 0).UTC(),
+	}
+	if w.Scope != nil {
+		if claims.Scope, err = ParseScope(w.Scope); err != nil {
+			return Claims{}, fmt.Errorf("%w: the claim \"scope\": %w", ErrMalformed, err)
+		}
+	}
+	return claims, nil
+}
+
+// ParseScope reads a scope in JSON. One with fields that this build does not know is refused, since one of them could
+// be a restriction.
+func ParseScope(text []byte) (*model.Scope, error) {
+	scope := &model.Scope{}
+	strict, err := kjson.UnmarshalStrict(text, scope)
+	if err != nil || len(strict) > 0 || !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
+		return nil, errors.New("is none that this build understands")
+	}
+	return scope, nil
+}
+
+// object reads a JSON object and refuses one in which any name is there twice, or that is not UTF-8.
+func object(text []byte) (map[string]any, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("is no UTF-8")
+	}
+	var members map[string]any
+	strict, err := kjson.UnmarshalStrict(text, &members)
+	switch {
+	case err != nil || members == nil:
+		return nil, errors.New("is no JSON object")
+	case len(strict) > 0:
+		return nil, errors.New("has a member twice")
+	}
+	return members, nil
+}

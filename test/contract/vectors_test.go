@@ -1,0 +1,109 @@
+package contract
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/c2sp/wycheproof"
+
+	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/token"
+)
+
+// vectors is a file of Project Wycheproof, as far as it is read here.
+type vectors struct {
+	NumberOfTests int
+	TestGroups    []struct {
+		Comment         string
+		Public, Private json.RawMessage
+		Tests           []vector
+	}
+}
+
+type vector struct {
+	TcID            int
+	Comment, Result string
+	// JWS is text in compact form, or an object.
+	JWS json.RawMessage
+}
+
+// noHeader is a header with a letter that is none of base64url. One such vector is valid, for lenient readers.
+const noHeader = "no header"
+
+// refusedVectors are the algorithms of valid vectors that are refused, with how many there are: we know ES256 and RS256
+// alone, and no shared secrets. The files of keys hold shared secrets.
+var refusedVectors = map[string]map[string]int{
+	"json_web_key_test.json":       {"HS256": 2, "HS384": 1, "HS512": 1},
+	"json_web_signature_test.json": {"HS256": 9, "ES512": 2, "RS384": 4, "RS512": 4, "PS256": 6, "PS384": 6, "PS512": 4, noHeader: 1},
+}
+
+// What Project Wycheproof calls invalid is refused; what it calls valid is accepted, or is for an algorithm that is
+// none of ours.
+func TestVectors(t *testing.T) {
+	for file, want := range refusedVectors {
+		t.Run(strings.TrimSuffix(file, ".json"), func(t *testing.T) {
+			text, err := fs.ReadFile(wycheproof.TestVectors, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all vectors
+			if err := json.Unmarshal(text, &all); err != nil {
+				t.Fatal(err)
+			}
+			seen, accepted, refused := 0, 0, map[string]int{}
+			for _, group := range all.TestGroups {
+				for _, v := range group.Tests {
+					seen++
+					err := open(t, group.Public, group.Private, v)
+					switch {
+					case v.Result == "invalid" && err == nil:
+						t.Errorf("%d, %s: accepted", v.TcID, v.Comment)
+					case v.Result != "invalid" && err == nil:
+						accepted++
+					case v.Result != "invalid":
+						refused[algorithm(v)]++
+					}
+				}
+			}
+			if t.Logf("%d of %d accepted; refused: %v", accepted, seen, refused); seen != all.NumberOfTests || accepted == 0 || !maps.Equal(refused, want) {
+				t.Errorf("%d of %d vectors seen, %d accepted; valid ones were refused: %v, want %v", seen, all.NumberOfTests, accepted, refused, want)
+			}
+		})
+	}
+}
+
+// algorithm is what the header of a vector says.
+func algorithm(v vector) string {
+	head, _, _ := strings.Cut(strings.Trim(string(v.JWS), `"`), ".")
+	text, err := base64.RawURLEncoding.DecodeString(head)
+	var header struct{ Alg string }
+	if err != nil || json.Unmarshal(text, &header) != nil {
+		return noHeader
+	}
+	return header.Alg
+}
+
+func open(t *testing.T, public, private json.RawMessage, v vector) error {
+	t.Helper()
+	keys := public
+	if keys == nil {
+		keys = private
+	}
+	if !strings.Contains(string(keys), `"keys"`) {
+		keys = json.RawMessage(`{"keys":[` + string(keys) + `]}`)
+	}
+	var set token.JWKS
+	if err := json.Unmarshal(keys, &set); err != nil {
+		return err
+	}
+	var compact string
+	if json.Unmarshal(v.JWS, &compact) != nil {
+		compact = string(v.JWS)
+	}
+	_, err := token.Open(t.Context(), set, secret.String(compact))
+	return err
+}

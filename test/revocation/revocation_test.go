@@ -1,0 +1,314 @@
+// Package revocation_test measures how long a credential that was revoked is accepted: for each kind of verifier, in the
+// worst order of events that the caches permit, on a clock of its own. docs/security.md promises no less.
+// Source: ADR-0012.
+package revocation_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/issuer"
+	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/token"
+	"management.platform.sh/shared/token/remote"
+)
+
+const (
+	document = "../../docs/security.md"
+	header   = "| Verifier | One token is deleted | The access key behind it is deleted, disabled or over | A signing key is tainted |"
+	group    = "/apis/management.platform.sh/v1"
+	// second is how fine the clock of the tests goes, and period how often schedules run.
+	second = time.Second
+	period = time.Minute
+	// life is how long tokens live here; theirEnd is what the document says of verifiers that hear of nothing.
+	life     = time.Hour
+	theirEnd = "the token's end"
+)
+
+// promises are the cells of the table by the verifier.
+func promises(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\n"+header+"\n")
+	if !found {
+		t.Fatalf("%s has no table %q", document, header)
+	}
+	rows := map[string][]string{}
+	for i, line := range strings.Split(rest, "\n") {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		if i == 0 {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for n := range cells {
+			cells[n] = strings.TrimSpace(cells[n])
+		}
+		rows[cells[0]] = cells[1:]
+	}
+	return rows
+}
+
+// world is a platform that is served over TLS, with a token that the key "ci" asked for.
+type world struct {
+	*issuertest.World
+	t      *testing.T
+	server *httptest.Server
+	base   string
+	token  *model.DirectClusterEndpointToken
+	bearer string
+}
+
+func open(t *testing.T) *world {
+	t.Helper()
+	w := &world{World: issuertest.New(t), t: t}
+	var handler http.Handler
+	w.server = httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) { handler.ServeHTTP(out, r) }))
+	t.Cleanup(w.server.Close)
+	w.base = w.server.URL + function.BasePath
+	w.Env.Tokens.Issuer = w.base
+	handler = function.Mount(w.Env, catalog.Functions...)
+	w.Key("cluster", "cluster", model.OwnedAccessKeySpec{Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "agent"}}}})
+	w.token = w.Issue(w.Key("ci", "ana", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(life / second)})
+	w.bearer = w.token.Status.Token
+	return w
+}
+
+// ask sends a request with a key and returns the status and the body.
+func (w *world) ask(method, path, key, body string) (int, string) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), method, w.base+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+issuertest.Bearer+key)
+	}
+	response, err := w.server.Client().Do(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// The three ways to revoke.
+func (w *world) deleteToken() {
+	w.t.Helper()
+	if status, text := w.ask(http.MethodDelete, group+"/directclusterendpointtokens/"+w.token.Name, "ci", ""); status != http.StatusOK {
+		w.t.Fatalf("%d %s", status, text)
+	}
+}
+
+func (w *world) disableKey() {
+	w.t.Helper()
+	w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
+}
+
+func (w *world) taint() {
+	w.t.Helper()
+	keys := issuer.Open(w.Env).Keys
+	set, err := keys.Current(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := keys.Taint(w.t.Context(), set.Signing.ID()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// prime makes the platform's processes read a document anew: somebody else has asked for it.
+func (w *world) prime(path string) {
+	w.t.Helper()
+	if status, text := w.ask(http.MethodGet, path, "", ""); status != http.StatusOK {
+		w.t.Fatalf("%d %s", status, text)
+	}
+}
+
+// review is what the webhook says of the token; an error where it refuses.
+func (w *world) review() error {
+	status, text := w.ask(http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", "cluster", fmt.Sprintf(`{"spec":{"token":%q}}`, w.bearer))
+	switch {
+	case status != http.StatusCreated:
+		w.t.Fatalf("%d %s", status, text)
+	case !strings.Contains(text, `"authenticated":true`):
+		return errors.New(text)
+	}
+	return nil
+}
+
+// offline is a cluster that verifies by itself.
+func (w *world) offline(withoutDenyList bool) func() error {
+	w.t.Helper()
+	platform, err := remote.New(remote.Options{Issuer: w.base, Client: w.server.Client(), WithoutDenyList: withoutDenyList, Now: w.Now})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	verifier := platform.Verifier(w.base)
+	return func() error {
+		_, err := verifier.Verify(w.t.Context(), secret.String(w.bearer))
+		if err != nil && token.Refusal(err) == nil {
+			w.t.Fatal(err)
+		}
+		return err
+	}
+}
+
+// must is a verification that is not refused yet.
+func (w *world) must(verify func() error) {
+	w.t.Helper()
+	if err := verify(); err != nil {
+		w.t.Fatalf("refused before it was revoked: %v", err)
+	}
+}
+
+// until lets time pass until a token is refused, and returns how long that took. Each second it does what else happens then.
+func (w *world) until(verify func() error, each func(passed time.Duration)) time.Duration {
+	w.t.Helper()
+	for passed := time.Duration(0); passed <= 2*life; passed += second {
+		if each != nil {
+			each(passed)
+		}
+		if verify() != nil {
+			return passed
+		}
+		w.Pass(second)
+	}
+	w.t.Fatal("never refused")
+	return 0
+}
+
+func TestPromises(t *testing.T) {
+	const (
+		deleted = iota
+		disabled
+		tainted
+	)
+	// early is how long before a refresh the worst moment is: what the platform's processes know is just not too old.
+	const early = 9 * second
+	for _, row := range []struct {
+		verifier string
+		column   int
+		measure  func(w *world) time.Duration
+	}{
+		{"this API, access keys", disabled, func(w *world) time.Duration {
+			list := func() error {
+				if status, text := w.ask(http.MethodGet, group+"/ownedaccesskeys", "ci", ""); status != http.StatusOK {
+					return errors.New(text)
+				}
+				return nil
+			}
+			w.must(list)
+			w.disableKey()
+			return w.until(list, nil)
+		}},
+		{"webhook `reviewtokens`", deleted, func(w *world) time.Duration {
+			w.must(w.review)
+			w.deleteToken()
+			return w.until(w.review, nil)
+		}},
+		{"webhook `reviewtokens`", disabled, func(w *world) time.Duration {
+			w.must(w.review)
+			w.disableKey()
+			return w.until(w.review, nil)
+		}},
+		{"webhook `reviewtokens`", tainted, func(w *world) time.Duration {
+			w.must(w.review)
+			w.taint()
+			return w.until(w.review, nil)
+		}},
+		{"package `token/remote`: keys and deny list", deleted, func(w *world) time.Duration {
+			verify := w.offline(false)
+			w.must(verify)
+			w.Pass(issuer.RevokedMaxAge - early)
+			w.must(verify)
+			w.prime(issuer.RevokedPath)
+			w.deleteToken()
+			return w.until(verify, nil)
+		}},
+		{"package `token/remote`: keys and deny list", disabled, func(w *world) time.Duration {
+			verify := w.offline(false)
+			w.must(verify)
+			w.Pass(issuer.RevokedMaxAge - early)
+			w.must(verify)
+			w.Sweep()
+			w.disableKey()
+			return w.until(verify, func(passed time.Duration) {
+				if passed > 0 && passed%period == 0 {
+					w.prime(issuer.RevokedPath)
+					w.Sweep()
+				}
+			})
+		}},
+		{"package `token/remote`: keys and deny list", tainted, func(w *world) time.Duration {
+			verify := w.offline(false)
+			w.must(verify)
+			w.Pass(issuer.KeysMaxAge - early)
+			w.must(verify)
+			w.prime(issuer.KeysPath)
+			w.taint()
+			return w.until(verify, nil)
+		}},
+		{"package `token/remote`: keys alone", deleted, func(w *world) time.Duration {
+			verify := w.offline(true)
+			w.must(verify)
+			w.deleteToken()
+			return w.until(verify, nil)
+		}},
+		{"package `token/remote`: keys alone", disabled, func(w *world) time.Duration {
+			verify := w.offline(true)
+			w.must(verify)
+			w.disableKey()
+			return w.until(verify, nil)
+		}},
+		{"package `token/remote`: keys alone", tainted, func(w *world) time.Duration {
+			verify := w.offline(true)
+			w.must(verify)
+			w.Pass(issuer.KeysMaxAge - early)
+			w.must(verify)
+			w.prime(issuer.KeysPath)
+			w.taint()
+			return w.until(verify, nil)
+		}},
+	} {
+		t.Run(fmt.Sprint(row.verifier, " ", row.column), func(t *testing.T) {
+			t.Parallel()
+			cells := promises(t)[row.verifier]
+			if len(cells) != 3 {
+				t.Fatalf("the document has no row %q", row.verifier)
+			}
+			promised := life
+			if cells[row.column] != theirEnd {
+				var err error
+				if promised, err = time.ParseDuration(cells[row.column]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			took := row.measure(open(t))
+			t.Logf("refused after %v, promised %v", took, promised)
+			// A promise that is much longer than the worst case says nothing.
+			if took > promised || took < promised-2*second {
+				t.Errorf("refused after %v; the document says %v", took, promised)
+			}
+		})
+	}
+}
