@@ -30,6 +30,7 @@ type commands struct {
 	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
 	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
 	Token       tokenCommand       `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
+	Kubeconfig  kubeconfigCommand  `cmd:"" help:"Ask the platform for a kubeconfig of a virtual cluster."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
@@ -54,6 +55,17 @@ type serveCommand struct {
 type bootstrapCommand struct {
 	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
 	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The key to use (generated and printed)."`
+}
+
+type kubeconfigCommand struct {
+	Instance   string `arg:"" name:"instance" placeholder:"NAMESPACE/NAME" help:"The virtual cluster instance, as NAMESPACE/NAME."`
+	ClientCert bool   `help:"A client certificate in place of an access key."`
+	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"How long the credential lives; 0 is the signing duration of the virtual cluster (a day)."`
+	Server     string `placeholder:"URL" help:"Address of the virtual cluster (that of its ingress endpoint)."`
+	Merge      bool   `help:"Add to the file, under a name of its own, and make it the current context."`
+	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge ~/.kube/config)."`
+	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform (the one in the data folder)."`
+	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of the runner (${default})."`
 }
 
 type versionCommand struct{}

@@ -81,6 +81,8 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	}
 	env := newEnvironment(state.client, log, config, registry)
 	env.Edition, env.Patches = c.Edition, c.Patches.settings()
+	// Virtual clusters of this machine are at its loopback.
+	env.LocalSigners = true
 	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	trail := audit.NewTrail(audit.Options{
 		Config: config.Current, Log: log, Metrics: env.Metrics.(*metrics.Metrics),

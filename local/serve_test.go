@@ -72,7 +72,11 @@ func TestRequireLoopback(t *testing.T) {
 // parse reads a command line as main does, without the variables of whoever runs the test.
 func parse(t *testing.T, variables map[string]string, line ...string) (*commands, string, error) {
 	t.Helper()
-	for _, name := range []string{"PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"} {
+	for _, name := range []string{
+		"PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME",
+		"PLATFORM_PATCH_OBJECT_TIME", "PLATFORM_PATCH_MEMORY", "PLATFORM_PATCH_RESULT", "PLATFORM_PATCH_DEPTH", "PLATFORM_PATCH_WORKERS",
+		"PLATFORM_PATCH_IN_PROCESS",
+	} {
 		t.Setenv(name, variables[name])
 		if variables[name] == "" {
 			if err := os.Unsetenv(name); err != nil {

@@ -7,22 +7,29 @@ import (
 	"management.platform.sh/functions/authorizescopes"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/createaccesskey"
+	"management.platform.sh/functions/createvirtualclusterinstance"
 	"management.platform.sh/functions/deleteaccesskey"
 	"management.platform.sh/functions/deletetoken"
+	"management.platform.sh/functions/deletevirtualclusterinstance"
 	"management.platform.sh/functions/discoverapi"
 	"management.platform.sh/functions/evaluatepatches"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/expiretokens"
 	"management.platform.sh/functions/getaccesskey"
 	"management.platform.sh/functions/gettoken"
+	"management.platform.sh/functions/getvirtualclusterinstance"
 	"management.platform.sh/functions/issuetoken"
 	"management.platform.sh/functions/listaccesskeys"
 	"management.platform.sh/functions/listtokens"
+	"management.platform.sh/functions/listvirtualclusterinstances"
 	"management.platform.sh/functions/patchaccesskey"
+	"management.platform.sh/functions/patchvirtualclusterinstance"
 	"management.platform.sh/functions/publishkeys"
+	"management.platform.sh/functions/renderkubeconfig"
 	"management.platform.sh/functions/reviewtokens"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/updateaccesskey"
+	"management.platform.sh/functions/updatevirtualclusterinstance"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/shared/function"
 )
@@ -38,6 +45,13 @@ var Functions = []*function.Function{
 	patchaccesskey.Function,
 	deleteaccesskey.Function,
 	evaluatepatches.Function,
+	createvirtualclusterinstance.Function,
+	getvirtualclusterinstance.Function,
+	listvirtualclusterinstances.Function,
+	updatevirtualclusterinstance.Function,
+	patchvirtualclusterinstance.Function,
+	deletevirtualclusterinstance.Function,
+	renderkubeconfig.Function,
 	issuetoken.Function,
 	gettoken.Function,
 	listtokens.Function,

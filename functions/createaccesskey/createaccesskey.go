@@ -30,7 +30,8 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &function.Function{
 	Name:      "createaccesskey",
-	Endpoints: []function.Endpoint{function.Create(accesskey.Definition, open, Do)},
+	Endpoints: []function.Endpoint{function.Idempotent(function.Create(accesskey.Definition, open, Do))},
+	Encrypts:  true,
 }
 
 func open(env *function.Environment) Deps {

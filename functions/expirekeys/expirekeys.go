@@ -1,7 +1,7 @@
 // Package expirekeys removes access keys that are due, by the clock: those whose own lifetime or grace period is
 // over and those that the platform's cap has ended. It may run late, twice at once or stop half-way: an expired key is
 // refused whether it was removed or not, and each removal is one write that insists on what was read. It also
-// trims the events of access keys. Source: Spec 3, 5.2; ADR-0005, ADR-0007, ADR-0009.
+// trims the events of access keys, and forgets the answers that were kept for requests that are repeated. Source: Spec 3, 5.2; ADR-0005, ADR-0007, ADR-0009, ADR-0017.
 package expirekeys
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/idempotency"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -37,6 +38,8 @@ type Deps struct {
 	Now func() time.Time
 	// Limit is the platform's cap on the life of a key, 0 for none.
 	Limit func() time.Duration
+	// Attempts are the answers that are kept for requests that are repeated.
+	Attempts *idempotency.Keeper
 }
 
 // Output counts what a run did.
@@ -45,6 +48,8 @@ type Output struct {
 	// not to be due, Changed those that somebody else changed or removed meanwhile, Broken those that cannot
 	// be read.
 	Removed, Held, Later, Changed, Broken int
+	// Forgotten are the answers that are no longer kept.
+	Forgotten int
 }
 
 // sweeper is who removes keys: an admin without a key.
@@ -56,6 +61,10 @@ var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "expirek
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var broken error
+	var err error
+	if done.Forgotten, err = deps.Attempts.Sweep(ctx); err != nil {
+		return done, err
+	}
 	if err := deps.Keys.Store.Trim(ctx, deps.Now().Add(-eventAge)); err != nil {
 		return done, fmt.Errorf("trimming the events of access keys: %w", err)
 	}
@@ -133,11 +142,15 @@ var Function = &function.Function{
 		return []slog.Attr{
 			slog.Int("removed", done.Removed), slog.Int("held", done.Held),
 			slog.Int("later", done.Later), slog.Int("changed", done.Changed),
-			slog.Int("broken", done.Broken),
+			slog.Int("broken", done.Broken), slog.Int("forgotten", done.Forgotten),
 		}
 	}),
 }
 
 func open(env *function.Environment) Deps {
-	return Deps{Keys: env.AccessKeys(), Now: env.Now, Limit: env.KeyLimit}
+	return Deps{
+		Keys: env.AccessKeys(), Now: env.Now, Limit: env.KeyLimit,
+		// To forget them needs no key.
+		Attempts: &idempotency.Keeper{Store: env.Stores(idempotency.Resource), Now: env.Now},
+	}
 }

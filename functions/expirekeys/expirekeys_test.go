@@ -14,6 +14,7 @@ import (
 
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/idempotency"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -46,7 +47,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, client: client, now: born}
 	clock, limit := func() time.Time { return w.now }, func() time.Duration { return w.limit }
 	state := client.Resource(accesskey.Definition.Resource.Resource)
-	w.deps = expirekeys.Deps{Keys: accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{5}), limit), Now: clock, Limit: limit}
+	w.deps = expirekeys.Deps{Keys: accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{5}), limit), Now: clock, Limit: limit,
+		Attempts: &idempotency.Keeper{Store: client.Resource(idempotency.Resource), Now: clock}}
 	return w
 }
 

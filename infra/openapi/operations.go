@@ -88,7 +88,14 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 		item += "/" + r.Subresource
 		collection, pathParameters = item, itemParameters
 	}
-	operation := func(verb string) string { return verb + camel(groupVersion.String()) + scope + r.Kind }
+	operation := func(verb string) string {
+		name := verb + camel(groupVersion.String()) + scope + r.Kind
+		if r.Subresource == "status" {
+			// Its kind is that of the object.
+			name += "Status"
+		}
+		return name
+	}
 	ok := answer{http.StatusOK, "OK", object}
 	created := answer{http.StatusCreated, "Created", object}
 	status := answer{http.StatusOK, "OK", &metav1.Status{}}

@@ -135,7 +135,7 @@ func keepLogin(spec, old *model.OwnedAccessKeySpec) {
 func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.Sealed[*model.OwnedAccessKey], field.ErrorList) {
 	bearer := secret.String(key.Spec.Key)
 	key.Spec.Key = ""
-	forgetManifestKey(key)
+	resource.ForgetApplied(key, Definition.WriteOnly)
 	if bearer != "" {
 		if problems := refuseCopies(key, bearer); len(problems) > 0 {
 			return resource.Sealed[*model.OwnedAccessKey]{}, problems
@@ -163,6 +163,16 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 		Digest: Digest(bearer),
 		Reveal: func(answer *model.OwnedAccessKey) { answer.Spec.Key = bearer.Reveal() },
 	}, nil
+}
+
+// MakeSecret makes spec.key where a client leaves it out.
+func (r *rules) MakeSecret(key *model.OwnedAccessKey, random io.Reader) error {
+	if key.Spec.Key != "" {
+		return nil
+	}
+	made, err := NewBearer(random)
+	key.Spec.Key = made.Reveal()
+	return err
 }
 
 // Index is found by its owner, and due when its own ttl is over. The platform's cap is not in it: it may

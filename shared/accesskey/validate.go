@@ -206,30 +206,6 @@ func loginFields(key, old *model.OwnedAccessKey) field.ErrorList {
 	return excess
 }
 
-// lastApplied is where client-side apply keeps the manifest, spec.key included.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-// forgetManifestKey takes spec.key out of the manifest that kubectl apply stores in an annotation.
-func forgetManifestKey(key *model.OwnedAccessKey) {
-	manifest, ok := key.Annotations[lastApplied]
-	if !ok {
-		return
-	}
-	var object map[string]any
-	// Numbers keep their digits: kubectl compares the rest of the manifest with the next one.
-	decoder := json.NewDecoder(strings.NewReader(manifest))
-	decoder.UseNumber()
-	if !json.Valid([]byte(manifest)) || decoder.Decode(&object) != nil {
-		return
-	}
-	if spec, ok := object["spec"].(map[string]any); ok && spec["key"] != nil {
-		delete(spec, "key")
-		// What was just read from JSON can be written as JSON.
-		text, _ := json.Marshal(object)
-		key.Annotations[lastApplied] = string(text) + "\n"
-	}
-}
-
 // refuseCopies refuses an object of which another field holds the clear key. Source: ADR-0005.
 func refuseCopies(key *model.OwnedAccessKey, bearer secret.String) field.ErrorList {
 	text, err := json.Marshal(key)

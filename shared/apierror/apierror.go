@@ -179,6 +179,28 @@ func Unavailable() *Error {
 	return err
 }
 
+// UnderWay answers 409 with Retry-After: the same request is being served already. Source: ADR-0017.
+func UnderWay(why string) *Error {
+	return &Error{status: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusConflict,
+		Reason:  metav1.StatusReasonConflict,
+		Message: why,
+		Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+	}}
+}
+
+// Upstream answers 503 with Retry-After: something that the answer depends on, and that is no part of the platform, does
+// not do its part.
+func Upstream(why string) *Error {
+	err := from(apierrors.NewServiceUnavailable(why))
+	err.status.Details = &metav1.StatusDetails{RetryAfterSeconds: 5}
+	return err
+}
+
+// UpstreamTimeout answers 504: it did not do so in time.
+func UpstreamTimeout(why string) *Error { return from(apierrors.NewTimeoutError(why, 1)) }
+
 // Unrecorded answers 503: the audit cannot record the request, and its policy refuses what is not recorded. What the
 // request asks for may have been done. Source: ADR-0016.
 func Unrecorded() *Error {

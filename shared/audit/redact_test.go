@@ -44,7 +44,7 @@ func fill(t *testing.T, value reflect.Value, hidden bool) (canaries int) {
 		value.Set(reflect.New(value.Type().Elem()))
 		return fill(t, value.Elem(), hidden)
 	case reflect.Slice:
-		if value.Type() == reflect.TypeFor[[]byte]() {
+		if value.Type().Elem().Kind() == reflect.Uint8 {
 			value.SetBytes([]byte("plain"))
 			if hidden {
 				value.SetBytes([]byte(canary))

@@ -23,7 +23,7 @@ type answer struct {
 	object   any
 	warnings []string
 	// tabulate makes a Table of the object. Nil: there is only the generic one.
-	tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
+	tabulate Tabulate
 	// raw is a finished body with its media type, instead of object.
 	raw       []byte
 	mediaType string
@@ -175,8 +175,8 @@ func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
 			return nil, err
 		}
 		tabulate := result.tabulate
-		if tabulate == nil {
-			tabulate = f.endpoint.tabulate
+		if tabulate == nil && f.endpoint.tabulate != nil {
+			tabulate = f.endpoint.tabulate(f.env)
 		}
 		if tabulate == nil {
 			return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)

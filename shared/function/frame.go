@@ -62,6 +62,8 @@ type call struct {
 	// ahead is the access key of that name, where it came along with the caller's.
 	ahead *store.Record
 	body  func() ([]byte, error)
+	// random gives the same bytes whenever the same request is repeated. Nil: nobody asked for that.
+	random io.Reader
 	// may asks whether the caller may do another verb to the same.
 	may func(verb string) error
 }

@@ -27,6 +27,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/instance"
 	"management.platform.sh/shared/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
@@ -90,20 +91,22 @@ type Endpoint struct {
 	stored bool
 	// public tells whether the endpoint needs no credential under a configuration. Nil: it always does.
 	public func(*model.ConfigStatus) bool
+	// empty makes an object of the answer's kind. Nil: the endpoint cannot repeat an answer.
+	empty func() any
+	// tabulate is that of an answer. Nil: the endpoint has none of its own.
+	tabulate func(*Environment) Tabulate
 	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
 	ahead bool
-	// tabulate makes Tables of answers that do not say themselves how that is done. Nil: there are none.
-	tabulate Tabulate
 	// open prepares the operation.
 	open func(*Environment) operation
 }
 
-// Tabulate makes a Table of an object. Include is what its rows hold of it. Source: ADR-0004.
+// Tabulate makes a Table of an object or a list. Include is what its rows hold of it. Source: ADR-0004.
 type Tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
 
 // Tabulated returns the endpoint as one whose answers have a Table form.
 func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
-	e.tabulate = tabulate
+	e.tabulate = func(*Environment) Tabulate { return tabulate }
 	return e
 }
 
@@ -152,6 +155,9 @@ type Environment struct {
 	Tracer trace.Tracer
 	// Version is the build, for /version.
 	Version string
+	// LocalSigners permits virtual clusters that sign certificates at addresses that only mean something on this machine:
+	// the local runner and tests. Source: ADR-0017.
+	LocalSigners bool
 	// Watch is how long watches last here. The zero value is good where answers can be streamed.
 	Watch WatchSettings
 	// Edition is what of the platform is in use: Enterprise or Community. Empty means Enterprise.
@@ -163,6 +169,7 @@ type Environment struct {
 
 	once          sync.Once
 	keys          *accesskey.Registry
+	instances     *instance.Registry
 	tokens        *issuedtoken.Register
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
@@ -196,6 +203,12 @@ type PatchSettings struct {
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()
 	return e.keys
+}
+
+// Instances is the registry of virtual cluster instances.
+func (e *Environment) Instances() *instance.Registry {
+	e.prepare()
+	return e.instances
 }
 
 // IssuedTokens is the register of direct cluster endpoint tokens.
@@ -239,9 +252,13 @@ func (e *Environment) prepare() {
 	e.once.Do(func() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
 		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
+		e.instances = instance.NewRegistry(e.Stores(instance.Definition.Resource.Resource), e.Now, e.Random, instance.Settings{
+			Project: e.Project, AllowLocal: e.LocalSigners,
+			Keyring: func() (*encryption.Keyring, error) { return e.Keyring(context.Background()) },
+		})
 		e.tokens = issuedtoken.NewRegister(e.Stores(issuedtoken.Definition.Resource.Resource), e.Stores(issuedtoken.RevokedResource),
 			e.keys, e.Now, e.Random, e.KeyLimit)
-		e.graph = resource.NewGraph(e.permits, e.keys, e.tokens.Registry)
+		e.graph = resource.NewGraph(e.permits, e.keys, e.tokens.Registry, e.instances)
 		e.draining, e.endWatches = context.WithCancel(context.Background())
 		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
 	})
@@ -301,7 +318,7 @@ func Mount(env *Environment, functions ...*Function) http.Handler {
 		case !clean(escaped):
 			// The mux would redirect, to a place outside of the base path.
 			lost.ServeHTTP(w, r)
-		case below(escaped, BasePath):
+		case isBelow(escaped, BasePath):
 			root.ServeHTTP(w, r)
 		default:
 			routes.ServeHTTP(w, r)
@@ -315,7 +332,7 @@ func clean(escaped string) bool {
 	return escaped == cleaned || escaped == cleaned+"/"
 }
 
-func below(path, base string) bool {
+func isBelow(path, base string) bool {
 	return len(path) > len(base) && path[:len(base)] == base && path[len(base)] == '/'
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -27,6 +28,8 @@ type Question struct {
 	Validation codec.Strictness
 	// Warn puts warnings into the answer.
 	Warn func(warnings ...string)
+	// Random is that of resource.CreateInput.
+	Random io.Reader
 	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
 	// there is none.
 	Parameter func(name string) string
@@ -44,6 +47,7 @@ func Review[D, O any](
 		Resource: resource,
 		Kind:     kind,
 		Singular: singular,
+		empty:    func() any { return reflect.New(reflect.TypeFor[O]().Elem()).Interface() },
 		object:   reflect.TypeFor[O](),
 		open: func(env *Environment) operation {
 			deps := open(env)
@@ -58,7 +62,7 @@ func Review[D, O any](
 				}
 				result := &answer{status: http.StatusCreated}
 				object, err := do(ctx, deps, Question{
-					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body,
+					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body, Random: c.random,
 					Validation: options.validation,
 					Warn:       func(warnings ...string) { result.warnings = append(result.warnings, warnings...) },
 					Parameter:  func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },

@@ -2,8 +2,10 @@ package function
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +34,7 @@ func Create[T resource.Object, D any](
 		written, err := do(ctx, deps, resource.CreateInput[T]{
 			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager,
 			UserAgent: c.http.UserAgent(), DryRun: options.dryRun,
+			Random: c.random,
 		})
 		if err != nil {
 			return nil, err
@@ -120,19 +123,117 @@ func Patch[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		status := http.StatusOK
+		code := http.StatusOK
 		if written.Created {
-			status = http.StatusCreated
+			code = http.StatusCreated
 		}
-		return &answer{status: status, object: written.Object, warnings: written.Warnings}, nil
+		return &answer{status: code, object: written.Object, warnings: written.Warnings}, nil
 	})
+}
+
+// GetStatus binds an operation to GET on the status of one object: 200 with the whole object.
+func GetStatus[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D, do func(context.Context, D, resource.GetInput) (T, error),
+) Endpoint {
+	return below(Get(definition, open, do), status)
+}
+
+// UpdateStatus binds an operation to PUT on the status of one object. Source: ADR-0017.
+func UpdateStatus[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.UpdateInput[T]) (resource.Written[T], error),
+) Endpoint {
+	return below(Update(definition, open, func(ctx context.Context, deps D, in resource.UpdateInput[T]) (resource.Written[T], error) {
+		in.Status = true
+		return do(ctx, deps, in)
+	}), status)
+}
+
+// PatchStatus binds an operation to PATCH on the status of one object. Source: ADR-0017.
+func PatchStatus[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.PatchInput) (resource.Written[T], error),
+) Endpoint {
+	return below(Patch(definition, open, func(ctx context.Context, deps D, in resource.PatchInput) (resource.Written[T], error) {
+		in.Status = true
+		return do(ctx, deps, in)
+	}), status)
+}
+
+// Everywhere is the endpoint of a list or watch over all namespaces.
+func Everywhere(endpoint Endpoint) Endpoint {
+	endpoint.Path = strings.Replace(endpoint.Path, inNamespace, "", 1)
+	return endpoint
+}
+
+// CreatePart binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part is the
+// kind of those, under the resource that they are a part of. An empty body is an object that leaves everything open.
+func CreatePart[O resource.Object, D any](
+	part *resource.Definition[O], subresource string, open func(*Environment) D,
+	do func(context.Context, D, resource.PartInput[O]) (resource.Written[O], error),
+) Endpoint {
+	endpoint := below(bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		options, err := readWriteOptions(c, "CreateOptions")
+		if err != nil {
+			return nil, err
+		}
+		object, warnings, err := decodePart(c, part, options.validation)
+		if err != nil {
+			return nil, err
+		}
+		made, err := do(ctx, deps, resource.PartInput[O]{
+			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
+			Manager: options.manager, DryRun: options.dryRun, Random: c.random,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
+	}), subresource)
+	endpoint.stored = false
+	return endpoint
+}
+
+// decodePart reads the body of a request about a part of an object.
+func decodePart[O resource.Object](c *call, part *resource.Definition[O], validation codec.Strictness) (O, []string, error) {
+	var none O
+	data, err := c.body()
+	if err != nil {
+		return none, nil, err
+	}
+	object, warnings := part.New(), []string(nil)
+	if len(data) > 0 {
+		again := *c
+		again.body = func() ([]byte, error) { return data, nil }
+		if object, warnings, err = decodeObject(&again, part, validation); err != nil {
+			return none, nil, err
+		}
+	}
+	for _, each := range []struct{ what, given, want string }{
+		{"name", object.GetName(), c.name}, {"namespace", object.GetNamespace(), c.namespace},
+	} {
+		if each.given != "" && each.given != each.want {
+			return none, nil, apierror.BadRequest(fmt.Sprintf(
+				"the %s of the object (%s) does not match the %s on the URL (%s)", each.what, each.given, each.what, each.want), nil)
+		}
+	}
+	return object, warnings, nil
 }
 
 // Where a verb is done.
 const (
-	collection = ""
-	item       = "/{name}"
+	collection  = ""
+	item        = "/{name}"
+	status      = "status"
+	inNamespace = "/namespaces/{namespace}"
 )
+
+// below is an endpoint of a subresource.
+func below(endpoint Endpoint, subresource string) Endpoint {
+	endpoint.Path += "/" + subresource
+	endpoint.Subresource = subresource
+	return endpoint
+}
 
 func bind[T resource.Object, D any](
 	definition *resource.Definition[T], method, verb, at string, open func(*Environment) D,
@@ -140,7 +241,12 @@ func bind[T resource.Object, D any](
 ) Endpoint {
 	path := "/apis/" + definition.Resource.Group + "/" + definition.Resource.Version
 	if definition.Namespaced {
-		path += "/namespaces/{namespace}"
+		path += inNamespace
+	}
+	toTable := func(env *Environment) Tabulate {
+		return func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
+			return table(definition, env, object, include)
+		}
 	}
 	return Endpoint{
 		Method:     method,
@@ -151,13 +257,13 @@ func bind[T resource.Object, D any](
 		Singular:   definition.Singular,
 		ShortNames: definition.ShortNames,
 		Namespaced: definition.Namespaced,
+		empty:      func() any { return definition.New() },
+		tabulate:   toTable,
 		object:     reflect.TypeFor[T](),
 		stored:     true,
 		open: func(env *Environment) operation {
 			deps := open(env)
-			tabulate := func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
-				return table(definition, env, object, include)
-			}
+			tabulate := toTable(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
 				// Nothing is done whose answer the client cannot take.
 				if _, err := negotiate(c.http.Header.Values("Accept")); err != nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
 )
 
 // blocks are the types that testdata/fields.txt describes, by their names.
@@ -44,6 +45,8 @@ var words = map[reflect.Type]string{
 	reflect.TypeFor[model.JSON]():        "any",
 	reflect.TypeFor[resource.Quantity](): "quantity",
 	reflect.TypeFor[[]byte]():            "bytes",
+
+	reflect.TypeFor[secret.WriteOnlyBytes](): "bytes",
 }
 
 func TestFieldsAreThoseOfTheSpecification(t *testing.T) {

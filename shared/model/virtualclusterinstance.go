@@ -2,6 +2,8 @@ package model
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/secret"
 )
 
 // VirtualClusterInstance is a virtual cluster of a project: where it runs, how it is reached, who may
@@ -126,16 +128,21 @@ type InstanceAccess struct {
 	Teams []string `json:"teams,omitempty"`
 }
 
-// InstanceSigner signs the client certificates of a virtual cluster. Exactly one of ca and kubeconfig is
-// set in a request; both are write-only, encrypted at rest and in no answer. Source: ADR-0003.
+// InstanceSigner signs the client certificates of a virtual cluster. At most one of ca and kubeconfig is
+// set in a request; both are write-only, encrypted at rest and in no answer. A request that leaves them
+// out keeps what is stored. Source: ADR-0003, ADR-0017.
 type InstanceSigner struct {
+	// Type is which signer there is: `CA`, `Kubeconfig` or `None`. Absent in a request means the one whose
+	// material is given, or else the stored one. `None` removes the stored material. Source: ADR-0017.
+	// +optional
+	Type string `json:"type,omitempty"`
 	// CA is the client certificate authority of the virtual cluster. Source: ADR-0003.
 	// +optional
 	CA *InstanceSignerCA `json:"ca,omitempty"`
 	// Kubeconfig is a kubeconfig for the virtual cluster, as YAML text, whose user may create and approve
 	// certificate signing requests. Source: ADR-0003.
 	// +optional
-	Kubeconfig string `json:"kubeconfig,omitempty" secret:"true"`
+	Kubeconfig secret.WriteOnly `json:"kubeconfig,omitempty" secret:"true"`
 	// CertificateDuration is the signing duration: how long a certificate lives for which no lifetime
 	// was requested, such as `8760h`. Absent means one year. Source: Spec 8; ADR-0003.
 	// +optional
@@ -149,7 +156,7 @@ type InstanceSignerCA struct {
 	CertData []byte `json:"certData,omitempty"`
 	// KeyData is the private key of the authority, PEM in base64. Source: ADR-0003.
 	// +optional
-	KeyData []byte `json:"keyData,omitempty" secret:"true"`
+	KeyData secret.WriteOnlyBytes `json:"keyData,omitempty" secret:"true"`
 }
 
 // VirtualClusterInstanceStatus is what the server observed of an instance. Source: ADR-0003.
@@ -158,9 +165,52 @@ type VirtualClusterInstanceStatus struct {
 	// Source: ADR-0003.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Conditions are single observations, such as whether a signer is configured. Source: ADR-0003.
+	// Ingress is the endpoint as it is published: what kubeconfigs name. Absent: there is none.
+	// Source: ADR-0017.
+	// +optional
+	Ingress *InstancePublishedIngress `json:"ingress,omitempty"`
+	// Conditions are single observations: `IngressReady`, `SignerReady`, and what others report.
+	// Source: ADR-0003, ADR-0017.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// InstancePublishedIngress is an ingress endpoint as clients reach it. Source: ADR-0017.
+type InstancePublishedIngress struct {
+	// Host is the host name of the endpoint, with a port where it is not 443. Source: ADR-0017.
+	Host string `json:"host"`
+	// CAData is the certificate authority of the endpoint, PEM in base64. Empty means the roots that the
+	// client's system trusts. Source: ADR-0017.
+	// +optional
+	CAData []byte `json:"caData,omitempty"`
+}
+
+// The values of spec.signer.type. Source: ADR-0017.
+const (
+	// InstanceSignerTypeCA is a certificate authority whose key the platform has.
+	InstanceSignerTypeCA = "CA"
+	// InstanceSignerTypeKubeconfig is the virtual cluster itself, which is asked to sign.
+	InstanceSignerTypeKubeconfig = "Kubeconfig"
+	// InstanceSignerTypeNone is no signer.
+	InstanceSignerTypeNone = "None"
+)
+
+// The values of status.phase. Source: ADR-0003.
+const (
+	// InstancePending is the phase of an instance without an endpoint.
+	InstancePending = "Pending"
+	// InstanceReady is the phase of an instance that clients reach.
+	InstanceReady = "Ready"
+	// InstanceFailed is a phase that is reported, and never the server's own finding.
+	InstanceFailed = "Failed"
+)
+
+// The conditions that the server writes. Source: ADR-0017.
+const (
+	// InstanceIngressReady tells whether there is an endpoint.
+	InstanceIngressReady = "IngressReady"
+	// InstanceSignerReady tells whether there is a signer.
+	InstanceSignerReady = "SignerReady"
+)

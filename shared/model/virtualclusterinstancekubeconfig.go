@@ -44,4 +44,7 @@ type VirtualClusterInstanceKubeConfigStatus struct {
 	// Source: Spec 2.6.
 	// +optional
 	KubeConfig string `json:"kubeConfig,omitempty" secret:"true"`
+	// ExpirationTimestamp is when the credential in the kubeconfig ends. Source: ADR-0017.
+	// +optional
+	ExpirationTimestamp *metav1.Time `json:"expirationTimestamp,omitempty"`
 }

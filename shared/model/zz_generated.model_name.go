@@ -233,6 +233,11 @@ func (in InstanceOwner) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in InstancePublishedIngress) OpenAPIModelName() string {
+	return "sh.platform.management.v1.InstancePublishedIngress"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in InstanceSigner) OpenAPIModelName() string {
 	return "sh.platform.management.v1.InstanceSigner"
 }

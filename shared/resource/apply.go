@@ -40,7 +40,7 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Written[T], err
 		return Written[T]{}, err
 	}
 	for attempt := 1; ; attempt++ {
-		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun}
+		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, false}
 		written, err := r.rewrite(ctx, target, owned[T], func(current T) (T, []string, error) {
 			object, err := r.merge(current, applied, in)
 			return object, nil, err

@@ -3,6 +3,10 @@ package resource
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/identity"
@@ -23,6 +27,10 @@ type CreateInput[T Object] struct {
 	UserAgent string
 	// DryRun does everything but the write.
 	DryRun bool
+	// Random is where the name, the uid and the secret come from when the same create may be asked for again: a
+	// source that gives the same bytes each time. Where the object is there and has that uid, it was created by an
+	// earlier attempt and is answered as if by this one. Nil: the registry's. Source: ADR-0017.
+	Random io.Reader
 }
 
 // Written is what a create, update or patch answers.
@@ -61,7 +69,19 @@ func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (W
 }
 
 func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, own own[T]) (Written[T], error) {
-	if err := r.prepareMetadata(object, in.Namespace); err != nil {
+	random := in.Random
+	if random == nil {
+		random = r.Random
+	} else if maker, makes := r.Rules.(Maker[T]); makes {
+		if err := maker.MakeSecret(object, random); err != nil {
+			return Written[T]{}, err
+		}
+	}
+	if given := object.GetNamespace(); r.Namespaced && given != "" && given != in.Namespace {
+		return Written[T]{}, apierror.BadRequest(fmt.Sprintf(
+			"the namespace of the provided object (%s) does not match the namespace of the request (%s)", given, in.Namespace), nil)
+	}
+	if err := r.prepareMetadata(object, in.Namespace, random); err != nil {
 		return Written[T]{}, err
 	}
 	var none T
@@ -98,7 +118,14 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 			return Written[T]{}, r.translate(err, object.GetName())
 		}
 	} else if record.Revision, err = r.insert(ctx, record); err != nil {
-		return Written[T]{}, r.translate(err, object.GetName())
+		earlier, again := r.again(ctx, in, object.GetUID(), record.Name, err)
+		if !again {
+			return Written[T]{}, r.translate(err, object.GetName())
+		}
+		if object, err = r.Decode(earlier); err != nil {
+			return Written[T]{}, err
+		}
+		record = earlier
 	}
 	r.stamp(object, record)
 	if in.DryRun {
@@ -107,6 +134,20 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 		sealed.Reveal(object)
 	}
 	return Written[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
+}
+
+// again tells whether a create failed because it was done before, from the same random bytes: the uid is one of them.
+// It returns what that stored.
+func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UID, name string, err error) (store.Record, bool) {
+	if in.Random == nil || !errors.Is(err, store.ErrExists) {
+		return store.Record{}, false
+	}
+	earlier, err := r.Store.Get(ctx, name)
+	if err != nil {
+		return store.Record{}, false
+	}
+	object, err := r.Parse(earlier)
+	return earlier, err == nil && object.GetUID() == uid && !Ended(object, r.Now())
 }
 
 // wouldCreate fails as the store's Create would, and writes nothing.

@@ -60,6 +60,9 @@ func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Objec
 	if err != nil {
 		return nil, touched{}, err
 	}
+	if err := r.admit(in.Caller, "delete", object); err != nil {
+		return nil, touched{}, err
+	}
 	if err := r.checkPreconditions(object, in.UID, in.ResourceVersion); err != nil {
 		return nil, touched{}, err
 	}

@@ -45,6 +45,8 @@ type Member interface {
 	parse(record store.Record) (node, error)
 	// end asks for the deletion of an object as the system.
 	end(ctx context.Context, n node, asked terms) (after touched, err error)
+	// may tells whether a caller sees the object of a record, and whether he may do a verb to it. Empty: seeing is all.
+	may(caller identity.Caller, verb string, record store.Record) bool
 	// edit changes the metadata of an object as the system.
 	edit(ctx context.Context, n node, change func(metav1.Object)) (after touched, err error)
 }
@@ -159,6 +161,14 @@ func (r *Registry[T]) referring(ctx context.Context, uid types.UID, after string
 		page = append(page, each)
 	}
 	return page, last, records.Remaining > 0, err
+}
+
+func (r *Registry[T]) may(caller identity.Caller, verb string, record store.Record) bool {
+	if seen, err := r.sees(caller, record); err != nil || !seen {
+		return false
+	}
+	object, err := r.Parse(record)
+	return err == nil && (verb == "" || r.admit(caller, verb, object) == nil)
 }
 
 func (r *Registry[T]) end(ctx context.Context, n node, asked terms) (touched, error) {

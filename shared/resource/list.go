@@ -60,7 +60,7 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 	if err := r.checkFields(in.Fields); err != nil {
 		return nil, err
 	}
-	query := store.Query{Owners: in.Caller.Owners(), Limit: int(min(in.Limit, maxLimit))}
+	query := store.Query{Owners: r.owners(in.Caller), Limit: int(min(in.Limit, maxLimit))}
 	if in.Namespace != "" {
 		query.Prefix = in.Namespace + "/"
 	}
@@ -91,7 +91,8 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10)}
 	if remaining > 0 {
 		meta.Continue = writeContinue(position{Revision: revision, After: last, Query: fingerprint})
-		if in.Labels.Empty() && in.Fields.Empty() {
+		_, guarded := r.Rules.(Guard[T])
+		if in.Labels.Empty() && in.Fields.Empty() && (!guarded || in.Caller.Admin()) {
 			meta.RemainingItemCount = &remaining
 		}
 	}
@@ -114,11 +115,16 @@ func (r *Registry[T]) fill(ctx context.Context, in ListInput, query store.Query,
 	}()
 	for revision := page.Revision; ; {
 		for i, record := range page.Records {
+			last = record.Name
+			if seen, err := r.sees(in.Caller, record); err != nil {
+				return nil, "", 0, err
+			} else if !seen {
+				continue
+			}
 			object, err := r.Decode(record)
 			if err != nil {
 				return nil, "", 0, err
 			}
-			last = record.Name
 			if Ended(object, r.Now()) {
 				ended = append(ended, record)
 				continue
@@ -212,7 +218,7 @@ type position struct {
 
 func (r *Registry[T]) fingerprint(in ListInput, query store.Query) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q",
-		r.GroupResource().String(), query.Prefix, query.Owners, in.Labels.String(), in.Fields.String()))
+		r.GroupResource().String(), query.Prefix, in.Caller.Owners(), in.Labels.String(), in.Fields.String()))
 	return hex.EncodeToString(sum[:8])
 }
 

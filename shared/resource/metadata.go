@@ -25,19 +25,19 @@ const (
 var metadataPath = field.NewPath("metadata")
 
 // prepareMetadata makes the metadata of a new object the server's own where it is the server's to set.
-func (r *Registry[T]) prepareMetadata(object T, namespace string) error {
+func (r *Registry[T]) prepareMetadata(object T, namespace string, random io.Reader) error {
 	if object.GetName() == "" {
 		prefix := object.GetGenerateName()
 		if prefix == "" {
 			prefix = r.NamePrefix
 		}
-		suffix, err := randomText(r.Random, suffixAlphabet, suffixLength)
+		suffix, err := randomText(random, suffixAlphabet, suffixLength)
 		if err != nil {
 			return err
 		}
 		object.SetName(prefix[:min(len(prefix), maxGeneratedName-suffixLength)] + suffix)
 	}
-	uid, err := newUID(r.Random)
+	uid, err := newUID(random)
 	if err != nil {
 		return err
 	}

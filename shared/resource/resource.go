@@ -61,6 +61,9 @@ type Definition[T Object] struct {
 	WriteOnly [][]string
 	// Fields are what field selectors can select by, besides metadata.name and metadata.namespace.
 	Fields func(object T) fields.Set
+	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and its
+	// status is what Rules.Observe says. Source: ADR-0017.
+	CopyStatus func(from, into T)
 }
 
 // GroupResource is the resource without its version.
@@ -90,6 +93,27 @@ type Rules[T Object] interface {
 	Observe(object T, record store.Record)
 	// Warn returns what the writer of the object should be told.
 	Warn(object T) []string
+}
+
+// Guard is what Rules implement in addition whose objects are seen by more than their owner, or of which not everybody
+// who sees them may do everything. Without it, all is up to the owner. Source: ADR-0017.
+type Guard[T Object] interface {
+	// Sees tells whether the caller may know of the object.
+	Sees(caller identity.Caller, object T) bool
+	// May tells whether a caller who sees the object may do a verb to it: update or delete.
+	May(caller identity.Caller, verb string, object T) bool
+}
+
+// StatusRules are what Rules implement in addition whose resource has a status subresource.
+type StatusRules[T Object] interface {
+	// ValidateStatus returns all that is wrong with the status that a client writes.
+	ValidateStatus(object, old T) field.ErrorList
+}
+
+// Maker is what Rules implement in addition that make a secret for a new object. MakeSecret does so ahead of everything
+// else, so that a create that is repeated with the same random bytes makes the same. Source: ADR-0017.
+type Maker[T Object] interface {
+	MakeSecret(object T, random io.Reader) error
 }
 
 // Sealed is what becomes of the secrets of an object.
@@ -155,7 +179,7 @@ func storeName(namespace, name string) string {
 // not see, or that has ended, does not exist.
 func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
 	var none T
-	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
 		return none, store.Record{}, apierror.NotFound(r.GroupResource(), name)
 	}
 	record, err := r.Store.Get(ctx, storeName(namespace, name))
@@ -166,10 +190,44 @@ func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespac
 	return object, record, err
 }
 
+// Read is Get that returns the record as well, from which Parse returns what Observe hides.
+func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
+	return r.read(ctx, caller, namespace, name)
+}
+
+// sees tells whether a caller may know of the object of a record.
+func (r *Registry[T]) sees(caller identity.Caller, record store.Record) (bool, error) {
+	guard, guarded := r.Rules.(Guard[T])
+	if !guarded {
+		return caller.Owns(record.Owner), nil
+	}
+	object, err := r.Parse(record)
+	return err == nil && guard.Sees(caller, object), err
+}
+
+// owners are those whose records the store has to look at for a caller; nil for all.
+func (r *Registry[T]) owners(caller identity.Caller) []string {
+	if _, guarded := r.Rules.(Guard[T]); guarded {
+		return nil
+	}
+	return caller.Owners()
+}
+
+// admit refuses a verb to a caller who sees the object and may not do that to it.
+func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error {
+	guard, guarded := r.Rules.(Guard[T])
+	if !guarded || guard.May(caller, verb, object) {
+		return nil
+	}
+	return apierror.Forbidden(r.GroupResource(), object.GetName(), "you may see it and not "+verb+" it", nil)
+}
+
 // show returns the object of a record to a caller who may see it. One that has ended is taken away.
 func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record store.Record, name string) (T, error) {
 	var none T
-	if !caller.Owns(record.Owner) {
+	if seen, err := r.sees(caller, record); err != nil {
+		return none, err
+	} else if !seen {
 		return none, apierror.NotFound(r.GroupResource(), name)
 	}
 	object, err := r.Decode(record)

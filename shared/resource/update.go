@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/store"
@@ -23,6 +25,9 @@ type UpdateInput[T Object] struct {
 	Manager string
 	// DryRun does everything but the write.
 	DryRun bool
+	// Status replaces the status and leaves all else alone. Otherwise it is the other way round. It is for resources
+	// with a status subresource. Source: ADR-0017.
+	Status bool
 }
 
 // maxConflicts is how often a write without a resourceVersion is tried against a newer object.
@@ -34,7 +39,7 @@ const maxConflicts = 32
 // not the stored ones; BadRequest when the name in the object is another; Invalid and Forbidden as in
 // Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
 func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Written[T], error) {
-	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun}
+	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
 	return r.rewrite(ctx, target, r.updatedBy(in.Manager), func(T) (T, []string, error) {
 		return in.Object.DeepCopyObject().(T), nil, nil
 	})
@@ -44,7 +49,7 @@ func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (W
 type target struct {
 	caller                   identity.Caller
 	namespace, name, manager string
-	dryRun                   bool
+	dryRun, status           bool
 }
 
 // rewrite reads an object, asks for its replacement and writes that, again and again while others write
@@ -55,6 +60,9 @@ func (r *Registry[T]) rewrite(
 	for attempt := 1; ; attempt++ {
 		old, record, err := r.read(ctx, in.caller, in.namespace, in.name)
 		if err != nil {
+			return Written[T]{}, err
+		}
+		if err := r.admit(in.caller, "update", old); err != nil {
 			return Written[T]{}, err
 		}
 		object, warnings, err := replace(old.DeepCopyObject().(T))
@@ -103,28 +111,17 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
 		return Written[T]{}, err
 	}
-	keepMetadata(object, old)
-	if err := r.requestManagedFields(object, old); err != nil {
-		return Written[T]{}, err
+	var digest string
+	var err error
+	if in.status {
+		object, digest, err = r.prepareStatus(object, old, record)
+	} else {
+		digest, err = r.prepareReplacement(ctx, in, own, object, old, record)
 	}
-	r.Default(in.caller, object, old)
-	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
-	sealed, more := r.seal(object, record, in.manager)
-	owners, err := r.validateOwners(ctx, in.caller, object, old)
 	if err != nil {
 		return Written[T]{}, err
 	}
-	problems = append(problems, owners...)
-	if problems = append(problems, more...); len(problems) > 0 {
-		return Written[T]{}, r.invalid(name, problems)
-	}
-	if excess := r.Authorize(in.caller, object, old); len(excess) > 0 {
-		return Written[T]{}, apierror.Forbidden(r.GroupResource(), name, excess.ToAggregate().Error(), excess)
-	}
-	if err := own(object, old); err != nil {
-		return Written[T]{}, err
-	}
-	known, err := r.encode(old)
+	known, err := r.encodeSealed(old, record)
 	if err != nil {
 		return Written[T]{}, err
 	}
@@ -141,7 +138,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		}
 	}
 	next := record
-	next.Digest = sealed.Digest
+	next.Digest = digest
 	r.index(&next, object)
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
@@ -167,4 +164,56 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		r.collect(ctx, touched{node: node{member: r, record: next, object: object}, gone: true})
 	}
 	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+}
+
+// prepareReplacement checks a replacement of all but the status, and makes it what is to be stored. It returns its digest.
+func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own[T], object, old T, record store.Record) (string, error) {
+	keepMetadata(object, old)
+	if err := r.requestManagedFields(object, old); err != nil {
+		return "", err
+	}
+	if r.CopyStatus != nil {
+		r.CopyStatus(old, object)
+	}
+	r.Default(in.caller, object, old)
+	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
+	sealed, more := r.seal(object, record, in.manager)
+	owners, err := r.validateOwners(ctx, in.caller, object, old)
+	if err != nil {
+		return "", err
+	}
+	problems = append(problems, owners...)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return "", r.invalid(old.GetName(), problems)
+	}
+	if excess := r.Authorize(in.caller, object, old); len(excess) > 0 {
+		return "", apierror.Forbidden(r.GroupResource(), old.GetName(), excess.ToAggregate().Error(), excess)
+	}
+	return sealed.Digest, own(object, old)
+}
+
+// prepareStatus is the stored object with the status of another, as it is to be stored, and its digest. Spec and metadata
+// of the other are not looked at. Source: ADR-0017.
+func (r *Registry[T]) prepareStatus(object, old T, record store.Record) (T, string, error) {
+	updated := old.DeepCopyObject().(T)
+	r.CopyStatus(object, updated)
+	var problems field.ErrorList
+	if rules, ok := r.Rules.(StatusRules[T]); ok {
+		problems = rules.ValidateStatus(updated, old)
+	}
+	sealed, more := r.Seal(updated, record)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return updated, "", r.invalid(old.GetName(), problems)
+	}
+	return updated, sealed.Digest, nil
+}
+
+// encodeSealed is encode for a stored object with the secrets that it was shown without, so that what became of those
+// is seen.
+func (r *Registry[T]) encodeSealed(old T, record store.Record) ([]byte, error) {
+	stored := old.DeepCopyObject().(T)
+	if _, problems := r.Seal(stored, record); len(problems) > 0 {
+		return nil, fmt.Errorf("reading the secrets of %s %q: %w", r.GroupResource(), old.GetName(), problems.ToAggregate())
+	}
+	return r.encode(stored)
 }

@@ -51,9 +51,7 @@ const (
 type Watcher[T Object] struct {
 	registry *Registry[T]
 	in       WatchInput
-	// owners are those whose objects the caller sees; nil for everybody's.
-	owners []string
-	prefix string
+	prefix   string
 	// initial are the objects of the present state that are still to be shown, and closing tells that a bookmark
 	// has to follow them.
 	initial []store.Record
@@ -81,7 +79,7 @@ func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watch
 	if err := checkRevision(asked, math.MaxInt64); err != nil {
 		return nil, err
 	}
-	w := &Watcher[T]{registry: r, in: in, owners: in.Caller.Owners()}
+	w := &Watcher[T]{registry: r, in: in}
 	if in.Namespace != "" {
 		w.prefix = in.Namespace + "/"
 	}
@@ -98,7 +96,7 @@ func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watch
 		w.closing = in.AllowBookmarks
 		return w, checkRevision(asked, w.after)
 	case anywhere:
-		page, err := r.Store.List(ctx, store.Query{Prefix: w.prefix, Owners: w.owners, Limit: 1})
+		page, err := r.Store.List(ctx, store.Query{Prefix: w.prefix, Owners: r.owners(in.Caller), Limit: 1})
 		w.after = page.Revision
 		return w, w.translate(err)
 	default:
@@ -135,7 +133,7 @@ func (w *Watcher[T]) snapshot(ctx context.Context) error {
 		}
 		return err
 	}
-	query := store.Query{Prefix: w.prefix, Owners: w.owners, Limit: watchPage}
+	query := store.Query{Prefix: w.prefix, Owners: w.registry.owners(w.in.Caller), Limit: watchPage}
 	for {
 		page, err := w.registry.Store.List(ctx, query)
 		if err != nil {
@@ -185,8 +183,11 @@ func (w *Watcher[T]) snapshot(ctx context.Context) error {
 // sees tells whether the caller sees an object and selects it.
 func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 	record := &shown.record
-	if w.owners != nil && !slices.Contains(w.owners, record.Owner) || !strings.HasPrefix(record.Name, w.prefix) {
+	if !strings.HasPrefix(record.Name, w.prefix) {
 		return false, nil
+	}
+	if seen, err := w.registry.sees(w.in.Caller, *record); err != nil || !seen {
+		return false, err
 	}
 	if w.in.Labels.Empty() && w.in.Fields.Empty() {
 		return true, nil

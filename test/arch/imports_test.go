@@ -35,11 +35,18 @@ shared/syncpatch/worker: shared/model shared/syncpatch
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
 shared/fieldmanager: shared/apierror shared/resource
+shared/idempotency: shared/encryption shared/store
+shared/signer: shared/secret
+shared/signer/csr: shared/signer
+shared/signer/signertest:
+shared/instance: shared/encryption shared/identity shared/model shared/resource shared/secret shared/signer shared/store
 shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
 shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
+shared/instance/instancetest: shared/encryption shared/identity shared/instance shared/model shared/resource shared/secret shared/signer/signertest shared/store shared/store/redisstore shared/store/redisstore/redistest
+shared/kubeconfig: shared/accesskey shared/apierror shared/encryption shared/identity shared/instance shared/model shared/resource shared/scope shared/secret shared/signer shared/signer/csr shared/store
 shared/issuedtoken: shared/accesskey shared/identity shared/model shared/resource shared/scope shared/store
-shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/store
+shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/idempotency shared/identity shared/instance shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/store
 shared/signingkey: shared/encryption shared/secret shared/store shared/token
 shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
 shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
@@ -50,16 +57,23 @@ shared/syncpatch/evaluation: shared/apierror shared/codec shared/function shared
 functions/authorizescopes: shared/function shared/review
 functions/collectgarbage: shared/function shared/resource
 functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/createvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
+functions/deletevirtualclusterinstance: shared/function shared/instance shared/resource
 functions/discoverapi: shared/apierror shared/function shared/model
 functions/evaluatepatches: shared/function shared/model shared/syncpatch/evaluation
-functions/expirekeys: shared/accesskey shared/function shared/identity shared/model shared/resource shared/store
+functions/expirekeys: shared/accesskey shared/function shared/idempotency shared/identity shared/model shared/resource shared/store
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
+functions/getvirtualclusterinstance: shared/function shared/instance shared/model shared/resource
 functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
+functions/listvirtualclusterinstances: shared/function shared/instance shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/reviewtokens: shared/function shared/issuer shared/review
+functions/patchvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
+functions/renderkubeconfig: shared/fieldmanager shared/function shared/kubeconfig shared/signer/csr
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
+functions/updatevirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
 functions/whoami: shared/auth shared/function shared/identity shared/model shared/review shared/secret
+functions/reviewtokens: shared/function shared/issuer shared/review
 functions/deletetoken: shared/function shared/issuedtoken shared/resource
 functions/expiretokens: shared/function shared/issuedtoken
 functions/gettoken: shared/function shared/issuedtoken shared/model shared/resource
@@ -81,7 +95,7 @@ infra/lambda: infra/environment shared/audit shared/audit/redissink shared/funct
 infra/lambda/functions/*: functions/* infra/lambda
 infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
+local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/kubeconfig shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
@@ -134,14 +148,14 @@ go.yaml.in/yaml/v3: local shared/syncpatch
 golang.org/x/sys: shared/syncpatch/worker
 golang.org/x/term: local
 google.golang.org/protobuf: infra/openapi
-k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/issuedtoken shared/issuer/... shared/model shared/platformconfig shared/resource shared/review shared/scope shared/syncpatch shared/syncpatch/evaluation
-k8s.io/client-go: local
+k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review shared/signer/csr
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/instance/... shared/issuedtoken shared/issuer/... shared/kubeconfig shared/model shared/platformconfig shared/resource shared/review shared/scope shared/signer/csr shared/syncpatch shared/syncpatch/evaluation
+k8s.io/client-go: local shared/kubeconfig shared/signer/csr
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
 sigs.k8s.io/json: local shared/codec shared/resource shared/token
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
-sigs.k8s.io/yaml: local shared/codec shared/function shared/platformconfig
+sigs.k8s.io/yaml: local shared/codec shared/function shared/instance shared/platformconfig shared/signer
 `
 
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
@@ -172,15 +186,15 @@ embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest test/load
-net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/token/remote test/load
+net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr shared/token/remote test/load
 net/http/httptest:
 os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/signal: infra/framework/server local shared/syncpatch/worker test/load
 plugin:
-syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
-testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/issuer/issuertest shared/store/redisstore/redistest shared/store/storetest
+syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
+testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/instance/instancetest shared/issuer/issuertest shared/signer/signertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `
 
@@ -191,6 +205,8 @@ shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jso
 shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
 shared/syncpatch: github.com/dlclark/regexp2/v2 github.com/dop251/goja github.com/go-sourcemap/sourcemap github.com/google/pprof go.yaml.in/yaml/v3
 shared/syncpatch/worker: golang.org/x/sys
+shared/kubeconfig: github.com/spf13/pflag golang.org/x/term
+shared/signer/csr: github.com/davecgh/go-spew github.com/munnerz/goautoneg golang.org/x/oauth2 golang.org/x/sys golang.org/x/term golang.org/x/time k8s.io/api k8s.io/client-go
 shared/review: k8s.io/api
 shared/token: github.com/golang-jwt/jwt/v5
 functions/authorizescopes: k8s.io/api

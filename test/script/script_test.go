@@ -62,6 +62,11 @@ const (
 //	redis kill|freeze|thaw         signals to the redis-server of the runner
 //	redis await SOCKET             wait until a redis-server answers
 //	writes begin|end               create keys all the time; at the end all acknowledged ones must be there
+//	authority NAME                 a certificate authority: NAME.crt, NAME.key, and both in base64 as .crt64 and .key64
+//	cluster AUTHORITY              a TLS server that demands client certificates and says who came; at $CLUSTER
+//	certified KUBECONFIG AUTHORITY USER SECONDS   its certificate is good, that user's, and lives so long
+//	fill TEMPLATE FILE NAME...     variables and lines of files in place of their names in braces
+//	field FILE PATH OUTPUT         one text of a YAML or JSON document
 //	canary KEYFILE...              no clear key is in anything that the session left behind
 //
 // The commands serve and kubectl see the environment of the story. After serve it has ORIGIN (plain HTTP), API (ORIGIN
@@ -88,6 +93,11 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"generate":   generate,
 	"redis":      redisCommand,
 	"writes":     writes,
+	"authority":  authority,
+	"cluster":    clusterServer,
+	"certified":  certified,
+	"fill":       fill,
+	"field":      field,
 	"canary":     canary,
 }
 

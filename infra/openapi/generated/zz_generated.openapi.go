@@ -119,6 +119,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.InstanceClusterRef{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_InstanceClusterRef(ref),
 		model.InstanceIngress{}.OpenAPIModelName():                        schema_managementplatformsh_shared_model_InstanceIngress(ref),
 		model.InstanceOwner{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_InstanceOwner(ref),
+		model.InstancePublishedIngress{}.OpenAPIModelName():               schema_managementplatformsh_shared_model_InstancePublishedIngress(ref),
 		model.InstanceSigner{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_InstanceSigner(ref),
 		model.InstanceSignerCA{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_InstanceSignerCA(ref),
 		model.JSON{}.OpenAPIModelName():                                   schema_managementplatformsh_shared_model_JSON(ref),
@@ -5393,13 +5394,49 @@ func schema_managementplatformsh_shared_model_InstanceOwner(ref common.Reference
 	}
 }
 
+func schema_managementplatformsh_shared_model_InstancePublishedIngress(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InstancePublishedIngress is an ingress endpoint as clients reach it. Source: ADR-0017.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Host is the host name of the endpoint, with a port where it is not 443. Source: ADR-0017.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"caData": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CAData is the certificate authority of the endpoint, PEM in base64. Empty means the roots that the client's system trusts. Source: ADR-0017.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+				},
+				Required: []string{"host"},
+			},
+		},
+	}
+}
+
 func schema_managementplatformsh_shared_model_InstanceSigner(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceSigner signs the client certificates of a virtual cluster. Exactly one of ca and kubeconfig is set in a request; both are write-only, encrypted at rest and in no answer. Source: ADR-0003.",
+				Description: "InstanceSigner signs the client certificates of a virtual cluster. At most one of ca and kubeconfig is set in a request; both are write-only, encrypted at rest and in no answer. A request that leaves them out keeps what is stored. Source: ADR-0003, ADR-0017.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type is which signer there is: `CA`, `Kubeconfig` or `None`. Absent in a request means the one whose material is given, or else the stored one. `None` removes the stored material. Source: ADR-0017.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"ca": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CA is the client certificate authority of the virtual cluster. Source: ADR-0003.",
@@ -8055,9 +8092,17 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceKubeConfigSt
 							Format:      "",
 						},
 					},
+					"expirationTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExpirationTimestamp is when the credential in the kubeconfig ends. Source: ADR-0017.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -8201,6 +8246,12 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							Format:      "",
 						},
 					},
+					"ingress": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Ingress is the endpoint as it is published: what kubeconfigs name. Absent: there is none. Source: ADR-0017.",
+							Ref:         ref(model.InstancePublishedIngress{}.OpenAPIModelName()),
+						},
+					},
 					"conditions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -8211,7 +8262,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions are single observations, such as whether a signer is configured. Source: ADR-0003.",
+							Description: "Conditions are single observations: `IngressReady`, `SignerReady`, and what others report. Source: ADR-0003, ADR-0017.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8226,6 +8277,6 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), model.InstancePublishedIngress{}.OpenAPIModelName()},
 	}
 }

@@ -1,0 +1,38 @@
+// Package createvirtualclusterinstance is POST on virtualclusterinstances: a virtual cluster is registered, so that
+// kubeconfigs can be had for it. Source: Spec 2.6; ADR-0017.
+package createvirtualclusterinstance
+
+import (
+	"context"
+
+	"management.platform.sh/shared/fieldmanager"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Instances *instance.Registry }
+
+// Input is the request.
+type Input = resource.CreateInput[*model.VirtualClusterInstance]
+
+// Output is the answer.
+type Output = resource.Written[*model.VirtualClusterInstance]
+
+// Do stores a new instance. Errors: Invalid, Forbidden or AlreadyExists as resource.Create says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Create(ctx, deps.Instances, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "createvirtualclusterinstance",
+	Endpoints: []function.Endpoint{function.Create(instance.Definition, open, Do)},
+	Encrypts:  true,
+}
+
+func open(env *function.Environment) Deps {
+	return Deps{Instances: env.Instances().Managed(fieldmanager.New)}
+}

@@ -1,0 +1,36 @@
+// Package deletevirtualclusterinstance is DELETE on one of virtualclusterinstances. Credentials that were made for it stay
+// until they end: they are their owners'. Source: Spec 2.6, 3; ADR-0009, ADR-0017.
+package deletevirtualclusterinstance
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Instances *instance.Registry }
+
+// Input is the request.
+type Input = resource.DeleteInput
+
+// Output is the answer.
+type Output = runtime.Object
+
+// Do removes one instance, or marks it while a grace period or finalizers hold it. Errors: NotFound, Forbidden or Conflict as
+// resource.Delete says; nothing is changed then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Delete(ctx, deps.Instances, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "deletevirtualclusterinstance",
+	Endpoints: []function.Endpoint{function.Delete(instance.Definition, open, Do)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Instances: env.Instances()} }

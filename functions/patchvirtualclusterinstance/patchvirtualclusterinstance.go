@@ -1,0 +1,42 @@
+// Package patchvirtualclusterinstance is PATCH on one of virtualclusterinstances, and on its status.
+// Source: Spec 2.6; ADR-0017.
+package patchvirtualclusterinstance
+
+import (
+	"context"
+
+	"management.platform.sh/shared/fieldmanager"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Instances *instance.Registry }
+
+// Input is the request.
+type Input = resource.PatchInput
+
+// Output is the answer.
+type Output = resource.Written[*model.VirtualClusterInstance]
+
+// Do changes a part of one instance, or of its status. Errors: those of an update, BadRequest, RequestEntityTooLarge or
+// UnsupportedMediaType as resource.Patch says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Patch(ctx, deps.Instances, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "patchvirtualclusterinstance",
+	Endpoints: []function.Endpoint{
+		function.Patch(instance.Definition, open, Do),
+		function.PatchStatus(instance.Definition, open, Do),
+	},
+	Encrypts: true,
+}
+
+func open(env *function.Environment) Deps {
+	return Deps{Instances: env.Instances().Managed(fieldmanager.New)}
+}

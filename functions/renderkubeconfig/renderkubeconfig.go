@@ -1,0 +1,43 @@
+// Package renderkubeconfig is POST on kubeconfig of one of virtualclusterinstances: a kubeconfig with an access key for that
+// virtual cluster, or with a client certificate. Source: Spec 2.6, 4 row 1; ADR-0017.
+package renderkubeconfig
+
+import (
+	"context"
+
+	"management.platform.sh/shared/fieldmanager"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/kubeconfig"
+	"management.platform.sh/shared/signer/csr"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Maker *kubeconfig.Maker }
+
+// Input is the request.
+type Input = kubeconfig.Input
+
+// Output is the answer.
+type Output = kubeconfig.Output
+
+// Do answers with a kubeconfig. Errors: those of kubeconfig.Maker.Make; there is no credential then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return deps.Maker.Make(ctx, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "renderkubeconfig",
+	Endpoints: []function.Endpoint{
+		function.Idempotent(function.CreatePart(kubeconfig.Definition, kubeconfig.Subresource, open, Do)),
+	},
+	Encrypts: true,
+}
+
+func open(env *function.Environment) Deps {
+	return Deps{Maker: &kubeconfig.Maker{
+		Instances: env.Instances(), Keys: env.AccessKeys().Managed(fieldmanager.New),
+		Keyring: env.Keyring, Project: env.Project, Limit: env.KeyLimit, Now: env.Now, Random: env.Random,
+		Signing: csr.Options{AllowLocal: env.LocalSigners},
+	}}
+}

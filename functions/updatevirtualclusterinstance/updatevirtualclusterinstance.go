@@ -1,0 +1,42 @@
+// Package updatevirtualclusterinstance is PUT on one of virtualclusterinstances, and on its status.
+// Source: Spec 2.6; ADR-0017.
+package updatevirtualclusterinstance
+
+import (
+	"context"
+
+	"management.platform.sh/shared/fieldmanager"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Instances *instance.Registry }
+
+// Input is the request.
+type Input = resource.UpdateInput[*model.VirtualClusterInstance]
+
+// Output is the answer.
+type Output = resource.Written[*model.VirtualClusterInstance]
+
+// Do replaces one instance, or its status. Errors: NotFound, Conflict, BadRequest, Invalid or Forbidden as resource.Update
+// says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.Update(ctx, deps.Instances, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name: "updatevirtualclusterinstance",
+	Endpoints: []function.Endpoint{
+		function.Update(instance.Definition, open, Do),
+		function.UpdateStatus(instance.Definition, open, Do),
+	},
+	Encrypts: true,
+}
+
+func open(env *function.Environment) Deps {
+	return Deps{Instances: env.Instances().Managed(fieldmanager.New)}
+}

@@ -1,0 +1,343 @@
+package kubeconfig_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/encryption"
+	"management.platform.sh/shared/fieldmanager"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/instance/instancetest"
+	"management.platform.sh/shared/kubeconfig"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/signer/csr"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// world is a state with an instance "dev" in it, and a Maker over that.
+type world struct {
+	*instancetest.World
+	maker *kubeconfig.Maker
+	limit time.Duration
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{World: instancetest.New(t)}
+	limit := func() time.Duration { return w.limit }
+	keys := accesskey.NewRegistry(w.State("ownedaccesskeys"), w.Now, rand.NewChaCha8([32]byte{3}), limit)
+	w.maker = &kubeconfig.Maker{
+		Instances: w.Instances, Keys: keys.Managed(fieldmanager.New),
+		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
+		Project: instancetest.Project, Limit: limit, Now: w.Now, Random: rand.NewChaCha8([32]byte{4}),
+		Signing: csr.Options{AllowLocal: true},
+	}
+	return w
+}
+
+func (w *world) make(t *testing.T, caller identity.Caller, spec model.VirtualClusterInstanceKubeConfigSpec) (kubeconfig.Output, error) {
+	t.Helper()
+	return w.maker.Make(t.Context(), kubeconfig.Input{
+		Caller: caller, Namespace: "p-shop", Name: "dev", Object: &model.VirtualClusterInstanceKubeConfig{Spec: spec},
+	})
+}
+
+// keys are the access keys that there are.
+func (w *world) keys(t *testing.T) []model.OwnedAccessKey {
+	t.Helper()
+	list, err := resource.List(t.Context(), w.maker.Keys, resource.ListInput{Caller: instancetest.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.(*model.OwnedAccessKeyList).Items
+}
+
+// client is what a client makes of a kubeconfig.
+func client(t *testing.T, text string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// golden compares a kubeconfig with a file, but for what is different each time.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	text = regexp.MustCompile(`(?m)(-data|token): .*$`).ReplaceAllString(text, "$1: ...")
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || text != string(want) {
+		t.Errorf("%v, made\n%s", err, text)
+	}
+}
+
+// Source: Spec 2.6, 8; ADR-0017.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seeded := w.Seed(t, instancetest.Instance(t, "dev"))
+	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{"platform:team:shop", "crew"})
+	made, err := w.make(t, ana, model.VirtualClusterInstanceKubeConfigSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "token.yaml", made.Object.Status.KubeConfig)
+	end := instancetest.Now.Add(24 * time.Hour)
+	if got := made.Object.Status.ExpirationTimestamp; !got.Time.Equal(end) || made.Object.Name != "dev" || made.Object.Namespace != "p-shop" || made.Object.Kind != "VirtualClusterInstanceKubeConfig" {
+		t.Errorf("%+v", made.Object)
+	}
+	config := client(t, made.Object.Status.KubeConfig)
+	if config.Host != "https://dev.example.com" || string(config.CAData) != string(seeded.Status.Ingress.CAData) {
+		t.Errorf("it leads to %s", config.Host)
+	}
+	record, err := w.maker.Keys.Store.GetByDigest(t.Context(), accesskey.Digest(secret.String(config.BearerToken)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := w.maker.Keys.Decode(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := model.OwnedAccessKeySpec{
+		DisplayName: "kubeconfig of p-shop/dev", User: "ana", Groups: []string{"crew", "platform:team:shop"}, Type: "Other", TTLSeconds: 86400,
+		Scope: &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: "shop", VirtualCluster: "dev"}}},
+	}
+	if got := key.Spec; got.DisplayName != want.DisplayName || got.User != want.User || !slices.Equal(got.Groups, want.Groups) || got.Type != want.Type ||
+		got.TTLSeconds != want.TTLSeconds || len(got.Scope.VirtualClusters) != 1 || got.Scope.VirtualClusters[0] != want.Scope.VirtualClusters[0] ||
+		len(got.Scope.Roles)+len(got.Scope.Projects)+len(got.Scope.Rules)+len(got.Scope.Clusters)+len(got.Scope.Spaces) != 0 {
+		t.Errorf("the key is %+v, scope %+v", got, got.Scope)
+	}
+	if key.Labels[kubeconfig.NameLabel] != "dev" || key.Labels[kubeconfig.NamespaceLabel] != "p-shop" || !strings.HasPrefix(key.Name, "kubeconfig-dev-") {
+		t.Errorf("the key is %s with %v", key.Name, key.Labels)
+	}
+}
+
+// Source: Spec 2.6, 8; ADR-0017.
+func TestCertificate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := instancetest.Instance(t, "dev")
+	w.Seed(t, object)
+	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{"platform:team:shop", "crew"})
+	made, err := w.make(t, ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true, Server: "https://other.example.com:6443"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "certificate.yaml", made.Object.Status.KubeConfig)
+	config := client(t, made.Object.Status.KubeConfig)
+	if config.Host != "https://other.example.com:6443" || config.BearerToken != "" || config.Insecure {
+		t.Errorf("%+v", config)
+	}
+	pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(object.Spec.Signer.CA.CertData)
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: instancetest.Now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		t.Error(err)
+	}
+	groups := slices.Sorted(slices.Values(pair.Leaf.Subject.Organization))
+	if pair.Leaf.Subject.CommonName != "ana" || !slices.Equal(groups, []string{"crew", "platform:authenticated", "platform:team:shop", "platform:user:ana"}) {
+		t.Errorf("it is of %s", pair.Leaf.Subject)
+	}
+	if !pair.Leaf.NotAfter.Equal(made.Object.Status.ExpirationTimestamp.Time) {
+		t.Errorf("until %s, said %s", pair.Leaf.NotAfter, made.Object.Status.ExpirationTimestamp)
+	}
+	if keys := w.keys(t); len(keys) != 0 {
+		t.Errorf("there are keys as well: %+v", keys)
+	}
+}
+
+func TestLifetime(t *testing.T) {
+	t.Parallel()
+	const hour, day, year = time.Hour, 24 * time.Hour, 365 * 24 * time.Hour
+	for _, row := range []struct {
+		about       string
+		ttl         *int64
+		limit       time.Duration
+		keyEnds     time.Duration
+		duration    time.Duration
+		token, cert time.Duration
+		warned      bool
+	}{
+		{"absent: a day (Spec 8)", nil, 0, 0, 0, day, day, false},
+		{"an hour", new(int64(3600)), 0, 0, 0, hour, hour, false},
+		{"0: a year (Spec 8)", new(int64(0)), 0, 0, 0, year, year, false},
+		{"0: the signer's duration", new(int64(0)), 0, 0, 2 * day, 2 * day, 2 * day, false},
+		{"absent, under a cap", nil, hour, 0, 0, hour, hour, true},
+		{"0, under a cap", new(int64(0)), hour, 0, 0, hour, hour, true},
+		{"absent, by a key that ends", nil, 0, 90*time.Minute + time.Millisecond, 0, 90 * time.Minute, 90 * time.Minute, true},
+		{"a day, where the signer has an hour", nil, 0, 0, hour, day, hour, false},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.limit = row.limit
+			object := instancetest.Instance(t, "dev")
+			if row.duration > 0 {
+				object.Spec.Signer.CertificateDuration = &metav1.Duration{Duration: row.duration}
+			}
+			w.Seed(t, object)
+			caller := instancetest.Ana
+			if row.keyEnds > 0 {
+				caller.KeyExpires = instancetest.Now.Add(row.keyEnds)
+			}
+			for cert, want := range map[bool]time.Duration{false: row.token, true: row.cert} {
+				made, err := w.make(t, caller, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: cert, CertificateTTLSeconds: row.ttl})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := made.Object.Status.ExpirationTimestamp.Sub(instancetest.Now); got != want {
+					t.Errorf("certificate %v: %s, want %s", cert, got, want)
+				}
+				if warned := len(made.Warnings) > 0; row.warned && !warned || !row.warned && warned != (cert && row.token != row.cert) {
+					t.Errorf("certificate %v: warnings %q", cert, made.Warnings)
+				}
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	scoped := instancetest.Ana
+	scoped.Scope = &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: "shop", VirtualCluster: "prod"}}}
+	ending := instancetest.Ana
+	ending.KeyExpires = instancetest.Now.Add(500 * time.Millisecond)
+	system := identity.New(identity.Owner{Kind: identity.Subject, Name: "system:node"}, []string{identity.Admins})
+	type spec = model.VirtualClusterInstanceKubeConfigSpec
+	for _, row := range []struct {
+		about  string
+		change func(*model.VirtualClusterInstance)
+		caller identity.Caller
+		spec   spec
+		code   int32
+	}{
+		{"somebody else's", nil, instancetest.Ben, spec{}, 404},
+		{"one that may be changed and not used", func(i *model.VirtualClusterInstance) {
+			i.Spec.Access = []model.InstanceAccess{{Verbs: []string{"update", "delete"}, Users: []string{"ben"}}}
+		}, instancetest.Ben, spec{}, 404},
+		{"a negative ttl", nil, instancetest.Ana, spec{CertificateTTLSeconds: new(int64(-1))}, 422},
+		{"a ttl beyond the cap", nil, instancetest.Ana, spec{CertificateTTLSeconds: new(int64(1_000_001))}, 422},
+		{"a bad server", nil, instancetest.Ana, spec{Server: "http://a"}, 422},
+		{"no endpoint", func(i *model.VirtualClusterInstance) { i.Spec.AccessPoint = nil }, instancetest.Ana, spec{}, 400},
+		{"no endpoint, for a certificate", func(i *model.VirtualClusterInstance) { i.Spec.AccessPoint.Ingress.Enabled = false }, instancetest.Ana, spec{ClientCert: true}, 400},
+		{"no signer", func(i *model.VirtualClusterInstance) { i.Spec.Signer = nil }, instancetest.Ana, spec{ClientCert: true}, 400},
+		{"outside of the scope", nil, scoped, spec{}, 403},
+		{"outside of the scope, for a certificate", nil, scoped, spec{ClientCert: true}, 403},
+		{"by a key that ends now", nil, ending, spec{}, 403},
+		{"one of Kubernetes' own names", nil, system, spec{ClientCert: true}, 403},
+		{"a virtual cluster that is not there", func(i *model.VirtualClusterInstance) {
+			i.Spec.Signer = &model.InstanceSigner{Kubeconfig: unreachable}
+		}, instancetest.Ana, spec{ClientCert: true}, 503},
+		{"less than a virtual cluster signs for", func(i *model.VirtualClusterInstance) {
+			i.Spec.Signer = &model.InstanceSigner{Kubeconfig: unreachable}
+		}, instancetest.Ana, spec{ClientCert: true, CertificateTTLSeconds: new(int64(599))}, 422},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.limit = 1_000_000 * time.Second
+			object := instancetest.Instance(t, "dev")
+			if row.change != nil {
+				row.change(object)
+			}
+			w.Seed(t, object)
+			made, err := w.make(t, row.caller, row.spec)
+			if accesskeytest.Code(err) != row.code {
+				t.Errorf("%+v, %v", made, err)
+			}
+			if keys := w.keys(t); len(keys) != 0 {
+				t.Errorf("there is a key all the same: %+v", keys)
+			}
+		})
+	}
+}
+
+const unreachable = `{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}], ` +
+	`clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: sesame-open}}]}`
+
+// What may not be used and what is not there is one answer.
+func TestOneAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, absent := w.make(t, instancetest.Ben, model.VirtualClusterInstanceKubeConfigSpec{})
+	w.Seed(t, instancetest.Instance(t, "dev"))
+	_, foreign := w.make(t, instancetest.Ben, model.VirtualClusterInstanceKubeConfigSpec{})
+	if absent == nil || foreign == nil || absent.Error() != foreign.Error() {
+		t.Errorf("%v, %v", absent, foreign)
+	}
+}
+
+// An authority that is over when it is used is a clear refusal.
+func TestAuthorityIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, instancetest.Instance(t, "dev"))
+	w.Clock = w.Clock.Add(2 * 365 * 24 * time.Hour)
+	if made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true}); accesskeytest.Code(err) != 400 {
+		t.Errorf("%+v, %v", made, err)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, instancetest.Instance(t, "dev"))
+	for _, cert := range []bool{false, true} {
+		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", DryRun: true,
+			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{ClientCert: cert}}})
+		if err != nil || made.Object.Status.KubeConfig != "" || made.Object.Status.ExpirationTimestamp == nil {
+			t.Errorf("certificate %v: %+v, %v", cert, made.Object, err)
+		}
+	}
+	if keys := w.keys(t); len(keys) != 0 {
+		t.Errorf("there is a key all the same: %+v", keys)
+	}
+}
+
+// The same random bytes make the same token and one key.
+func TestRepeated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, instancetest.Instance(t, "dev"))
+	var texts []string
+	for range 2 {
+		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev",
+			Object: &model.VirtualClusterInstanceKubeConfig{}, Random: rand.NewChaCha8([32]byte{9})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, made.Object.Status.KubeConfig)
+	}
+	if keys := w.keys(t); texts[0] != texts[1] || len(keys) != 1 {
+		t.Errorf("%d keys, the same: %v", len(keys), texts[0] == texts[1])
+	}
+}

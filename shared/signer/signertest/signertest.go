@@ -1,0 +1,66 @@
+// Package signertest makes certificate authorities for tests. Source: ADR-0017.
+package signertest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+)
+
+// Now is in the middle of the life of an authority that Authority makes.
+var Now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
+
+// Authority makes an authority that is good for a year from Now, but for what change does to it. It returns the
+// certificate and the key in PEM.
+func Authority(t testing.TB, change func(*x509.Certificate)) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: Now.Add(-time.Hour), NotAfter: Now.Add(365 * 24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	if change != nil {
+		change(template)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key(t, private)
+}
+
+// Key is a private key in PEM.
+func Key(t testing.TB, private crypto.PrivateKey) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// Request is a request for a certificate of a user and his groups, in DER, and its key.
+func Request(t testing.TB, user string, groups ...string) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: user, Organization: groups},
+	}, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der, private
+}
