@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,6 +27,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap   bootstrapCommand   `cmd:"" help:"Make the first admin key in a Redis and print it."`
 	Configure   configureCommand   `cmd:"" help:"Write the platform configuration into a Redis, also where its endpoint is disabled."`
+	Patch       patchCommand       `cmd:"" help:"Try sync patches on files, without a server."`
 	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
 	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
 	Token       tokenCommand       `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
@@ -46,6 +48,8 @@ type serveCommand struct {
 	Config      string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
 	Manifests   string        `placeholder:"DIR" help:"Folder of objects to apply at the start."`
 	ExpireEvery time.Duration `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
+	Edition     string        `env:"PLATFORM_EDITION" enum:"enterprise,community" default:"enterprise" help:"What of the platform is in use: enterprise or community (${default})."`
+	Patches     patchFlags    `embed:""`
 	LogLevel    slog.Level    `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
 }
 
@@ -87,13 +91,27 @@ func main() {
 		kong.Description("The platform's management API on one machine."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(all),
+		kong.Exit(func(code int) {
+			if code > exitBadInput {
+				// Kong has codes of its own for flags that are wrong.
+				code = exitBadInput
+			}
+			os.Exit(code)
+		}),
 	)
 	err := parsed.Run()
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "local:", err)
-		os.Exit(1)
+	if err == nil {
+		return
 	}
+	code := 1
+	if exit := (*exitError)(nil); errors.As(err, &exit) {
+		code = exit.code
+	}
+	if err.Error() != "" {
+		fmt.Fprintln(os.Stderr, "local:", err)
+	}
+	os.Exit(code)
 }
 
 // build is the version of this program.

@@ -82,6 +82,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	env := newEnvironment(state.client, log, c.Config, ring, registry)
+	env.Edition, env.Patches = c.Edition, c.Patches.settings()
 	// Virtual clusters of this machine are at its loopback.
 	env.LocalSigners = true
 	if err := env.Source.Reload(ctx); err != nil {

@@ -17,10 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"management.platform.sh/shared/encryption"
+	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/issuer"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store/redisstore"
 	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/syncpatch"
 )
 
 // Plain HTTP is for this machine alone. Source: ADR-0006.
@@ -69,7 +71,11 @@ func TestRequireLoopback(t *testing.T) {
 // parse reads a command line as main does, without the variables of whoever runs the test.
 func parse(t *testing.T, variables map[string]string, line ...string) (*commands, string, error) {
 	t.Helper()
-	for _, name := range []string{"PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"} {
+	for _, name := range []string{
+		"PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME",
+		"PLATFORM_PATCH_OBJECT_TIME", "PLATFORM_PATCH_MEMORY", "PLATFORM_PATCH_RESULT", "PLATFORM_PATCH_DEPTH", "PLATFORM_PATCH_WORKERS",
+		"PLATFORM_PATCH_IN_PROCESS",
+	} {
 		t.Setenv(name, variables[name])
 		if variables[name] == "" {
 			if err := os.Unsetenv(name); err != nil {
@@ -96,6 +102,11 @@ func TestFlags(t *testing.T) {
 		TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
 		RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
 	}
+	limits := syncpatch.DefaultLimits()
+	plain.Edition = function.Enterprise
+	plain.Patches = patchFlags{
+		ExpressionTime: limits.Expression, ObjectTime: limits.Object, Memory: quantity(limits.Memory), Result: quantity(limits.Result), Depth: limits.Depth,
+	}
 	with := func(change func(*serveCommand)) serveCommand {
 		changed := plain
 		change(&changed)
@@ -119,6 +130,13 @@ func TestFlags(t *testing.T) {
 			})},
 		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn"}, nil,
 			with(func(c *serveCommand) { c.Redis, c.AdminKey, c.LogLevel = "redis://v", "v", slog.LevelWarn })},
+		{"variables of patches", map[string]string{
+			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
+			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "9", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
+		}, nil, with(func(c *serveCommand) {
+			c.Edition = function.Community
+			c.Patches = patchFlags{ExpressionTime: time.Second, ObjectTime: 2 * time.Second, Memory: 128 << 20, Result: 2 << 10, Depth: 9, Workers: 3, InProcess: true}
+		})},
 		{"a flag wins over its variable", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_LOG_LEVEL": "warn"},
 			[]string{"--redis=redis://f", "--log-level=ERROR"},
 			with(func(c *serveCommand) { c.Redis, c.LogLevel = "redis://f", slog.LevelError })},

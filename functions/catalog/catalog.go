@@ -12,6 +12,7 @@ import (
 	"management.platform.sh/functions/deletetoken"
 	"management.platform.sh/functions/deletevirtualclusterinstance"
 	"management.platform.sh/functions/discoverapi"
+	"management.platform.sh/functions/evaluatepatches"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/expiretokens"
 	"management.platform.sh/functions/getaccesskey"
@@ -47,6 +48,7 @@ var Functions = []*function.Function{
 	updateaccesskey.Function,
 	patchaccesskey.Function,
 	deleteaccesskey.Function,
+	evaluatepatches.Function,
 	createvirtualclusterinstance.Function,
 	getvirtualclusterinstance.Function,
 	listvirtualclusterinstances.Function,

@@ -37,9 +37,10 @@ type entry struct {
 	Encrypts bool `json:"encrypts"`
 	// ScheduleMinutes is how often the function runs by the clock. 0: never.
 	ScheduleMinutes int `json:"scheduleMinutes"`
-	// TimeoutSeconds and MemoryMB are the limits on AWS, for buffered answers.
+	// TimeoutSeconds is the limit on AWS, for buffered answers.
 	TimeoutSeconds int `json:"timeoutSeconds"`
-	MemoryMB       int `json:"memoryMB"`
+	// MemoryMB is the limit of its memory.
+	MemoryMB int `json:"memoryMB"`
 }
 
 var (
@@ -71,6 +72,7 @@ func table(functions []*function.Function) (map[string]entry, error) {
 				one.Stream = true
 			}
 		}
+		one.MemoryMB = max(one.MemoryMB, f.MemoryMB)
 		if f.Schedule != nil {
 			one.ScheduleMinutes, one.TimeoutSeconds = everyMinutes, max(one.TimeoutSeconds, scheduledSeconds)
 		}

@@ -69,6 +69,8 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		Tracer:     otel.Tracer("management.platform.sh"),
 		Version:    s.version,
 		Watch:      function.WatchSettings{Window: window},
+		Edition:    s.edition,
+		Patches:    s.patches,
 		Tokens:     s.tokens,
 	}, nil
 }

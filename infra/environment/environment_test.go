@@ -19,6 +19,8 @@ import (
 	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/store"
 	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/evaluation"
 )
 
 func from(variables map[string]string) func(string) string {
@@ -50,6 +52,10 @@ func TestRefused(t *testing.T) {
 		"a wrong URL":   {map[string]string{redisURL: "mysql://:" + hush + "@x"}, []string{redisURL}},
 		"no such level": {map[string]string{redisURL: good, logLevel: hush}, []string{logLevel}},
 		"several":       {map[string]string{logLevel: hush, stream: hush, watchWindow: hush}, []string{redisURL, logLevel, stream, watchWindow}},
+		"no edition":    {map[string]string{redisURL: good, edition: hush}, []string{edition}},
+		"no limits": {map[string]string{
+			redisURL: good, patchExpressionTime: "0", patchObjectTime: "1h", patchMemory: "1Mi", patchResult: hush, patchDepth: "9", patchWorkers: "0", patchInProcess: hush,
+		}, []string{patchExpressionTime, patchObjectTime, patchMemory, patchResult, patchDepth, patchWorkers, patchInProcess}},
 		"no window":     {map[string]string{redisURL: good, watchWindow: "-1s"}, []string{watchWindow}},
 		"no pool":       {map[string]string{redisURL: good, redisPoolSize: "0", redisReplicas: "-1"}, []string{redisPoolSize, redisReplicas}},
 		"no numbers":    {map[string]string{redisURL: good, redisPoolSize: hush, redisReplicas: "99999"}, []string{redisPoolSize, redisReplicas}},
@@ -96,6 +102,30 @@ func TestWindow(t *testing.T) {
 		if err != nil || env.Watch.Window != row.want {
 			t.Errorf("%+v: %v, %v", row, env, err)
 		}
+	}
+}
+
+// Without a setting, patches have the limits of the engine. Source: ADR-0014.
+func TestPatches(t *testing.T) {
+	t.Parallel()
+	env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1"}), io.Discard, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := evaluation.Settings(env.Patches).Limits
+	limits.Trace = syncpatch.DefaultLimits().Trace
+	if limits != syncpatch.DefaultLimits() || env.Edition != function.Enterprise || env.Patches.Workers != 2 || env.Patches.InProcess {
+		t.Errorf("%+v, %q", env.Patches, env.Edition)
+	}
+	env, err = Open(from(map[string]string{
+		redisURL: "redis://127.0.0.1:1", edition: "community", patchExpressionTime: "1s", patchObjectTime: "2s", patchMemory: "128Mi", patchResult: "2Mi",
+		patchDepth: "50", patchWorkers: "3", patchInProcess: "true",
+	}), io.Discard, false)
+	want := function.PatchSettings{
+		ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 20, Depth: 50, Workers: 3, InProcess: true,
+	}
+	if err != nil || env.Patches != want || env.Edition != function.Community {
+		t.Errorf("%+v, %v", env, err)
 	}
 }
 

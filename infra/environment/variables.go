@@ -52,6 +52,15 @@ const (
 	stream         = "PLATFORM_STREAM"
 	watchWindow    = "PLATFORM_WATCH_WINDOW"
 	build          = "PLATFORM_VERSION"
+
+	edition             = "PLATFORM_EDITION"
+	patchExpressionTime = "PLATFORM_PATCH_EXPRESSION_TIME"
+	patchObjectTime     = "PLATFORM_PATCH_OBJECT_TIME"
+	patchMemory         = "PLATFORM_PATCH_MEMORY"
+	patchResult         = "PLATFORM_PATCH_RESULT"
+	patchDepth          = "PLATFORM_PATCH_DEPTH"
+	patchWorkers        = "PLATFORM_PATCH_WORKERS"
+	patchInProcess      = "PLATFORM_PATCH_IN_PROCESS"
 )
 
 const (
@@ -84,6 +93,14 @@ var Variables = []Variable{
 	{stream, "boolean", "false", "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."},
 	{watchWindow, "duration", "", "The longest that a watch may last. Absent: ten seconds where answers cannot be streamed, elsewhere as long as it asks for."},
 	{build, "text", "dev", "The build, for /version."},
+	{edition, "name", "enterprise", "What of the platform is in use: enterprise or community, which evaluates no sync patches."},
+	{patchExpressionTime, "duration", "100ms", "The time for one expression of a sync patch, from a millisecond to 25 seconds, as the next."},
+	{patchObjectTime, "duration", "1s", "The time for all sync patches of an object, checks included."},
+	{patchMemory, "quantity", "64Mi", "What an evaluation may use, from 16Mi to 1Gi. Until a worker is ended, it may for a moment hold twice that and 192Mi."},
+	{patchResult, "quantity", "1Mi", "The result of an expression, and by how much patches may make an object grow, from 1Ki to 16Mi."},
+	{patchDepth, "number", "200", "How deep calls and results may be nested, from 10 to 1000."},
+	{patchWorkers, "number", "2", "How many evaluations run at a time, each in a process of its own; more wait. From 1 to 64."},
+	{patchInProcess, "boolean", "false", "Evaluate without workers, for trusted patches: memory is not bounded then, nor the time of a single operation."},
 }
 
 // settings are the values of the variables.
@@ -102,6 +119,8 @@ type settings struct {
 	extension    string
 	sessionToken secret.String
 	redis        redisstore.Options
+	edition      string
+	patches      function.PatchSettings
 }
 
 // read collects the settings, and everything that is wrong with them. Errors name variables and never quote them.
@@ -192,6 +211,7 @@ func read(lookup func(string) string) (settings, error) {
 	}
 	count(redisPoolSize, 1, &s.redis.PoolSize)
 	count(redisReplicas, 0, &s.redis.Replicas)
+	s.edition, s.patches = readEdition(text, wrong), readPatches(text, wrong)
 	return s, errors.Join(problems...)
 }
 

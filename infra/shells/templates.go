@@ -68,7 +68,7 @@ spec:
               cpu: 50m
               memory: 64Mi
             limits:
-              memory: 256Mi
+              memory: {{if .MemoryMB}}{{.MemoryMB}}{{else}}256{{end}}Mi
           securityContext:
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true

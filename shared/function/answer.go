@@ -17,16 +17,13 @@ import (
 	"management.platform.sh/shared/codec"
 )
 
-// tabulate makes a Table of an object or a list.
-type tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
-
 // answer is what an operation gave back, not yet in the form that the client wants.
 type answer struct {
 	status   int
 	object   any
 	warnings []string
 	// tabulate makes a Table of the object. Nil: there is only the generic one.
-	tabulate tabulate
+	tabulate Tabulate
 	// raw is a finished body with its media type, instead of object.
 	raw       []byte
 	mediaType string
@@ -185,10 +182,14 @@ func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if result.tabulate == nil {
+		tabulate := result.tabulate
+		if tabulate == nil && f.endpoint.tabulate != nil {
+			tabulate = f.endpoint.tabulate(f.env)
+		}
+		if tabulate == nil {
 			return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
 		}
-		table, err := result.tabulate(object, include)
+		table, err := tabulate(object, include)
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/accesskey"
@@ -61,6 +63,9 @@ type Function struct {
 	Schedule *Schedule
 	// Encrypts tells whether the function seals or opens secrets in the state. Deployments give the key to no other.
 	Encrypts bool
+	// MemoryMB is what the function and the processes that it starts need, where a deployment would give less. 0: nothing
+	// out of the ordinary.
+	MemoryMB int
 }
 
 // Endpoint is a route bound to an operation. Make one with a binder.
@@ -98,11 +103,20 @@ type Endpoint struct {
 	// empty makes an object of the answer's kind. Nil: the endpoint cannot repeat an answer.
 	empty func() any
 	// tabulate is that of an answer. Nil: the endpoint has none of its own.
-	tabulate func(*Environment) tabulate
+	tabulate func(*Environment) Tabulate
 	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
 	ahead bool
 	// open prepares the operation.
 	open func(*Environment) operation
+}
+
+// Tabulate makes a Table of an object or a list. Include is what its rows hold of it. Source: ADR-0004.
+type Tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error)
+
+// Tabulated returns the endpoint as one whose answers have a Table form.
+func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
+	e.tabulate = func(*Environment) Tabulate { return tabulate }
+	return e
 }
 
 // AtRoot returns the endpoint as one that clients look for at the root of the host as well.
@@ -158,6 +172,10 @@ type Environment struct {
 	LocalSigners bool
 	// Watch is how long watches last here. The zero value is good where answers can be streamed.
 	Watch WatchSettings
+	// Edition is what of the platform is in use: Enterprise or Community. Empty means Enterprise.
+	Edition string
+	// Patches bound the evaluation of sync patches.
+	Patches PatchSettings
 	// Tokens say how direct cluster endpoint tokens are issued.
 	Tokens TokenSettings
 
@@ -171,6 +189,27 @@ type Environment struct {
 	// draining is done when EndWatches was called.
 	draining   context.Context
 	endWatches context.CancelFunc
+}
+
+// The editions of the platform. Source: Spec 2.8 (patches are enterprise-only).
+const (
+	Enterprise = "enterprise"
+	Community  = "community"
+)
+
+// PatchSettings bound the evaluation of sync patches. 0 means the default of package syncpatch, and of Workers one per
+// CPU. Source: ADR-0014.
+type PatchSettings struct {
+	// ExpressionTime and ObjectTime are the time for an expression at one path, and for all patches of an object.
+	ExpressionTime, ObjectTime time.Duration
+	// MemoryBytes and ResultBytes are what an evaluation may use, and what it may make.
+	MemoryBytes, ResultBytes int64
+	// Depth is how deep calls and results may be nested.
+	Depth int
+	// Workers is how many evaluations run at a time, each in a process of its own.
+	Workers int
+	// InProcess evaluates without workers: for trusted patches, since limits do not hold within a single operation then.
+	InProcess bool
 }
 
 // AccessKeys is the registry of access keys.

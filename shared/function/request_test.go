@@ -300,4 +300,8 @@ func TestReviewQuestion(t *testing.T) {
 		t.Errorf("answered %d: %v", answer.Code, got)
 	}
 	refused(t, w.do(request{method: "POST", path: probe + "?dryRun=x"}), 422, metav1.StatusReasonInvalid, "dryRun")
+	answer = w.do(request{method: "POST", path: probe + "?fieldValidation=Strict", body: "warn"})
+	if got := decodeInto[map[string]any](t, answer); got["validation"] != "Strict" || len(answer.Header().Values("Warning")) != 2 {
+		t.Errorf("answered %v, %v", got, answer.Header())
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 )
@@ -23,6 +24,10 @@ type Question struct {
 	// ContentType and Body are the request's.
 	ContentType string
 	Body        []byte
+	// Validation tells what becomes of unknown and duplicate fields of the body.
+	Validation codec.Strictness
+	// Warn puts warnings into the answer.
+	Warn func(warnings ...string)
 	// Random is that of resource.CreateInput.
 	Random io.Reader
 	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
@@ -47,21 +52,26 @@ func Review[D, O any](
 		open: func(env *Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
-				if _, err := readWriteOptions(c, "CreateOptions"); err != nil {
+				options, err := readWriteOptions(c, "CreateOptions")
+				if err != nil {
 					return nil, err
 				}
 				body, err := c.body()
 				if err != nil {
 					return nil, err
 				}
+				result := &answer{status: http.StatusCreated}
 				object, err := do(ctx, deps, Question{
 					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body, Random: c.random,
-					Parameter: func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
+					Validation: options.validation,
+					Warn:       func(warnings ...string) { result.warnings = append(result.warnings, warnings...) },
+					Parameter:  func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
 				})
 				if err != nil {
 					return nil, err
 				}
-				return &answer{status: http.StatusCreated, object: object}, nil
+				result.object = object
+				return result, nil
 			}
 		},
 	}

@@ -247,7 +247,7 @@ func bind[T resource.Object, D any](
 	if definition.Namespaced {
 		path += inNamespace
 	}
-	toTable := func(env *Environment) tabulate {
+	toTable := func(env *Environment) Tabulate {
 		return func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
 			return table(definition, env, object, include)
 		}

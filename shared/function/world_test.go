@@ -253,6 +253,9 @@ var probes = &function.Function{Name: "testprobes", Endpoints: []function.Endpoi
 				panic("lost " + hush)
 			case "panic with an error":
 				panic(errors.New("lost " + hush))
+			case "warn":
+				in.Warn("first", "second")
+				return map[string]any{"validation": in.Validation}, nil
 			case "abort":
 				panic(http.ErrAbortHandler)
 			case "error":

@@ -173,6 +173,11 @@ type SyncPatchEvaluationStatus struct {
 	// Error is why the evaluation ended early. Absent means that it did not. Source: ADR-0013.
 	// +optional
 	Error *SyncPatchError `json:"error,omitempty"`
+	// Warnings name what is allowed but does hardly what was meant, each with its field, such as an expression
+	// that is always null. Source: ADR-0013.
+	// +optional
+	// +listType=atomic
+	Warnings []string `json:"warnings,omitempty"`
 	// Checks are the answers to spec.checks, in their order. Source: ADR-0013.
 	// +optional
 	// +listType=atomic

@@ -2417,6 +2417,11 @@ func (in *SyncPatchEvaluationStatus) DeepCopyInto(out *SyncPatchEvaluationStatus
 		*out = new(SyncPatchError)
 		**out = **in
 	}
+	if in.Warnings != nil {
+		in, out := &in.Warnings, &out.Warnings
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Checks != nil {
 		in, out := &in.Checks, &out.Checks
 		*out = make([]SyncPatchCheck, len(*in))

@@ -21,6 +21,8 @@ type Problem struct {
 	Warning bool
 	// Line and Column are where the field is in the text of a configuration, from 1. 0 means not known.
 	Line, Column int
+	// InLine and InColumn are where it is within the value of the field, a path or an expression. 0 means not known.
+	InLine, InColumn int
 }
 
 // Errors returns the problems that are no warnings.
@@ -178,8 +180,9 @@ func (p *problems) mode(at *field.Path, patch *model.SyncPatch) {
 
 func (p *problems) path(at *field.Path, text string) (Path, bool) {
 	path, err := ParsePath(text)
-	if err != nil {
-		p.add(field.Invalid(at, text, err.Error()))
+	var wrong *PathError
+	if errors.As(err, &wrong) {
+		*p = append(*p, Problem{Error: field.Invalid(at, text, err.Error()), InLine: 1, InColumn: wrong.Column})
 	}
 	return path, err == nil
 }
@@ -192,7 +195,8 @@ func (p *problems) expression(at *field.Path, text string, path Path) {
 	var syntax *SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		p.add(field.Invalid(at, text, fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)))
+		why := fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)
+		*p = append(*p, Problem{Error: field.Invalid(at, text, why), InLine: syntax.Line, InColumn: syntax.Column})
 	case err != nil:
 		p.add(field.Invalid(at, text, err.Error()))
 	case compiled.constantNull:

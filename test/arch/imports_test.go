@@ -51,6 +51,7 @@ shared/signingkey: shared/encryption shared/secret shared/store shared/token
 shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
 shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
 shared/review: shared/accesskey shared/apierror shared/codec shared/identity shared/model shared/scope shared/secret shared/token
+shared/syncpatch/evaluation: shared/apierror shared/codec shared/function shared/model shared/syncpatch shared/syncpatch/worker
 
 # Operations, and the list of them. They never import each other.
 functions/authorizescopes: shared/function shared/review
@@ -60,6 +61,7 @@ functions/createvirtualclusterinstance: shared/fieldmanager shared/function shar
 functions/deleteaccesskey: shared/accesskey shared/function shared/resource
 functions/deletevirtualclusterinstance: shared/function shared/instance shared/resource
 functions/discoverapi: shared/apierror shared/function shared/model
+functions/evaluatepatches: shared/function shared/model shared/syncpatch/evaluation
 functions/expirekeys: shared/accesskey shared/function shared/idempotency shared/identity shared/model shared/resource shared/store
 functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
 functions/getvirtualclusterinstance: shared/function shared/instance shared/model shared/resource
@@ -97,7 +99,7 @@ infra/lambda: infra/environment shared/audit shared/audit/redissink shared/funct
 infra/lambda/functions/*: functions/* infra/lambda
 infra/lambda/lambdatest:
 infra/shells: functions/catalog shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/kubeconfig shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore
+local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/kubeconfig shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
@@ -143,19 +145,21 @@ github.com/hashicorp/golang-lru/v2: shared/issuedtoken shared/resource shared/st
 github.com/fxamacker/cbor/v2: shared/syncpatch/worker
 github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
+github.com/rogpeppe/go-internal: local
 go.opentelemetry.io/otel: infra/environment local shared/function shared/issuer/issuertest
 go.yaml.in/yaml/v2: shared/codec
-go.yaml.in/yaml/v3: shared/syncpatch
+go.yaml.in/yaml/v3: local shared/syncpatch
 golang.org/x/sys: shared/syncpatch/worker
+golang.org/x/term: local
 google.golang.org/protobuf: infra/openapi
 k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review shared/signer/csr
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/instance/... shared/issuedtoken shared/issuer/... shared/kubeconfig shared/model shared/platformconfig shared/resource shared/review shared/scope shared/signer/csr shared/syncpatch
+k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/instance/... shared/issuedtoken shared/issuer/... shared/kubeconfig shared/model shared/platformconfig shared/resource shared/review shared/scope shared/signer/csr shared/syncpatch shared/syncpatch/evaluation
 k8s.io/client-go: local shared/kubeconfig shared/signer/csr
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: shared/codec shared/platformconfig shared/resource shared/token
+sigs.k8s.io/json: local shared/codec shared/platformconfig shared/resource shared/token
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
-sigs.k8s.io/yaml: shared/codec shared/function shared/instance shared/platformconfig shared/signer
+sigs.k8s.io/yaml: local shared/codec shared/function shared/instance shared/platformconfig shared/signer
 `
 
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
@@ -203,6 +207,8 @@ unsafe:
 const links = `
 shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3 google.golang.org/protobuf
 shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
+shared/syncpatch: github.com/dlclark/regexp2/v2 github.com/dop251/goja github.com/go-sourcemap/sourcemap github.com/google/pprof go.yaml.in/yaml/v3
+shared/syncpatch/worker: golang.org/x/sys
 shared/kubeconfig: github.com/spf13/pflag golang.org/x/term
 shared/signer/csr: github.com/davecgh/go-spew github.com/munnerz/goautoneg golang.org/x/oauth2 golang.org/x/sys golang.org/x/term golang.org/x/time k8s.io/api k8s.io/client-go
 shared/review: k8s.io/api

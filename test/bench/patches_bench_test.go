@@ -159,4 +159,3 @@ func measure(b *testing.B, run func()) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 	b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "evaluations/s")
 }
-

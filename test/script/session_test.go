@@ -79,7 +79,10 @@ type runner struct {
 }
 
 // inherited are the names of the environment variables that a runner gets from its story.
-var inherited = []string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"}
+var inherited = append([]string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"}, settings...)
+
+// settings are those of functions that a story may make, in every shape.
+var settings = []string{"PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME", "PLATFORM_PATCH_OBJECT_TIME"}
 
 var announced = regexp.MustCompile(`(?s)API +https://(\S+)/kubernetes/management\n(?:.*plain HTTP +(http://\S+)/kubernetes/management\n)?.*kubectl explain`)
 

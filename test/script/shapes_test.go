@@ -168,6 +168,11 @@ func deploy(ts *testscript.TestScript, args []string) {
 		list := []string{
 			"PLATFORM_REDIS_URL=unix://" + socket, "PLATFORM_CONFIG=" + config, "PLATFORM_LOG_LEVEL=" + ts.Getenv("PLATFORM_LOG_LEVEL"),
 		}
+		for _, setting := range settings {
+			if value := ts.Getenv(setting); value != "" {
+				list = append(list, setting+"="+value)
+			}
+		}
 		if d.table[name].Encrypts {
 			list = append(list, "PLATFORM_ENCRYPTION_KEY_FILE="+sealing)
 		}

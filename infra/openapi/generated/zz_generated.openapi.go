@@ -7949,6 +7949,25 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							Ref:         ref(model.SyncPatchError{}.OpenAPIModelName()),
 						},
 					},
+					"warnings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Warnings name what is allowed but does hardly what was meant, each with its field, such as an expression that is always null. Source: ADR-0013.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"checks": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

@@ -91,7 +91,7 @@ resource "google_cloud_run_v2_service" "function" {
 
         limits = {
           cpu    = "1"
-          memory = "512Mi"
+          memory = "${each.value.memoryMB}Mi"
         }
       }
 

@@ -1,0 +1,143 @@
+package drift_test
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+)
+
+const patchesPage = "docs/patches.md"
+
+var recipeBlock = regexp.MustCompile("(?ms)^```yaml (\\w+)\n(.*?)^```$")
+
+// recipe is a piece of the page with patches and two objects.
+type recipe struct {
+	title   string
+	patches []model.SyncPatch
+	// from is tenant or host: what stands first.
+	from       string
+	in, result map[string]any
+}
+
+// recipes are those of the page. Each has exactly the three blocks.
+func recipes(t *testing.T, page string) []recipe {
+	t.Helper()
+	_, text, found := strings.Cut(page, "\n## Recipes\n")
+	if !found {
+		t.Fatal("there is no heading Recipes")
+	}
+	var all []recipe
+	for _, part := range strings.Split(text, "\n### ")[1:] {
+		title, _, _ := strings.Cut(part, "\n")
+		blocks := recipeBlock.FindAllStringSubmatch(part, -1)
+		if len(blocks) != 3 || blocks[0][1] != "patches" || !slices.Equal(slices.Sorted(slices.Values([]string{blocks[1][1], blocks[2][1]})), []string{"host", "tenant"}) {
+			t.Fatalf("%s: there are %d blocks; patches, tenant and host are expected", title, len(blocks))
+		}
+		r := recipe{title: title, from: blocks[1][1]}
+		if err := yaml.UnmarshalStrict([]byte(blocks[0][2]), &r.patches); err != nil {
+			t.Fatalf("%s: %v", title, err)
+		}
+		for i, into := range []*map[string]any{&r.in, &r.result} {
+			text, err := yaml.YAMLToJSONStrict([]byte(blocks[i+1][2]))
+			if err == nil {
+				err = utiljson.Unmarshal(text, into)
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", title, err)
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Every recipe makes of its first object the second. Where each patch has a way back, it leads there.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	all := recipes(t, files(t)[patchesPage])
+	if len(all) < 10 {
+		t.Errorf("there are %d recipes", len(all))
+	}
+	for _, r := range all {
+		request := syncpatch.Request{
+			Patches: r.patches, Object: r.in, Checks: []string{model.CheckRoundTrip, model.CheckFixpoint},
+			Context: syncpatch.Context{Tenant: syncpatch.Tenant{Name: "my-vcluster", Namespace: "my-vcluster-ns"}},
+		}
+		if r.from == "host" {
+			request.Direction = model.HostToTenant
+		}
+		reversible := true
+		for _, patch := range r.patches {
+			reversible = reversible && (patch.Expression == "" || patch.ReverseExpression != "") && r.from == "tenant"
+		}
+		if !reversible {
+			request.Checks = nil
+		}
+		result, err := syncpatch.Evaluate(t.Context(), request, syncpatch.Limits{Expression: time.Minute, Object: time.Minute})
+		if err != nil || result.Error != nil || !reflect.DeepEqual(result.Object, r.result) {
+			t.Errorf("%s: it makes %v (%v, %+v), the page has %v", r.title, result.Object, err, result.Error, r.result)
+			continue
+		}
+		for _, check := range result.Checks {
+			if !check.Passed {
+				t.Errorf("%s: %s: %+v", r.title, check.Type, check)
+			}
+		}
+	}
+}
+
+// The page has the grammar of the code, the limits that there are, and commands that a story runs with this outcome.
+func TestPatchesPage(t *testing.T) {
+	t.Parallel()
+	p := files(t)
+	page := p[patchesPage]
+	limits := syncpatch.DefaultLimits()
+	for _, limit := range []syncpatch.Limit{
+		syncpatch.LimitExpression, syncpatch.LimitObject, syncpatch.LimitMemory, syncpatch.LimitResult, syncpatch.LimitDepth,
+	} {
+		if message := limits.Exceeded(limit).Error(); !strings.Contains(page, "| "+message+" |") {
+			t.Errorf("the page does not have the message %q", message)
+		}
+	}
+	grammar := 0
+	for l := range strings.Lines(p["shared/syncpatch/path.go"]) {
+		if rule, found := strings.CutPrefix(l, "//\t"); found && strings.Contains(rule, " = ") {
+			grammar++
+			if !strings.Contains(page, "\n"+rule) {
+				t.Errorf("the page does not have the rule %q", rule)
+			}
+		}
+	}
+	if grammar != 5 {
+		t.Errorf("the code has %d rules of the grammar", grammar)
+	}
+	story := p["test/script/testdata/patches.txtar"]
+	commands, output := 0, ""
+	for _, piece := range paragraphs(page) {
+		command, isCommand := strings.CutPrefix(piece.text, "$ local ")
+		switch {
+		case isCommand:
+			commands++
+			if !strings.Contains(story, "\nlocal "+command+"\n") {
+				t.Errorf("no story runs local %s", command)
+			}
+			output = command
+		case !piece.code || piece.text == "" || strings.HasPrefix(piece.text, "$ "):
+			output = ""
+		case output != "" && !strings.Contains(story, "\n"+piece.text+"\n"):
+			t.Errorf("no story of local %s has the line %q", output, piece.text)
+		}
+	}
+	if commands < 3 {
+		t.Errorf("the page has %d commands", commands)
+	}
+}
