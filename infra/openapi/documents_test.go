@@ -22,7 +22,6 @@ import (
 // everything describes each kind of the model once, so that the rules below hold for kinds that are not
 // served yet and for each shape of path.
 var everything = append(slices.Clone(resources),
-	resourcePaths{Resource: "configs", Kind: "Config", Verbs: []string{"get", "list"}},
 	resourcePaths{
 		Resource: "virtualclusterinstances", Kind: "VirtualClusterInstance", Namespaced: true,
 		Verbs: []string{"create", "get", "list", "update", "patch", "delete"},
