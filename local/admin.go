@@ -22,7 +22,6 @@ import (
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store"
@@ -42,11 +41,7 @@ func (c *bootstrapCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	config, err := platformconfig.Open("")
-	if err != nil {
-		return err
-	}
-	env := newEnvironment(client, slog.New(slog.DiscardHandler), config, prometheus.NewRegistry())
+	env := newEnvironment(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry())
 	if err := createAdmin(ctx, env, bearer); err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store/redisstore"
@@ -41,11 +40,7 @@ func environment(t *testing.T) (*function.Environment, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	config, err := platformconfig.Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newEnvironment(client, slog.New(slog.DiscardHandler), config, prometheus.NewRegistry()), url
+	return newEnvironment(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry()), url
 }
 
 func ensure(t *testing.T, env *function.Environment, given secret.String, file string) secret.String {

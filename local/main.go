@@ -26,6 +26,7 @@ var version = ""
 type commands struct {
 	Serve       serveCommand       `cmd:"" default:"withargs" help:"Serve the API (the default)."`
 	Bootstrap   bootstrapCommand   `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Configure   configureCommand   `cmd:"" help:"Write the platform configuration into a Redis, also where its endpoint is disabled."`
 	Patch       patchCommand       `cmd:"" help:"Try sync patches on files, without a server."`
 	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
 	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
@@ -66,6 +67,12 @@ type kubeconfigCommand struct {
 	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge ~/.kube/config)."`
 	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform (the one in the data folder)."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of the runner (${default})."`
+}
+
+type configureCommand struct {
+	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
+	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals its secrets, 32 bytes in base64; needed when it has any."`
+	File       string        `arg:"" placeholder:"FILE" help:"Platform configuration (YAML)."`
 }
 
 type versionCommand struct{}

@@ -37,7 +37,7 @@ import (
 )
 
 const (
-	// configEvery is how often the configuration file is looked at.
+	// configEvery is how often the configuration is looked at.
 	configEvery = time.Second
 	// drain is how long requests may take to finish after SIGTERM.
 	drain = 20 * time.Second
@@ -58,9 +58,11 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return fmt.Errorf("making the data folder: %w", err)
 	}
-	config, err := platformconfig.Open(c.Config)
-	if err != nil {
-		return err
+	if c.Config != "" {
+		// A bad one is told of before anything is started.
+		if _, err := platformconfig.ReadFile(c.Config); err != nil {
+			return err
+		}
 	}
 	release, err := lockFolder(c.Data)
 	if err != nil {
@@ -79,13 +81,15 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	env := newEnvironment(state.client, log, config, registry)
+	env := newEnvironment(state.client, log, c.Config, ring, registry)
 	env.Edition, env.Patches = c.Edition, c.Patches.settings()
 	// Virtual clusters of this machine are at its loopback.
 	env.LocalSigners = true
-	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	if err := env.Source.Reload(ctx); err != nil {
+		return err
+	}
 	trail := audit.NewTrail(audit.Options{
-		Config: config.Current, Log: log, Metrics: env.Metrics.(*metrics.Metrics),
+		Config: env.Config, Log: log, Metrics: env.Metrics.(*metrics.Metrics),
 		Openers: []audit.Opener{
 			audit.Output(os.Stdout), filesink.Opener(redissink.NewAnchor(state.client), log), redissink.Opener, postgressink.Opener,
 		},
@@ -153,12 +157,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		_ = collectgarbage.Function.Run(background, env)
 	})
 	go every(background, configEvery, func() {
-		changed, err := config.Reload()
-		if err != nil {
-			log.Error("platform configuration refused; the one before stays", "error", err.Error())
-		} else if changed {
-			log.Info("platform configuration loaded", "file", c.Config)
-		}
+		_ = env.Source.Reload(background) // it has told of what is wrong
 	})
 
 	select {
@@ -177,16 +176,32 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 }
 
 // newEnvironment is where all functions of this process run.
-func newEnvironment(client *redisstore.Client, log *slog.Logger, config *platformconfig.Source, registry prometheus.Registerer) *function.Environment {
-	return &function.Environment{
-		Stores:  client.Resource,
+func newEnvironment(
+	client *redisstore.Client, log *slog.Logger, file string, ring *encryption.Keyring, registry prometheus.Registerer,
+) *function.Environment {
+	counters := metrics.New(registry)
+	keyring := func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	source := platformconfig.New(platformconfig.Options{
+		File:    file,
+		Store:   client.Resource(platformconfig.Definition.Resource.Resource),
+		Keyring: keyring,
+		Lookup:  os.LookupEnv,
 		Now:     time.Now,
 		Random:  rand.Reader,
 		Log:     log,
-		Config:  config.Current,
-		Metrics: metrics.New(registry),
-		Tracer:  otel.Tracer("management.platform.sh"),
-		Version: build(),
+		Report:  counters.Configuration,
+	})
+	return &function.Environment{
+		Stores:     client.Resource,
+		Now:        time.Now,
+		Random:     rand.Reader,
+		Encryption: keyring,
+		Log:        log,
+		Config:     source.Current,
+		Source:     source,
+		Metrics:    counters,
+		Tracer:     otel.Tracer("management.platform.sh"),
+		Version:    build(),
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store/redisstore"
 	"management.platform.sh/shared/store/redisstore/redistest"
@@ -236,12 +235,8 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	config, err := platformconfig.Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
 	metrics := prometheus.NewRegistry()
-	env := newEnvironment(client, slog.New(slog.DiscardHandler), config, metrics)
+	env := newEnvironment(client, slog.New(slog.DiscardHandler), "", nil, metrics)
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)

@@ -23,12 +23,16 @@ import (
 	"management.platform.sh/functions/listtokens"
 	"management.platform.sh/functions/listvirtualclusterinstances"
 	"management.platform.sh/functions/patchaccesskey"
+	"management.platform.sh/functions/patchconfig"
 	"management.platform.sh/functions/patchvirtualclusterinstance"
 	"management.platform.sh/functions/publishkeys"
+	"management.platform.sh/functions/readconfig"
 	"management.platform.sh/functions/renderkubeconfig"
 	"management.platform.sh/functions/reviewtokens"
+	"management.platform.sh/functions/rollbackconfig"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/updateaccesskey"
+	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/updatevirtualclusterinstance"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/shared/function"
@@ -52,6 +56,10 @@ var Functions = []*function.Function{
 	patchvirtualclusterinstance.Function,
 	deletevirtualclusterinstance.Function,
 	renderkubeconfig.Function,
+	readconfig.Function,
+	updateconfig.Function,
+	patchconfig.Function,
+	rollbackconfig.Function,
 	issuetoken.Function,
 	gettoken.Function,
 	listtokens.Function,

@@ -1,5 +1,5 @@
 // Package expirekeys removes access keys that are due, by the clock: those whose own lifetime or grace period is
-// over and those that the platform's cap has ended. It may run late, twice at once or stop half-way: an expired key is
+// over and those that the platform's limits have ended. It may run late, twice at once or stop half-way: an expired key is
 // refused whether it was removed or not, and each removal is one write that insists on what was read. It also
 // trims the events of access keys, and forgets the answers that were kept for requests that are repeated. Source: Spec 3, 5.2; ADR-0005, ADR-0007, ADR-0009, ADR-0017.
 package expirekeys
@@ -36,8 +36,8 @@ type Deps struct {
 	Keys *accesskey.Registry
 	// Now is the clock.
 	Now func() time.Time
-	// Limit is the platform's cap on the life of a key, 0 for none.
-	Limit func() time.Duration
+	// Limits are the platform's on the life of keys.
+	Limits func() accesskey.Limits
 	// Attempts are the answers that are kept for requests that are repeated.
 	Attempts *idempotency.Keeper
 }
@@ -72,7 +72,7 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 	for len(looked) < most {
 		now := deps.Now()
 		var createdBy time.Time
-		if limit := deps.Limit(); limit > 0 {
+		if limit := deps.Limits().Max; limit > 0 {
 			createdBy = now.Add(-limit)
 		}
 		// What is still due after it was looked at stands at the head of the queue: read past it.
@@ -106,7 +106,7 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 
 func expire(ctx context.Context, deps Deps, key *model.OwnedAccessKey, record store.Record, now time.Time, done *Output) error {
 	ended := resource.Ended(key, now)
-	if !ended && !accesskey.Expired(accesskey.Expiry(key, record.Activity, deps.Limit()), now) {
+	if !ended && !accesskey.Expired(accesskey.Expiry(key, record.Activity, deps.Limits()), now) {
 		if key.DeletionTimestamp != nil {
 			// Due for the sake of what it owns, which is not this function's.
 			done.Held++
@@ -149,7 +149,7 @@ var Function = &function.Function{
 
 func open(env *function.Environment) Deps {
 	return Deps{
-		Keys: env.AccessKeys(), Now: env.Now, Limit: env.KeyLimit,
+		Keys: env.AccessKeys(), Now: env.Now, Limits: env.KeyLimits,
 		// To forget them needs no key.
 		Attempts: &idempotency.Keeper{Store: env.Stores(idempotency.Resource), Now: env.Now},
 	}

@@ -1,6 +1,7 @@
 package expirekeys_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +31,11 @@ var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []st
 
 // world is what Do needs, over real state.
 type world struct {
-	t      *testing.T
-	client *redisstore.Client
-	deps   expirekeys.Deps
-	now    time.Time
-	limit  time.Duration
+	t            *testing.T
+	client       *redisstore.Client
+	deps         expirekeys.Deps
+	now          time.Time
+	limit, login time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -45,9 +46,9 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	w := &world{t: t, client: client, now: born}
-	clock, limit := func() time.Time { return w.now }, func() time.Duration { return w.limit }
+	clock, limit := func() time.Time { return w.now }, func() accesskey.Limits { return accesskey.Limits{Max: w.limit, Login: w.login} }
 	state := client.Resource(accesskey.Definition.Resource.Resource)
-	w.deps = expirekeys.Deps{Keys: accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{5}), limit), Now: clock, Limit: limit,
+	w.deps = expirekeys.Deps{Keys: accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{5}), limit), Now: clock, Limits: limit,
 		Attempts: &idempotency.Keeper{Store: client.Resource(idempotency.Resource), Now: clock}}
 	return w
 }
@@ -230,6 +231,37 @@ func TestDo(t *testing.T) {
 				t.Errorf("the second run moved the revision from %d to %d", before, after)
 			}
 		})
+	}
+}
+
+// Login keys go when the platform's limit for them is over, and are put off when that was raised meanwhile.
+// Source: Spec 2.7, 8.
+func TestLoginKeys(t *testing.T) {
+	w := newWorld(t)
+	w.login = time.Minute
+	for _, name := range []string{"a", "b"} {
+		w.create(name, ttl(0))
+		record, err := w.deps.Keys.Store.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Logins alone write this type.
+		record.Object = bytes.Replace(record.Object, []byte(`"type":"User"`), []byte(`"type":"Login"`), 1)
+		if name == "a" {
+			record.Expires = born.Add(time.Minute)
+		}
+		if _, err := w.deps.Keys.Store.Update(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.create("other", ttl(0))
+	w.now, w.login = born.Add(time.Minute), time.Hour
+	if done := w.run(); done != (expirekeys.Output{Later: 1}) {
+		t.Errorf("with a limit that was raised it did %+v", done)
+	}
+	w.now = born.Add(time.Hour)
+	if done := w.run(); done != (expirekeys.Output{Removed: 1}) || !slices.Equal(w.names(), []string{"b", "other"}) {
+		t.Errorf("it did %+v, and left %q", done, w.names())
 	}
 }
 

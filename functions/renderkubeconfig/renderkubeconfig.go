@@ -37,7 +37,7 @@ var Function = &function.Function{
 func open(env *function.Environment) Deps {
 	return Deps{Maker: &kubeconfig.Maker{
 		Instances: env.Instances(), Keys: env.AccessKeys().Managed(fieldmanager.New),
-		Keyring: env.Keyring, Project: env.Project, Limit: env.KeyLimit, Now: env.Now, Random: env.Random,
+		Keyring: env.Keyring, Project: env.Project, Limits: env.KeyLimits, Now: env.Now, Random: env.Random,
 		Signing: csr.Options{AllowLocal: env.LocalSigners},
 	}}
 }

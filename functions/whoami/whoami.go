@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/review"
 	"management.platform.sh/shared/secret"
 )
@@ -53,7 +54,7 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 		AccessKey:              caller.Key,
 		AccessKeyType:          caller.KeyType,
 		AccessKeyScope:         caller.Scope,
-		ProjectNamespacePrefix: cmp.Or(deps.Config().ProjectNamespacePrefix, function.DefaultProjectPrefix),
+		ProjectNamespacePrefix: cmp.Or(deps.Config().ProjectNamespacePrefix, platformconfig.DefaultProjectNamespacePrefix),
 	}
 	switch caller.Owner.Kind {
 	case identity.User:

@@ -5,6 +5,7 @@
 package environment
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -30,13 +31,28 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		return nil, fmt.Errorf("reading the settings: %w", err)
 	}
 	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: s.level}))
-	source, err := platformconfig.Open(s.config)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", config, err)
-	}
 	stores, err := s.stores()
 	if err != nil {
 		return nil, err
+	}
+	keyring := s.openKeyring()
+	source := platformconfig.New(platformconfig.Options{
+		File:    s.config,
+		Store:   stores(platformconfig.Definition.Resource.Resource),
+		Keyring: keyring,
+		Lookup: func(name string) (string, bool) {
+			value := lookup(name)
+			return value, value != ""
+		},
+		Now:    time.Now,
+		Random: rand.Reader,
+		Log:    log,
+	})
+	if source.FromFile() {
+		// The state is not asked before a request comes.
+		if err := source.Reload(context.Background()); err != nil {
+			return nil, fmt.Errorf("%s: %w", config, err)
+		}
 	}
 	window := s.window
 	if window == 0 && !streams {
@@ -46,9 +62,10 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		Stores:     stores,
 		Now:        time.Now,
 		Random:     rand.Reader,
-		Encryption: s.openKeyring(),
+		Encryption: keyring,
 		Log:        log,
-		Config:     (&fresh{source: source, log: log, looked: time.Now()}).current,
+		Config:     source.Current,
+		Source:     source,
 		Tracer:     otel.Tracer("management.platform.sh"),
 		Version:    s.version,
 		Watch:      function.WatchSettings{Window: window},

@@ -279,36 +279,28 @@ func TestWrongSecret(t *testing.T) {
 	}
 }
 
-// The configuration file is looked at again, but not at every request.
-func TestFresh(t *testing.T) {
+// The configuration is in a file, or in the state, which is not asked before there is a need.
+func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("projectNamespacePrefix: a-\n")
-	env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1", config: path}), io.Discard, false)
-	if err != nil || env.Config().ProjectNamespacePrefix != "a-" {
+	if err := os.WriteFile(path, []byte("projectNamespacePrefix: ${PREFIX}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write("projectNamespacePrefix: b-\n")
-	if got := env.Config().ProjectNamespacePrefix; got != "a-" {
-		t.Errorf("it is %q at once", got)
+	env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1", config: path, "PREFIX": "a-"}), io.Discard, false)
+	if err != nil || env.Config().ProjectNamespacePrefix != "a-" || !env.Source.FromFile() || env.Source.Refresh(t.Context()) != nil {
+		t.Errorf("from a file: %v, %v", env, err)
 	}
-	f := &fresh{log: env.Log}
-	if f.source, err = platformconfig.Open(path); err != nil {
+	if env, err = Open(from(map[string]string{redisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || env.Source.FromFile() {
 		t.Fatal(err)
 	}
-	write("projectNamespacePrefix: c-\n")
-	if got := f.current().ProjectNamespacePrefix; got != "c-" {
-		t.Errorf("it is %q after a while", got)
+	if err := env.Source.Refresh(t.Context()); err != nil || env.Config().ProjectNamespacePrefix != platformconfig.DefaultProjectNamespacePrefix {
+		t.Errorf("from the state: %v", err)
 	}
-	f.looked = time.Time{}
-	write("nonsense: true\n")
-	if got := f.current().ProjectNamespacePrefix; got != "c-" {
-		t.Errorf("a bad one made it %q", got)
+	if env, err = Open(from(map[string]string{redisURL: "redis://127.0.0.1:1"}), io.Discard, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Source.Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("the state is away: %v", err)
 	}
 }
 

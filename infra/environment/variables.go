@@ -88,7 +88,7 @@ var Variables = []Variable{
 	{publishBefore, "duration", "1h", "How long a signing key is published before it signs, ten minutes or more: verifiers keep what they fetched for five."},
 	{signingKey, "PEM", "", "Signing keys that you manage yourself: the first, a private one, signs; public ones behind it are published too. Absent: keys are made, kept and changed in the state. At most one of the two is set."},
 	{signingKeyFile, "path", "", "A file that holds them, such as a mounted secret."},
-	{config, "path", "", "Platform configuration (YAML), looked at again every ten seconds while requests come."},
+	{config, "path", "", "Platform configuration (YAML), looked at again every two seconds while requests come. Absent: the state holds it, and the API writes it."},
 	{logLevel, "level", "info", "Least level of the log on standard error: debug, info, warn or error."},
 	{stream, "boolean", "false", "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."},
 	{watchWindow, "duration", "", "The longest that a watch may last. Absent: ten seconds where answers cannot be streamed, elsewhere as long as it asks for."},

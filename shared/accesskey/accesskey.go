@@ -53,12 +53,11 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	},
 }
 
-// NewRegistry returns the access keys in a store. Limit is the platform's cap on the life of a key at this
-// moment, 0 for none.
-func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limit func() time.Duration) *Registry {
+// NewRegistry returns the access keys in a store. Limits are the platform's at this moment.
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limits func() Limits) *Registry {
 	return &Registry{
 		Definition: Definition,
-		Rules:      &rules{now: now, random: random, limit: limit},
+		Rules:      &rules{now: now, random: random, limits: limits},
 		Store:      state,
 		Now:        now,
 		Random:     random,
@@ -83,7 +82,7 @@ func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
 type rules struct {
 	now    func() time.Time
 	random io.Reader
-	limit  func() time.Duration
+	limits func() Limits
 }
 
 // Default makes a new key the caller's own, and of type User, where that is left open. A replacement that
@@ -178,7 +177,8 @@ func (r *rules) MakeSecret(key *model.OwnedAccessKey, random io.Reader) error {
 // Index is found by its owner, and due when its own ttl is over. The platform's cap is not in it: it may
 // change after the key was written, and is looked for by creation time.
 func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner string, expires time.Time) {
-	return OwnerOf(&key.Spec).String(), OwnExpiry(key, activity)
+	// That of login keys is: they are few among many, and whoever looks at a due key decides by the limit of then.
+	return OwnerOf(&key.Spec).String(), Expiry(key, activity, Limits{Login: r.limits().Login})
 }
 
 // Observe shows the last activity and the effective end of the key, and hides what logins keep secret.
@@ -196,14 +196,14 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	if !record.Activity.IsZero() {
 		key.Status.LastActivity = &metav1.Time{Time: record.Activity.UTC()}
 	}
-	if end := Expiry(key, record.Activity, r.limit()); !end.IsZero() {
+	if end := Expiry(key, record.Activity, r.limits()); !end.IsZero() {
 		key.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC()}
 	}
 }
 
 // Warn tells when the platform's cap ends the key before its own ttl does. Source: ADR-0005.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
-	limit := r.limit()
+	limit := r.limits().of(key)
 	if limit > 0 && seconds(key.Spec.TTLSeconds) > limit {
 		return []string{"spec.ttl: " + seconds(key.Spec.TTLSeconds).String() +
 			" is above the platform's limit; the key ends " + limit.String() + " after its creation"}

@@ -44,7 +44,7 @@ func state(t *testing.T) store.Store {
 
 // rules are the rules of access keys without any state, under a cap.
 func rules(limit time.Duration) *accesskey.Registry {
-	return accesskey.NewRegistry(nil, func() time.Time { return born }, seeded(), func() time.Duration { return limit })
+	return accesskey.NewRegistry(nil, func() time.Time { return born }, seeded(), func() accesskey.Limits { return accesskey.Limits{Max: limit} })
 }
 
 // spec reads a spec in YAML.

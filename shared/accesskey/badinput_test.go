@@ -102,7 +102,7 @@ func refusal(err error) (code int32, reason metav1.StatusReason, causes []string
 func populated(t *testing.T) *accesskey.Registry {
 	t.Helper()
 	keys := accesskey.NewRegistry(state(t), func() time.Time { return born }, rand.NewChaCha8([32]byte{9}),
-		func() time.Duration { return 0 })
+		func() accesskey.Limits { return accesskey.Limits{} })
 	for _, r := range []request{
 		{alice, "create", "", `{metadata: {name: ci, labels: {a: b}}, spec: {key: ` + brought + `, ttl: 60}}`},
 		{bob, "create", "", `{metadata: {name: foreign}}`},
@@ -349,7 +349,7 @@ func TestBadInput(t *testing.T) {
 
 // A generateName whose name is taken is 409. The reader gives the same suffix twice. Source: Spec 2.2, 7.
 func TestGeneratedNameIsTaken(t *testing.T) {
-	keys := accesskey.NewRegistry(state(t), func() time.Time { return born }, zeros{}, func() time.Duration { return 0 })
+	keys := accesskey.NewRegistry(state(t), func() time.Time { return born }, zeros{}, func() accesskey.Limits { return accesskey.Limits{} })
 	create := request{alice, "create", "", `{metadata: {generateName: ci-}, spec: {key: ` + brought + `}}`}
 	if _, err := send(t, keys, create); err != nil {
 		t.Fatal(err)

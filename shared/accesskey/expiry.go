@@ -28,11 +28,27 @@ func OwnExpiry(key *model.OwnedAccessKey, activity time.Time) time.Time {
 	return start.Add(seconds(key.Spec.TTLSeconds))
 }
 
+// Limits are the platform's on the life of keys, counted from their creation. 0 is none. Source: Spec 2.7, 5.2.
+type Limits struct {
+	// Max is for every key.
+	Max time.Duration
+	// Login is for those that logins make, beside Max.
+	Login time.Duration
+}
+
+// of is the limit that holds for a key.
+func (l Limits) of(key *model.OwnedAccessKey) time.Duration {
+	if key.Spec.Type == model.AccessKeyTypeLogin && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
+		return l.Login
+	}
+	return l.Max
+}
+
 // Expiry is when a key stops to authenticate: its own end, and never later than its creation and the
-// platform's cap. A cap of 0 is none. The zero time means never. Source: Spec 5.2; ADR-0005.
-func Expiry(key *model.OwnedAccessKey, activity time.Time, limit time.Duration) time.Time {
+// platform's limit. The zero time means never. Source: Spec 5.2; ADR-0005.
+func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.Time {
 	end := OwnExpiry(key, activity)
-	if limit > 0 {
+	if limit := limits.of(key); limit > 0 {
 		if capped := key.CreationTimestamp.Add(limit); end.IsZero() || capped.Before(end) {
 			return capped
 		}
@@ -55,8 +71,8 @@ var (
 
 // Usable tells until when a key authenticates, the zero time for ever, or why it does not any more: ErrExpired,
 // ErrDeleted or ErrDisabled. What is issued for the key ends with it. Source: Spec 2.5, 3, 5.2; ADR-0005.
-func Usable(key *model.OwnedAccessKey, activity time.Time, limit time.Duration, now time.Time) (until time.Time, err error) {
-	until = Expiry(key, activity, limit)
+func Usable(key *model.OwnedAccessKey, activity time.Time, limits Limits, now time.Time) (until time.Time, err error) {
+	until = Expiry(key, activity, limits)
 	switch deleted := key.DeletionTimestamp; {
 	case Expired(until, now):
 		return until, ErrExpired

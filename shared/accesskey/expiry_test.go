@@ -59,8 +59,33 @@ func TestExpiry(t *testing.T) {
 			if got := accesskey.OwnExpiry(k, after(row.activity)); !got.Equal(after(row.own)) {
 				t.Errorf("%s: own end is %v, want %v", row.section, got, after(row.own))
 			}
-			if got := accesskey.Expiry(k, after(row.activity), row.limit); !got.Equal(after(row.end)) {
+			if got := accesskey.Expiry(k, after(row.activity), accesskey.Limits{Max: row.limit}); !got.Equal(after(row.end)) {
 				t.Errorf("%s: end is %v, want %v", row.section, got, after(row.end))
+			}
+		})
+	}
+}
+
+// Login keys have a limit of their own, beside that of all keys. Source: Spec 2.7, 5.2.
+func TestLoginExpiry(t *testing.T) {
+	for _, row := range []struct {
+		sentence   string
+		spec       string
+		max, login time.Duration
+		end        time.Duration
+	}{
+		{"a login key ends by it", `{type: Login}`, 0, time.Minute, time.Minute},
+		{"0 disables it", `{type: Login}`, 0, 0, never},
+		{"a lower cap holds", `{type: Login}`, time.Second, time.Minute, time.Second},
+		{"a higher cap does not", `{type: Login}`, time.Hour, time.Minute, time.Minute},
+		{"the cap alone", `{type: Login}`, time.Hour, 0, time.Hour},
+		{"its own ttl is lower", `{type: Login, ttl: 1}`, 0, time.Minute, time.Second},
+		{"other keys do not end by it", `{type: User}`, 0, time.Minute, never},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			limits := accesskey.Limits{Max: row.max, Login: row.login}
+			if got := accesskey.Expiry(key(t, row.spec), time.Time{}, limits); !got.Equal(after(row.end)) {
+				t.Errorf("end is %v, want %v", got, after(row.end))
 			}
 		})
 	}
@@ -128,7 +153,7 @@ func TestExpiryProperties(t *testing.T) {
 		if rapid.Bool().Draw(t, "used") {
 			activity = born.Add(time.Duration(rapid.Int64Range(0, 200).Draw(t, "activity")) * time.Second)
 		}
-		end := accesskey.Expiry(k, activity, limit)
+		end := accesskey.Expiry(k, activity, accesskey.Limits{Max: limit})
 		switch {
 		case end.IsZero() != (k.Spec.TTLSeconds == 0 && limit == 0):
 			t.Fatalf("the end is %v", end)
@@ -139,10 +164,10 @@ func TestExpiryProperties(t *testing.T) {
 		case end.Before(born):
 			t.Fatalf("the end %v is before the creation", end)
 		}
-		if lower := limit / 2; lower > 0 && accesskey.Expiry(k, activity, lower).After(end) {
+		if lower := limit / 2; lower > 0 && accesskey.Expiry(k, activity, accesskey.Limits{Max: lower}).After(end) {
 			t.Fatalf("a lower cap makes the key live longer")
 		}
-		if later := activity.Add(time.Minute); !activity.IsZero() && accesskey.Expiry(k, later, limit).Before(end) {
+		if later := activity.Add(time.Minute); !activity.IsZero() && accesskey.Expiry(k, later, accesskey.Limits{Max: limit}).Before(end) {
 			t.Fatalf("a later use makes the key end earlier")
 		}
 	})

@@ -475,6 +475,12 @@ const shortest = 8
 // bearers look like access keys that the platform made, and like signed tokens.
 var bearers = regexp.MustCompile(`pak_[0-9A-Za-z]{46}|eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`)
 
+// userinfo and inQuery are where a URL holds a password or token, in a text of JSON.
+var (
+	userinfo = regexp.MustCompile(`://[^/?#\s"]*@`)
+	inQuery  = regexp.MustCompile(`(?i)((?:[?&]|\\u0026)(?:password|passwd|sslpassword|token|access_token|secret|client_secret|api_key)=)[^&#\s"\\]+`)
+)
+
 // mask takes secrets out of the text of an event, wherever they stand in it: what is secret by type in one place must
 // not remain in another.
 func mask(text []byte, hidden []secret.String) []byte {
@@ -490,6 +496,10 @@ func mask(text []byte, hidden []secret.String) []byte {
 		if word := quoted[1 : len(quoted)-1]; bytes.Contains(text, word) {
 			text = bytes.ReplaceAll(text, word, []byte(secret.Mark))
 		}
+	}
+	if bytes.Contains(text, []byte("://")) {
+		text = userinfo.ReplaceAll(text, []byte("://"+secret.Mark+"@"))
+		text = inQuery.ReplaceAll(text, []byte("${1}"+secret.Mark))
 	}
 	if bytes.Contains(text, []byte("pak_")) || bytes.Contains(text, []byte("eyJ")) {
 		text = bearers.ReplaceAll(text, []byte(secret.Mark))

@@ -32,8 +32,8 @@ type Authenticator struct {
 	Keys *accesskey.Registry
 	// Now is the clock.
 	Now func() time.Time
-	// Limit is the platform's cap on the life of a key at this moment, 0 for none.
-	Limit func() time.Duration
+	// Limits are the platform's on the life of keys at this moment.
+	Limits func() accesskey.Limits
 	// Log takes what went wrong beside a request that succeeds.
 	Log *slog.Logger
 }
@@ -104,7 +104,7 @@ func (a *Authenticator) check(ctx context.Context, bearer secret.String, name st
 	if err != nil {
 		return refuse(err)
 	}
-	until, err := accesskey.Usable(key, record.Activity, a.Limit(), a.Now())
+	until, err := accesskey.Usable(key, record.Activity, a.Limits(), a.Now())
 	switch {
 	case errors.Is(err, accesskey.ErrExpired):
 		return refuse(apierror.Unauthorized(textExpired))

@@ -49,10 +49,10 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	w := &world{client: client, now: born}
-	clock, limit := func() time.Time { return w.now }, func() time.Duration { return w.limit }
+	clock, limit := func() time.Time { return w.now }, func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
 	state := client.Resource(accesskey.Definition.Resource.Resource)
 	w.keys = accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{3}), limit)
-	w.Authenticator = &auth.Authenticator{Keys: w.keys, Now: clock, Limit: limit, Log: slog.New(slog.NewTextHandler(&w.log, nil))}
+	w.Authenticator = &auth.Authenticator{Keys: w.keys, Now: clock, Limits: limit, Log: slog.New(slog.NewTextHandler(&w.log, nil))}
 	return w
 }
 
@@ -126,7 +126,7 @@ func (s silent) GetWith(context.Context, string, string) (store.Record, *store.R
 
 // What cannot be a key is refused without asking the state. Source: ADR-0005.
 func TestMalformedNeverReachesTheStore(t *testing.T) {
-	a := &auth.Authenticator{Keys: &accesskey.Registry{Store: silent{t: t}}, Now: func() time.Time { return born }, Limit: func() time.Duration { return 0 }, Log: slog.New(slog.DiscardHandler)}
+	a := &auth.Authenticator{Keys: &accesskey.Registry{Store: silent{t: t}}, Now: func() time.Time { return born }, Limits: func() accesskey.Limits { return accesskey.Limits{} }, Log: slog.New(slog.DiscardHandler)}
 	good, err := accesskey.NewBearer(rand.NewChaCha8([32]byte{1}))
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,12 @@ var everybody = map[schema.GroupResource]bool{
 // says yet who belongs to the project whose namespace it is in. Source: ADR-0017.
 var reserved = map[schema.GroupResource]string{model.Resource("virtualclusterinstances"): "create"}
 
+// readable are resources that every authenticated caller may read, without what is secret of them, and admins alone
+// may change. Of their parts nothing is open. Source: ADR-0015.
+var readable = map[schema.GroupResource]bool{
+	model.Resource("configs"): true,
+}
+
 // Decide tells whether a caller may do what a request asks. The scope is asked first: it narrows admins
 // too.
 func Decide(caller identity.Caller, request scope.Request) Decision {
@@ -54,6 +60,9 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	isReserved := request.Subresource == "" && reserved[resource] == request.Verb
 	if request.Resource == "" || everybody[resource] && !isReserved {
 		return Decision{Allowed: true, Reason: "every authenticated caller may"}
+	}
+	if readable[resource] && request.Subresource == "" && (request.Verb == "get" || request.Verb == "list") {
+		return Decision{Allowed: true, Reason: "every authenticated caller may read it, without its secrets"}
 	}
 	return Decision{Reason: fmt.Sprintf("only members of %s may %s %s", identity.Admins, request.Verb, resource)}
 }

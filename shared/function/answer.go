@@ -28,6 +28,8 @@ type answer struct {
 	raw       []byte
 	mediaType string
 	header    http.Header
+	// reveal keeps the secrets of object in clear.
+	reveal bool
 	// stream is what is sent bit by bit, instead of all else.
 	stream stream
 }
@@ -116,6 +118,12 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 	object, err := f.shape(c, result, chosen)
 	if err != nil {
 		return nil, err
+	}
+	if result.reveal && chosen.as == "" {
+		// This converter keeps the text of secrets, unlike encoding/json.
+		if object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+			return nil, fmt.Errorf("encoding the answer: %w", err)
+		}
 	}
 	text, err := json.Marshal(object)
 	if err != nil {

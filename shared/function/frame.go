@@ -24,6 +24,8 @@ import (
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/scope"
 	"management.platform.sh/shared/store"
 )
@@ -51,6 +53,10 @@ type call struct {
 	id              string
 	caller          identity.Caller
 	namespace, name string
+	// reveal tells that secrets are asked for in clear.
+	reveal bool
+	// unconfigured is why there is no configuration, without which nothing is decided.
+	unconfigured error
 	// begun is when it came in.
 	begun time.Time
 	// auditID is that of its events; empty where there is no audit. recording is nil where nothing is recorded of it.
@@ -77,6 +83,9 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	done := f.env.metrics().Request(f.function)
 
 	c := &call{http: r, env: f.env, id: requestID(r), begun: begun, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	if !f.endpoint.unconfigured {
+		c.unconfigured = f.env.refresh(ctx)
+	}
 	if f.audited() {
 		c.auditID = newAuditID()
 		w.Header().Set(auditIDHeader, c.auditID)
@@ -97,7 +106,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// The answer is out: an event that cannot be recorded now refuses nothing.
 		_ = f.conclude(c, nil, reply, err)
 		took := time.Since(begun)
-		done(f.endpoint.Verb, reply.status, took)
+		done(f.verb(c), reply.status, took)
 		f.describe(span, c, reply)
 		f.log(ctx, span, c, reply, err, took, attrs...)
 		return
@@ -110,12 +119,37 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="management"`)
 	}
 	w.Header().Set(requestIDHeader, c.id)
+	f.addCustomHeaders(w.Header())
 	reply.write(w)
 
 	took := time.Since(begun)
-	done(f.endpoint.Verb, reply.status, took)
+	done(f.verb(c), reply.status, took)
 	f.describe(span, c, reply)
 	f.log(ctx, span, c, reply, err, took)
+}
+
+// addCustomHeaders sets those of the configuration on the answers of endpoints that are about authentication: the
+// reviews of who somebody is and the keys that tokens are verified with. The platform's own stay as they are.
+// Source: Spec 2.7 (customHttpHeaders); ADR-0015.
+func (f *frame) addCustomHeaders(header http.Header) {
+	if !f.endpoint.authenticates() {
+		return
+	}
+	settings := f.env.Config().Auth
+	if settings == nil {
+		return
+	}
+	for name, value := range settings.CustomHTTPHeaders {
+		if header.Get(name) == "" {
+			header.Set(name, value)
+		}
+	}
+}
+
+// authenticates tells whether an endpoint is about authentication.
+func (e *Endpoint) authenticates() bool {
+	return e.Resource.Group == "authentication.k8s.io" || e.Resource.GroupResource() == model.Resource("selves") ||
+		strings.HasPrefix(e.Path, "/.well-known/") || strings.HasPrefix(e.Path, "/openid/")
 }
 
 // phases runs everything that can be refused, and turns a panic into an error.
@@ -128,6 +162,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	}()
 	query, unreadable := url.ParseQuery(c.http.URL.RawQuery)
 	c.query = query
+	c.reveal = f.endpoint.reveals && flag(query, "reveal")
 	ctx, cancel, malformed := deadline(ctx, query)
 	defer cancel()
 	defer func() {
@@ -138,6 +173,9 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	}()
 	if unreadable != nil {
 		malformed = apierror.BadRequest("the query of the URL cannot be read", nil).Because(unreadable)
+	}
+	if c.unconfigured != nil {
+		return nil, c.unconfigured
 	}
 	if public := f.endpoint.public; public == nil || !public(f.env.Config()) {
 		name := ""
@@ -181,9 +219,20 @@ func panicked(problem any) error {
 	return apierror.Internal(fmt.Errorf("panic: %v\n%s", problem, debug.Stack()))
 }
 
+// verb is what the call does: that of the endpoint, or reveal.
+func (f *frame) verb(c *call) string {
+	if c.reveal {
+		return verbReveal
+	}
+	return f.endpoint.Verb
+}
+
+// verbReveal is reading secrets in clear. Source: ADR-0015.
+const verbReveal = "reveal"
+
 // request is the call as the scope sees it.
 func (f *frame) request(c *call) scope.Request {
-	request := scope.Request{Verb: f.endpoint.Verb}
+	request := scope.Request{Verb: f.verb(c)}
 	if f.endpoint.Resource.Resource == "" {
 		request.Path = c.http.URL.Path
 		return request
@@ -201,16 +250,12 @@ func (f *frame) request(c *call) scope.Request {
 	return request
 }
 
-// DefaultProjectPrefix begins the namespaces of projects where the configuration says nothing else.
-// Source: Spec 8.
-const DefaultProjectPrefix = "p-"
-
 // Project is the project whose namespace that is; empty for other namespaces. Source: Spec 2.7
 // (projectNamespacePrefix), 8.
 func (e *Environment) Project(namespace string) string {
 	prefix := e.Config().ProjectNamespacePrefix
 	if prefix == "" {
-		prefix = DefaultProjectPrefix
+		prefix = platformconfig.DefaultProjectNamespacePrefix
 	}
 	project, ok := strings.CutPrefix(namespace, prefix)
 	if !ok {
@@ -297,7 +342,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 		slog.String("requestID", c.id),
 		slog.String("method", c.http.Method),
 		slog.String("path", c.http.URL.Path),
-		slog.String("verb", f.endpoint.Verb),
+		slog.String("verb", f.verb(c)),
 		slog.Int("status", reply.status),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
 	)
@@ -386,7 +431,8 @@ func wrongMethod() Endpoint {
 // refusal is an endpoint that only ever says no. It needs no credential: routes are no secret.
 func refusal(why func(*call) error) Endpoint {
 	return Endpoint{
-		public: Everyone,
+		public:       Everyone,
+		unconfigured: true,
 		open: func(*Environment) operation {
 			return func(_ context.Context, c *call) (*answer, error) { return nil, why(c) }
 		},

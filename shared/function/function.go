@@ -9,6 +9,7 @@ package function
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -24,12 +25,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/accesskey"
+	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/instance"
 	"management.platform.sh/shared/issuedtoken"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/scope"
 	"management.platform.sh/shared/store"
@@ -86,6 +89,12 @@ type Endpoint struct {
 	Singular   string
 	ShortNames []string
 	Namespaced bool
+	// Alias tells that the path is a second one of an endpoint, which self-descriptions name by its first.
+	Alias bool
+	// reveals tells that reveal=true asks for secrets in clear, which is a verb of its own: reveal.
+	reveals bool
+	// unconfigured tells that the answer depends on no configuration.
+	unconfigured bool
 	// object is the type of what is sent and answered; nil where that is not known. stored tells that it is kept.
 	object reflect.Type
 	stored bool
@@ -147,6 +156,9 @@ type Environment struct {
 	Log *slog.Logger
 	// Config is the platform configuration of this moment. It is never nil and not to be changed.
 	Config func() *model.ConfigStatus
+	// Source is what keeps Config up to date. nil: nothing does, and the functions that read and write the
+	// configuration have one on the state, which is not that of Config.
+	Source *platformconfig.Source
 	// Metrics counts. nil: nobody does.
 	Metrics Metrics
 	// Audit records who asked for what. nil: nobody does.
@@ -170,6 +182,7 @@ type Environment struct {
 	once          sync.Once
 	keys          *accesskey.Registry
 	instances     *instance.Registry
+	source        *platformconfig.Source
 	tokens        *issuedtoken.Register
 	graph         *resource.Graph
 	authenticator *auth.Authenticator
@@ -237,30 +250,61 @@ func (e *Environment) Keyring(ctx context.Context) (*encryption.Keyring, error) 
 	return e.Encryption(ctx)
 }
 
-// KeyLimit is the platform's cap on the life of an access key at this moment, 0 for none. Source: Spec 2.7.
-func (e *Environment) KeyLimit() time.Duration {
+// KeyLimits are the platform's on the life of access keys at this moment. Source: Spec 2.7, 8.
+func (e *Environment) KeyLimits() accesskey.Limits {
+	login := int64(platformconfig.DefaultLoginAccessKeyTTLSeconds)
 	settings := e.Config().Auth
-	if settings == nil || settings.AccessKeyMaxTTLSeconds <= 0 {
-		return 0
+	if settings == nil {
+		return accesskey.Limits{Login: duration(login)}
 	}
-	// Held within what a Duration can be: a cap of centuries must not turn into none.
+	if settings.LoginAccessKeyTTLSeconds != nil {
+		login = *settings.LoginAccessKeyTTLSeconds
+	}
+	return accesskey.Limits{Max: duration(settings.AccessKeyMaxTTLSeconds), Login: duration(login)}
+}
+
+// duration is a number of seconds, held within what a Duration can be: a limit of centuries must not turn into none.
+func duration(seconds int64) time.Duration {
 	const most = int64(math.MaxInt64) / int64(time.Second)
-	return time.Duration(min(settings.AccessKeyMaxTTLSeconds, most)) * time.Second
+	return time.Duration(min(max(seconds, 0), most)) * time.Second
+}
+
+// Configuration is the source of the platform configuration: the one that was given, else one on the state.
+func (e *Environment) Configuration() *platformconfig.Source {
+	e.prepare()
+	return e.source
+}
+
+// refresh brings the configuration up to date. Where there is none at all, nothing can be decided.
+func (e *Environment) refresh(ctx context.Context) error {
+	if e.Source == nil {
+		return nil
+	}
+	err := e.Source.Refresh(ctx)
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return apierror.Unavailable().Because(err)
 }
 
 func (e *Environment) prepare() {
 	e.once.Do(func() {
 		state := e.Stores(accesskey.Definition.Resource.Resource)
-		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimit)
+		e.keys = accesskey.NewRegistry(state, e.Now, e.Random, e.KeyLimits)
+		if e.source = e.Source; e.source == nil {
+			e.source = platformconfig.New(platformconfig.Options{
+				Store: e.Stores(platformconfig.Definition.Resource.Resource), Keyring: e.Keyring, Now: e.Now, Random: e.Random, Log: e.Log,
+			})
+		}
 		e.instances = instance.NewRegistry(e.Stores(instance.Definition.Resource.Resource), e.Now, e.Random, instance.Settings{
 			Project: e.Project, AllowLocal: e.LocalSigners,
 			Keyring: func() (*encryption.Keyring, error) { return e.Keyring(context.Background()) },
 		})
 		e.tokens = issuedtoken.NewRegister(e.Stores(issuedtoken.Definition.Resource.Resource), e.Stores(issuedtoken.RevokedResource),
-			e.keys, e.Now, e.Random, e.KeyLimit)
+			e.keys, e.Now, e.Random, e.KeyLimits)
 		e.graph = resource.NewGraph(e.permits, e.keys, e.tokens.Registry, e.instances)
 		e.draining, e.endWatches = context.WithCancel(context.Background())
-		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limit: e.KeyLimit, Log: e.Log}
+		e.authenticator = &auth.Authenticator{Keys: e.keys, Now: e.Now, Limits: e.KeyLimits, Log: e.Log}
 	})
 }
 

@@ -29,6 +29,8 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 	ctx, span := env.Tracer.Start(ctx, name)
 	defer span.End()
 	var attrs []slog.Attr
+	// What is recorded is decided by the configuration.
+	refreshed := env.refresh(ctx)
 	ctx, recorded, err := env.scheduled(ctx, name, begun)
 	defer func() {
 		stage := audit.ResponseComplete
@@ -48,6 +50,9 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
 		env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()
+	if err == nil {
+		err = refreshed
+	}
 	if err != nil {
 		return err
 	}

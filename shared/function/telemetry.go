@@ -11,6 +11,9 @@ type Metrics interface {
 	Watch(function string) func()
 	// Event counts an event that was sent to a watch, by its type.
 	Event(function, kind string)
+	// Configuration counts what became of a new version of the platform configuration, loaded, refused or
+	// unavailable, and notes the revision that is in effect now.
+	Configuration(outcome string, revision int64)
 	// Run counts a scheduled run by its outcome, done or failed.
 	Run(function, outcome string)
 }
@@ -23,7 +26,9 @@ func (uncounted) Request(string) func(string, int, time.Duration) {
 }
 func (uncounted) Watch(string) func()  { return func() {} }
 func (uncounted) Event(string, string) {}
-func (uncounted) Run(string, string)   {}
+func (uncounted) Configuration(string, int64) {
+}
+func (uncounted) Run(string, string) {}
 
 func (e *Environment) metrics() Metrics {
 	if e.Metrics == nil {

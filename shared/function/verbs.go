@@ -52,7 +52,7 @@ func Get[T resource.Object, D any](
 		if err := checkVersion(c.query.Get("resourceVersion")); err != nil {
 			return nil, err
 		}
-		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead})
+		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead, Reveal: c.reveal})
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func List[T resource.Object, D any](
 		if flag(c.query, "watch") {
 			return nil, apierror.MethodNotAllowed("watch")
 		}
-		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace}
+		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal}
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err
 		}
@@ -167,7 +167,8 @@ func Everywhere(endpoint Endpoint) Endpoint {
 }
 
 // CreatePart binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part is the
-// kind of those, under the resource that they are a part of. An empty body is an object that leaves everything open.
+// kind of those, under the resource that they are a part of. An empty body is an object that leaves everything open. A
+// kind without columns has no Table.
 func CreatePart[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*Environment) D,
 	do func(context.Context, D, resource.PartInput[O]) (resource.Written[O], error),
@@ -191,6 +192,9 @@ func CreatePart[O resource.Object, D any](
 		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
 	}), subresource)
 	endpoint.stored = false
+	if len(part.Columns) == 0 {
+		endpoint = withoutTable(endpoint)
+	}
 	return endpoint
 }
 
@@ -273,7 +277,7 @@ func bind[T resource.Object, D any](
 				if err != nil {
 					return nil, err
 				}
-				result.tabulate = tabulate
+				result.tabulate, result.reveal = tabulate, c.reveal
 				return result, nil
 			}
 		},
@@ -290,6 +294,13 @@ func decodeObject[T resource.Object](c *call, definition *resource.Definition[T]
 	body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
 	if err != nil {
 		return none, nil, err
+	}
+	if definition.Decode != nil {
+		object, err := definition.Decode(body)
+		if err != nil {
+			return none, nil, err
+		}
+		return object, nil, definition.CheckKind(object)
 	}
 	object := definition.New()
 	warnings, err := codec.Decode(body, object, validation)

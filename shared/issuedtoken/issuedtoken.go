@@ -68,15 +68,15 @@ const maxParents = 4096
 type Register struct {
 	*Registry
 	keys    *accesskey.Registry
-	limit   func() time.Duration
+	limits  func() accesskey.Limits
 	revoked store.Store
 	// parents are the names of the access keys that asked for tokens, by the tokens' ids.
 	parents *lru.Cache[string, string]
 }
 
 // NewRegister returns the records in a store. Revoked is the store of the list of revoked ones, keys are the access
-// keys and limit is the platform's cap on their life at this moment, 0 for none.
-func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func() time.Time, random io.Reader, limit func() time.Duration) *Register {
+// keys and limits are the platform's on their life at this moment.
+func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func() time.Time, random io.Reader, limits func() accesskey.Limits) *Register {
 	// Only a size below one is an error.
 	parents, _ := lru.New[string, string](maxParents)
 	return &Register{
@@ -87,7 +87,7 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 			Now:        now,
 			Random:     random,
 		},
-		keys: keys, limit: limit, revoked: revoked, parents: parents,
+		keys: keys, limits: limits, revoked: revoked, parents: parents,
 	}
 }
 
@@ -144,7 +144,7 @@ func (r *Register) usable(record store.Record, err error, uid string, now time.T
 	if err != nil {
 		return false, err
 	}
-	_, refused := accesskey.Usable(key, record.Activity, r.limit(), now)
+	_, refused := accesskey.Usable(key, record.Activity, r.limits(), now)
 	return refused == nil && string(key.UID) == uid, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/issuedtoken"
 	"management.platform.sh/shared/issuer/issuertest"
@@ -243,7 +244,7 @@ func TestStateAway(t *testing.T) {
 	w := issuertest.New(t)
 	token := w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
 	for _, known := range []bool{false, true} {
-		register := issuedtoken.NewRegister(w.Env.IssuedTokens().Store, nil, w.Env.AccessKeys(), w.Now, nil, func() time.Duration { return 0 })
+		register := issuedtoken.NewRegister(w.Env.IssuedTokens().Store, nil, w.Env.AccessKeys(), w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
 		if known {
 			if _, err := register.Revoked(t.Context(), string(token.UID)); err != nil {
 				t.Fatal(err)

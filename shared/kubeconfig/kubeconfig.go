@@ -81,8 +81,8 @@ type Maker struct {
 	Keyring func(context.Context) (*encryption.Keyring, error)
 	// Project is the project whose namespace that is.
 	Project func(namespace string) string
-	// Limit is the platform's cap on the life of a credential, 0 for none.
-	Limit func() time.Duration
+	// Limits are the platform's on the life of credentials.
+	Limits func() accesskey.Limits
 	// Now is the clock, and Random where bearers come from.
 	Now    func() time.Time
 	Random io.Reader
@@ -169,7 +169,7 @@ func (m *Maker) validate(spec *model.VirtualClusterInstanceKubeConfigSpec) field
 	if ttl := spec.CertificateTTLSeconds; ttl != nil {
 		path := field.NewPath("spec", "certificateTTL")
 		most, whose := maxLifetime, "that there may be"
-		if limit := m.Limit(); limit > 0 && limit < most {
+		if limit := m.Limits().Max; limit > 0 && limit < most {
 			most, whose = limit, "that the platform permits"
 		}
 		switch {
@@ -231,7 +231,7 @@ func (m *Maker) lifetime(in Input, duration time.Duration) (life, error) {
 	if in.Object.Spec.ClientCert {
 		shorten(duration, "that is the signing duration of the virtual cluster")
 	}
-	if limit := m.Limit(); limit > 0 {
+	if limit := m.Limits().Max; limit > 0 {
 		shorten(limit, "the platform permits no more")
 	}
 	if end := in.Caller.KeyExpires; !end.IsZero() {
@@ -281,7 +281,7 @@ func (m *Maker) key(ctx context.Context, order order) (document, time.Time, erro
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("making an access key for a kubeconfig: %w", err)
 	}
-	return made, accesskey.Expiry(written.Object, time.Time{}, m.Limit()), nil
+	return made, accesskey.Expiry(written.Object, time.Time{}, m.Limits()), nil
 }
 
 // own are the groups that a caller has beside those that everybody with his name has.

@@ -43,12 +43,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{World: instancetest.New(t)}
-	limit := func() time.Duration { return w.limit }
-	keys := accesskey.NewRegistry(w.State("ownedaccesskeys"), w.Now, rand.NewChaCha8([32]byte{3}), limit)
+	limits := func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
+	keys := accesskey.NewRegistry(w.State("ownedaccesskeys"), w.Now, rand.NewChaCha8([32]byte{3}), limits)
 	w.maker = &kubeconfig.Maker{
 		Instances: w.Instances, Keys: keys.Managed(fieldmanager.New),
 		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
-		Project: instancetest.Project, Limit: limit, Now: w.Now, Random: rand.NewChaCha8([32]byte{4}),
+		Project: instancetest.Project, Limits: limits, Now: w.Now, Random: rand.NewChaCha8([32]byte{4}),
 		Signing: csr.Options{AllowLocal: true},
 	}
 	return w

@@ -20,6 +20,8 @@ type Metrics struct {
 	runs     *prometheus.CounterVec
 	watches  *prometheus.GaugeVec
 	events   *prometheus.CounterVec
+	configs  *prometheus.CounterVec
+	revision prometheus.Gauge
 	audited  *prometheus.CounterVec
 	spool    *prometheus.GaugeVec
 }
@@ -53,7 +55,13 @@ func New(registry prometheus.Registerer) *Metrics {
 			Name: "platform_audit_spool_events", Help: "Audit events that wait for a sink.",
 		}, []string{"sink"}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events, m.audited, m.spool)
+	m.configs = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "platform_config_reloads_total", Help: "New versions of the platform configuration by result: loaded, refused or unavailable.",
+	}, []string{"result"})
+	m.revision = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "platform_config_revision", Help: "Revision of the platform configuration that is in effect; of a file, when it was changed, in milliseconds.",
+	})
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events, m.audited, m.spool, m.configs, m.revision)
 	return m
 }
 
@@ -77,6 +85,12 @@ func (m *Metrics) Watch(function string) func() {
 
 // Event counts an event that was sent to a watch.
 func (m *Metrics) Event(function, kind string) { m.events.WithLabelValues(function, kind).Inc() }
+
+// Configuration counts what became of a new version of the configuration, and notes the one in effect.
+func (m *Metrics) Configuration(outcome string, revision int64) {
+	m.configs.WithLabelValues(outcome).Inc()
+	m.revision.Set(float64(revision))
+}
 
 // Audited counts an audit event by what became of it at a sink.
 func (m *Metrics) Audited(sink string, level audit.Level, outcome string) {

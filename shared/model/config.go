@@ -6,8 +6,8 @@ import (
 	"management.platform.sh/shared/secret"
 )
 
-// Config is the platform configuration. It is cluster scoped and read-only at config and configs; there
-// is one object, of the name config. Source: Spec 2.7, 4.
+// Config is the platform configuration. It is cluster scoped, at config and configs; there is one object, of
+// the name config, and it is always there. Source: Spec 2.7, 4; writing: ADR-0015.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Config struct {
@@ -89,6 +89,13 @@ type ConfigStatus struct {
 	// ImageBuilder builds images from devcontainer definitions. Source: Spec 2.7.
 	// +optional
 	ImageBuilder *ConfigImageBuilder `json:"imageBuilder,omitempty"`
+	// Conditions are what the platform makes of the configuration: Loaded is False while a newer version is
+	// refused and the one before stays, Resolved is False while secrets or placeholders lack their text. They
+	// are the platform's own: what is written to them is ignored. Source: ADR-0015.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ConfigApps are the apps that the platform offers. Source: Spec 2.7.

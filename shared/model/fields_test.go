@@ -23,7 +23,7 @@ func blocks() map[string]reflect.Type {
 		model.DirectClusterEndpointToken{}, model.DirectClusterEndpointTokenList{},
 		model.OwnedAccessKey{}, model.OwnedAccessKeyList{},
 		model.VirtualClusterInstanceKubeConfig{},
-		model.Config{}, model.ConfigList{},
+		model.Config{}, model.ConfigList{}, model.ConfigHistory{}, model.ConfigRollback{},
 		model.OIDCProvider{}, model.GitForge1Provider{}, model.GitForge2Provider{}, model.IDP1Provider{},
 		model.IDP2Provider{}, model.SAMLProvider{}, model.ClusterManagerProvider{},
 		model.MetricsBackend{}, model.ComputeResources{},

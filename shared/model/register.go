@@ -35,7 +35,9 @@ func Resource(name string) schema.GroupResource {
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&Config{},
+		&ConfigHistory{},
 		&ConfigList{},
+		&ConfigRollback{},
 		&DirectClusterEndpointToken{},
 		&DirectClusterEndpointTokenList{},
 		&OwnedAccessKey{},

@@ -78,8 +78,28 @@ func (in ConfigAuth) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigChange) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigChange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ConfigCloud) OpenAPIModelName() string {
 	return "sh.platform.management.v1.ConfigCloud"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigHistory) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigHistory"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigHistorySpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigHistorySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigHistoryStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigHistoryStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -100,6 +120,26 @@ func (in ConfigOIDCServer) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ConfigPlatformDB) OpenAPIModelName() string {
 	return "sh.platform.management.v1.ConfigPlatformDB"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigRevision) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigRevision"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigRollback) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigRollback"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigRollbackSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigRollbackSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConfigRollbackStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ConfigRollbackStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -1,69 +1,118 @@
-// Package platformconfig reads the platform configuration: the status of the one Config object, from a YAML
-// file that holds either its fields at the top level or the whole object. A new version takes effect without
-// a restart, and a bad one never does: the one before stays, and the error says what is wrong.
-// Source: Spec 2.7; ADR-0006.
+// Package platformconfig is what is true of the platform configuration, the status of the one Config object: its
+// rules and defaults, where it comes from, how a new version takes effect without a restart and a bad one never
+// does, what of it may be shown, and how it is written, looked back at and rolled back.
+// Source: Spec 2.7, 8; ADR-0015.
+//
+// It signs nobody in: the blocks of the providers are checked and kept for those who do.
 package platformconfig
 
 import (
 	"bytes"
 	"fmt"
 	"os"
-	"sync/atomic"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
 )
 
-// Source is a configuration that is kept up to date. It is safe for concurrent use, but for Reload, which
-// one goroutine at a time may call.
-type Source struct {
-	path    string
-	text    []byte
-	current atomic.Pointer[model.ConfigStatus]
+// Name is the name of the one Config. Source: Spec 2.7.
+const Name = "config"
+
+var groupKind = model.SchemeGroupVersion.WithKind("Config").GroupKind()
+
+// Definition is the resource configs, which is served at config too. Source: Spec 2.7, 4 rows 2 and 3.
+var Definition = &resource.Definition[*model.Config]{
+	Resource: model.SchemeGroupVersion.WithResource("configs"),
+	Kind:     "Config",
+	Singular: "config",
+	New:      func() *model.Config { return &model.Config{} },
+	NewList: func(meta metav1.ListMeta, items []*model.Config) runtime.Object {
+		list := &model.ConfigList{ListMeta: meta, Items: make([]model.Config, len(items))}
+		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigList"))
+		for i, item := range items {
+			list.Items[i] = *item
+		}
+		return list
+	},
+	Columns: []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: "Name of the configuration."},
+		{Name: "Loaded", Type: "string", Description: "Whether its latest version is in effect."},
+		{Name: "Resolved", Type: "string", Description: "Whether its secrets and placeholders have their text."},
+		{Name: "Revision", Type: "string", Description: "The version in effect."},
+		{Name: "Age", Type: "string", Description: "Time since it was first written."},
+	},
+	Cells:  cells,
+	Fields: func(*model.Config) fields.Set { return fields.Set{} },
+	Decode: Decode,
 }
 
-// Open reads a file. An empty path is the empty configuration.
-func Open(path string) (*Source, error) {
-	source := &Source{path: path}
-	source.current.Store(&model.ConfigStatus{})
-	if path == "" {
-		return source, nil
-	}
-	_, err := source.Reload()
-	return source, err
+// RollbackDefinition is what config/{name}/rollback takes and answers. Source: ADR-0015.
+var RollbackDefinition = &resource.Definition[*model.ConfigRollback]{
+	Resource: Definition.Resource,
+	Kind:     "ConfigRollback",
+	New:      func() *model.ConfigRollback { return &model.ConfigRollback{} },
 }
 
-// Current is the configuration of this moment. It is never nil and not to be changed.
-func (s *Source) Current() *model.ConfigStatus { return s.current.Load() }
-
-// Reload reads the file anew and tells whether its content is another one. On an error the configuration
-// stays as it was, and the same content is not complained of again.
-func (s *Source) Reload() (changed bool, err error) {
-	if s.path == "" {
-		return false, nil
+func cells(config *model.Config, now time.Time) []any {
+	of := func(condition string) string {
+		for _, one := range config.Status.Conditions {
+			if one.Type == condition {
+				return string(one.Status)
+			}
+		}
+		return string(metav1.ConditionUnknown)
 	}
-	text, err := os.ReadFile(s.path)
+	age := "<unknown>"
+	if !config.CreationTimestamp.IsZero() {
+		age = duration.HumanDuration(now.Sub(config.CreationTimestamp.Time))
+	}
+	return []any{config.Name, of(ConditionLoaded), of(ConditionResolved), config.ResourceVersion, age}
+}
+
+// Decode reads a Config that a client sent. Unknown and duplicate fields are errors here whatever the client asks
+// for, since a setting that is silently dropped is worse than none.
+//
+// Errors: BadRequest for what is no object; Invalid with a cause for each field of a wrong form, and for each that
+// breaks a rule beside these.
+func Decode(body codec.Body) (*model.Config, error) {
+	config := &model.Config{}
+	problems, err := decode(body, config)
 	if err != nil {
-		return false, fmt.Errorf("reading the platform configuration: %w", err)
+		return nil, err
 	}
-	if bytes.Equal(text, s.text) {
-		return false, nil
+	if len(problems) > 0 {
+		problems = append(problems, beside(validate(&config.Status, field.NewPath("status")), problems)...)
+		return nil, apierror.Invalid(groupKind, Name, problems)
 	}
-	s.text = text
-	config, err := Parse(text)
-	if err != nil {
-		return false, fmt.Errorf("platform configuration %s: %w", s.path, err)
-	}
-	s.current.Store(config)
-	return true, nil
+	return config, nil
 }
 
-// Parse reads a configuration in either form. It refuses unknown and duplicate fields and values that break
-// a rule, all of them at once.
-func Parse(text []byte) (*model.ConfigStatus, error) {
+// ReadFile is Parse of a file; the error names it.
+func ReadFile(path string) (*model.Config, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the platform configuration: %w", err)
+	}
+	config, err := Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("platform configuration %s: %w", path, err)
+	}
+	return config, nil
+}
+
+// Parse reads a configuration from YAML: the fields of status at the top level, or a whole Config. The error names
+// every field that is wrong.
+func Parse(text []byte) (*model.Config, error) {
 	body, err := codec.Read(codec.YAML, text)
 	if err != nil {
 		return nil, err
@@ -74,28 +123,28 @@ func Parse(text []byte) (*model.ConfigStatus, error) {
 	if err := yaml.Unmarshal(text, &form); err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
-	var config model.Config
-	into := any(&config.Status)
-	if form.Kind == "Config" {
-		into = &config
+	config := &model.Config{}
+	if trimmed := bytes.TrimSpace(body.JSON); len(trimmed) == 0 || string(trimmed) == "null" {
+		return config, nil
 	}
-	if len(bytes.TrimSpace(body.JSON)) == 0 || string(bytes.TrimSpace(body.JSON)) == "null" {
-		return &config.Status, nil
+	into, path := any(&config.Status), (*field.Path)(nil)
+	if form.Kind == Definition.Kind {
+		into, path = config, field.NewPath("status")
 	}
-	if _, err := codec.Decode(body, into, codec.Strict); err != nil {
+	problems, err := decode(body, into)
+	if err != nil {
 		return nil, err
 	}
-	if err := validate(&config.Status).ToAggregate(); err != nil {
+	if config.Name != "" && config.Name != Name {
+		problems = append(problems, field.NotSupported(field.NewPath("metadata", "name"), config.Name, []string{Name}))
+	}
+	if len(config.Status.Conditions) > 0 {
+		problems = append(problems, field.Forbidden(below(path, "conditions"), "are the platform's own"))
+	}
+	problems = append(problems, restore(&config.Status, nil, path)...)
+	problems = append(problems, beside(validate(&config.Status, path), problems)...)
+	if err := problems.ToAggregate(); err != nil {
 		return nil, err
 	}
-	return &config.Status, nil
-}
-
-func validate(config *model.ConfigStatus) field.ErrorList {
-	var problems field.ErrorList
-	if auth := config.Auth; auth != nil && auth.AccessKeyMaxTTLSeconds < 0 {
-		problems = append(problems, field.Invalid(field.NewPath("auth", "accessKeyMaxTTLSeconds"),
-			auth.AccessKeyMaxTTLSeconds, "must not be negative"))
-	}
-	return problems
+	return config, Definition.CheckKind(config)
 }

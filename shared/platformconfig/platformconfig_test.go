@@ -1,11 +1,7 @@
 package platformconfig_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"management.platform.sh/shared/model"
@@ -21,6 +17,7 @@ func limit(config *model.ConfigStatus) int64 {
 }
 
 func TestParse(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		section  string
 		sentence string
@@ -28,15 +25,15 @@ func TestParse(t *testing.T) {
 		ok       bool
 		limit    int64
 	}{
-		{"ADR-0006", "the fields of status at the top level", "auth: {accessKeyMaxTTLSeconds: 60}\n", true, 60},
+		{"ADR-0015", "the fields of status at the top level", "auth: {accessKeyMaxTTLSeconds: 60}\n", true, 60},
 		{"Spec 2.7", "a whole Config", "apiVersion: management.platform.sh/v1\nkind: Config\nmetadata: {name: config}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}\n", true, 60},
 		{"Spec 2.7", "a Config without a status", "kind: Config\n", true, -1},
 		{"Spec 2.7", "JSON", `{"auth":{"accessKeyMaxTTLSeconds":60}}`, true, 60},
-		{"ADR-0006", "an empty file", "", true, -1},
-		{"ADR-0006", "an empty line", "\n", true, -1},
-		{"ADR-0006", "a comment", "# to do\n", true, -1},
-		{"ADR-0006", "an empty document", "---\n", true, -1},
-		{"ADR-0006", "an empty object", "{}\n", true, -1},
+		{"ADR-0015", "an empty file", "", true, -1},
+		{"ADR-0015", "an empty line", "\n", true, -1},
+		{"ADR-0015", "a comment", "# to do\n", true, -1},
+		{"ADR-0015", "an empty document", "---\n", true, -1},
+		{"ADR-0015", "an empty object", "{}\n", true, -1},
 		{"Spec 8", "a cap of 0 is none", "auth: {accessKeyMaxTTLSeconds: 0}\n", true, 0},
 		{"Spec 2.7", "an unknown field", "colour: red\n", false, 0},
 		{"Spec 2.7", "an unknown field inside", "auth: {accessKeyMaxTTL: 60}\n", false, 0},
@@ -44,13 +41,14 @@ func TestParse(t *testing.T) {
 		{"Spec 2.7", "a field of the status beside it", "kind: Config\nauth: {accessKeyMaxTTLSeconds: 60}\n", false, 0},
 		{"Spec 2.7", "a status without a kind", "status: {auth: {accessKeyMaxTTLSeconds: 60}}\n", false, 0},
 		{"Spec 2.7", "another kind", "apiVersion: v1\nkind: ConfigMap\ndata: {}\n", false, 0},
+		{"Spec 2.7", "another version", "apiVersion: management.platform.sh/v2\nkind: Config\n", false, 0},
+		{"Spec 2.7", "another name", "kind: Config\nmetadata: {name: other}\n", false, 0},
 		{"Spec 2.7", "a kind that is no text", "kind: 5\n", false, 0},
 		{"Spec 2.7", "a name with another case", "Auth: {accessKeyMaxTTLSeconds: 60}\n", false, 0},
-		{"ADR-0006", "a field twice", "auth: {accessKeyMaxTTLSeconds: 60}\nauth: {accessKeyMaxTTLSeconds: 61}\n", false, 0},
-		{"ADR-0006", "a field twice inside", "auth: {accessKeyMaxTTLSeconds: 60, accessKeyMaxTTLSeconds: 61}\n", false, 0},
-		{"ADR-0006", "two documents", "auth: {accessKeyMaxTTLSeconds: 60}\n---\nauth: {accessKeyMaxTTLSeconds: 61}\n", false, 0},
-		{"Spec 2.7", "a negative cap", "auth: {accessKeyMaxTTLSeconds: -1}\n", false, 0},
-		{"Spec 2.7", "a negative cap in a Config", "kind: Config\nstatus: {auth: {accessKeyMaxTTLSeconds: -1}}\n", false, 0},
+		{"ADR-0015", "a field twice", "auth: {accessKeyMaxTTLSeconds: 60}\nauth: {accessKeyMaxTTLSeconds: 61}\n", false, 0},
+		{"ADR-0015", "a field twice inside", "auth: {accessKeyMaxTTLSeconds: 60, accessKeyMaxTTLSeconds: 61}\n", false, 0},
+		{"ADR-0015", "two documents", "auth: {accessKeyMaxTTLSeconds: 60}\n---\nauth: {accessKeyMaxTTLSeconds: 61}\n", false, 0},
+		{"ADR-0015", "conditions", "conditions: [{type: Loaded, status: 'True'}]\n", false, 0},
 		{"Spec 2.7", "a cap that is no number", "auth: {accessKeyMaxTTLSeconds: 1h}\n", false, 0},
 		{"Spec 2.7", "a list", "- auth\n", false, 0},
 		{"Spec 2.7", "a text", "auth\n", false, 0},
@@ -58,135 +56,267 @@ func TestParse(t *testing.T) {
 		{"Spec 2.7", "what is no text", "auth: \xff\n", false, 0},
 	} {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
+			t.Parallel()
 			config, err := platformconfig.Parse([]byte(row.text))
-			if (err == nil) != row.ok || (config != nil) != row.ok {
+			if (err == nil) != row.ok {
 				t.Fatalf("config %v, error %v", config, err)
 			}
-			if config != nil && limit(config) != row.limit {
-				t.Errorf("the cap is %d, want %d", limit(config), row.limit)
+			if err == nil && limit(&config.Status) != row.limit {
+				t.Errorf("the cap is %d, want %d", limit(&config.Status), row.limit)
 			}
 		})
 	}
 }
 
-func TestOpen(t *testing.T) {
-	nothing, err := platformconfig.Open("")
-	if err != nil || limit(nothing.Current()) != -1 {
-		t.Errorf("no file: %v", err)
-	}
-	if changed, err := nothing.Reload(); changed || err != nil {
-		t.Errorf("no file: %v, %v", changed, err)
-	}
-	if _, err := platformconfig.Open(filepath.Join(t.TempDir(), "absent")); err == nil {
-		t.Error("an absent file was opened")
-	}
-	bad := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, bad, "colour: red\n")
-	if _, err := platformconfig.Open(bad); err == nil {
-		t.Error("a bad file was opened")
-	}
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A new version takes effect, a bad one never does, and neither is told twice. Source: ADR-0006.
-func TestReload(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, file, "auth: {accessKeyMaxTTLSeconds: 60}\n")
-	source, err := platformconfig.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
+// Each rule broken: the message names the field, and nothing else is wrong. Source: Spec 2.7.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
 		sentence string
 		text     string
-		changed  bool
-		fails    bool
-		limit    int64
+		// field is what must be named, empty where the configuration is good.
+		field string
 	}{
-		{"the same", "auth: {accessKeyMaxTTLSeconds: 60}\n", false, false, 60},
-		{"another one", "auth: {accessKeyMaxTTLSeconds: 61}\n", true, false, 61},
-		{"a bad one", "auth: {accessKeyMaxTTLSeconds: -5}\n", false, true, 61},
-		{"the same bad one", "auth: {accessKeyMaxTTLSeconds: -5}\n", false, false, 61},
-		{"another bad one", "auth: {\n", false, true, 61},
-		{"one with an unknown field", "auth: {accessKeyMaxTTLSeconds: 62}\ncolour: red\n", false, true, 61},
-		{"a good one again", "auth: {accessKeyMaxTTLSeconds: 63}\n", true, false, 63},
-		{"a whole Config", "kind: Config\nstatus: {auth: {accessKeyMaxTTLSeconds: 64}}\n", true, false, 64},
-		{"an empty one", "", true, false, -1},
+		{"an unknown field", "uiSettings: {logo: x}", "uiSettings.logo"},
+		{"an unknown field in a list", "apps: {predefinedApps: [{chart: a/b}, {chart: a/b, x: 1}]}", "apps.predefinedApps[1].x"},
+		{"a wrong type", "audit: {enabled: 'yes'}", "audit.enabled"},
+		{"a wrong type of a list", "auth: {groupsFilters: a}", "auth.groupsFilters"},
+		{"a wrong type in a list", "auth: {groupsFilters: [a, 5]}", "auth.groupsFilters[1]"},
+		{"a wrong type in a map", "auth: {customHttpHeaders: {X-A: 1}}", "auth.customHttpHeaders[X-A]"},
+		{"a wrong type of a map", "auth: {customHttpHeaders: [a]}", "auth.customHttpHeaders"},
+		{"a wrong type of an object", "auth: {oidc: a}", "auth.oidc"},
+		{"a wrong type of a secret", "auth: {oidc: {clientSecret: 5}}", "auth.oidc.clientSecret"},
+		{"a fraction", "audit: {maxAge: 1.5}", "audit.maxAge"},
+		{"a number that is too large", "audit: {maxAge: 3000000000}", "audit.maxAge"},
+		{"no quantity", "imageBuilder: {resources: {limits: {cpu: much}}}", "imageBuilder.resources.limits[cpu]"},
+		{"null is absent", "auth: null\naudit: {level: null}", ""},
+
+		{"platformHost without scheme", "platformHost: https://platform.example.com", "platformHost"},
+		{"platformHost without path", "platformHost: platform.example.com/a", "platformHost"},
+		{"a good platformHost", "platformHost: platform.example.com:8443", ""},
+		{"projectNamespacePrefix", "projectNamespacePrefix: P_", "projectNamespacePrefix"},
+		{"a long projectNamespacePrefix", "projectNamespacePrefix: " + strings.Repeat("a", 41), "projectNamespacePrefix"},
+		{"a good projectNamespacePrefix", "projectNamespacePrefix: team-", ""},
+		{"workspaceSubDomain has the form *.<sub-domain>", "workspaceSubDomain: work.example.com", "workspaceSubDomain"},
+		{"a good workspaceSubDomain", "workspaceSubDomain: '*.work.example.com'", ""},
+
+		{"a negative cap", "auth: {accessKeyMaxTTLSeconds: -1}", "auth.accessKeyMaxTTLSeconds"},
+		{"a negative cap in a Config", "kind: Config\nstatus: {auth: {accessKeyMaxTTLSeconds: -1}}", "status.auth.accessKeyMaxTTLSeconds"},
+		{"a negative lifetime of login keys", "auth: {loginAccessKeyTTLSeconds: -1}", "auth.loginAccessKeyTTLSeconds"},
+		{"0 disables it", "auth: {loginAccessKeyTTLSeconds: 0}", ""},
+		{"a header that is none", "auth: {customHttpHeaders: {'a b': c}}", "auth.customHttpHeaders[a b]"},
+		{"a header of the platform's own", "auth: {customHttpHeaders: {content-type: c}}", "auth.customHttpHeaders[content-type]"},
+		{"a header of two lines", `auth: {customHttpHeaders: {X-A: "a\nb"}}`, "auth.customHttpHeaders[X-A]"},
+		{"a good header", "auth: {customHttpHeaders: {X-Frame-Options: DENY}}", ""},
+		{"regexes compile", "auth: {groupsFilters: ['^ok$', '(']}", "auth.groupsFilters[1]"},
+		{"a connector has an id", "auth: {connectors: [{oidc: {}}]}", "auth.connectors[0].id"},
+		{"the id is a part of URLs", "auth: {connectors: [{id: a/b, oidc: {}}]}", "auth.connectors[0].id"},
+		{"unique connector ids", "auth: {connectors: [{id: a, oidc: {}}, {id: b, oidc: {}}, {id: a, idp2: {}}]}", "auth.connectors[2].id"},
+		{"a provider block per connector", "auth: {connectors: [{id: a}]}", "auth.connectors[0]"},
+		{"one provider block per connector", "auth: {connectors: [{id: a, oidc: {}, idp2: {}}]}", "auth.connectors[0].idp2"},
+		{"rules hold in connectors", "auth: {connectors: [{id: a, oidc: {issuerUrl: 'http://a.example'}}]}", "auth.connectors[0].oidc.issuerUrl"},
+
+		{"issuerUrl is https", "auth: {oidc: {issuerUrl: 'http://issuer.example.com'}}", "auth.oidc.issuerUrl"},
+		{"issuerUrl is a URL", "auth: {oidc: {issuerUrl: issuer}}", "auth.oidc.issuerUrl"},
+		{"issuerUrl has no query", "auth: {oidc: {issuerUrl: 'https://issuer.example.com?a=b'}}", "auth.oidc.issuerUrl"},
+		{"a good issuerUrl", "auth: {oidc: {issuerUrl: 'https://issuer.example.com/realm'}}", ""},
+		{"redirectURI is a URL", "auth: {oidc: {redirectURI: /callback}}", "auth.oidc.redirectURI"},
+		{"postLogoutRedirectURI is a URL", "auth: {oidc: {postLogoutRedirectURI: 'javascript:alert(1)'}}", "auth.oidc.postLogoutRedirectURI"},
+		{"no empty scope", "auth: {oidc: {scopes: ['']}}", "auth.oidc.scopes[0]"},
+		{"no empty group", "auth: {oidc: {groups: [a, '']}}", "auth.oidc.groups[1]"},
+		{"rootCA is for the enterprise-hosted variant", "auth: {gitforge1: {rootCA: /ca.pem}}", "auth.gitforge1.hostName"},
+		{"rootCA with hostName", "auth: {gitforge1: {rootCA: /ca.pem, hostName: git.example.com}}", ""},
+		{"rootCA is optional", "auth: {gitforge1: {hostName: git.example.com}}", ""},
+		{"hostName is a host", "auth: {gitforge1: {hostName: 'https://git.example.com'}}", "auth.gitforge1.hostName"},
+		{"redirectURI of gitforge1", "auth: {gitforge1: {redirectURI: x}}", "auth.gitforge1.redirectURI"},
+		{"orgs have names", "auth: {gitforge1: {orgs: [{teams: [a]}]}}", "auth.gitforge1.orgs[0].name"},
+		{"teams have names", "auth: {gitforge1: {orgs: [{name: a, teams: ['']}]}}", "auth.gitforge1.orgs[0].teams[0]"},
+		{"baseURL is a URL", "auth: {gitforge2: {baseURL: git.example.com}}", "auth.gitforge2.baseURL"},
+		{"redirectURI of gitforge2", "auth: {gitforge2: {redirectURI: x}}", "auth.gitforge2.redirectURI"},
+		{"groups of gitforge2", "auth: {gitforge2: {groups: ['']}}", "auth.gitforge2.groups[0]"},
+		{"adminEmail with serviceAccountFilePath", "auth: {idp1: {serviceAccountFilePath: /sa.json}}", "auth.idp1.adminEmail"},
+		{"adminEmail is an address", "auth: {idp1: {serviceAccountFilePath: /sa.json, adminEmail: root}}", "auth.idp1.adminEmail"},
+		{"both", "auth: {idp1: {serviceAccountFilePath: /sa.json, adminEmail: root@example.com}}", ""},
+		{"hostedDomains are domains", "auth: {idp1: {hostedDomains: ['@example.com']}}", "auth.idp1.hostedDomains[0]"},
+		{"redirectURI of idp1", "auth: {idp1: {redirectURI: x}}", "auth.idp1.redirectURI"},
+		{"tenant values", "auth: {idp2: {tenant: 'my tenant'}}", "auth.idp2.tenant"},
+		{"tenant organizations", "auth: {idp2: {tenant: organizations}}", ""},
+		{"tenant id", "auth: {idp2: {tenant: 72F988BF-86f1-41af-91ab-2d7cd011db47}}", ""},
+		{"tenant name", "auth: {idp2: {tenant: contoso.example.com}}", ""},
+		{"redirectURI of idp2", "auth: {idp2: {redirectURI: x}}", "auth.idp2.redirectURI"},
+		{"one of caData, ca and insecureSkipSignatureValidation", "auth: {saml: {ssoURL: 'https://sso.example.com'}}", "auth.saml.caData"},
+		{"not two of them", "auth: {saml: {ca: /ca.pem, insecureSkipSignatureValidation: true}}", "auth.saml.insecureSkipSignatureValidation"},
+		{"caData is a certificate", "auth: {saml: {caData: aGVsbG8=}}", "auth.saml.caData"},
+		{"caData is base64", "auth: {saml: {caData: '-----BEGIN'}}", "auth.saml.caData"},
+		{"ca alone", "auth: {saml: {ca: /ca.pem}}", ""},
+		{"ssoURL", "auth: {saml: {ca: /ca.pem, ssoURL: sso}}", "auth.saml.ssoURL"},
+		{"redirectURI of saml", "auth: {saml: {ca: /ca.pem, redirectURI: sso}}", "auth.saml.redirectURI"},
+		{"nameIDPolicyFormat", "auth: {saml: {ca: /ca.pem, nameIDPolicyFormat: mail}}", "auth.saml.nameIDPolicyFormat"},
+		{"nameIDPolicyFormat of another version", "auth: {saml: {ca: /ca.pem, nameIDPolicyFormat: 'urn:oasis:names:tc:SAML:2.0:nameid-format:emailAddress'}}", "auth.saml.nameIDPolicyFormat"},
+		{"the last part of nameIDPolicyFormat", "auth: {saml: {ca: /ca.pem, nameIDPolicyFormat: emailAddress}}", ""},
+		{"nameIDPolicyFormat in full", "auth: {saml: {ca: /ca.pem, nameIDPolicyFormat: 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'}}", ""},
+		{"the host of the cluster manager", "auth: {clustermanager: {host: 'https://a'}}", "auth.clustermanager.host"},
+		{"a mark is no secret", "auth: {oidc: {clientSecret: '***'}}", "auth.oidc.clientSecret"},
+
+		{"clientIds of the OIDC server differ", "oidc: {clients: [{clientId: a}, {clientId: a}]}", "oidc.clients[1].clientId"},
+		{"* needs wildcardRedirect", "oidc: {clients: [{clientId: a, redirectURIs: ['https://*.example.com']}]}", "oidc.clients[0].redirectURIs[0]"},
+		{"* with wildcardRedirect", "oidc: {wildcardRedirect: true, clients: [{clientId: a, redirectURIs: ['https://*.example.com']}]}", ""},
+		{"redirectURIs of clients", "oidc: {clients: [{clientId: a, redirectURIs: [x]}]}", "oidc.clients[0].redirectURIs[0]"},
+
+		{"repositories have a URL", "apps: {repositories: [{name: a}]}", "apps.repositories[0].url"},
+		{"it is a URL", "apps: {repositories: [{name: a, url: charts}]}", "apps.repositories[0].url"},
+		{"OCI will do", "apps: {repositories: [{name: a, url: 'oci://charts.example.com/x'}]}", ""},
+		{"names of repositories differ", "apps: {repositories: [{name: a, url: 'https://a.example'}, {name: a, url: 'https://b.example'}]}", "apps.repositories[1].name"},
+		{"a chart is repository/chart", "apps: {predefinedApps: [{chart: nginx}]}", "apps.predefinedApps[0].chart"},
+		{"an app has a chart", "apps: {predefinedApps: [{title: a}]}", "apps.predefinedApps[0].chart"},
+		{"iconUrl", "apps: {predefinedApps: [{chart: a/b, iconUrl: x}]}", "apps.predefinedApps[0].iconUrl"},
+		{"readmeUrl", "apps: {predefinedApps: [{chart: a/b, readmeUrl: x}]}", "apps.predefinedApps[0].readmeUrl"},
+		{"clusters of an app", "apps: {predefinedApps: [{chart: a/b, clusters: ['']}]}", "apps.predefinedApps[0].clusters[0]"},
+
+		{"path is required when enabled", "audit: {enabled: true}", "audit.path"},
+		{"path may stay when disabled", "audit: {enabled: false, path: /var/log}", ""},
+		{"level excludes policy", "audit: {level: 1, policy: {rules: [{level: None}]}}", "audit.level"},
+		{"level excludes omitStages", "audit: {level: 1, policy: {omitStages: [Panic]}}", "audit.level"},
+		{"an empty policy does not count", "audit: {level: 1, policy: {rules: []}}", ""},
+		{"the highest level", "audit: {level: 5}", "audit.level"},
+		{"a negative level", "audit: {level: -1}", "audit.level"},
+		{"dataStoreTTL", "audit: {dataStoreTTL: -1}", "audit.dataStoreTTL"},
+		{"maxAge", "audit: {maxAge: -1}", "audit.maxAge"},
+		{"maxBackups", "audit: {maxBackups: -1}", "audit.maxBackups"},
+		{"maxSize", "audit: {maxSize: -1}", "audit.maxSize"},
+		{"dataStoreEndpoint", "audit: {dataStoreEndpoint: 'host=a user=b'}", "audit.dataStoreEndpoint"},
+		{"dataStoreEndpoint of another store", "audit: {dataStoreEndpoint: 'https://a.example'}", "audit.dataStoreEndpoint"},
+		{"a good dataStoreEndpoint", "audit: {dataStoreEndpoint: 'postgres://a:b@db.example/audit'}", ""},
+		{"a rule has a level", "audit: {policy: {rules: [{users: [a]}]}}", "audit.policy.rules[0].level"},
+		{"one of the levels", "audit: {policy: {rules: [{level: All}]}}", "audit.policy.rules[0].level"},
+		{"failurePolicy of a rule", "audit: {policy: {rules: [{level: None, failurePolicy: Sometimes}]}}", "audit.policy.rules[0].failurePolicy"},
+		{"a good failurePolicy", "audit: {policy: {rules: [{level: None, failurePolicy: Fail}]}}", ""},
+		{"stages of the policy", "audit: {policy: {omitStages: [End]}}", "audit.policy.omitStages[0]"},
+		{"stages of a rule", "audit: {policy: {rules: [{level: None, omitStages: [End]}]}}", "audit.policy.rules[0].omitStages[0]"},
+		{"targets of a rule", "audit: {policy: {rules: [{level: None, requestTargets: [Moon]}]}}", "audit.policy.rules[0].requestTargets[0]"},
+		{"URLs of a rule", "audit: {policy: {rules: [{level: None, nonResourceURLs: ['/a*b']}]}}", "audit.policy.rules[0].nonResourceURLs[0]"},
+		{"a star is a full step", "audit: {policy: {rules: [{level: None, nonResourceURLs: ['/a*']}]}}", "audit.policy.rules[0].nonResourceURLs[0]"},
+		{"good URLs of a rule", "audit: {policy: {rules: [{level: None, nonResourceURLs: ['/a/*', '*', /version]}]}}", ""},
+		{"no empty user", "audit: {policy: {rules: [{level: None, users: ['']}]}}", "audit.policy.rules[0].users[0]"},
+		{"no empty group of users", "audit: {policy: {rules: [{level: None, userGroups: ['']}]}}", "audit.policy.rules[0].userGroups[0]"},
+		{"no empty verb", "audit: {policy: {rules: [{level: None, verbs: ['']}]}}", "audit.policy.rules[0].verbs[0]"},
+		{"no empty cluster", "audit: {policy: {rules: [{level: None, clusters: ['']}]}}", "audit.policy.rules[0].clusters[0]"},
+
+		{"logoURL", "uiSettings: {logoURL: logo.png}", "uiSettings.logoURL"},
+		{"faviconURL", "uiSettings: {faviconURL: 'ftp://a.example/x'}", "uiSettings.faviconURL"},
+		{"smallLogoURL", "uiSettings: {smallLogoURL: x}", "uiSettings.smallLogoURL"},
+		{"logoBackgroundColor", "uiSettings: {logoBackgroundColor: '#12'}", "uiSettings.logoBackgroundColor"},
+		{"primaryColor", "uiSettings: {primaryColor: '#gggggg'}", "uiSettings.primaryColor"},
+		{"sidebarColor", "uiSettings: {sidebarColor: 'red;}'}", "uiSettings.sidebarColor"},
+		{"accentColor", "uiSettings: {accentColor: 'url(x)'}", "uiSettings.accentColor"},
+		{"good colours", "uiSettings: {primaryColor: '#fff', sidebarColor: teal, accentColor: 'rgba(1, 2, 3, 0.5)', logoBackgroundColor: '#11223344'}", ""},
+		{"customCss", "uiSettings: {customCss: ['https://a.example/a.css', b]}", "uiSettings.customCss[1]"},
+		{"customJavaScript", "uiSettings: {customJavaScript: ['']}", "uiSettings.customJavaScript[0]"},
+		{"positions of buttons", "uiSettings: {navBarButtons: [{position: Left}]}", "uiSettings.navBarButtons[0].position"},
+		{"links of buttons", "uiSettings: {navBarButtons: [{link: 'javascript:alert(1)'}]}", "uiSettings.navBarButtons[0].link"},
+		{"icons of buttons", "uiSettings: {navBarButtons: [{icon: x}]}", "uiSettings.navBarButtons[0].icon"},
+		{"a good button", "uiSettings: {navBarButtons: [{position: TopStart, text: Docs, link: /docs, icon: 'https://a.example/i.svg'}]}", ""},
+		{"allow only with block", "uiSettings: {externalURLs: {allow: [vcluster]}}", "uiSettings.externalURLs.allow"},
+		{"what is allowed", "uiSettings: {externalURLs: {block: true, allow: ['a b']}}", "uiSettings.externalURLs.allow[0]"},
+		{"modules and URLs", "uiSettings: {externalURLs: {block: true, allow: [vcluster, gtm, 'https://a.example']}}", ""},
+
+		{"the address of the secrets store", "secretsStore: {address: vault}", "secretsStore.address"},
+		{"syncInterval is a duration of Go", "secretsStore: {syncInterval: 5 minutes}", "secretsStore.syncInterval"},
+		{"syncInterval is above zero", "secretsStore: {syncInterval: 0s}", "secretsStore.syncInterval"},
+		{"a good syncInterval", "secretsStore: {syncInterval: 1m30s}", ""},
+		{"tokenSecretRef has a name", "secretsStore: {auth: {tokenSecretRef: {key: token}}}", "secretsStore.auth.tokenSecretRef.name"},
+
+		{"day names", "cloud: {maintenanceWindow: {dayOfWeek: Someday}}", "cloud.maintenanceWindow.dayOfWeek"},
+		{"day names in any case", "cloud: {maintenanceWindow: {dayOfWeek: sunday}}", ""},
+		{"HH:MM-HH:MM", "cloud: {maintenanceWindow: {timeWindow: '1:00-2:00'}}", "cloud.maintenanceWindow.timeWindow"},
+		{"24 hours", "cloud: {maintenanceWindow: {timeWindow: '23:00-24:00'}}", "cloud.maintenanceWindow.timeWindow"},
+		{"60 minutes", "cloud: {maintenanceWindow: {timeWindow: '22:00-22:60'}}", "cloud.maintenanceWindow.timeWindow"},
+		{"a window is not empty", "cloud: {maintenanceWindow: {timeWindow: '22:00-22:00'}}", "cloud.maintenanceWindow.timeWindow"},
+		{"a window over midnight", "cloud: {maintenanceWindow: {timeWindow: '23:30-01:00'}}", ""},
+		{"retention", "cloud: {costControl: {global: {metrics: {retention: long}}}}", "cloud.costControl.global.metrics.retention"},
+		{"good retention", "cloud: {costControl: {cluster: {metrics: {retention: 90d}}}}", ""},
+		{"requests not above limits", "cloud: {costControl: {global: {metrics: {resources: {limits: {cpu: 1}, requests: {cpu: 1100m}}}}}}", "cloud.costControl.global.metrics.resources.requests[cpu]"},
+		{"requests as high as limits", "cloud: {costControl: {global: {metrics: {resources: {limits: {cpu: 1}, requests: {cpu: 1000m}}}}}}", ""},
+		{"negative limits", "cloud: {costControl: {cluster: {metrics: {resources: {limits: {cpu: -1}}}}}}", "cloud.costControl.cluster.metrics.resources.limits[cpu]"},
+		{"negative requests", "cloud: {costControl: {cluster: {costEngine: {resources: {requests: {cpu: -1}}}}}}", "cloud.costControl.cluster.costEngine.resources.requests[cpu]"},
+		{"claims have names", "cloud: {costControl: {cluster: {costEngine: {resources: {claims: [{request: a}]}}}}}", "cloud.costControl.cluster.costEngine.resources.claims[0].name"},
+		{"names of claims differ", "imageBuilder: {resources: {claims: [{name: a}, {name: a}]}}", "imageBuilder.resources.claims[1].name"},
+		{"replicas of metrics", "cloud: {costControl: {global: {metrics: {replicas: -1}}}}", "cloud.costControl.global.metrics.replicas"},
+		{"replicas of the cost engine", "cloud: {costControl: {cluster: {costEngine: {replicas: -1}}}}", "cloud.costControl.cluster.costEngine.replicas"},
+		{"storageClass of metrics", "cloud: {costControl: {global: {metrics: {storage: {storageClass: A_B}}}}}", "cloud.costControl.global.metrics.storage.storageClass"},
+		{"- and empty are storage classes of metrics", "cloud: {costControl: {global: {metrics: {storage: {storageClass: '-'}}}, cluster: {metrics: {storage: {storageClass: ''}}}}}", ""},
+		{"size of metrics", "cloud: {costControl: {global: {metrics: {storage: {size: big}}}}}", "cloud.costControl.global.metrics.storage.size"},
+		{"prices are objects", "cloud: {costControl: {settings: {averageCPUPricePerNode: 31}}}", "cloud.costControl.settings.averageCPUPricePerNode"},
+		{"the other price too", "cloud: {costControl: {settings: {averageRAMPricePerNode: [31]}}}", "cloud.costControl.settings.averageRAMPricePerNode"},
+		{"their fields are free", "cloud: {costControl: {settings: {averageCPUPricePerNode: {price: 31, timePeriod: Monthly}}}}", ""},
+		{"storageClass of the database", "platformDB: {storageClass: A_B}", "platformDB.storageClass"},
+		{"replicas of the image builder", "imageBuilder: {replicas: -1}", "imageBuilder.replicas"},
+
+		{"placeholders are judged when they have a value", "auth: {oidc: {issuerUrl: '${ISSUER}'}}", ""},
+		{"variables of the platform's own are out of reach", "auth: {oidc: {clientSecret: '${PLATFORM_REDIS_URL}'}}", "auth.oidc.clientSecret"},
+		{"those of its cloud too", "uiSettings: {legalTemplate: 'a ${aws_secret_access_key}'}", "uiSettings.legalTemplate"},
+		{"two dollars are none", "uiSettings: {legalTemplate: 'a $${PLATFORM_REDIS_URL}'}", ""},
 	} {
-		if step.text != "" {
-			write(t, file, step.text)
-		} else if err := os.Truncate(file, 0); err != nil {
-			t.Fatal(err)
-		}
-		changed, err := source.Reload()
-		if changed != step.changed || (err != nil) != step.fails || limit(source.Current()) != step.limit {
-			t.Errorf("%s: changed %v, error %v, cap %d", step.sentence, changed, err, limit(source.Current()))
-		}
-	}
-	write(t, file, "auth: {accessKeyMaxTTLSeconds: 65}\n")
-	if _, err := source.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if changed, err := source.Reload(); changed || err == nil || limit(source.Current()) != 65 {
-		t.Errorf("a file that is gone: changed %v, error %v, cap %d", changed, err, limit(source.Current()))
-	}
-}
-
-// The error of a bad file tells where it is and what is wrong, and holds no secret. Source: ADR-0003, ADR-0006.
-func TestReloadErrorHoldsNoSecret(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, file, "auth: {accessKeyMaxTTLSeconds: -5, oidc: {clientSecret: hunter2}}\n")
-	_, err := platformconfig.Open(file)
-	if err == nil || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the error is %v", err)
-	}
-	if err != nil && !strings.Contains(err.Error(), file) {
-		t.Errorf("the error does not name the file: %v", err)
-	}
-}
-
-// Readers go on while the file is read anew.
-func TestCurrentIsSafe(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, file, "auth: {accessKeyMaxTTLSeconds: 1}\n")
-	source, err := platformconfig.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var readers sync.WaitGroup
-	stop := make(chan struct{})
-	for range 4 {
-		readers.Go(func() {
-			for last := int64(0); ; {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				now := limit(source.Current())
-				if now < last {
-					t.Errorf("the cap went from %d to %d", last, now)
-					return
-				}
-				last = now
+		t.Run(row.sentence, func(t *testing.T) {
+			t.Parallel()
+			_, err := platformconfig.Parse([]byte(row.text + "\n"))
+			switch {
+			case row.field == "" && err != nil:
+				t.Errorf("it is refused: %v", err)
+			case row.field != "" && (err == nil || !strings.HasPrefix(err.Error(), row.field+": ")):
+				t.Errorf("the error is %v, and not of %s alone", err, row.field)
 			}
 		})
 	}
-	for i := range 50 {
-		write(t, file, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", i+2))
-		if _, err := source.Reload(); err != nil {
-			t.Error(err)
+}
+
+// All faults are told at once: of form and of rules, each with its field. Source: Spec 2.7.
+func TestAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := platformconfig.Parse([]byte(`
+colour: red
+platformHost: https://a
+auth:
+  accessKeyMaxTTLSeconds: soon
+  groupsFilters: ['(']
+  oidc: {issuerUrl: 'http://a.example', clientSecret: [hunter2]}
+  connectors: [{id: a, shade: 1, oidc: {}}, {id: a, idp1: {serviceAccountFilePath: /x}}]
+audit: {enabled: true, level: 9, maxAge: old}
+apps: {repositories: [{name: a, url: 'ftp://ana:hunter2@a.example?token=hunter2'}]}
+`))
+	if err == nil {
+		t.Fatal("it is accepted")
+	}
+	for _, path := range []string{
+		"colour", "platformHost", "auth.accessKeyMaxTTLSeconds", "auth.groupsFilters[0]", "auth.oidc.issuerUrl", "auth.oidc.clientSecret",
+		"auth.connectors[0].shade", "auth.connectors[1].id", "auth.connectors[1].idp1.adminEmail", "audit.path", "audit.level", "audit.maxAge",
+		"apps.repositories[0].url",
+	} {
+		if !strings.Contains(err.Error(), path+": ") {
+			t.Errorf("%s is not named in %v", path, err)
 		}
 	}
-	close(stop)
-	readers.Wait()
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a secret is quoted: %v", err)
+	}
+	_, err = platformconfig.Parse([]byte("audit: {dataStoreEndpoint: 'postgres://ana:hunter2/x@db.example/audit'}"))
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a malformed URL: %v", err)
+	}
+}
+
+// FuzzParse: whatever the text, there is a configuration or an error, and what was accepted is accepted again.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"", "auth: {accessKeyMaxTTLSeconds: 60}", "kind: Config\nstatus: {audit: {level: 1}}", "auth: {oidc: {clientSecret: '${A}'}}", "a: [",
+		"apps: {repositories: [{url: 'https://a:b@c'}]}", "auth: {connectors: [{id: a, saml: {ca: x}}]}", "auth: {accessKeyMaxTTLSeconds: 1e3}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		config, err := platformconfig.Parse(text)
+		if err == nil && config == nil {
+			t.Fatal("neither a configuration nor an error")
+		}
+	})
 }

@@ -437,7 +437,7 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 func TestApplyToOldRecords(t *testing.T) {
 	t.Parallel()
 	state := newStore(t)
-	old := accesskey.NewRegistry(state, func() time.Time { return now }, seeded(1), func() time.Duration { return 0 })
+	old := accesskey.NewRegistry(state, func() time.Time { return now }, seeded(1), func() accesskey.Limits { return accesskey.Limits{} })
 	object := named("ci")
 	object.Spec.DisplayName = "one"
 	create(t, old, admin, object)

@@ -32,7 +32,7 @@ func FuzzPatch(f *testing.F) {
 		if isJSONPatch {
 			kind = JSONPatch
 		}
-		apply, err := parsePatch(kind, document)
+		apply, err := ParsePatch(kind, document)
 		if err == nil {
 			var got []byte
 			if got, err = apply(doc); err == nil && !json.Valid(got) {

@@ -13,6 +13,8 @@ type GetInput struct {
 	Namespace, Name string
 	// Ahead is the record of that name, if it was read together with the caller. nil: it is read now.
 	Ahead *store.Record
+	// Reveal asks for secrets in clear, of which the frame knows that the caller may have them.
+	Reveal bool
 }
 
 // Get returns one object, without secrets. NotFound also for an object that the caller may not see.

@@ -82,7 +82,7 @@ func newWorld(t testing.TB) *world {
 func worldOver(t testing.TB, client *redisstore.Client) *world {
 	w := &world{TB: t, forbidden: map[string]bool{}}
 	clock := func() time.Time { return now.Add(time.Duration(w.clock.Load()) * time.Second) }
-	w.keys = accesskey.NewRegistry(client.Resource("ownedaccesskeys"), clock, seeded(1), func() time.Duration { return 0 })
+	w.keys = accesskey.NewRegistry(client.Resource("ownedaccesskeys"), clock, seeded(1), func() accesskey.Limits { return accesskey.Limits{} })
 	w.widgets = &resource.Registry[*widget]{
 		Definition: widgetDefinition, Rules: widgetRules{}, Store: client.Resource("widgets"), Now: clock, Random: seeded(2),
 	}

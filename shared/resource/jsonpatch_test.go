@@ -156,7 +156,7 @@ func TestMergePatchRules(t *testing.T) {
 		{`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	} {
-		apply, err := parsePatch(MergePatch, []byte(row.patch))
+		apply, err := ParsePatch(MergePatch, []byte(row.patch))
 		if err != nil {
 			t.Errorf("%s: %v", row.patch, err)
 			continue

@@ -37,6 +37,8 @@ type ListInput struct {
 	// ResourceVersion is the oldest state that will do; with Exact it must be that one. Empty: the newest.
 	ResourceVersion string
 	Exact           bool
+	// Reveal asks for secrets in clear, of which the frame knows that the caller may have them.
+	Reveal bool
 }
 
 // maxLimit is the largest page: more than there can be, and a number that every store can count with.

@@ -22,7 +22,7 @@ import (
 func clocked(t testing.TB) (*registry, *time.Time) {
 	t.Helper()
 	clock := now
-	return accesskey.NewRegistry(newStore(t), func() time.Time { return clock }, seeded(1), func() time.Duration { return 0 }).
+	return accesskey.NewRegistry(newStore(t), func() time.Time { return clock }, seeded(1), func() accesskey.Limits { return accesskey.Limits{} }).
 		Managed(fieldmanager.New), &clock
 }
 

@@ -37,7 +37,7 @@ func (r *Registry[T]) prepareMetadata(object T, namespace string, random io.Read
 		}
 		object.SetName(prefix[:min(len(prefix), maxGeneratedName-suffixLength)] + suffix)
 	}
-	uid, err := newUID(random)
+	uid, err := NewUID(random)
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	return string(text), nil
 }
 
-// newUID makes a version 4 UUID.
-func newUID(random io.Reader) (types.UID, error) {
+// NewUID makes a version 4 UUID for an object.
+func NewUID(random io.Reader) (types.UID, error) {
 	var id [16]byte
 	if _, err := io.ReadFull(random, id[:]); err != nil {
 		return "", fmt.Errorf("reading random bytes: %w", err)

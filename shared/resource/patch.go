@@ -78,7 +78,7 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Writte
 			return Written[T]{}, err
 		}
 	}
-	apply, err := parsePatch(in.Type, in.Patch)
+	apply, err := ParsePatch(in.Type, in.Patch)
 	if err != nil {
 		return Written[T]{}, err
 	}
@@ -134,8 +134,9 @@ func (d *Definition[T]) CheckKind(object T) error {
 	return nil
 }
 
-// parsePatch reads a patch document and returns what applies it to the JSON of an object.
-func parsePatch(kind PatchType, document []byte) (func([]byte) ([]byte, error), error) {
+// ParsePatch reads a patch document and returns what applies it to the JSON of an object. Errors: those that Patch says of
+// a patch, UnsupportedMediaType among them.
+func ParsePatch(kind PatchType, document []byte) (func([]byte) ([]byte, error), error) {
 	switch kind {
 	case JSONPatch:
 		patch, err := decodeJSONPatch(document)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/store"
 )
@@ -59,6 +60,8 @@ type Definition[T Object] struct {
 	Cells   func(object T, now time.Time) []any
 	// WriteOnly are the fields that clients write and the store never has, as paths. Nobody owns them.
 	WriteOnly [][]string
+	// Decode reads an object that a client sent, where that is stricter than the client asks for. nil: codec.Decode.
+	Decode func(body codec.Body) (T, error)
 	// Fields are what field selectors can select by, besides metadata.name and metadata.namespace.
 	Fields func(object T) fields.Set
 	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and its

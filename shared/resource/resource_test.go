@@ -56,7 +56,7 @@ func newStore(t testing.TB) store.Store {
 }
 
 func newRegistry(state store.Store, random io.Reader) *registry {
-	return accesskey.NewRegistry(state, func() time.Time { return now }, random, func() time.Duration { return 0 }).Managed(fieldmanager.New)
+	return accesskey.NewRegistry(state, func() time.Time { return now }, random, func() accesskey.Limits { return accesskey.Limits{} }).Managed(fieldmanager.New)
 }
 
 // open is an empty registry.

@@ -15,7 +15,6 @@ shared/model: shared/secret
 shared/apierror:
 shared/codec: shared/apierror
 shared/identity: shared/model
-shared/platformconfig: shared/codec shared/model
 shared/token: shared/model shared/secret
 shared/token/remote: shared/token
 shared/scope: shared/model
@@ -34,6 +33,7 @@ shared/syncpatch: shared/model
 shared/syncpatch/worker: shared/model shared/syncpatch
 shared/resource: shared/apierror shared/codec shared/identity shared/store
 shared/encryption: shared/secret
+shared/platformconfig: shared/apierror shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
 shared/fieldmanager: shared/apierror shared/resource
 shared/idempotency: shared/encryption shared/store
 shared/signer: shared/secret
@@ -46,7 +46,7 @@ shared/auth: shared/accesskey shared/apierror shared/identity shared/model share
 shared/instance/instancetest: shared/encryption shared/identity shared/instance shared/model shared/resource shared/secret shared/signer/signertest shared/store shared/store/redisstore shared/store/redisstore/redistest
 shared/kubeconfig: shared/accesskey shared/apierror shared/encryption shared/identity shared/instance shared/model shared/resource shared/scope shared/secret shared/signer shared/signer/csr shared/store
 shared/issuedtoken: shared/accesskey shared/identity shared/model shared/resource shared/scope shared/store
-shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/idempotency shared/identity shared/instance shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/store
+shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/idempotency shared/identity shared/instance shared/issuedtoken shared/model shared/platformconfig shared/resource shared/scope shared/secret shared/store
 shared/signingkey: shared/encryption shared/secret shared/store shared/token
 shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
 shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
@@ -72,8 +72,12 @@ functions/patchvirtualclusterinstance: shared/fieldmanager shared/function share
 functions/renderkubeconfig: shared/fieldmanager shared/function shared/kubeconfig shared/signer/csr
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/updatevirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
-functions/whoami: shared/auth shared/function shared/identity shared/model shared/review shared/secret
+functions/whoami: shared/auth shared/function shared/identity shared/model shared/platformconfig shared/review shared/secret
 functions/reviewtokens: shared/function shared/issuer shared/review
+functions/patchconfig: shared/function shared/platformconfig shared/resource
+functions/readconfig: shared/function shared/model shared/platformconfig shared/resource
+functions/rollbackconfig: shared/function shared/model shared/platformconfig
+functions/updateconfig: shared/function shared/model shared/platformconfig shared/resource
 functions/deletetoken: shared/function shared/issuedtoken shared/resource
 functions/expiretokens: shared/function shared/issuedtoken
 functions/gettoken: shared/function shared/issuedtoken shared/model shared/resource
@@ -87,7 +91,7 @@ functions/catalog: functions/* shared/function
 infra/openapi/generated: shared/model
 infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
 infra/deployment: functions/catalog shared/function
-infra/environment: shared/audit shared/encryption shared/function shared/model shared/platformconfig shared/secret shared/store shared/store/redisstore
+infra/environment: shared/audit shared/encryption shared/function shared/platformconfig shared/secret shared/store shared/store/redisstore
 infra/environment/environmenttest: infra/environment shared/function shared/identity shared/model shared/resource shared/store/redisstore/redistest
 infra/framework: infra/environment shared/audit shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/function
 infra/framework/server: functions/catalog infra/framework
@@ -153,7 +157,7 @@ k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/api
 k8s.io/client-go: local shared/kubeconfig shared/signer/csr
 k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: local shared/codec shared/resource shared/token
+sigs.k8s.io/json: local shared/codec shared/platformconfig shared/resource shared/token
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
 sigs.k8s.io/yaml: local shared/codec shared/function shared/instance shared/platformconfig shared/signer
 `

@@ -157,7 +157,7 @@ func grasped(rooms []*room, table []line) []string {
 }
 
 // vocabulary are the exported words of an operation. An operation that lists may be watched.
-var vocabulary = []string{"Deps", "Input", "Output", "Do", "WatchInput", "Watch", "Function"}
+var vocabulary = []string{"Deps", "Input", "Output", "Do", "WatchInput", "Watch", "ListInput", "Function"}
 
 // misnamed finds operations that are not made of the usual words. All have Deps, Function and Do, and Input
 // where they serve requests. One that answers several questions has a function for each in place of Do.
@@ -277,8 +277,8 @@ func plain(f *ast.FuncDecl) bool {
 		}
 	}
 	want := []string{"Context", "Deps", "Input"}
-	if f.Name.Name == "Watch" {
-		want[2] = "WatchInput"
+	if name := f.Name.Name; name == "Watch" || name == "List" {
+		want[2] = name + "Input"
 	}
 	return f.Recv == nil && len(takes) > 1 && len(takes) < 4 && slices.Equal(takes, want[:len(takes)]) &&
 		len(returns) == 2 && returns[1] == "error"

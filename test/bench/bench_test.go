@@ -20,6 +20,7 @@ import (
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/metrics"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/store/redisstore"
@@ -52,12 +53,17 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
+	log := slog.New(slog.NewJSONHandler(nowhere{}, nil))
+	source := platformconfig.New(platformconfig.Options{
+		Store: client.Resource("configs"), Now: now, Random: rand.Reader, Log: log,
+	})
 	env := &function.Environment{
 		Stores:  client.Resource,
 		Now:     now,
 		Random:  rand.Reader,
-		Log:     slog.New(slog.NewJSONHandler(nowhere{}, nil)),
-		Config:  func() *model.ConfigStatus { return &model.ConfigStatus{} },
+		Log:     log,
+		Config:  source.Current,
+		Source:  source,
 		Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer:  otel.Tracer("management.platform.sh"),
 		Version: "bench",

@@ -38,7 +38,7 @@ func storedKey(b *testing.B, name string) store.Record {
 }
 
 func registry() *accesskey.Registry {
-	return accesskey.NewRegistry(nil, time.Now, rand.Reader, func() time.Duration { return 0 })
+	return accesskey.NewRegistry(nil, time.Now, rand.Reader, func() accesskey.Limits { return accesskey.Limits{} })
 }
 
 // BenchmarkCheckBearer is the form of a bearer, which is looked at before the state is asked.

@@ -100,7 +100,7 @@ func served(functions []*function.Function) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
-			if e.Resource.Group == model.GroupName {
+			if e.Resource.Group == model.GroupName && !e.Alias {
 				found[e.Method+" "+e.Path] = true
 			}
 		}

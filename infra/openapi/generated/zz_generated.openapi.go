@@ -88,11 +88,19 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.ConfigApps{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_ConfigApps(ref),
 		model.ConfigAudit{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_ConfigAudit(ref),
 		model.ConfigAuth{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_ConfigAuth(ref),
+		model.ConfigChange{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ConfigChange(ref),
 		model.ConfigCloud{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_ConfigCloud(ref),
+		model.ConfigHistory{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_ConfigHistory(ref),
+		model.ConfigHistorySpec{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_ConfigHistorySpec(ref),
+		model.ConfigHistoryStatus{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_ConfigHistoryStatus(ref),
 		model.ConfigImageBuilder{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_ConfigImageBuilder(ref),
 		model.ConfigList{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_ConfigList(ref),
 		model.ConfigOIDCServer{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ConfigOIDCServer(ref),
 		model.ConfigPlatformDB{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ConfigPlatformDB(ref),
+		model.ConfigRevision{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_ConfigRevision(ref),
+		model.ConfigRollback{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_ConfigRollback(ref),
+		model.ConfigRollbackSpec{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_ConfigRollbackSpec(ref),
+		model.ConfigRollbackStatus{}.OpenAPIModelName():                   schema_managementplatformsh_shared_model_ConfigRollbackStatus(ref),
 		model.ConfigSecretsStore{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_ConfigSecretsStore(ref),
 		model.ConfigSpec{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_ConfigSpec(ref),
 		model.ConfigStatus{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ConfigStatus(ref),
@@ -3532,7 +3540,7 @@ func schema_managementplatformsh_shared_model_Config(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Config is the platform configuration. It is cluster scoped and read-only at config and configs; there is one object, of the name config. Source: Spec 2.7, 4.",
+				Description: "Config is the platform configuration. It is cluster scoped, at config and configs; there is one object, of the name config, and it is always there. Source: Spec 2.7, 4; writing: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3870,6 +3878,42 @@ func schema_managementplatformsh_shared_model_ConfigAuth(ref common.ReferenceCal
 	}
 }
 
+func schema_managementplatformsh_shared_model_ConfigChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigChange is one field that a write changed, with a mark in place of each secret. Source: ADR-0015.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path is the field, such as `status.auth.accessKeyMaxTTLSeconds`. Source: ADR-0015.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "From is the value before. Absent: there was none. Source: ADR-0015.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"to": {
+						SchemaProps: spec.SchemaProps{
+							Description: "To is the value after. Absent: there is none. Source: ADR-0015.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"path"},
+			},
+		},
+		Dependencies: []string{
+			model.JSON{}.OpenAPIModelName()},
+	}
+}
+
 func schema_managementplatformsh_shared_model_ConfigCloud(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3901,6 +3945,100 @@ func schema_managementplatformsh_shared_model_ConfigCloud(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			model.CostControl{}.OpenAPIModelName(), model.MaintenanceWindow{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ConfigHistory(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigHistory is the latest revisions of the configuration: the answer of config/{name}/history. Source: ADR-0015.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata; of it name is set. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec has no fields. Source: ADR-0015.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ConfigHistorySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the history. Source: ADR-0015.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ConfigHistoryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.ConfigHistorySpec{}.OpenAPIModelName(), model.ConfigHistoryStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ConfigHistorySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigHistorySpec has no fields. Source: ADR-0015.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ConfigHistoryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigHistoryStatus is the latest revisions of the configuration. Source: ADR-0015.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"revisions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Revisions are at most twenty, the latest first. Empty: the configuration was never written through the API. Source: ADR-0015.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ConfigRevision{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.ConfigRevision{}.OpenAPIModelName()},
 	}
 }
 
@@ -4058,6 +4196,178 @@ func schema_managementplatformsh_shared_model_ConfigPlatformDB(ref common.Refere
 				},
 			},
 		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ConfigRevision(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigRevision is one write of the configuration. Source: ADR-0015.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Revision is the resourceVersion that the write made, which a rollback can name. Source: ADR-0015.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Author is who wrote it, as kind and name, such as `user:ana`. Source: ADR-0015.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time is when it was written. Source: ADR-0015.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"rolledBackTo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RolledBackTo is the revision whose configuration the write brought back. Empty: it was no rollback. Source: ADR-0015.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"changes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Changes are the fields in which it differs from the revision before, in the order of their paths. Source: ADR-0015.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ConfigChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"revision"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName(), model.ConfigChange{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ConfigRollback(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigRollback brings the configuration of an earlier revision back, as a new revision: the body and the answer of config/{name}/rollback. Source: ADR-0015.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata; a resourceVersion in it must be that of the configuration. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says which revision. Source: ADR-0015.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ConfigRollbackSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is what became of it. Source: ADR-0015.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ConfigRollbackStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.ConfigRollbackSpec{}.OpenAPIModelName(), model.ConfigRollbackStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ConfigRollbackSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigRollbackSpec says which revision of the configuration to bring back. Source: ADR-0015.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Revision is one of the history. Source: ADR-0015.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ConfigRollbackStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigRollbackStatus is what became of a rollback. Source: ADR-0015.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resourceVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ResourceVersion is that of the configuration after the rollback. Source: ADR-0015.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"changes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Changes are the fields that the rollback changed. Empty: the configuration was the same already. Source: ADR-0015.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ConfigChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.ConfigChange{}.OpenAPIModelName()},
 	}
 }
 
@@ -4224,11 +4534,32 @@ func schema_managementplatformsh_shared_model_ConfigStatus(ref common.ReferenceC
 							Ref:         ref(model.ConfigImageBuilder{}.OpenAPIModelName()),
 						},
 					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Conditions are what the platform makes of the configuration: Loaded is False while a newer version is refused and the one before stays, Resolved is False while secrets or placeholders lack their text. They are the platform's own: what is written to them is ignored. Source: ADR-0015.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			model.ConfigApps{}.OpenAPIModelName(), model.ConfigAudit{}.OpenAPIModelName(), model.ConfigAuth{}.OpenAPIModelName(), model.ConfigCloud{}.OpenAPIModelName(), model.ConfigImageBuilder{}.OpenAPIModelName(), model.ConfigOIDCServer{}.OpenAPIModelName(), model.ConfigPlatformDB{}.OpenAPIModelName(), model.ConfigSecretsStore{}.OpenAPIModelName(), model.ConfigUISettings{}.OpenAPIModelName()},
+			v1.Condition{}.OpenAPIModelName(), model.ConfigApps{}.OpenAPIModelName(), model.ConfigAudit{}.OpenAPIModelName(), model.ConfigAuth{}.OpenAPIModelName(), model.ConfigCloud{}.OpenAPIModelName(), model.ConfigImageBuilder{}.OpenAPIModelName(), model.ConfigOIDCServer{}.OpenAPIModelName(), model.ConfigPlatformDB{}.OpenAPIModelName(), model.ConfigSecretsStore{}.OpenAPIModelName(), model.ConfigUISettings{}.OpenAPIModelName()},
 	}
 }
 

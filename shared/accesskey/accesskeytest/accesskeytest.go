@@ -40,7 +40,7 @@ func New(t testing.TB) *accesskey.Registry {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	return accesskey.NewRegistry(client.Resource(accesskey.Definition.Resource.Resource),
-		func() time.Time { return Now }, rand.NewChaCha8([32]byte{1}), func() time.Duration { return 0 })
+		func() time.Time { return Now }, rand.NewChaCha8([32]byte{1}), func() accesskey.Limits { return accesskey.Limits{} })
 }
 
 // Seed stores a key of Ana's and returns it as a read shows it.

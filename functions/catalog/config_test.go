@@ -1,0 +1,329 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/trace/noop"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/encryption"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/metrics"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+// The bearers of configured.
+const (
+	adminBearer  = "admin-0123456789-0123456789-0123456789"
+	anaBearer    = "ana-0123456789-0123456789-0123456789-01"
+	narrowBearer = "narrow-0123456789-0123456789-0123456789"
+	loginBearer  = "login-0123456789-0123456789-0123456789-"
+)
+
+// configured is the whole catalog over a real state that holds its configuration too, with a clock.
+type configured struct {
+	t       *testing.T
+	env     *function.Environment
+	handler http.Handler
+	metrics http.Handler
+	log     bytes.Buffer
+	now     time.Time
+}
+
+func newConfigured(t *testing.T, redisURL string) *configured {
+	t.Helper()
+	state, err := redisstore.Open(redisURL, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = state.Close() })
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &configured{t: t, now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)}
+	registry := prometheus.NewRegistry()
+	counters := metrics.New(registry)
+	log := slog.New(slog.NewJSONHandler(&c.log, nil))
+	clock, random := func() time.Time { return c.now }, rand.NewChaCha8([32]byte{1})
+	keyring := func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	source := platformconfig.New(platformconfig.Options{
+		Store: state.Resource("configs"), Keyring: keyring,
+		Now: clock, Random: random, Log: log, Report: counters.Configuration,
+	})
+	c.env = &function.Environment{
+		Stores: state.Resource, Now: clock, Random: random, Encryption: keyring, Log: log, Config: source.Current, Source: source,
+		Metrics: counters, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
+	}
+	c.handler = function.Mount(c.env, catalog.Functions...)
+	c.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return c
+}
+
+// seed makes the keys.
+func (c *configured) seed() {
+	c.t.Helper()
+	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	for name, spec := range map[string]model.OwnedAccessKeySpec{
+		"admin":  {User: "root", Groups: []string{identity.Admins}, Key: adminBearer},
+		"ana":    {User: "ana", Key: anaBearer},
+		"narrow": {User: "root", Groups: []string{identity.Admins}, Key: narrowBearer, Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "platformCLI"}}}},
+		"login":  {User: "ana", Key: loginBearer},
+	} {
+		object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+		written, err := resource.Create(c.t.Context(), c.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if name != "login" {
+			continue
+		}
+		// Logins write keys of their own type, which no client may.
+		record, err := c.env.AccessKeys().Store.Get(c.t.Context(), written.Object.Name)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		record.Object = bytes.Replace(record.Object, []byte(`"type":"User"`), []byte(`"type":"Login"`), 1)
+		if _, err := c.env.AccessKeys().Store.Update(c.t.Context(), record); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// ask sends a request and returns the answer with its body.
+func (c *configured) ask(bearer, method, path, body string) (*http.Response, string) {
+	c.t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	recorder := httptest.NewRecorder()
+	c.handler.ServeHTTP(recorder, request)
+	answer := recorder.Result()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+// expect sends a request and returns the body of an answer with that status.
+func (c *configured) expect(status int, bearer, method, path, body string) string {
+	c.t.Helper()
+	answer, text := c.ask(bearer, method, path, body)
+	if answer.StatusCode != status {
+		c.t.Fatalf("%s %s: %d %s", method, path, answer.StatusCode, text)
+	}
+	return text
+}
+
+const (
+	configs  = "/apis/management.platform.sh/v1/configs"
+	config   = "/apis/management.platform.sh/v1/config"
+	keysPath = "/apis/management.platform.sh/v1/ownedaccesskeys"
+	selves   = "/apis/management.platform.sh/v1/selves"
+)
+
+// set changes the configuration, as an admin does.
+func (c *configured) set(status string) {
+	c.t.Helper()
+	c.expect(200, adminBearer, "PATCH", config+"/config", `{"status":`+status+`}`)
+}
+
+// The configuration over HTTP: who may read it, ask for secrets, write it, look back and roll it back.
+// Source: Spec 2.7, 4 rows 2 and 3; ADR-0015.
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	c := newConfigured(t, redistest.Embedded(t))
+	c.seed()
+	c.set(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"canary"}},"audit":{"dataStoreEndpoint":"redis://:canary@a.example"}}`)
+	for _, base := range []string{config, configs, function.BasePath + config} {
+		for _, bearer := range []string{adminBearer, anaBearer, narrowBearer} {
+			list := c.expect(200, bearer, "GET", base, "")
+			if !strings.Contains(list, `"kind":"ConfigList"`) || strings.Count(list, `"name":"config"`) != 1 || strings.Contains(list, "canary") || !strings.Contains(list, `"clientSecret":"***"`) {
+				t.Errorf("%s: %s", base, list)
+			}
+			one := c.expect(200, bearer, "GET", base+"/config", "")
+			if !strings.Contains(one, `"kind":"Config"`) || !strings.Contains(one, `"loginAccessKeyTTLSeconds":1728000`) || strings.Contains(one, "canary") {
+				t.Errorf("%s: %s", base, one)
+			}
+		}
+		// Secrets are for admins whose scope permits the verb.
+		for _, path := range []string{base + "?reveal=true", base + "/config?reveal=true"} {
+			if text := c.expect(200, adminBearer, "GET", path, ""); !strings.Contains(text, `"clientSecret":"canary"`) || !strings.Contains(text, "redis://:canary@a.example") {
+				t.Errorf("%s: %s", path, text)
+			}
+			for _, bearer := range []string{anaBearer, narrowBearer} {
+				if text := c.expect(403, bearer, "GET", path, ""); !strings.Contains(text, "reveal") {
+					t.Errorf("%s: %s", path, text)
+				}
+			}
+			c.expect(401, "", "GET", path, "")
+		}
+		if text := c.expect(200, adminBearer, "GET", base+"/config?reveal=false", ""); strings.Contains(text, "canary") {
+			t.Error(text)
+		}
+		c.expect(404, adminBearer, "GET", base+"/other", "")
+		c.expect(403, anaBearer, "GET", base+"/config/history", "")
+		c.expect(403, anaBearer, "POST", base+"/config/rollback", `{"spec":{"revision":"2"}}`)
+		c.expect(403, anaBearer, "PUT", base+"/config", `{}`)
+		c.expect(403, anaBearer, "PATCH", base+"/config", `{}`)
+		c.expect(403, narrowBearer, "PATCH", base+"/config", `{}`)
+		c.expect(405, adminBearer, "DELETE", base+"/config", "")
+		c.expect(405, adminBearer, "GET", base+"?watch=true", "")
+		c.expect(405, adminBearer, "POST", base, "{}")
+	}
+	if !strings.Contains(c.log.String(), `"verb":"reveal"`) || strings.Contains(c.log.String(), "canary") {
+		t.Errorf("the log is %s", &c.log)
+	}
+	// A Table for kubectl get.
+	request := httptest.NewRequest("GET", configs+"?includeObject=Object", http.NoBody)
+	request.Header.Set("Authorization", "Bearer "+adminBearer)
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	recorder := httptest.NewRecorder()
+	c.handler.ServeHTTP(recorder, request)
+	if text := recorder.Body.String(); !strings.Contains(text, `"cells":["config","True","True","2","0s"]`) || strings.Contains(text, "canary") {
+		t.Errorf("%s", text)
+	}
+	// PUT: what was read is sent back, changed, and the secret stays.
+	text := c.expect(200, adminBearer, "GET", config+"/config", "")
+	text = c.expect(200, adminBearer, "PUT", config+"/config", strings.Replace(text, `"status":{"auth":{`, `"status":{"platformHost":"p.example","auth":{`, 1))
+	if !strings.Contains(text, `"platformHost":"p.example"`) || !strings.Contains(c.expect(200, adminBearer, "GET", config+"/config?reveal=1", ""), "canary") {
+		t.Error(text)
+	}
+	c.expect(409, adminBearer, "PUT", config+"/config", `{"metadata":{"resourceVersion":"2"}}`)
+	if text := c.expect(422, adminBearer, "PUT", config+"/config?fieldValidation=Ignore", `{"status":{"colour":"red","audit":{"enabled":1},"platformHost":"a/b"}}`); !strings.Contains(text, "status.colour") ||
+		!strings.Contains(text, "status.audit.enabled") || !strings.Contains(text, "status.platformHost") {
+		t.Error(text)
+	}
+	if text := c.expect(200, adminBearer, "GET", config+"/config/history", ""); !strings.Contains(text, `"author":"user:root"`) || !strings.Contains(text, `{"path":"status.platformHost","to":"p.example"}`) || strings.Contains(text, "canary") {
+		t.Error(text)
+	}
+	if text := c.expect(201, adminBearer, "POST", config+"/config/rollback?dryRun=All", `{"spec":{"revision":"2"}}`); !strings.Contains(text, `{"path":"status.platformHost","from":"p.example"}`) {
+		t.Error(text)
+	}
+	c.expect(400, adminBearer, "POST", config+"/config/rollback", `{"kind":"Config"}`)
+	c.expect(201, adminBearer, "POST", config+"/config/rollback", `{"spec":{"revision":"2"}}`)
+	if text := c.expect(200, adminBearer, "GET", config+"/config", ""); strings.Contains(text, "platformHost") {
+		t.Error(text)
+	}
+	recorder = httptest.NewRecorder()
+	c.metrics.ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", http.NoBody))
+	if text := recorder.Body.String(); !strings.Contains(text, "platform_config_revision 4\n") || !strings.Contains(text, `platform_config_reloads_total{result="loaded"}`) {
+		t.Error(text)
+	}
+	c.set(`{"disableConfigEndpoint":true}`)
+	c.expect(403, adminBearer, "PATCH", config+"/config", `{"status":{"disableConfigEndpoint":false}}`)
+}
+
+// Each setting that decides something, does. Source: Spec 2.7, 5, 8.
+func TestConfigEffects(t *testing.T) {
+	t.Parallel()
+	c := newConfigured(t, redistest.Embedded(t))
+	c.seed()
+	t.Run("authenticateVersionEndpoint", func(*testing.T) {
+		c.expect(200, "", "GET", "/version", "")
+		c.set(`{"authenticateVersionEndpoint":true}`)
+		c.expect(401, "", "GET", "/version", "")
+		c.expect(200, anaBearer, "GET", "/version", "")
+		c.set(`{"authenticateVersionEndpoint":null}`)
+		c.expect(200, "", "GET", "/version", "")
+	})
+	t.Run("projectNamespacePrefix", func(t *testing.T) {
+		for status, prefix := range map[string]string{`{"projectNamespacePrefix":"team-"}`: "team-", `{"projectNamespacePrefix":null}`: "p-"} {
+			c.set(status)
+			if text := c.expect(201, anaBearer, "POST", selves, ""); !strings.Contains(text, fmt.Sprintf(`"projectNamespacePrefix":%q`, prefix)) {
+				t.Error(text)
+			}
+			if got := c.env.Project(prefix + "a"); got != "a" {
+				t.Errorf("with %s the project is %q", prefix, got)
+			}
+		}
+	})
+	t.Run("customHttpHeaders", func(t *testing.T) {
+		c.set(`{"auth":{"customHttpHeaders":{"X-Frame-Options":"DENY","x-a":"b"}}}`)
+		for _, row := range []struct {
+			bearer, method, path string
+			set                  bool
+		}{
+			{anaBearer, "POST", selves, true},
+			{"", "POST", selves, true},
+			{anaBearer, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", true},
+			{anaBearer, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", false},
+			{anaBearer, "GET", keysPath, false},
+			{"", "GET", "/version", false},
+		} {
+			answer, _ := c.ask(row.bearer, row.method, row.path, "")
+			if got := answer.Header.Get("X-Frame-Options") == "DENY" && answer.Header.Get("X-A") == "b"; got != row.set {
+				t.Errorf("%s %s: %v", row.method, row.path, answer.Header)
+			}
+		}
+		c.set(`{"auth":{"customHttpHeaders":null}}`)
+	})
+	begun := c.now
+	t.Run("loginAccessKeyTTLSeconds", func(t *testing.T) {
+		// Unset it is 20 days.
+		c.now = begun.Add(20*24*time.Hour - time.Second)
+		c.expect(200, loginBearer, "GET", keysPath, "")
+		c.now = begun.Add(20 * 24 * time.Hour)
+		if text := c.expect(401, loginBearer, "GET", keysPath, ""); !strings.Contains(text, "access key expired") {
+			t.Error(text)
+		}
+		c.expect(200, anaBearer, "GET", keysPath, "")
+		// 0 disables it, for the key that was just refused too.
+		c.set(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
+		c.expect(200, loginBearer, "GET", keysPath, "")
+		c.set(`{"auth":{"loginAccessKeyTTLSeconds":60}}`)
+		c.expect(401, loginBearer, "GET", keysPath, "")
+		c.expect(200, anaBearer, "GET", keysPath, "")
+		c.set(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
+	})
+	t.Run("accessKeyMaxTTLSeconds", func(t *testing.T) {
+		c.now = begun.Add(time.Hour)
+		c.set(`{"auth":{"accessKeyMaxTTLSeconds":7200}}`)
+		c.expect(200, anaBearer, "GET", keysPath, "")
+		var key model.OwnedAccessKey
+		if err := json.Unmarshal([]byte(c.expect(200, anaBearer, "GET", keysPath+"/ana", "")), &key); err != nil {
+			t.Fatal(err)
+		}
+		if end := key.Status.ExpirationTimestamp; end == nil || !end.Time.Equal(begun.Add(2*time.Hour)) {
+			t.Errorf("the key ends at %v", end)
+		}
+		c.now = begun.Add(2 * time.Hour)
+		for _, bearer := range []string{anaBearer, loginBearer, adminBearer} {
+			c.expect(401, bearer, "GET", keysPath, "")
+		}
+	})
+}
+
+// A function that cannot learn any configuration decides nothing; one that has learned some goes on.
+func TestConfigUnavailable(t *testing.T) {
+	t.Parallel()
+	c := newConfigured(t, "redis://127.0.0.1:1")
+	c.expect(503, "", "GET", "/version", "")
+	c.expect(503, anaBearer, "GET", keysPath, "")
+	c.expect(404, "", "GET", "/nowhere", "")
+}

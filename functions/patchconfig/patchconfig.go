@@ -1,0 +1,34 @@
+// Package patchconfig is PATCH on the platform configuration, by JSON patch or merge patch.
+// Source: Spec 2.7; ADR-0015.
+package patchconfig
+
+import (
+	"context"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Config *platformconfig.Source }
+
+// Input is the request.
+type Input = resource.PatchInput
+
+// Output is the answer.
+type Output = platformconfig.Written
+
+// Do changes a part of the configuration. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as platformconfig says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Patch(ctx, in) }
+
+var endpoint = function.Patch(platformconfig.Definition, open, Do)
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "patchconfig",
+	Encrypts:  true,
+	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }

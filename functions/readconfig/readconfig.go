@@ -1,0 +1,56 @@
+// Package readconfig is GET on config and configs: the one platform configuration as a list and by name, without
+// its secrets unless an admin asks for them, and its history. Source: Spec 2.7, 4 rows 2 and 3; ADR-0015.
+package readconfig
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Config *platformconfig.Source }
+
+// Input is a request for the configuration, or for its history.
+type Input = resource.GetInput
+
+// ListInput is a request for the list.
+type ListInput = resource.ListInput
+
+// Get returns the configuration in effect. Errors: NotFound for another name, ServiceUnavailable.
+func Get(ctx context.Context, deps Deps, in Input) (*model.Config, error) {
+	return deps.Config.Get(ctx, in)
+}
+
+// List returns the list that holds it. Errors: BadRequest or ServiceUnavailable as platformconfig says.
+func List(ctx context.Context, deps Deps, in ListInput) (runtime.Object, error) {
+	return deps.Config.List(ctx, in)
+}
+
+// History returns its latest revisions. Errors: NotFound for another name, ServiceUnavailable.
+func History(ctx context.Context, deps Deps, in Input) (*model.ConfigHistory, error) {
+	return deps.Config.History(ctx, in)
+}
+
+var (
+	list    = function.List(platformconfig.Definition, open, List).Revealing()
+	get     = function.Get(platformconfig.Definition, open, Get).Revealing()
+	history = function.GetPart(platformconfig.Definition, "history", "ConfigHistory", open, History)
+)
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:     "readconfig",
+	Encrypts: true,
+	Endpoints: []function.Endpoint{
+		list, get, history,
+		list.At(platformconfig.Name), get.At(platformconfig.Name), history.At(platformconfig.Name),
+	},
+}
+
+func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }

@@ -1,0 +1,38 @@
+// Package rollbackconfig is POST on config/{name}/rollback: the configuration of an earlier revision, written as a
+// new one. Source: ADR-0015.
+package rollbackconfig
+
+import (
+	"context"
+
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/resource"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Config *platformconfig.Source }
+
+// Input is the request.
+type Input = resource.PartInput[*model.ConfigRollback]
+
+// Output is the answer.
+type Output = resource.Written[*model.ConfigRollback]
+
+// Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	made, err := deps.Config.Rollback(ctx, in.Caller, in.Name, in.Object, in.DryRun)
+	return Output{Object: made}, err
+}
+
+var endpoint = function.CreatePart(platformconfig.RollbackDefinition, "rollback", open, Do)
+
+// Function is the operation as it is deployed.
+var Function = &function.Function{
+	Name:      "rollbackconfig",
+	Encrypts:  true,
+	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+}
+
+func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }

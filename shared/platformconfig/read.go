@@ -1,0 +1,51 @@
+package platformconfig
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
+)
+
+// Get returns the configuration in effect, looked for at this very moment: with defaults, conditions and, unless
+// they are asked for, without secrets. Errors: NotFound for another name, ServiceUnavailable.
+// Source: Spec 2.7, 4 row 3; ADR-0015.
+func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, error) {
+	if in.Name != Name {
+		return nil, apierror.NotFound(Definition.GroupResource(), in.Name)
+	}
+	return s.latest(ctx, in.Reveal)
+}
+
+func (s *Source) latest(ctx context.Context, reveal bool) (*model.Config, error) {
+	if err := s.Reload(ctx); err != nil {
+		return nil, translate(err)
+	}
+	return s.show(s.current.Load(), reveal), nil
+}
+
+// List returns the one configuration, if the selectors select it. Errors: BadRequest for a field that cannot be
+// selected by, ServiceUnavailable. Source: Spec 4 row 2.
+func (s *Source) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
+	for _, requirement := range in.Fields.Requirements() {
+		if requirement.Field != "metadata.name" && requirement.Field != "metadata.namespace" {
+			return nil, apierror.BadRequest(fmt.Sprintf("fieldSelector: %q is not supported", requirement.Field), nil)
+		}
+	}
+	config, err := s.latest(ctx, in.Reveal)
+	if err != nil {
+		return nil, err
+	}
+	var items []*model.Config
+	if in.Labels.Matches(labels.Set(config.Labels)) && in.Fields.Matches(fields.Set{"metadata.name": Name, "metadata.namespace": ""}) {
+		items = append(items, config)
+	}
+	return Definition.NewList(metav1.ListMeta{ResourceVersion: config.ResourceVersion}, items), nil
+}

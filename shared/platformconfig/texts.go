@@ -1,0 +1,203 @@
+package platformconfig
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
+)
+
+// text is one string of a configuration.
+type text struct {
+	// path is where it stands. Entries of a list stand under their own id or name where that tells them apart,
+	// so that the path survives when others are added or removed.
+	path string
+	// value is its clear text.
+	value string
+	// secret tells whether it is one by its type.
+	secret bool
+}
+
+// everyText hands each string of a configuration to change and puts its answer there.
+func everyText(config *model.ConfigStatus, change func(text) string) {
+	walk(reflect.ValueOf(config).Elem(), "", change)
+}
+
+var (
+	secretType = reflect.TypeFor[secret.String]()
+	modelPath  = reflect.TypeFor[model.ConfigStatus]().PkgPath()
+)
+
+func walk(value reflect.Value, path string, change func(text) string) {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			walk(value.Elem(), path, change)
+		}
+	case reflect.String:
+		is := text{path: path, value: value.String(), secret: value.Type() == secretType}
+		if now := change(is); now != is.value {
+			value.SetString(now)
+		}
+	case reflect.Struct:
+		// Quantities, times and free JSON are no texts.
+		if value.Type().PkgPath() != modelPath || value.Type() == reflect.TypeFor[model.JSON]() {
+			return
+		}
+		for i := range value.NumField() {
+			name, options, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+			at := path
+			if !strings.Contains(options, "inline") {
+				at = strings.TrimPrefix(path+"."+name, ".")
+			}
+			walk(value.Field(i), at, change)
+		}
+	case reflect.Slice:
+		ids := idsOf(value)
+		for i := range value.Len() {
+			walk(value.Index(i), fmt.Sprintf("%s[%s]", path, ids[i]), change)
+		}
+	case reflect.Map:
+		if value.Type().Elem().Kind() != reflect.String {
+			return
+		}
+		for _, key := range value.MapKeys() {
+			is := text{path: fmt.Sprintf("%s[%s]", path, key.String()), value: value.MapIndex(key).String()}
+			if now := change(is); now != is.value {
+				value.SetMapIndex(key, reflect.ValueOf(now).Convert(value.Type().Elem()))
+			}
+		}
+	default:
+		// Numbers and truth values are no texts.
+	}
+}
+
+// idsOf are what the entries of a list are known by: an id or name that no other has, else the position.
+func idsOf(list reflect.Value) []string {
+	ids := make([]string, list.Len())
+	times := map[string]int{}
+	for i := range ids {
+		switch entry := list.Index(i).Interface().(type) {
+		case model.AuthConnector:
+			ids[i] = entry.ID
+		case model.AppRepository:
+			ids[i] = entry.Name
+		case model.OIDCServerClient:
+			ids[i] = entry.ClientID
+		}
+		times[ids[i]]++
+	}
+	for i, id := range ids {
+		if id == "" || times[id] > 1 {
+			ids[i] = fmt.Sprintf("#%d", i)
+		}
+	}
+	return ids
+}
+
+var (
+	// userinfo is what stands between the scheme and the host of a URL.
+	userinfo = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://)([^/?#\s]*)@`)
+	// parameter is a secret in the query of a URL.
+	parameter = regexp.MustCompile(`(?i)([?&](?:password|passwd|sslpassword|token|access_token|secret|client_secret|api_key)=)([^&#\s]+)`)
+)
+
+// concealed returns a text that is a URL with a secret in it with a mark instead of that, and whether it is one.
+// A user name stays where there is a password beside it; alone it may be a token.
+func concealed(value string) (string, bool) {
+	if !strings.Contains(value, "://") {
+		return value, false
+	}
+	hidden, found := value, false
+	if at := userinfo.FindStringSubmatchIndex(value); at != nil && at[4] < at[5] {
+		user, _, pair := strings.Cut(value[at[4]:at[5]], ":")
+		if !pair {
+			user = ""
+		} else {
+			user += ":"
+		}
+		hidden, found = value[:at[3]]+user+secret.Mark+value[at[5]:], true
+	}
+	if parameter.MatchString(hidden) && userinfoOrHost(hidden) {
+		hidden, found = parameter.ReplaceAllString(hidden, "${1}"+secret.Mark), true
+	}
+	return hidden, found
+}
+
+// userinfoOrHost tells whether a text begins as a URL does.
+func userinfoOrHost(value string) bool {
+	scheme, _, _ := strings.Cut(value, "://")
+	return !strings.ContainsAny(scheme, " \t\r\n/?#")
+}
+
+// conceal puts marks for the secrets in URLs. Those that are secrets by their type print as a mark anyway.
+func conceal(config *model.ConfigStatus) {
+	everyText(config, func(t text) string {
+		if t.secret {
+			return t.value
+		}
+		hidden, _ := concealed(t.value)
+		return hidden
+	})
+}
+
+// secrets are the secrets of a configuration by their paths: those by type, and URLs that hold one.
+func secrets(config *model.ConfigStatus) map[string]string {
+	found := map[string]string{}
+	everyText(config, func(t text) string {
+		if _, inURL := concealed(t.value); t.value != "" && (t.secret || inURL) {
+			found[t.path] = t.value
+		}
+		return t.value
+	})
+	return found
+}
+
+// placeholder is ${NAME}; a second dollar in front makes it plain text.
+var placeholder = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// open tells whether a text has a placeholder whose value is not known here.
+func open(value string) bool {
+	for _, found := range placeholder.FindAllString(value, -1) {
+		if !strings.HasPrefix(found, "$$") {
+			return true
+		}
+	}
+	return false
+}
+
+// ours are the beginnings of variables that hold the credentials of the process itself. Who may write the
+// configuration may not thereby read these. Source: ADR-0015.
+var ours = []string{"PLATFORM_", "AWS_", "GOOGLE_", "LAMBDA_", "PARAMETERS_SECRETS_"}
+
+func isOurs(name string) bool {
+	for _, prefix := range ours {
+		if strings.HasPrefix(strings.ToUpper(name), prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve replaces the placeholders of a configuration by what lookup knows, and returns the paths of those that
+// it does not know, which stay as they are.
+func resolve(config *model.ConfigStatus, lookup func(string) (string, bool)) []string {
+	var missing []string
+	everyText(config, func(t text) string {
+		return placeholder.ReplaceAllStringFunc(t.value, func(found string) string {
+			if plain, escaped := strings.CutPrefix(found, "$$"); escaped {
+				return "$" + plain
+			}
+			name := found[len("${") : len(found)-1]
+			if value, known := lookup(name); known && !isOurs(name) {
+				return value
+			}
+			missing = append(missing, t.path+" ("+name+")")
+			return found
+		})
+	})
+	return missing
+}

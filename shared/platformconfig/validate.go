@@ -1,0 +1,325 @@
+package platformconfig
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+)
+
+// validate returns every rule that a configuration breaks. A text with a placeholder is judged when the
+// placeholder has a value. Source: Spec 2.7; ADR-0015.
+func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
+	c := &checker{}
+	everyText(config, func(t text) string {
+		c.placeholders(t, below(path, t.path))
+		return t.value
+	})
+	c.text(config.PlatformHost, below(path, "platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
+	c.text(config.ProjectNamespacePrefix, below(path, "projectNamespacePrefix"), matching(namespacePrefix),
+		"must be lower case letters, digits and -, begin with a letter or digit, and leave room for a name: 40 characters at most")
+	c.text(config.WorkspaceSubDomain, below(path, "workspaceSubDomain"),
+		func(value string) bool { return len(validation.IsWildcardDNS1123Subdomain(value)) == 0 }, "must have the form *.<sub-domain>")
+	if config.Auth != nil {
+		c.auth(config.Auth, below(path, "auth"))
+	}
+	if config.OIDC != nil {
+		c.oidcServer(config.OIDC, below(path, "oidc"))
+	}
+	if config.Apps != nil {
+		c.apps(config.Apps, below(path, "apps"))
+	}
+	if config.Audit != nil {
+		c.audit(config.Audit, below(path, "audit"))
+	}
+	if config.UISettings != nil {
+		c.ui(config.UISettings, below(path, "uiSettings"))
+	}
+	if config.SecretsStore != nil {
+		c.secretsStore(config.SecretsStore, below(path, "secretsStore"))
+	}
+	if config.Cloud != nil {
+		c.cloud(config.Cloud, below(path, "cloud"))
+	}
+	if config.PlatformDB != nil {
+		c.text(config.PlatformDB.StorageClass, below(path, "platformDB").Child("storageClass"), isSubdomain, "must be the name of a storage class")
+	}
+	if builder := config.ImageBuilder; builder != nil {
+		at := below(path, "imageBuilder")
+		c.replicas(builder.Replicas, at)
+		c.resources(builder.Resources, at.Child("resources"))
+	}
+	return c.problems
+}
+
+// below is a field under a path, which is nil at the top of a file.
+func below(path *field.Path, name string) *field.Path {
+	if path == nil {
+		return field.NewPath(name)
+	}
+	return path.Child(name)
+}
+
+// checker collects what is wrong.
+type checker struct{ problems field.ErrorList }
+
+func (c *checker) add(problem *field.Error) { c.problems = append(c.problems, problem) }
+
+func (c *checker) invalid(path *field.Path, value any, why string) {
+	if shown, ok := value.(string); ok {
+		hidden, _ := concealed(shown)
+		value = hidden
+		if strings.Contains(hidden, "@") {
+			// One that is malformed may have a password where none is looked for.
+			value = field.OmitValueType{}
+		}
+	}
+	c.add(field.Invalid(path, value, why))
+}
+
+// text checks a text that may be absent.
+func (c *checker) text(value string, path *field.Path, ok func(string) bool, why string) {
+	if value != "" && !open(value) && !ok(value) {
+		c.invalid(path, value, why)
+	}
+}
+
+// required checks a text that may not be absent.
+func (c *checker) required(value string, path *field.Path, ok func(string) bool, why string) {
+	if value == "" {
+		c.add(field.Required(path, why))
+		return
+	}
+	c.text(value, path, ok, why)
+}
+
+// unique adds a value to those of a list, unless it is there already.
+func (c *checker) unique(seen map[string]bool, value string, path *field.Path) {
+	if value != "" && seen[value] {
+		c.add(field.Duplicate(path, value))
+	}
+	seen[value] = true
+}
+
+func (c *checker) notNegative(value int64, path *field.Path) {
+	if value < 0 {
+		c.invalid(path, value, "must not be negative")
+	}
+}
+
+func (c *checker) placeholders(t text, path *field.Path) {
+	for _, found := range placeholder.FindAllStringSubmatch(t.value, -1) {
+		if !strings.HasPrefix(found[0], "$$") && isOurs(found[1]) {
+			c.add(field.Forbidden(path, "the placeholder "+found[0]+" names a variable of the platform's own; those with "+
+				strings.Join(ours, ", ")+" are out of reach"))
+		}
+	}
+}
+
+var (
+	namespacePrefix = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+	connectorID     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*$`)
+	headerName      = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	repositoryChart = regexp.MustCompile(`^[^/\s]+/\S+$`)
+	colour          = regexp.MustCompile(`^(#([0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})|[a-zA-Z]+|(rgb|hsl)a?\([0-9a-z.,%/ -]+\))$`)
+	moduleName      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+	timeWindow      = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$`)
+	retention       = regexp.MustCompile(`^[1-9][0-9]*(s|m|h|d|w|M|y)$`)
+	email           = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
+)
+
+func matching(pattern *regexp.Regexp) func(string) bool { return pattern.MatchString }
+
+func isSubdomain(value string) bool { return len(validation.IsDNS1123Subdomain(value)) == 0 }
+
+// isHost accepts a host, with a port or without.
+func isHost(value string) bool {
+	parsed, err := url.Parse("//" + value)
+	if err != nil || parsed.Host != value {
+		return false
+	}
+	name := parsed.Hostname()
+	_, err = netip.ParseAddr(name)
+	return err == nil || isSubdomain(strings.ToLower(name))
+}
+
+// isURL accepts an absolute URL with a host and one of the schemes.
+func isURL(schemes ...string) func(string) bool {
+	return func(value string) bool {
+		parsed, err := url.Parse(value)
+		return err == nil && parsed.Hostname() != "" && slices.Contains(schemes, parsed.Scheme)
+	}
+}
+
+var isWeb = isURL("http", "https")
+
+const mustBeWeb = "must be an absolute URL with http or https"
+
+func (c *checker) web(value string, path *field.Path) { c.text(value, path, isWeb, mustBeWeb) }
+
+func (c *checker) webs(values []string, path *field.Path) {
+	for i, value := range values {
+		c.required(value, path.Index(i), isWeb, mustBeWeb)
+	}
+}
+
+// named refuses empty entries of a list of names.
+func (c *checker) named(values []string, path *field.Path) {
+	for i, value := range values {
+		if strings.TrimSpace(value) == "" {
+			c.add(field.Required(path.Index(i), "must not be empty"))
+		}
+	}
+}
+
+func (c *checker) oneOf(value string, path *field.Path, values []string) {
+	if value != "" && !open(value) && !slices.Contains(values, value) {
+		c.add(field.NotSupported(path, value, values))
+	}
+}
+
+func (c *checker) oidcServer(server *model.ConfigOIDCServer, path *field.Path) {
+	seen := map[string]bool{}
+	for i, client := range server.Clients {
+		at := path.Child("clients").Index(i)
+		c.unique(seen, client.ClientID, at.Child("clientId"))
+		for j, uri := range client.RedirectURIs {
+			at := at.Child("redirectURIs").Index(j)
+			if strings.Contains(uri, "*") && !server.WildcardRedirect {
+				c.invalid(at, uri, "has a *, which needs wildcardRedirect")
+				continue
+			}
+			c.required(strings.ReplaceAll(uri, "*", "x"), at, func(value string) bool {
+				parsed, err := url.Parse(value)
+				return err == nil && parsed.Scheme != "" && parsed.Fragment == ""
+			}, "must be an absolute URL without a fragment")
+		}
+	}
+}
+
+func (c *checker) apps(apps *model.ConfigApps, path *field.Path) {
+	seen := map[string]bool{}
+	for i, repository := range apps.Repositories {
+		at := path.Child("repositories").Index(i)
+		c.unique(seen, repository.Name, at.Child("name"))
+		c.required(repository.URL, at.Child("url"), isURL("http", "https", "oci"), "must be an absolute URL with http, https or oci")
+	}
+	for i, app := range apps.PredefinedApps {
+		at := path.Child("predefinedApps").Index(i)
+		c.required(app.Chart, at.Child("chart"), matching(repositoryChart), "must have the form repository/chart")
+		c.named(app.Clusters, at.Child("clusters"))
+		c.web(app.IconURL, at.Child("iconUrl"))
+		c.web(app.ReadmeURL, at.Child("readmeUrl"))
+	}
+}
+
+var positions = []string{"TopStart", "TopEnd", "BottomStart", "BottomEnd"}
+
+func (c *checker) ui(ui *model.ConfigUISettings, path *field.Path) {
+	c.web(ui.LogoURL, path.Child("logoURL"))
+	c.web(ui.FaviconURL, path.Child("faviconURL"))
+	c.web(ui.SmallLogoURL, path.Child("smallLogoURL"))
+	for _, one := range []struct{ name, value string }{
+		{"logoBackgroundColor", ui.LogoBackgroundColor}, {"primaryColor", ui.PrimaryColor},
+		{"sidebarColor", ui.SidebarColor}, {"accentColor", ui.AccentColor},
+	} {
+		c.text(one.value, path.Child(one.name), matching(colour), "must be a colour of CSS, such as #1f6feb or teal")
+	}
+	c.webs(ui.CustomCSS, path.Child("customCss"))
+	c.webs(ui.CustomJavaScript, path.Child("customJavaScript"))
+	for i, button := range ui.NavBarButtons {
+		at := path.Child("navBarButtons").Index(i)
+		c.oneOf(button.Position, at.Child("position"), positions)
+		c.text(button.Link, at.Child("link"), func(value string) bool {
+			return isWeb(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "mailto:")
+		}, mustBeWeb+", a mailto: address, or a path")
+		c.web(button.Icon, at.Child("icon"))
+	}
+	if external := ui.ExternalURLs; external != nil {
+		at := path.Child("externalURLs", "allow")
+		if len(external.Allow) > 0 && !external.Block {
+			c.add(field.Forbidden(at, "has an effect only when block is true"))
+		}
+		for i, entry := range external.Allow {
+			c.required(entry, at.Index(i), func(value string) bool { return moduleName.MatchString(value) || isWeb(value) },
+				"must be the name of a module, or an absolute URL with http or https")
+		}
+	}
+}
+
+func (c *checker) secretsStore(store *model.ConfigSecretsStore, path *field.Path) {
+	c.web(store.Address, path.Child("address"))
+	c.text(store.SyncInterval, path.Child("syncInterval"), func(value string) bool {
+		interval, err := time.ParseDuration(value)
+		return err == nil && interval > 0
+	}, "must be a duration above zero in the format of Go, such as 1m30s")
+	if store.Auth != nil && store.Auth.TokenSecretRef != nil {
+		c.required(store.Auth.TokenSecretRef.Name, path.Child("auth", "tokenSecretRef", "name"), isSubdomain, "must be the name of a Secret")
+	}
+}
+
+var days = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
+
+func (c *checker) cloud(cloud *model.ConfigCloud, path *field.Path) {
+	if window := cloud.MaintenanceWindow; window != nil {
+		at := path.Child("maintenanceWindow")
+		day := window.DayOfWeek
+		if i := slices.IndexFunc(days, func(known string) bool { return strings.EqualFold(known, day) }); i >= 0 {
+			day = days[i]
+		}
+		c.oneOf(day, at.Child("dayOfWeek"), days)
+		c.text(window.TimeWindow, at.Child("timeWindow"), func(value string) bool {
+			from, to, _ := strings.Cut(value, "-")
+			return timeWindow.MatchString(value) && from != to
+		}, "must be HH:MM-HH:MM in 24 hours and UTC, and not empty")
+	}
+	cost := cloud.CostControl
+	if cost == nil {
+		return
+	}
+	at := path.Child("costControl")
+	if cost.Global != nil {
+		c.metrics(cost.Global.Metrics, at.Child("global", "metrics"))
+	}
+	if cost.Cluster != nil {
+		c.metrics(cost.Cluster.Metrics, at.Child("cluster", "metrics"))
+		if engine := cost.Cluster.CostEngine; engine != nil {
+			at := at.Child("cluster", "costEngine")
+			c.replicas(engine.Replicas, at)
+			c.resources(engine.Resources, at.Child("resources"))
+		}
+	}
+	if cost.Settings != nil {
+		at := at.Child("settings")
+		c.object(cost.Settings.AverageCPUPricePerNode, at.Child("averageCPUPricePerNode"))
+		c.object(cost.Settings.AverageRAMPricePerNode, at.Child("averageRAMPricePerNode"))
+	}
+}
+
+func (c *checker) object(value *model.JSON, path *field.Path) {
+	if value != nil && !strings.HasPrefix(strings.TrimSpace(string(value.Raw)), "{") && string(value.Raw) != "null" {
+		c.add(field.TypeInvalid(path, field.OmitValueType{}, "must be an object"))
+	}
+}
+
+func (c *checker) metrics(metrics *model.MetricsBackend, path *field.Path) {
+	if metrics == nil {
+		return
+	}
+	c.replicas(metrics.Replicas, path)
+	c.resources(metrics.Resources, path.Child("resources"))
+	c.text(metrics.Retention, path.Child("retention"), matching(retention), "must be a number above zero and one of s, m, h, d, w, M, y, such as 90d")
+	if storage := metrics.Storage; storage != nil {
+		if class := storage.StorageClass; class != nil && *class != "-" {
+			c.text(*class, path.Child("storage", "storageClass"), isSubdomain, "must be the name of a storage class, or -")
+		}
+		c.text(storage.Size, path.Child("storage", "size"), isQuantity, "must be a quantity above zero, such as 60Gi")
+	}
+}

@@ -1,0 +1,122 @@
+package drift_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// schema is as much of an OpenAPI schema as the reference of the configuration is made of.
+type schema struct {
+	Ref         string            `json:"$ref"`
+	AllOf       []schema          `json:"allOf"`
+	Description string            `json:"description"`
+	Properties  map[string]schema `json:"properties"`
+	Items       *schema           `json:"items"`
+}
+
+// target is the schema that another one stands for.
+func (s schema) target(all map[string]schema) schema {
+	for len(s.AllOf) > 0 {
+		s = s.AllOf[0]
+	}
+	if s.Ref != "" {
+		return all[s.Ref[strings.LastIndex(s.Ref, "/")+1:]]
+	}
+	return s
+}
+
+var (
+	fieldRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| ([^|]*) \\| [^|]* \\|$")
+	source   = regexp.MustCompile(`\s*Source: .*$`)
+)
+
+// settings are the fields of the configuration with what the model says of them. The providers of connectors are those
+// of auth.
+func settings(document string) (map[string]bool, error) {
+	var openAPI struct {
+		Components struct {
+			Schemas map[string]schema `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal([]byte(document), &openAPI); err != nil {
+		return nil, err
+	}
+	all, found := openAPI.Components.Schemas, map[string]bool{}
+	providers := map[string]schema{}
+	var walk func(of schema, prefix string)
+	walk = func(of schema, prefix string) {
+		for name, property := range of.Properties {
+			meaning := source.ReplaceAllString(strings.Join(strings.Fields(property.Description), " "), "")
+			found[fmt.Sprintf("%s: %s", prefix+name, meaning)] = true
+			inner, below := property.target(all), prefix+name+"."
+			if inner.Items != nil {
+				inner, below = inner.Items.target(all), prefix+name+"[]."
+			}
+			_, again := providers[name]
+			if prefix == "" && name == "conditions" || prefix == "auth.connectors[]." && again {
+				continue
+			}
+			walk(inner, below)
+		}
+	}
+	for name, one := range all {
+		if strings.HasSuffix(name, ".ConfigStatus") {
+			auth := one.Properties["auth"].target(all)
+			for provider, block := range auth.Properties["connectors"].Items.target(all).Properties {
+				if _, ok := auth.Properties[provider]; ok {
+					providers[provider] = block
+				}
+			}
+			walk(one, "")
+		}
+	}
+	return found, nil
+}
+
+func listed(document string) map[string]bool {
+	found := map[string]bool{}
+	for _, row := range fieldRow.FindAllStringSubmatch(document, -1) {
+		if row[1] != "field" && !strings.HasPrefix(row[2], "---") {
+			found[row[1]+": "+row[2]] = true
+		}
+	}
+	return found
+}
+
+// The reference of the configuration has every field of the model, in its words, and no other.
+func TestConfigurationIsTheModel(t *testing.T) {
+	t.Parallel()
+	all := files(t)
+	fields, err := settings(all[documentsFolder+"openapi/v3/management.json"])
+	if err != nil || len(fields) < 100 {
+		t.Fatalf("%d fields, %v", len(fields), err)
+	}
+	_, reference, ok := strings.Cut(all["docs/configuration.md"], "\n## Fields\n")
+	if !ok {
+		t.Fatal("docs/configuration.md has no section Fields")
+	}
+	report(t, differences("the model", fields, "docs/configuration.md", listed(reference)))
+}
+
+func TestConfigurationFinds(t *testing.T) {
+	t.Parallel()
+	fields, err := settings(`{"components":{"schemas":{"x.ConfigStatus":{"properties":{
+		"host":{"description":"host is\nit. Source: Spec 1."},
+		"auth":{"allOf":[{"$ref":"#/components/schemas/x.Auth"}],"description":"auth."}}},
+		"x.Auth":{"properties":{"oidc":{"allOf":[{"$ref":"#/components/schemas/x.OIDC"}],"description":"o."},
+			"connectors":{"description":"c.","items":{"allOf":[{"$ref":"#/components/schemas/x.Connector"}]}}}},
+		"x.Connector":{"properties":{"id":{"description":"i."},"oidc":{"allOf":[{"$ref":"#/components/schemas/x.OIDC"}],"description":"o."}}},
+		"x.OIDC":{"properties":{"issuer":{"description":"s."}}}}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const table = "| field | type | meaning | rule |\n|---|---|---|---|\n| `host` | string | host is it. | a host |\n| `auth` | object | auth. |  |\n" +
+		"| `auth.oidc` | object | o. |  |\n| `auth.oidc.issuer` | string | s. |  |\n| `auth.connectors` | list of object | c. |  |\n| `auth.connectors[].id` | string | i. |  |\n"
+	const last = "| `auth.connectors[].oidc` | object | o. |  |\n"
+	expect(t, differences("the model", fields, "the page", listed(table+last)))
+	expect(t, differences("the model", fields, "the page", listed(table+"| `colour` | string | c. |  |\n")),
+		`the model has "auth.connectors[].oidc: o."`, `the page has "colour: c."`)
+}
