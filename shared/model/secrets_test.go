@@ -20,11 +20,12 @@ var telling = []string{
 
 // harmless are the fields whose names have such a word, and why none of them is a secret.
 var harmless = map[string]string{
-	"ConfigAuth.customHttpHeaders":               "headers of answers, which every client sees",
-	"DirectClusterEndpointTokenStatus.accessKey": "the name of an object",
-	"SecretKeyRef.key":                           "the name of a field",
-	"SelfStatus.accessKey":                       "the name of an object",
-	"SelfStatus.accessKeyType":                   "a word of a list",
+	"ConfigAuth.customHttpHeaders":                  "headers of answers, which every client sees",
+	"DirectClusterEndpointTokenStatus.accessKey":    "the name of an object",
+	"DirectClusterEndpointTokenStatus.accessKeyUID": "the uid of an object",
+	"SecretKeyRef.key":                              "the name of a field",
+	"SelfStatus.accessKey":                          "the name of an object",
+	"SelfStatus.accessKeyType":                      "a word of a list",
 }
 
 // A field that may hold a secret is a secret.String, has the tag secret:"true", or stands above with the reason why it

@@ -76,7 +76,7 @@ functions/whoami: shared/auth shared/function shared/identity shared/model share
 functions/reviewtokens: shared/function shared/issuer shared/review
 functions/patchconfig: shared/function shared/platformconfig shared/resource
 functions/readconfig: shared/function shared/model shared/platformconfig shared/resource
-functions/rollbackconfig: shared/function shared/model shared/platformconfig
+functions/rollbackconfig: shared/function shared/model shared/platformconfig shared/resource
 functions/updateconfig: shared/function shared/model shared/platformconfig shared/resource
 functions/deletetoken: shared/function shared/issuedtoken shared/resource
 functions/expiretokens: shared/function shared/issuedtoken
