@@ -85,11 +85,12 @@ func idOf(key []byte) string {
 
 // Seal encrypts a text for a place, such as "signingkeys/abc/private": printable ASCII, "<key id>.<base64url>".
 // Errors: ErrNoKey.
-func (k *Keyring) Seal(clear []byte, place string) (string, error) {
+func (k *Keyring) Seal(text []byte, place string) (string, error) {
 	if k == nil {
 		return "", ErrNoKey
 	}
-	sealed := k.keys[k.first].Seal(nil, nil, clear, []byte(place))
+	// The cipher draws the nonce itself.
+	sealed := k.keys[k.first].Seal(nil, nil, text, []byte(place)) //nolint:gosec // a nil nonce is what this cipher wants
 	return k.first + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
@@ -98,7 +99,7 @@ func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 	if k == nil {
 		return nil, ErrNoKey
 	}
-	id, text, found := strings.Cut(sealed, ".")
+	id, rest, found := strings.Cut(sealed, ".")
 	if !found {
 		return nil, ErrAltered
 	}
@@ -106,15 +107,15 @@ func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 	if !known {
 		return nil, fmt.Errorf("%w: key id %.*q", ErrUnknownKey, 2*idBytes, id)
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
 	if err != nil {
 		return nil, ErrAltered
 	}
-	clear, err := key.Open(nil, nil, raw, []byte(place))
+	opened, err := key.Open(nil, nil, raw, []byte(place))
 	if err != nil {
 		return nil, ErrAltered
 	}
-	return clear, nil
+	return opened, nil
 }
 
 // Stale tells whether a text is sealed with another key than the first, and should be sealed anew.

@@ -27,16 +27,16 @@ func TestSeal(t *testing.T) {
 	t.Parallel()
 	old, young := Generate(), Generate()
 	before, during, after := ring(t, old), ring(t, young, old), ring(t, young)
-	clear := []byte("a private key")
-	sealed, err := before.Seal(clear, "keys/a")
+	text := []byte("a private key")
+	sealed, err := before.Seal(text, "keys/a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _ := before.Seal(clear, "keys/a"); again == sealed || bytes.Contains([]byte(sealed), clear) {
+	if again, _ := before.Seal(text, "keys/a"); again == sealed || bytes.Contains([]byte(sealed), text) {
 		t.Errorf("sealed as %s, and again as %s", sealed, again)
 	}
 	for about, ring := range map[string]*Keyring{"the same": before, "one more": during} {
-		if opened, err := ring.Open(sealed, "keys/a"); err != nil || !bytes.Equal(opened, clear) {
+		if opened, err := ring.Open(sealed, "keys/a"); err != nil || !bytes.Equal(opened, text) {
 			t.Errorf("%s: %q, %v", about, opened, err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSeal(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %v", about, opened, err, row.want)
 		}
 	}
-	if _, err := (*Keyring)(nil).Seal(clear, ""); !errors.Is(err, ErrNoKey) {
+	if _, err := (*Keyring)(nil).Seal(text, ""); !errors.Is(err, ErrNoKey) {
 		t.Errorf("sealed without a key: %v", err)
 	}
 }

@@ -109,7 +109,7 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 		if errors.Is(refused, token.ErrMalformed) {
 			return status, textInvalid, nil
 		}
-		return status, refused.Error(), nil //nolint:nilerr // a refusal is the answer
+		return status, refused.Error(), nil
 	}
 	both := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
 	owner := identity.Named(claims.Subject, claims.Groups)

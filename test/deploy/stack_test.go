@@ -305,7 +305,7 @@ func unkeyed(s stack, functions []*function.Function) []string {
 				strings.Contains(text(s.Resources[role].Properties["Policies"]), `"Resource":`+text(key)+`,"Sid":"ReadEncryptionKey"`)
 		})
 		switch {
-		case encrypts[name] && !(given && readable):
+		case encrypts[name] && (!given || !readable):
 			findings = append(findings, name+" has no encryption key")
 		case !encrypts[name] && given:
 			findings = append(findings, name+" has the encryption key and needs none")
