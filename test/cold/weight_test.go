@@ -19,13 +19,13 @@ const budget = 14
 // budgets are those of functions that have a reason to be larger.
 var budgets = map[string]int{
 	// The field managers of Kubernetes: structured-merge-diff, kube-openapi with the parsers of gnostic, the swag
-	// libraries and a second YAML. 2.5 MiB.
-	"createaccesskey":              17,
-	"updateaccesskey":              17,
-	"patchaccesskey":               17,
-	"createvirtualclusterinstance": 17,
-	"updatevirtualclusterinstance": 17,
-	"patchvirtualclusterinstance":  17,
+	// libraries and a second YAML. 4 MiB.
+	"createaccesskey":              18,
+	"updateaccesskey":              18,
+	"patchaccesskey":               18,
+	"createvirtualclusterinstance": 18,
+	"updatevirtualclusterinstance": 18,
+	"patchvirtualclusterinstance":  18,
 	// The field managers, and client-go: its REST client, which asks virtual clusters to sign, and clientcmd, which reads
 	// what was written as a client does. 5 MiB.
 	"renderkubeconfig": 22,

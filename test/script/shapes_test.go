@@ -60,6 +60,7 @@ var gateways = map[shape][]lambdatest.Gateway{
 // aboutTheRunner are the stories that other shapes than the local runner do not run, and why. What they tell is about
 // the runner itself. Single lines of other stories are marked with [local], and say why there.
 var aboutTheRunner = map[string]string{
+	"audit":      "files, which one process writes, their verification by a command of the runner, and its metrics",
 	"bootstrap":  "two runners on one Redis; the other shapes get their admin key by the same command",
 	"config":     "the runner looks at its configuration every second and logs it; functions look when requests come",
 	"tokens":     "the command signing-keys, and HTTPS on the issuer, which is the platform's elsewhere",
