@@ -29,7 +29,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 var Function = &function.Function{
 	Name:      "issuetoken",
 	Encrypts:  true,
-	Endpoints: []function.Endpoint{function.Create(issuedtoken.Definition, open, Do)},
+	Endpoints: []function.Endpoint{function.Idempotent(function.Create(issuedtoken.Definition, open, Do))},
 }
 
 func open(env *function.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }

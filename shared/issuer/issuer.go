@@ -110,6 +110,10 @@ func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 	if one.failed != nil {
 		return Output{}, one.failed
 	}
+	if err == nil && !in.DryRun && !written.Object.CreationTimestamp.Equal(&one.begun) {
+		// An earlier attempt has stored the record: the token must not outlive what that says.
+		written.Object.Status.Token, err = one.sign(written.Object)
+	}
 	return written, err
 }
 
@@ -159,6 +163,8 @@ type issuance struct {
 	foreign field.ErrorList
 	// sound tells that Validate found nothing wrong.
 	sound bool
+	// begun is when the token begins that was signed.
+	begun metav1.Time
 	// failed is what went wrong with the signature, beside what is wrong with the request.
 	failed error
 }
@@ -241,10 +247,8 @@ func (one *issuance) Seal(object *model.DirectClusterEndpointToken, _ store.Reco
 		one.failed = apierror.Unauthorized("access key expired")
 		return sealed, field.ErrorList{field.InternalError(field.NewPath("spec", "ttl"), one.failed)}
 	}
-	signed, err := one.key.Sign(token.Claims{
-		Issuer: one.issuer.url, Subject: one.caller.Owner.Username(), Audience: one.issuer.audiences, ID: string(object.UID),
-		IssuedAt: begin, NotBefore: begin, Expires: end, Groups: groups(one.caller), Scope: object.Spec.Scope,
-	})
+	one.begun = object.CreationTimestamp
+	signed, err := one.sign(object)
 	switch {
 	case errors.Is(err, token.ErrTooLarge):
 		return sealed, field.ErrorList{field.Invalid(field.NewPath("spec", "scope"), field.OmitValueType{}, fmt.Sprintf(
@@ -256,6 +260,15 @@ func (one *issuance) Seal(object *model.DirectClusterEndpointToken, _ store.Reco
 	}
 	sealed.Reveal = func(answer *model.DirectClusterEndpointToken) { answer.Status.Token = signed }
 	return sealed, nil
+}
+
+// sign makes the token of a record.
+func (one *issuance) sign(object *model.DirectClusterEndpointToken) (string, error) {
+	begin := object.CreationTimestamp.Time
+	return one.key.Sign(token.Claims{
+		Issuer: one.issuer.url, Subject: one.caller.Owner.Username(), Audience: one.issuer.audiences, ID: string(object.UID),
+		IssuedAt: begin, NotBefore: begin, Expires: object.Status.ExpirationTimestamp.Time, Groups: groups(one.caller), Scope: object.Spec.Scope,
+	})
 }
 
 // Warn tells why a token ends before its own ttl does.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -391,5 +392,32 @@ func TestDocuments(t *testing.T) {
 	w.Pass(time.Hour)
 	if third, err := i.RevokedTokens(t.Context()); err != nil || third.ETag != first.ETag {
 		t.Errorf("after its end: %s, %v", third.Body, err)
+	}
+}
+
+// An attempt that died after its write is asked again: one record, and a token that ends when the record says.
+func TestIssueAgain(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
+	issue := func() *model.DirectClusterEndpointToken {
+		t.Helper()
+		written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{
+			Caller: caller, Object: &model.DirectClusterEndpointToken{}, Random: rand.NewChaCha8([32]byte{7}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return written.Object
+	}
+	first := issue()
+	w.Pass(time.Minute)
+	second := issue()
+	claims, _ := claimsOf(t, w, second.Status.Token)
+	if first.UID != second.UID || len(w.Records()) != 1 {
+		t.Errorf("%s and %s; records %q", first.UID, second.UID, w.Records())
+	}
+	if end := float64(first.Status.ExpirationTimestamp.Unix()); claims["exp"] != end || claims["jti"] != string(first.UID) {
+		t.Errorf("the record ends at %v, the token says %v", end, claims)
 	}
 }
