@@ -242,6 +242,35 @@ func stored(t *testing.T, w *instancetest.World) (*object, string) {
 	return parsed, string(record.Object)
 }
 
+// After a change of the encryption key, any write seals what it keeps with the new one. Source: ADR-0018.
+func TestNewEncryptionKey(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	old, young := encryption.Generate(), encryption.Generate()
+	use := func(keys ...string) {
+		t.Helper()
+		ring, err := encryption.Parse(secret.String(strings.Join(keys, ",")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Ring = ring
+	}
+	use(old.Reveal())
+	given := instancetest.Instance(t, "dev")
+	w.Seed(t, given)
+	use(young.Reveal(), old.Reveal())
+	if _, err := resource.Patch(t.Context(), w.Instances, resource.PatchInput{
+		Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Type: resource.MergePatch, Patch: []byte(`{"metadata":{"labels":{"a":"b"}}}`), Manager: "m",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	use(young.Reveal())
+	parsed, _ := stored(t, w)
+	if got, err := instance.Open(parsed, w.Ring); err != nil || string(got.Key) != string(given.Spec.Signer.CA.KeyData) {
+		t.Errorf("%d bytes, %v", len(got.Key), err)
+	}
+}
+
 // The material is sealed in the state, in no answer, kept by requests that leave it out, changed by those that do not, and
 // removed by those that say so. Source: ADR-0017, ADR-0018.
 func TestMaterial(t *testing.T) {

@@ -56,6 +56,7 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 		case model.InstanceSignerTypeKubeconfig:
 			at.Kubeconfig = before.Kubeconfig
 		}
+		r.sealAnew(instance)
 		return none, nil
 	}
 	if problems := refuseCopies(instance); len(problems) > 0 {
@@ -89,6 +90,36 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 		return none, field.ErrorList{field.InternalError(signerPath, err)}
 	}
 	return none, nil
+}
+
+// sealAnew seals material that is kept with the key that seals now. What cannot be opened stays as it is.
+func (r *rules) sealAnew(instance *model.VirtualClusterInstance) {
+	ring, err := r.Keyring()
+	if err != nil {
+		return
+	}
+	anew := func(sealed, part string) string {
+		if sealed == "" || !ring.Stale(sealed) {
+			return sealed
+		}
+		text, err := ring.Open(sealed, place(instance, part))
+		if err != nil {
+			return sealed
+		}
+		again, err := ring.Seal(text, place(instance, part))
+		if err != nil {
+			return sealed
+		}
+		return again
+	}
+	at := instance.Spec.Signer
+	if at.CA != nil {
+		at.CA = &model.InstanceSignerCA{
+			CertData: []byte(anew(string(at.CA.CertData), caCertificate)),
+			KeyData:  secret.WriteOnlyBytes(anew(string(at.CA.KeyData), caKey)),
+		}
+	}
+	at.Kubeconfig = secret.WriteOnly(anew(string(at.Kubeconfig), kubeconfig))
 }
 
 // seal returns a text as it is stored: as it is stored already, where that is the same under the same key.
