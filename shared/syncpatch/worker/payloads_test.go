@@ -114,6 +114,9 @@ func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) 
 // TestPayloads sends every attack through a pool of eight at once. Each ends as the file says, the evaluation that follows
 // gives the right answer, and the workers stay within the memory that the package states.
 func TestPayloads(t *testing.T) {
+	if raced {
+		t.Skip("the race detector has limits of memory of its own")
+	}
 	const atOnce = 8
 	pool := New(Settings{Processes: atOnce, Limits: patient})
 	defer pool.Close()
