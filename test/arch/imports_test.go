@@ -104,7 +104,7 @@ test/load: shared/model shared/secret
 test/arch:
 test/bench:
 test/deploy:
-test/cold: functions/catalog infra/lambda/lambdatest shared/function
+test/cold: functions/catalog infra/lambda/lambdatest shared/encryption shared/function
 test/drift:
 test/revocation:
 test/script:

@@ -21,6 +21,7 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/lambda/lambdatest"
+	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
 )
 
@@ -91,9 +92,12 @@ func run(out io.Writer) error {
 		return err
 	}
 	defer state.Close()
+	variables := []string{
+		"PLATFORM_REDIS_URL=redis://" + state.Addr(), "PLATFORM_ENCRYPTION_KEY=" + encryption.Generate().Reveal(), "PLATFORM_LOG_LEVEL=error",
+	}
 	for range rounds {
 		for _, p := range programs {
-			if err := p.measure("redis://" + state.Addr()); err != nil {
+			if err := p.measure(variables...); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
 		}
@@ -157,12 +161,12 @@ func event(f *function.Function) string {
 }
 
 // measure starts a program once.
-func (p *program) measure(state string) error {
+func (p *program) measure(variables ...string) error {
 	var said bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	begun := time.Now()
-	sandbox, err := lambdatest.Start(p.file, time.Minute, &said, "PLATFORM_REDIS_URL="+state, "PLATFORM_LOG_LEVEL=error")
+	sandbox, err := lambdatest.Start(p.file, time.Minute, &said, variables...)
 	if err != nil {
 		return err
 	}
