@@ -172,7 +172,7 @@ func (r *resource) Trim(ctx context.Context, olderThan time.Time) error {
 		var more int
 		err := r.client.run(ctx, "trimming events", func(ctx context.Context) error {
 			var err error
-			more, err = trimScript.Run(ctx, r.client.redis, []string{r.keys.log}, milliseconds(olderThan), trimAtOnce).Int()
+			more, err = trimScript().Run(ctx, r.client.redis, []string{r.keys.log}, milliseconds(olderThan), trimAtOnce).Int()
 			return err
 		})
 		if err != nil || more == 0 {

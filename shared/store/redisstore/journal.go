@@ -14,7 +14,7 @@ import (
 //go:embed lua/journal.lua
 var journalLua string
 
-var journalScript = redis.NewScript(journalLua)
+var journalScript = script(journalLua)
 
 // Journal is a list of texts that only grows at its end and loses the oldest by the clock, and the notes about it. It
 // is what the audit keeps in a Redis. Source: ADR-0016.
@@ -43,7 +43,7 @@ func (j *Journal) Append(ctx context.Context, texts [][]byte, olderThan time.Tim
 		args = append(args, text)
 	}
 	return j.client.runOnce(ctx, "adding to the journal", func(ctx context.Context) error {
-		return journalScript.Run(ctx, j.client.redis, []string{j.keys.events}, args...).Err()
+		return journalScript().Run(ctx, j.client.redis, []string{j.keys.events}, args...).Err()
 	})
 }
 

@@ -34,7 +34,7 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "creating", record.Name, createScript, r.client.replicas,
+	return r.write(ctx, "creating", record.Name, createScript(), r.client.replicas,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
 		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
 }
@@ -43,19 +43,19 @@ func (r *resource) Update(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "updating", record.Name, updateScript, r.client.replicas,
+	return r.write(ctx, "updating", record.Name, updateScript(), r.client.replicas,
 		record.Name, strconv.FormatInt(record.Revision, 10),
 		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
 		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
 }
 
 func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {
-	return r.write(ctx, "deleting", name, deleteScript, r.client.replicas,
+	return r.write(ctx, "deleting", name, deleteScript(), r.client.replicas,
 		name, strconv.FormatInt(revision, 10), r.client.logLength)
 }
 
 func (r *resource) Touch(ctx context.Context, record store.Record, activity, expires time.Time) error {
-	_, err := r.write(ctx, "touching", record.Name, touchScript, 0,
+	_, err := r.write(ctx, "touching", record.Name, touchScript(), 0,
 		record.Name, digestToken(record.Digest), optional(activity, ""), optional(expires, ""))
 	return err
 }
@@ -194,7 +194,7 @@ func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, err
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {
 		keys := []string{r.keys.digests, r.keys.objects, r.keys.activity}
 		var err error
-		answer, err = byDigestScript.Run(ctx, r.client.redis, keys, digestToken(digest)).StringSlice()
+		answer, err = byDigestScript().Run(ctx, r.client.redis, keys, digestToken(digest)).StringSlice()
 		return err
 	})
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 
 	var page store.Page
 	err := r.client.run(ctx, "listing records", func(ctx context.Context) error {
-		parts, err := r.call(ctx, listScript, keys, args)
+		parts, err := r.call(ctx, listScript(), keys, args)
 		if err != nil {
 			return err
 		}
@@ -328,7 +328,7 @@ func (r *resource) Due(ctx context.Context, expiredBy, createdBy time.Time, limi
 	var due []store.Record
 	err := r.client.run(ctx, "finding due records", func(ctx context.Context) error {
 		keys := []string{r.keys.objects, r.keys.expires, r.keys.created, r.keys.activity}
-		parts, err := r.call(ctx, dueScript, keys, []any{optional(expiredBy, ""), optional(createdBy, ""), limit})
+		parts, err := r.call(ctx, dueScript(), keys, []any{optional(expiredBy, ""), optional(createdBy, ""), limit})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -37,15 +38,20 @@ var trimLua string
 
 // The scripts, known to Redis by their SHA-1: sent in full once per Redis, by hash ever after.
 var (
-	createScript   = redis.NewScript(recordLua + createLua)
-	updateScript   = redis.NewScript(recordLua + updateLua)
-	deleteScript   = redis.NewScript(recordLua + deleteLua)
-	touchScript    = redis.NewScript(recordLua + touchLua)
-	byDigestScript = redis.NewScript(byDigestLua)
-	listScript     = redis.NewScript(listLua)
-	dueScript      = redis.NewScript(dueLua)
-	trimScript     = redis.NewScript(trimLua)
+	createScript   = script(recordLua + createLua)
+	updateScript   = script(recordLua + updateLua)
+	deleteScript   = script(recordLua + deleteLua)
+	touchScript    = script(recordLua + touchLua)
+	byDigestScript = script(byDigestLua)
+	listScript     = script(listLua)
+	dueScript      = script(dueLua)
+	trimScript     = script(trimLua)
 )
+
+// script is hashed at its first use: a function has use for few of them, and none while it starts.
+func script(text string) func() *redis.Script {
+	return sync.OnceValue(func() *redis.Script { return redis.NewScript(text) })
+}
 
 // stringList reads a reply that is a list of strings.
 func stringList(reply any) ([]string, error) {
