@@ -95,6 +95,16 @@ func TestUnusableValue(t *testing.T) {
 	}
 }
 
+// Values that are nested too deep are an error, not the end of the stack.
+func TestFrameDepth(t *testing.T) {
+	for levels, fits := range map[int]bool{maxDepth - 1: true, maxDepth + 1: false} {
+		u := unpacker{text: strings.Repeat(string([]byte{packedArray, 1}), levels) + string([]byte{packedNull})}
+		if u.value(); (u.err == nil) != fits {
+			t.Errorf("%d levels: %v", levels, u.err)
+		}
+	}
+}
+
 func TestFrameLength(t *testing.T) {
 	f := frames{in: bufio.NewReader(bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 0}))}
 	if text, err := f.receive(); err == nil {
