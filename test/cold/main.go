@@ -1,7 +1,6 @@
 // Command cold measures what a function costs where it starts for a request: the size of its program for AWS Lambda,
 // the time from the start of the process to its first answer, and the time of an answer after that, beside a bare
-// program of net/http in the same run. Requests carry no credential and ask no state; scheduled functions find an empty
-// one on loopback. Source: ADR-0010.
+// program of net/http in the same run. Requests carry no credential; the state, on loopback, is empty. Source: ADR-0010.
 package main
 
 import (
@@ -10,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/lambda/bootstrap"
 	"management.platform.sh/infra/lambda/lambdatest"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
@@ -59,9 +58,6 @@ func main() {
 	}
 }
 `
-
-// Flags are those that programs for Lambda are built with.
-var Flags = []string{"-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"}
 
 func main() {
 	if err := run(os.Stdout); err != nil {
@@ -145,8 +141,7 @@ func build(folder string) ([]*program, error) {
 }
 
 func compile(output string, packages ...string) error {
-	command := exec.Command("go", slices.Concat([]string{"build"}, Flags, []string{"-o", output}, packages)...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	command := bootstrap.Command(output, packages...)
 	command.Stderr = os.Stderr
 	return command.Run()
 }
