@@ -69,7 +69,7 @@ functions/listaccesskeys: shared/accesskey shared/function shared/model shared/r
 functions/listvirtualclusterinstances: shared/function shared/instance shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/patchvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
-functions/renderkubeconfig: shared/fieldmanager shared/function shared/kubeconfig shared/signer/csr
+functions/renderkubeconfig: shared/function shared/kubeconfig shared/signer/csr
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/updatevirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
 functions/whoami: shared/auth shared/function shared/identity shared/model shared/platformconfig shared/review shared/secret
