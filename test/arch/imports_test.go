@@ -192,7 +192,7 @@ flag:
 log:
 math/rand:
 net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
-net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr shared/token/remote test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr shared/token/remote test/cold test/load
 net/http/httptest:
 os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/bootstrap infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/exec: infra/lambda/bootstrap infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/load
