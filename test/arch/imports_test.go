@@ -181,6 +181,7 @@ google.golang.org/protobuf: functions/discoverapi
 k8s.io/client-go: functions/catalog functions/discoverapi shared/model
 k8s.io/kube-openapi: functions/discoverapi
 sigs.k8s.io/controller-runtime: functions/catalog shared/model
+sigs.k8s.io/randfill: shared/syncpatch/worker
 `
 
 // standard says who imports those packages of the standard library that reach out of the process, tests
