@@ -64,7 +64,13 @@ func Start(f *function.Function) {
 		fmt.Fprintln(os.Stderr, f.Name+":", err)
 		os.Exit(1)
 	}
-	lambda.StartWithOptions(s.handle, lambda.WithEnableSIGTERM(s.drain))
+	options := []lambda.Option{}
+	if s.streams {
+		// The platform sends SIGTERM to processes that have asked for it, which costs a round trip at the start. An
+		// answer in one piece does not last long enough to need it.
+		options = append(options, lambda.WithEnableSIGTERM(s.drain))
+	}
+	lambda.StartWithOptions(s.handle, options...)
 }
 
 func newShell(f *function.Function, lookup func(string) string, out io.Writer) (*shell, error) {

@@ -1,7 +1,6 @@
 package lambda_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,25 +21,7 @@ import (
 type platform struct {
 	*lambdatest.Sandbox
 	t      *testing.T
-	stderr *lines
-}
-
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	stderr *environmenttest.Log
 }
 
 var bootstraps sync.Map
@@ -76,7 +56,7 @@ func TestMain(m *testing.M) {
 // start runs a function under a platform of its own.
 func start(t *testing.T, name string, timeout time.Duration, variables ...string) *platform {
 	t.Helper()
-	p := &platform{t: t, stderr: &lines{}}
+	p := &platform{t: t, stderr: &environmenttest.Log{}}
 	var err error
 	if p.Sandbox, err = lambdatest.Start(bootstrap(t, name), timeout, p.stderr, variables...); err != nil {
 		t.Fatal(err)
@@ -185,8 +165,8 @@ func TestBootstrapStreams(t *testing.T) {
 			if one := next(); one.Type != "ADDED" || one.Object.Metadata.Name != "second" {
 				t.Fatalf("%+v", one)
 			}
-			if row.signal {
-				p.Signal(syscall.SIGTERM)
+			if row.signal && !p.Terminate() {
+				t.Fatal("the process has not registered for SIGTERM")
 			}
 			if one := next(); one.Type != "BOOKMARK" {
 				t.Fatalf("%+v", one)
