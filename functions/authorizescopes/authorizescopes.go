@@ -23,7 +23,7 @@ type Input = function.Question
 func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
 	asked := &authorizationv1.SubjectAccessReview{}
 	kind := authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview")
-	if err := review.Read(in.ContentType, in.Body, asked, kind, asked.Unmarshal); err != nil {
+	if err := in.Read(asked, kind, asked.Unmarshal); err != nil {
 		return nil, err
 	}
 	target, err := review.Target(in.Parameter)

@@ -26,7 +26,7 @@ type Input = function.Question
 func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview, error) {
 	asked := &authenticationv1.TokenReview{}
 	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenReview")
-	if err := review.Read(in.ContentType, in.Body, asked, kind, asked.Unmarshal); err != nil {
+	if err := in.Read(asked, kind, asked.Unmarshal); err != nil {
 		return nil, err
 	}
 	if err := deps.Credentials.Answer(ctx, asked); err != nil {

@@ -156,6 +156,8 @@ func TestMediaTypes(t *testing.T) {
 	for about, text := range map[string]string{"nothing": "", "no token": "{}", "no JSON": "{", "another kind": `{"kind":"Pod","apiVersion":"v1","spec":{"token":"x"}}`} {
 		if status, _, got := ask(t, w, "application/json", []byte(text)); status != 400 {
 			t.Errorf("%s: %d %s", about, status, got)
+		} else if (about == "nothing" || about == "no token") && !strings.Contains(got, `"field":"spec.token"`) {
+			t.Errorf("%s: no cause names the field: %s", about, got)
 		}
 	}
 }

@@ -37,7 +37,7 @@ type Input = function.Question
 func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	self := &model.Self{}
 	kind := model.SchemeGroupVersion.WithKind("Self")
-	if err := review.Read(in.ContentType, in.Body, self, kind, nil); err != nil {
+	if err := in.Read(self, kind, nil); err != nil {
 		return nil, err
 	}
 	caller := in.Caller
@@ -71,7 +71,7 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfSubjectReview, error) {
 	answer := &authenticationv1.SelfSubjectReview{}
 	kind := authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview")
-	if err := review.Read(in.ContentType, in.Body, answer, kind, answer.Unmarshal); err != nil {
+	if err := in.Read(answer, kind, answer.Unmarshal); err != nil {
 		return nil, err
 	}
 	answer.Status.UserInfo = authenticationv1.UserInfo{
@@ -89,7 +89,7 @@ func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfS
 func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.SelfSubjectAccessReview, error) {
 	answer := &authorizationv1.SelfSubjectAccessReview{}
 	kind := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview")
-	if err := review.Read(in.ContentType, in.Body, answer, kind, answer.Unmarshal); err != nil {
+	if err := in.Read(answer, kind, answer.Unmarshal); err != nil {
 		return nil, err
 	}
 	resource := answer.Spec.ResourceAttributes

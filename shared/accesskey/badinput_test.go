@@ -211,15 +211,15 @@ func TestBadInput(t *testing.T) {
 		{"Spec 2.2", "a stale resourceVersion of a removal", request{alice, "delete", "ci", `{metadata: {resourceVersion: "999"}}`}, conflict, nil},
 		{"Spec 2.2", "the creationTimestamp cannot be updated", request{alice, "update", "ci", object(`creationTimestamp: "2020-01-01T00:00:00Z"`)}, invalid422, []string{valueInvalid + "metadata.creationTimestamp"}},
 		{"Spec 2.2", "the creationTimestamp cannot be patched", request{alice, "merge", "ci", `{"metadata":{"creationTimestamp":"2030-01-01T00:00:00Z"}}`}, invalid422, []string{valueInvalid + "metadata.creationTimestamp"}},
-		{"Spec 2.2", "a creationTimestamp that is no time", request{alice, "update", "ci", object(`creationTimestamp: yesterday`)}, badRequest, nil},
+		{"Spec 2.2", "a creationTimestamp that is no time", request{alice, "update", "ci", object(`creationTimestamp: yesterday`)}, badRequest, []string{wrongType + "metadata.creationTimestamp"}},
 
 		// labels and annotations.
-		{"Spec 2.2", "labels are strings", request{alice, "create", "", `{metadata: {name: other, labels: {a: 1}}}`}, badRequest, []string{wrongType + "metadata.labels"}},
+		{"Spec 2.2", "labels are strings", request{alice, "create", "", `{metadata: {name: other, labels: {a: 1}}}`}, badRequest, []string{wrongType + "metadata.labels[a]"}},
 		{"Spec 2.2", "a label's name has a form", request{alice, "create", "", `{metadata: {name: other, labels: {"a b": c}}}`}, invalid422, []string{valueInvalid + "metadata.labels"}},
 		{"Spec 2.2", "a label's value has a form", request{alice, "update", "ci", object(`labels: {a: "b c"}`)}, invalid422, []string{valueInvalid + "metadata.labels"}},
 		{"Spec 2.2", "a label's value has up to 63 characters", request{alice, "merge", "ci", `{"metadata":{"labels":{"a":"` + long(64) + `"}}}`}, invalid422, []string{valueInvalid + "metadata.labels"}},
 		{"Spec 2.2", "an annotation's name has a form", request{alice, "patch", "ci", `[{"op":"add","path":"/metadata/annotations/a b","value":"x"}]`}, invalid422, []string{valueInvalid + "metadata.annotations"}},
-		{"Spec 2.2", "an annotation's value is a string", request{alice, "patch", "ci", `[{"op":"add","path":"/metadata/annotations/a","value":{}}]`}, badRequest, []string{wrongType + "metadata.annotations"}},
+		{"Spec 2.2", "an annotation's value is a string", request{alice, "patch", "ci", `[{"op":"add","path":"/metadata/annotations/a","value":{}}]`}, badRequest, []string{wrongType + "metadata.annotations[a]"}},
 		{"Spec 2.2", "annotations have up to 256 KiB in all", request{alice, "create", "", `{metadata: {name: other, annotations: {a: ` + long(128<<10) + `, b: ` + long(128<<10) + `}}}`},
 			invalid422, []string{valueTooLong + "metadata.annotations"}},
 
@@ -312,9 +312,9 @@ func TestBadInput(t *testing.T) {
 		// Patches.
 		{"ADR-0004", "a JSON patch of 10,001 operations", request{alice, "patch", "ci", operations(10_001)}, tooLarge, nil},
 		{"Spec 4", "a JSON patch that is no list", request{alice, "patch", "ci", `{"op":"remove","path":"/spec/ttl"}`}, badRequest, nil},
-		{"Spec 4", "a JSON patch with an unknown operation", request{alice, "patch", "ci", `[{"op":"increment","path":"/spec/ttl","value":1}]`}, badRequest, nil},
-		{"Spec 4", "a JSON patch without a value", request{alice, "patch", "ci", `[{"op":"add","path":"/spec/ttl"}]`}, badRequest, nil},
-		{"Spec 4", "a JSON patch with a path that is no pointer", request{alice, "patch", "ci", `[{"op":"remove","path":"spec.ttl"}]`}, badRequest, nil},
+		{"Spec 4", "a JSON patch with an unknown operation", request{alice, "patch", "ci", `[{"op":"increment","path":"/spec/ttl","value":1}]`}, badRequest, []string{valueInvalid + "patch[0]"}},
+		{"Spec 4", "a JSON patch without a value", request{alice, "patch", "ci", `[{"op":"add","path":"/spec/ttl"}]`}, badRequest, []string{valueInvalid + "patch[0]"}},
+		{"Spec 4", "a JSON patch with a path that is no pointer", request{alice, "patch", "ci", `[{"op":"remove","path":"spec.ttl"}]`}, badRequest, []string{valueInvalid + "patch[0]"}},
 		{"Spec 4", "a JSON patch whose test fails", request{alice, "patch", "ci", `[{"op":"test","path":"/spec/ttl","value":61},{"op":"remove","path":"/spec/ttl"}]`}, invalid422, nil},
 		{"Spec 4", "a JSON patch that removes what is not there", request{alice, "patch", "ci", `[{"op":"remove","path":"/spec/displayName"}]`}, invalid422, nil},
 		{"Spec 4", "a JSON patch that makes no object", request{alice, "patch", "ci", `[{"op":"replace","path":"","value":[]}]`}, badRequest, nil},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -160,7 +161,7 @@ func Decode(body Body, into any, strictness Strictness) (warnings []string, err 
 		complaints = append(complaints, body.duplicates...)
 	}
 	if err != nil {
-		return nil, apierror.BadRequest("the body could not be read: "+err.Error(), typeProblem(err))
+		return nil, unreadable(body, into, strictness, err)
 	}
 	if len(complaints) == 0 {
 		return nil, nil
@@ -172,6 +173,24 @@ func Decode(body Body, into any, strictness Strictness) (warnings []string, err 
 		warnings = append(warnings, complaint.Error())
 	}
 	return warnings, nil
+}
+
+// unreadable is the answer to a body that the decoder gave up on at the first fault. It names all of them.
+func unreadable(body Body, into any, strictness Strictness, err error) error {
+	const text = "the body could not be read: "
+	problems := Misfits(body, into)
+	if strictness != Strict {
+		problems = slices.DeleteFunc(problems, func(problem *field.Error) bool { return problem.Type == field.ErrorTypeNotSupported })
+	}
+	if len(problems) > 0 {
+		return apierror.BadRequest(text+problems.ToAggregate().Error(), problems)
+	}
+	if syntax, offset := kjson.SyntaxErrorOffset(err); syntax {
+		before := body.JSON[:min(max(0, int(offset)), len(body.JSON))]
+		line, column := 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')-1
+		return apierror.BadRequest(fmt.Sprintf("%s%v, at line %d, column %d", text, err, line, column), nil)
+	}
+	return apierror.BadRequest(text+err.Error(), typeProblem(err))
 }
 
 // typeProblem names the field of a value of the wrong type, where the decoder knows it.

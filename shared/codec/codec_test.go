@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -328,5 +329,62 @@ func TestDecodeProtobuf(t *testing.T) {
 	into := &authenticationv1.TokenReview{}
 	if err := codec.DecodeProtobuf(good, into.Unmarshal); err != nil || into.Spec.Token != "t" {
 		t.Errorf("the token is %q, %v", into.Spec.Token, err)
+	}
+}
+
+// All values of a wrong type are named at once, by their place, whatever reads them. Source: D1 of the design.
+func TestWrongTypes(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		text string
+		want []string
+	}{
+		{`{"apiVersion":7,"kind":[]}`, []string{"apiVersion", "kind"}},
+		{`{"metadata":7,"spec":"x"}`, []string{"metadata", "spec"}},
+		{`{"metadata":{"name":7,"labels":{"a":1,"b.c/d":true,"e":"f"},"finalizers":["x",1]}}`,
+			[]string{"metadata.finalizers[1]", "metadata.labels[a]", "metadata.labels[b.c/d]", "metadata.name"}},
+		{`{"metadata":{"creationTimestamp":"yesterday","ownerReferences":[{"controller":"x"}]},"spec":{"identityRefresh":1}}`,
+			[]string{"metadata.creationTimestamp", "metadata.ownerReferences[0].controller", "spec.identityRefresh"}},
+		{`{"spec":{"ttl":"60","disabled":1,"groups":"a","user":{},"scope":[]}}`,
+			[]string{"spec.disabled", "spec.groups", "spec.scope", "spec.ttl", "spec.user"}},
+		{`{"spec":{"ttl":60.0}}`, []string{"spec.ttl"}},
+		{`{"spec":{"ttl":9223372036854775808}}`, []string{"spec.ttl"}},
+		{`{"spec":{"scope":{"clusters":[{"cluster":"a"},{"cluster":1}],"rules":[{"resources":[{"resources":["a",2]}]}]}}}`,
+			[]string{"spec.scope.clusters[1].cluster", "spec.scope.rules[0].resources[0].resources[1]"}},
+		{`{"spec":{"identity":{"connectorData":"***","extraClaims":{"a":1}}}}`, []string{"spec.identity.connectorData", "spec.identity.extraClaims[a]"}},
+		{`{"spec":{"identity":{"connectorData":7}}}`, []string{"spec.identity.connectorData"}},
+		{`{"spec":{"ttl":"x","identity":null,"user":null,"unknown":1}}`, []string{"spec.ttl"}},
+		{`{"spec":{"ttl":"x","ttl":5}}`, []string{"spec.ttl"}},
+	} {
+		var want []string
+		for _, name := range row.want {
+			want = append(want, wrongType+name)
+		}
+		for _, strictness := range []codec.Strictness{codec.Ignore, codec.Warn, codec.Strict} {
+			want := want
+			if strictness == codec.Strict && strings.Contains(row.text, "unknown") {
+				want = append(slices.Clone(want), unknown+"spec.unknown")
+				slices.Sort(want)
+			}
+			_, _, err := read(codec.JSON, row.text, strictness)
+			if got := causes(err); code(err) != http.StatusBadRequest || !slices.Equal(got, want) {
+				t.Errorf("%s, %s: %d %q, want %q", row.text, strictness, code(err), got, want)
+			}
+		}
+	}
+}
+
+// What is of a wrong type may be a secret. Source: D21 of the design.
+func TestWrongTypesQuoteNothing(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"spec":{"key":["canary"]}}`, `{"spec":{"key":8675309}}`, `{"spec":{"ttl":"canary"}}`, `{"spec":{"oidcLogin":"canary"}}`,
+		`{"spec":{"identity":{"connectorData":"canary!"}}}`, `{"spec":{"identityRefresh":"canary"}}`, `{"spec":{"ttl":` + strings.Repeat("9", 100) + `}}`,
+	} {
+		_, _, err := read(codec.JSON, text, codec.Warn)
+		status, _ := json.Marshal(apierror.From(err).Status())
+		if err == nil || strings.Contains(string(status), "canary") || strings.Contains(string(status), "8675309") || strings.Contains(string(status), strings.Repeat("9", 50)) {
+			t.Errorf("%s: %s", text, status)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/idempotency"
+	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store"
@@ -94,6 +95,16 @@ func TestIdempotent(t *testing.T) {
 	// Another credential, of the same user, has keys of its own.
 	if narrow := w.create("k", narrowKey, `{"spec":{"scope":{}}}`); bearerOf(t, narrow) == bearerOf(t, first) {
 		t.Error("another credential is given the same key")
+	}
+	// So has another key of the same name and bearer.
+	if _, err := resource.Delete(t.Context(), w.env.AccessKeys(), resource.DeleteInput{
+		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "ana",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.key("ana", anaKey, "ana", nil, nil)
+	if later := w.create("k", anaKey, body); bearerOf(t, later) == bearerOf(t, first) {
+		t.Error("a later key of the same name is given the answer of the former one")
 	}
 	// Without the header, or in a dry run, nothing is kept.
 	before := w.made()

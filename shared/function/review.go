@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
@@ -33,6 +35,45 @@ type Question struct {
 	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
 	// there is none.
 	Parameter func(name string) string
+}
+
+// Read reads the body into an object, which is given the kind that is wanted. An empty body asks with all fields
+// empty. The clients of Kubernetes send protobuf for its kinds, which fromProtobuf reads; nil where there is none.
+//
+// Errors: those of codec.Read and codec.Decode, and BadRequest for a body that says that it is of another kind or version;
+// it may leave both out. Source: Spec 2.1, 7.
+func (q Question) Read(into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
+	if err := q.read(into, want, fromProtobuf); err != nil {
+		return err
+	}
+	into.GetObjectKind().SetGroupVersionKind(want)
+	return nil
+}
+
+func (q Question) read(into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
+	if len(q.Body) == 0 {
+		return nil
+	}
+	if fromProtobuf != nil && codec.IsProtobuf(q.ContentType) {
+		return codec.DecodeProtobuf(q.Body, fromProtobuf)
+	}
+	body, err := codec.Read(q.ContentType, q.Body)
+	if err != nil {
+		return err
+	}
+	warnings, err := codec.Decode(body, into, q.Validation)
+	if err != nil {
+		return err
+	}
+	apiVersion, kind := into.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	if kind != "" && kind != want.Kind || apiVersion != "" && apiVersion != want.GroupVersion().String() {
+		return apierror.BadRequest(fmt.Sprintf("the body is a %s of %s; a %s of %s was expected",
+			kind, apiVersion, want.Kind, want.GroupVersion()), nil)
+	}
+	if len(warnings) > 0 {
+		q.Warn(warnings...)
+	}
+	return nil
 }
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.

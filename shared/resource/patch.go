@@ -9,6 +9,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/codec"
@@ -175,17 +176,22 @@ func decodeJSONPatch(document []byte) (jsonpatch.Patch, error) {
 		return nil, apierror.TooLarge(fmt.Sprintf(
 			"The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(operations)))
 	}
-	patch, err := jsonpatch.DecodePatch(document)
-	if err != nil {
-		// The library quotes the operation, which may hold a secret.
-		return nil, apierror.BadRequest("the JSON patch has an operation that RFC 6902 does not define", nil)
-	}
-	for i, operation := range patch {
-		if err := checkOperation(operation); err != nil {
-			return nil, apierror.BadRequest(fmt.Sprintf("operation %d of the JSON patch: %s", i, err), nil)
+	// The library's own decoder says less of what is wrong, and quotes the operation, which may hold a secret.
+	patch := make(jsonpatch.Patch, len(operations))
+	for i, text := range operations {
+		if err := json.Unmarshal(text, &patch[i]); err != nil || patch[i] == nil {
+			return nil, wrongOperation(i, "must be an object")
+		}
+		if err := checkOperation(patch[i]); err != nil {
+			return nil, wrongOperation(i, err.Error())
 		}
 	}
 	return patch, nil
+}
+
+func wrongOperation(index int, why string) error {
+	return apierror.BadRequest(fmt.Sprintf("operation %d of the JSON patch: %s", index, why),
+		field.ErrorList{field.Invalid(field.NewPath("patch").Index(index), field.OmitValueType{}, why)})
 }
 
 // checkOperation refuses what RFC 6902 does not define, before anything is applied.

@@ -1,6 +1,7 @@
 package resource_test
 
 import (
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -124,6 +125,11 @@ var (
 	invalidPatch  = refusal{code: 422, reason: metav1.StatusReasonInvalid}
 	internal      = refusal{code: 500, reason: metav1.StatusReasonInternalError}
 )
+
+// badOperation is a JSON patch whose operation at that index cannot be.
+func badOperation(index int) refusal {
+	return refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: []string{fmt.Sprintf("patch[%d]", index)}}
+}
 
 func invalid(fields ...string) refusal {
 	return refusal{code: 422, reason: metav1.StatusReasonInvalid, fields: fields}

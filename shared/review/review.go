@@ -15,12 +15,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/scope"
@@ -66,7 +64,8 @@ func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenR
 	review.Spec.Token = ""
 	review.Status = authenticationv1.TokenReviewStatus{}
 	if bearer == "" {
-		return apierror.BadRequest("spec.token must be given", nil)
+		return apierror.BadRequest("spec.token must be given",
+			field.ErrorList{field.Required(field.NewPath("spec", "token"), "the bearer to review")})
 	}
 	// What has the form of an access key is too short for a token.
 	answer := c.token
@@ -210,37 +209,4 @@ func Asked(resource *authorizationv1.ResourceAttributes, path *authorizationv1.N
 		return scope.Request{}, apierror.BadRequest(
 			"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be given", nil)
 	}
-}
-
-// Read reads a question into an object, which is given the kind that is wanted. An empty body asks with all fields
-// empty. The clients of Kubernetes send protobuf for its kinds, which fromProtobuf reads; nil where there is none. A body
-// that says that it is of another kind or version is refused; it may leave both out. Source: Spec 2.1, 7.
-func Read(contentType string, text []byte, into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
-	if err := read(contentType, text, into, want, fromProtobuf); err != nil {
-		return err
-	}
-	into.GetObjectKind().SetGroupVersionKind(want)
-	return nil
-}
-
-func read(contentType string, text []byte, into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
-	if len(text) == 0 {
-		return nil
-	}
-	if fromProtobuf != nil && codec.IsProtobuf(contentType) {
-		return codec.DecodeProtobuf(text, fromProtobuf)
-	}
-	body, err := codec.Read(contentType, text)
-	if err != nil {
-		return err
-	}
-	if _, err = codec.Decode(body, into, codec.Warn); err != nil {
-		return err
-	}
-	apiVersion, kind := into.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	if kind != "" && kind != want.Kind || apiVersion != "" && apiVersion != want.GroupVersion().String() {
-		return apierror.BadRequest(fmt.Sprintf("the body is a %s of %s; a %s of %s was expected",
-			kind, apiVersion, want.Kind, want.GroupVersion()), nil)
-	}
-	return nil
 }

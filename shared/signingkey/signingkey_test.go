@@ -101,6 +101,32 @@ func TestRace(t *testing.T) {
 	}
 }
 
+// Events hold what was sealed before, private halves that are gone among it. Source: ADR-0011.
+func TestRotationForgetsEvents(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: born}
+	state := open(t, redistest.Embedded(t))
+	keys := New(state, keyring(t, encryption.Generate()), now.Now, settings)
+	current(t, keys)
+	for _, change := range []func() (Report, error){
+		func() (Report, error) { return keys.Rotate(t.Context(), true) },
+		func() (Report, error) { return keys.Taint(t.Context(), current(t, keys).Signing.ID()) },
+	} {
+		page, err := state.List(t.Context(), store.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.pass(time.Hour)
+		if _, err := change(); err != nil {
+			t.Fatal(err)
+		}
+		// The event of the last write is left, and the one before would be the first of those that are asked for.
+		if events, err := state.Events(t.Context(), page.Revision-1, 10, 0); !errors.Is(err, store.ErrGone) {
+			t.Errorf("%d events are left, %v", len(events), err)
+		}
+	}
+}
+
 // Schedules that run at once make one change.
 func TestRotateRace(t *testing.T) {
 	t.Parallel()

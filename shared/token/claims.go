@@ -76,17 +76,36 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// MarshalJSON prints the members of a token.
-func (c Claims) MarshalJSON() ([]byte, error) {
-	w := wire{
+// wire is the claims as they are printed.
+func (c Claims) wire() (w wire, err error) {
+	w = wire{
 		Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ID: c.ID, Groups: c.Groups,
 		IssuedAt: c.IssuedAt.Unix(), NotBefore: c.NotBefore.Unix(), Expires: c.Expires.Unix(),
 	}
 	if c.Scope != nil {
-		var err error
-		if w.Scope, err = json.Marshal(c.Scope); err != nil {
-			return nil, err
+		w.Scope, err = json.Marshal(c.Scope)
+	}
+	return w, err
+}
+
+// check refuses, with ErrMalformed, claims that are empty and times that no token has.
+func (w wire) check() error {
+	if w.Issuer == "" || w.Subject == "" || w.ID == "" || len(w.Audience) == 0 || slices.Contains(w.Audience, "") {
+		return fmt.Errorf("%w: iss, sub, aud and jti must not be empty", ErrMalformed)
+	}
+	for _, seconds := range []int64{w.IssuedAt, w.NotBefore, w.Expires} {
+		if seconds < 0 || seconds > maxSeconds {
+			return fmt.Errorf("%w: iat, nbf and exp must be seconds since 1970", ErrMalformed)
 		}
+	}
+	return nil
+}
+
+// MarshalJSON prints the members of a token.
+func (c Claims) MarshalJSON() ([]byte, error) {
+	w, err := c.wire()
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(w)
 }
@@ -134,13 +153,8 @@ func ParseClaims(text []byte) (Claims, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &w); err != nil {
 		return refuse("the claims have a wrong type")
 	}
-	if w.Issuer == "" || w.Subject == "" || w.ID == "" || len(w.Audience) == 0 || slices.Contains(w.Audience, "") {
-		return refuse("iss, sub, aud and jti must not be empty")
-	}
-	for _, seconds := range []int64{w.IssuedAt, w.NotBefore, w.Expires} {
-		if seconds < 0 || seconds > maxSeconds {
-			return refuse("iat, nbf and exp must be seconds since 1970")
-		}
+	if err := w.check(); err != nil {
+		return Claims{}, err
 	}
 	claims := Claims{
 		Issuer: w.Issuer, Subject: w.Subject, Audience: w.Audience, ID: w.ID, Groups: w.Groups,

@@ -118,12 +118,16 @@ func (k *SigningKey) Public() JWK { return k.public }
 // accept is not signed: claims that ParseClaims refuses, an end that is not after the beginning, a token beyond
 // MaxBytes (ErrTooLarge).
 func (k *SigningKey) Sign(claims Claims) (string, error) {
-	payload, err := json.Marshal(claims)
+	w, err := claims.wire()
 	if err != nil {
 		return "", fmt.Errorf("writing the claims: %w", err)
 	}
-	if _, err := ParseClaims(payload); err != nil {
+	if err := w.check(); err != nil {
 		return "", err
+	}
+	payload, err := json.Marshal(w)
+	if err != nil {
+		return "", fmt.Errorf("writing the claims: %w", err)
 	}
 	if !claims.Expires.Truncate(time.Second).After(claims.NotBefore) {
 		return "", fmt.Errorf("%w: exp must be after nbf", ErrMalformed)

@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/secret"
 )
 
 // born is when the tests begin.
@@ -127,6 +130,8 @@ func TestNothingUselessIsSigned(t *testing.T) {
 		"an empty audience": func(c *Claims) { c.Audience = []string{"a", ""} },
 		"no id":             func(c *Claims) { c.ID = "" },
 		"no times":          func(c *Claims) { c.IssuedAt = time.Time{} },
+		"no beginning":      func(c *Claims) { c.NotBefore = time.Time{} },
+		"a distant end":     func(c *Claims) { c.Expires = time.Unix(maxSeconds+1, 0) },
 		"over at once":      func(c *Claims) { c.Expires = c.NotBefore.Add(time.Second - 1) },
 		"too large":         func(c *Claims) { c.Groups = []string{strings.Repeat("g", MaxBytes)} },
 	} {
@@ -136,4 +141,33 @@ func TestNothingUselessIsSigned(t *testing.T) {
 			t.Errorf("%s: %q, %v", about, text, err)
 		}
 	}
+}
+
+// What is signed is what verifiers read, whatever the claims are.
+func TestWhatIsSignedIsRead(t *testing.T) {
+	key := ecKeys()[0]
+	set := JWKS{Keys: []JWK{key.Public()}}
+	rapid.Check(t, func(t *rapid.T) {
+		c := claims()
+		c.Subject, c.Issuer, c.ID = rapid.String().Draw(t, "sub"), rapid.String().Draw(t, "iss"), rapid.String().Draw(t, "jti")
+		c.Audience, c.Groups = rapid.SliceOf(rapid.String()).Draw(t, "aud"), rapid.SliceOfN(rapid.String(), 0, 5).Draw(t, "groups")
+		c.Scope = rapid.SampledFrom([]*model.Scope{nil, {}, {Projects: []model.ScopeProject{{}}, AllowPlatformCLI: true}}).Draw(t, "scope")
+		c.NotBefore = time.Unix(rapid.Int64Range(-1, maxSeconds).Draw(t, "nbf"), 0).UTC()
+		c.IssuedAt, c.Expires = c.NotBefore, c.NotBefore.Add(time.Hour)
+		text, err := key.Sign(c)
+		if err != nil {
+			return
+		}
+		payload, err := Open(t.Context(), set, secret.String(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseClaims(payload)
+		if len(c.Groups) == 0 {
+			c.Groups = nil
+		}
+		if err != nil || !reflect.DeepEqual(got, c) {
+			t.Fatalf("%+v is read as %+v, %v", c, got, err)
+		}
+	})
 }

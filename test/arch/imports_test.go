@@ -50,7 +50,7 @@ shared/function: shared/accesskey shared/apierror shared/audit shared/auth share
 shared/signingkey: shared/encryption shared/secret shared/store shared/token
 shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
 shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
-shared/review: shared/accesskey shared/apierror shared/codec shared/identity shared/model shared/scope shared/secret shared/token
+shared/review: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/token
 shared/syncpatch/evaluation: shared/apierror shared/codec shared/function shared/model shared/syncpatch shared/syncpatch/worker
 
 # Operations, and the list of them. They never import each other.

@@ -234,6 +234,16 @@ func TestStale(t *testing.T) {
 	}
 }
 
+// The list of another platform says nothing of this one's tokens. Source: ADR-0012.
+func TestListOfAnotherIssuer(t *testing.T) {
+	p := newPlatform(t)
+	opened := p.open(t, remote.Options{})
+	p.change(func() { p.body = `{"issuer":"https://other.example","revoked":[]}` })
+	if revoked, err := opened.Revoked(t.Context(), token.Claims{ID: "one"}); revoked || !errors.Is(err, remote.ErrUnavailable) {
+		t.Errorf("revoked %t, %v", revoked, err)
+	}
+}
+
 // What is wrong with an answer leaves everything as it was, and is never an empty list.
 func TestBadAnswers(t *testing.T) {
 	for about, change := range map[string]func(*platform){
