@@ -114,7 +114,7 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 				good, known := usable[of]
 				if !known {
 					key, err := r.keys.Store.Get(ctx, of.name)
-					if good, err = r.usable(key, err, of.uid, now); err != nil {
+					if good, err = r.usable(ctx, key, err, of.uid, now); err != nil {
 						return done, err
 					}
 					usable[of] = good
