@@ -472,14 +472,22 @@ func (s *shape) at(pointer string) (at *shape, hidden, ok bool) {
 // innocent words. No bearer is shorter than 32 characters; what is refused for that may be.
 const shortest = 8
 
-// bearers look like access keys that the platform made, and like signed tokens.
-var bearers = regexp.MustCompile(`pak_[0-9A-Za-z]{46}|eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`)
+// patterns of what is masked wherever it stands in the text of an event. They are compiled for the first event that
+// may need one: not at the start of every function.
+type patterns struct {
+	// bearers look like access keys that the platform made, and like signed tokens.
+	bearers *regexp.Regexp
+	// userinfo and inQuery are where a URL holds a password or token, in a text of JSON.
+	userinfo, inQuery *regexp.Regexp
+}
 
-// userinfo and inQuery are where a URL holds a password or token, in a text of JSON.
-var (
-	userinfo = regexp.MustCompile(`://[^/?#\s"]*@`)
-	inQuery  = regexp.MustCompile(`(?i)((?:[?&]|\\u0026)(?:password|passwd|sslpassword|token|access_token|secret|client_secret|api_key)=)[^&#\s"\\]+`)
-)
+var compiled = sync.OnceValue(func() patterns {
+	return patterns{
+		bearers:  regexp.MustCompile(`pak_[0-9A-Za-z]{46}|eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*`),
+		userinfo: regexp.MustCompile(`://[^/?#\s"]*@`),
+		inQuery:  regexp.MustCompile(`(?i)((?:[?&]|\\u0026)(?:` + secret.Parameters + `)=)[^&#\s"\\]+`),
+	}
+})
 
 // mask takes secrets out of the text of an event, wherever they stand in it: what is secret by type in one place must
 // not remain in another.
@@ -498,11 +506,11 @@ func mask(text []byte, hidden []secret.String) []byte {
 		}
 	}
 	if bytes.Contains(text, []byte("://")) {
-		text = userinfo.ReplaceAll(text, []byte("://"+secret.Mark+"@"))
-		text = inQuery.ReplaceAll(text, []byte("${1}"+secret.Mark))
+		text = compiled().userinfo.ReplaceAll(text, []byte("://"+secret.Mark+"@"))
+		text = compiled().inQuery.ReplaceAll(text, []byte("${1}"+secret.Mark))
 	}
 	if bytes.Contains(text, []byte("pak_")) || bytes.Contains(text, []byte("eyJ")) {
-		text = bearers.ReplaceAll(text, []byte(secret.Mark))
+		text = compiled().bearers.ReplaceAll(text, []byte(secret.Mark))
 	}
 	return text
 }

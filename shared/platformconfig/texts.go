@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/secret"
@@ -19,6 +20,11 @@ type text struct {
 	value string
 	// secret tells whether it is one by its type.
 	secret bool
+}
+
+// lazily is a regular expression that is compiled when it is first used: not at the start of every function.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 // everyText hands each string of a configuration to change and puts its answer there.
@@ -98,39 +104,34 @@ func idsOf(list reflect.Value) []string {
 	return ids
 }
 
-var (
-	// userinfo is what stands between the scheme and the host of a URL.
-	userinfo = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://)([^/?#\s]*)@`)
-	// parameter is a secret in the query of a URL.
-	parameter = regexp.MustCompile(`(?i)([?&](?:password|passwd|sslpassword|token|access_token|secret|client_secret|api_key)=)([^&#\s]+)`)
-)
+// parameter is a secret in the query of a URL.
+var parameter = lazily(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
 
 // concealed returns a text that is a URL with a secret in it with a mark instead of that, and whether it is one.
 // A user name stays where there is a password beside it; alone it may be a token.
 func concealed(value string) (string, bool) {
-	if !strings.Contains(value, "://") {
+	scheme, rest, isURL := strings.Cut(value, "://")
+	if !isURL || strings.ContainsAny(scheme, " \t\r\n/?#") {
 		return value, false
 	}
 	hidden, found := value, false
-	if at := userinfo.FindStringSubmatchIndex(value); at != nil && at[4] < at[5] {
-		user, _, pair := strings.Cut(value[at[4]:at[5]], ":")
-		if !pair {
-			user = ""
-		} else {
-			user += ":"
-		}
-		hidden, found = value[:at[3]]+user+secret.Mark+value[at[5]:], true
+	authority := rest
+	if end := strings.IndexAny(rest, "/?# \t\r\n\f"); end >= 0 {
+		authority = rest[:end]
 	}
-	if parameter.MatchString(hidden) && userinfoOrHost(hidden) {
-		hidden, found = parameter.ReplaceAllString(hidden, "${1}"+secret.Mark), true
+	if at := strings.LastIndex(authority, "@"); at > 0 {
+		user, _, pair := strings.Cut(authority[:at], ":")
+		if pair {
+			user += ":"
+		} else {
+			user = ""
+		}
+		hidden, found = scheme+"://"+user+secret.Mark+rest[at:], true
+	}
+	if strings.Contains(hidden, "=") && parameter().MatchString(hidden) {
+		hidden, found = parameter().ReplaceAllString(hidden, "${1}"+secret.Mark), true
 	}
 	return hidden, found
-}
-
-// userinfoOrHost tells whether a text begins as a URL does.
-func userinfoOrHost(value string) bool {
-	scheme, _, _ := strings.Cut(value, "://")
-	return !strings.ContainsAny(scheme, " \t\r\n/?#")
 }
 
 // conceal puts marks for the secrets in URLs. Those that are secrets by their type print as a mark anyway.
@@ -157,16 +158,32 @@ func secrets(config *model.ConfigStatus) map[string]string {
 }
 
 // placeholder is ${NAME}; a second dollar in front makes it plain text.
-var placeholder = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var placeholder = lazily(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// expand puts what lookup knows in place of the placeholders of a text; others stay.
+func expand(value string, lookup func(name string) (string, bool)) string {
+	if !strings.Contains(value, "${") {
+		return value
+	}
+	return placeholder().ReplaceAllStringFunc(value, func(found string) string {
+		if plain, escaped := strings.CutPrefix(found, "$$"); escaped {
+			return "$" + plain
+		}
+		if known, ok := lookup(found[len("${") : len(found)-1]); ok {
+			return known
+		}
+		return found
+	})
+}
 
 // open tells whether a text has a placeholder whose value is not known here.
 func open(value string) bool {
-	for _, found := range placeholder.FindAllString(value, -1) {
-		if !strings.HasPrefix(found, "$$") {
-			return true
-		}
-	}
-	return false
+	found := false
+	expand(value, func(string) (string, bool) {
+		found = true
+		return "", false
+	})
+	return found
 }
 
 // ours are the beginnings of variables that hold the credentials of the process itself. Who may write the
@@ -187,16 +204,13 @@ func isOurs(name string) bool {
 func resolve(config *model.ConfigStatus, lookup func(string) (string, bool)) []string {
 	var missing []string
 	everyText(config, func(t text) string {
-		return placeholder.ReplaceAllStringFunc(t.value, func(found string) string {
-			if plain, escaped := strings.CutPrefix(found, "$$"); escaped {
-				return "$" + plain
-			}
-			name := found[len("${") : len(found)-1]
-			if value, known := lookup(name); known && !isOurs(name) {
-				return value
+		return expand(t.value, func(name string) (string, bool) {
+			value, known := lookup(name)
+			if known && !isOurs(name) {
+				return value, true
 			}
 			missing = append(missing, t.path+" ("+name+")")
-			return found
+			return "", false
 		})
 	})
 	return missing

@@ -3,7 +3,6 @@ package platformconfig
 import (
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 		return t.value
 	})
 	c.text(config.PlatformHost, below(path, "platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
-	c.text(config.ProjectNamespacePrefix, below(path, "projectNamespacePrefix"), matching(namespacePrefix),
+	c.text(config.ProjectNamespacePrefix, below(path, "projectNamespacePrefix"), isNamespacePrefix,
 		"must be lower case letters, digits and -, begin with a letter or digit, and leave room for a name: 40 characters at most")
 	c.text(config.WorkspaceSubDomain, below(path, "workspaceSubDomain"),
 		func(value string) bool { return len(validation.IsWildcardDNS1123Subdomain(value)) == 0 }, "must have the form *.<sub-domain>")
@@ -115,27 +114,36 @@ func (c *checker) notNegative(value int64, path *field.Path) {
 }
 
 func (c *checker) placeholders(t text, path *field.Path) {
-	for _, found := range placeholder.FindAllStringSubmatch(t.value, -1) {
-		if !strings.HasPrefix(found[0], "$$") && isOurs(found[1]) {
-			c.add(field.Forbidden(path, "the placeholder "+found[0]+" names a variable of the platform's own; those with "+
+	expand(t.value, func(name string) (string, bool) {
+		if isOurs(name) {
+			c.add(field.Forbidden(path, "the placeholder ${"+name+"} names a variable of the platform's own; those with "+
 				strings.Join(ours, ", ")+" are out of reach"))
 		}
-	}
+		return "", false
+	})
 }
 
 var (
-	namespacePrefix = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
-	connectorID     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*$`)
-	headerName      = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-	repositoryChart = regexp.MustCompile(`^[^/\s]+/\S+$`)
-	colour          = regexp.MustCompile(`^(#([0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})|[a-zA-Z]+|(rgb|hsl)a?\([0-9a-z.,%/ -]+\))$`)
-	moduleName      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
-	timeWindow      = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$`)
-	retention       = regexp.MustCompile(`^[1-9][0-9]*(s|m|h|d|w|M|y)$`)
-	email           = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
+	connectorID     = matching(`^[A-Za-z0-9][A-Za-z0-9._~-]*$`)
+	headerName      = matching("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	repositoryChart = matching(`^[^/\s]+/\S+$`)
+	colour          = matching(`^(#([0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})|[a-zA-Z]+|(rgb|hsl)a?\([0-9a-z.,%/ -]+\))$`)
+	moduleName      = matching(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+	timeWindow      = matching(`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$`)
+	retention       = matching(`^[1-9][0-9]*(s|m|h|d|w|M|y)$`)
+	email           = matching(`^[^@\s]+@[^@\s]+$`)
 )
 
-func matching(pattern *regexp.Regexp) func(string) bool { return pattern.MatchString }
+// matching tells whether a text matches a regular expression.
+func matching(pattern string) func(string) bool {
+	compiled := lazily(pattern)
+	return func(value string) bool { return compiled().MatchString(value) }
+}
+
+// isNamespacePrefix accepts what begins a label and leaves room for the name of a project.
+func isNamespacePrefix(value string) bool {
+	return len(value) <= 40 && len(validation.IsDNS1123Label(value+"x")) == 0
+}
 
 func isSubdomain(value string) bool { return len(validation.IsDNS1123Subdomain(value)) == 0 }
 
@@ -213,7 +221,7 @@ func (c *checker) apps(apps *model.ConfigApps, path *field.Path) {
 	}
 	for i, app := range apps.PredefinedApps {
 		at := path.Child("predefinedApps").Index(i)
-		c.required(app.Chart, at.Child("chart"), matching(repositoryChart), "must have the form repository/chart")
+		c.required(app.Chart, at.Child("chart"), repositoryChart, "must have the form repository/chart")
 		c.named(app.Clusters, at.Child("clusters"))
 		c.web(app.IconURL, at.Child("iconUrl"))
 		c.web(app.ReadmeURL, at.Child("readmeUrl"))
@@ -230,7 +238,7 @@ func (c *checker) ui(ui *model.ConfigUISettings, path *field.Path) {
 		{"logoBackgroundColor", ui.LogoBackgroundColor}, {"primaryColor", ui.PrimaryColor},
 		{"sidebarColor", ui.SidebarColor}, {"accentColor", ui.AccentColor},
 	} {
-		c.text(one.value, path.Child(one.name), matching(colour), "must be a colour of CSS, such as #1f6feb or teal")
+		c.text(one.value, path.Child(one.name), colour, "must be a colour of CSS, such as #1f6feb or teal")
 	}
 	c.webs(ui.CustomCSS, path.Child("customCss"))
 	c.webs(ui.CustomJavaScript, path.Child("customJavaScript"))
@@ -248,7 +256,7 @@ func (c *checker) ui(ui *model.ConfigUISettings, path *field.Path) {
 			c.add(field.Forbidden(at, "has an effect only when block is true"))
 		}
 		for i, entry := range external.Allow {
-			c.required(entry, at.Index(i), func(value string) bool { return moduleName.MatchString(value) || isWeb(value) },
+			c.required(entry, at.Index(i), func(value string) bool { return moduleName(value) || isWeb(value) },
 				"must be the name of a module, or an absolute URL with http or https")
 		}
 	}
@@ -277,7 +285,7 @@ func (c *checker) cloud(cloud *model.ConfigCloud, path *field.Path) {
 		c.oneOf(day, at.Child("dayOfWeek"), days)
 		c.text(window.TimeWindow, at.Child("timeWindow"), func(value string) bool {
 			from, to, _ := strings.Cut(value, "-")
-			return timeWindow.MatchString(value) && from != to
+			return timeWindow(value) && from != to
 		}, "must be HH:MM-HH:MM in 24 hours and UTC, and not empty")
 	}
 	cost := cloud.CostControl
@@ -315,7 +323,7 @@ func (c *checker) metrics(metrics *model.MetricsBackend, path *field.Path) {
 	}
 	c.replicas(metrics.Replicas, path)
 	c.resources(metrics.Resources, path.Child("resources"))
-	c.text(metrics.Retention, path.Child("retention"), matching(retention), "must be a number above zero and one of s, m, h, d, w, M, y, such as 90d")
+	c.text(metrics.Retention, path.Child("retention"), retention, "must be a number above zero and one of s, m, h, d, w, M, y, such as 90d")
 	if storage := metrics.Storage; storage != nil {
 		if class := storage.StorageClass; class != nil && *class != "-" {
 			c.text(*class, path.Child("storage", "storageClass"), isSubdomain, "must be the name of a storage class, or -")

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,7 +34,7 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(auth.CustomHTTPHeaders)) {
 		at := path.Child("customHttpHeaders").Key(name)
 		switch {
-		case !headerName.MatchString(name):
+		case !headerName(name):
 			c.add(field.Invalid(at, field.OmitValueType{}, "is no name of an HTTP header"))
 		case slices.Contains(reservedHeaders, textproto.CanonicalMIMEHeaderKey(name)):
 			c.add(field.Forbidden(at, "is set by the platform itself"))
@@ -52,7 +53,7 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	seen := map[string]bool{}
 	for i := range auth.Connectors {
 		connector, at := &auth.Connectors[i], path.Child("connectors").Index(i)
-		c.required(connector.ID, at.Child("id"), matching(connectorID), "must be letters, digits and . _ ~ -, since it is a part of URLs")
+		c.required(connector.ID, at.Child("id"), connectorID, "must be letters, digits and . _ ~ -, since it is a part of URLs")
 		c.unique(seen, connector.ID, at.Child("id"))
 		switch names := blocks(&connector.IdentityProviders); len(names) {
 		case 0:
@@ -119,7 +120,7 @@ func (c *checker) providers(providers *model.IdentityProviders, path *field.Path
 		if block.ServiceAccountFilePath != "" && block.AdminEmail == "" {
 			c.add(field.Required(at.Child("adminEmail"), "is required with serviceAccountFilePath: whom the service account impersonates"))
 		}
-		c.text(block.AdminEmail, at.Child("adminEmail"), matching(email), "must be an address such as admin@example.com")
+		c.text(block.AdminEmail, at.Child("adminEmail"), email, "must be an address such as admin@example.com")
 	}
 	if block, at := providers.IDP2, path.Child("idp2"); block != nil {
 		c.web(block.RedirectURI, at.Child("redirectURI"))
@@ -158,7 +159,7 @@ func (c *checker) saml(block *model.SAMLProvider, path *field.Path) {
 	c.text(block.NameIDPolicyFormat, path.Child("nameIDPolicyFormat"), func(value string) bool {
 		_, known := nameIDFormat(value)
 		return known
-	}, "must be a NameID format of SAML, in full or its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats)), ", "))
+	}, "must be a NameID format of SAML, in full or its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats())), ", "))
 }
 
 // isCertificate accepts certificates in PEM, or one in DER, in base64.
@@ -175,15 +176,17 @@ func isCertificate(value string) bool {
 }
 
 // nameIDFormats are the formats by their last part, with the version of SAML that defined them.
-var nameIDFormats = map[string]string{
-	"unspecified": "1.1", "emailAddress": "1.1", "X509SubjectName": "1.1", "WindowsDomainQualifiedName": "1.1",
-	"encrypted": "2.0", "entity": "2.0", "kerberos": "2.0", "persistent": "2.0", "transient": "2.0",
-}
+var nameIDFormats = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"unspecified": "1.1", "emailAddress": "1.1", "X509SubjectName": "1.1", "WindowsDomainQualifiedName": "1.1",
+		"encrypted": "2.0", "entity": "2.0", "kerberos": "2.0", "persistent": "2.0", "transient": "2.0",
+	}
+})
 
 // nameIDFormat returns a format in full. Source: Spec 2.7.
 func nameIDFormat(value string) (string, bool) {
 	last := value[strings.LastIndex(value, ":")+1:]
-	version, known := nameIDFormats[last]
+	version, known := nameIDFormats()[last]
 	full := "urn:oasis:names:tc:SAML:" + version + ":nameid-format:" + last
 	return full, known && (value == last || value == full)
 }

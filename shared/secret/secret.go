@@ -13,6 +13,10 @@ import (
 // Mark is what a non-empty String prints as, everywhere.
 const Mark = "***"
 
+// Parameters are the names under which a URL has a secret in its query, as alternatives of a regular expression that
+// ignores case. Source: ADR-0015.
+const Parameters = "password|passwd|sslpassword|token|access_token|secret|client_secret|api_key"
+
 // String is a secret text. Its zero value is "no secret" and prints as the empty string.
 // Source: Spec 2.7 (secrets of the configuration); ADR-0003.
 type String string
