@@ -379,11 +379,18 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Seed(t, instancetest.Instance(t, "dev"))
-	for _, cert := range []bool{false, true} {
-		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", DryRun: true,
-			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{ClientCert: cert}}})
+	// Nobody is asked for a certificate.
+	asking := instancetest.Instance(t, "asking")
+	asking.Spec.Signer = &model.InstanceSigner{Kubeconfig: unreachable}
+	w.Seed(t, asking)
+	for _, row := range []struct {
+		name string
+		cert bool
+	}{{"dev", false}, {"dev", true}, {"asking", true}} {
+		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: row.name, DryRun: true,
+			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{ClientCert: row.cert}}})
 		if err != nil || made.Object.Status.KubeConfig != "" || made.Object.Status.ExpirationTimestamp == nil {
-			t.Errorf("certificate %v: %+v, %v", cert, made.Object, err)
+			t.Errorf("%+v: %+v, %v", row, made.Object, err)
 		}
 	}
 	if keys := w.keys(t); len(keys) != 0 {
