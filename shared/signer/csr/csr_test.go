@@ -84,7 +84,10 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c.redirect {
-		http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		if r.URL.Path == "/elsewhere" {
+			c.t.Error("a redirection was followed, with the credential")
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		return
 	}
 	name := strings.TrimPrefix(r.URL.Path, root+"/")
