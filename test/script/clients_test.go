@@ -28,7 +28,8 @@ func local(ts *testscript.TestScript, neg bool, args []string) {
 	check(ts, neg, ts.Exec(runnerProgram, args...))
 }
 
-// documented runs a block of a document of the project in a shell, where kubectl and local are the programs under test.
+// documented runs a block of a document of the project in a shell, where kubectl and build/local are the programs under
+// test.
 func documented(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: documented FILE BEGINNING KEYFILE")
@@ -40,7 +41,7 @@ func documented(ts *testscript.TestScript, neg bool, args []string) {
 	if !found || !closed {
 		ts.Fatalf("%s has no block that begins with %s", args[0], args[1])
 	}
-	programs := ts.MkAbs("programs")
+	programs := ts.MkAbs("build")
 	ts.Check(os.MkdirAll(programs, 0o700))
 	for name, program := range map[string]string{"kubectl": kubectlProgram, "local": runnerProgram} {
 		if err := os.Symlink(program, filepath.Join(programs, name)); !errors.Is(err, os.ErrExist) {
