@@ -145,7 +145,7 @@ func (r *Register) usable(ctx context.Context, record store.Record, err error, u
 		return false, err
 	}
 	if _, refused := accesskey.Usable(key, record.Activity, r.limits(), now); refused != nil || string(key.UID) != uid {
-		return false, nil
+		return false, nil //nolint:nilerr // a key that is refused is an answer
 	}
 	orphaned, err := r.keys.Orphaned(ctx, key)
 	if err != nil {
