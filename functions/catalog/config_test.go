@@ -230,6 +230,23 @@ func TestConfig(t *testing.T) {
 	if text := c.expect(200, adminBearer, "GET", config+"/config", ""); strings.Contains(text, "platformHost") {
 		t.Error(text)
 	}
+	// What has no Table is not answered as one, and nothing is done for it.
+	for _, row := range []struct{ method, path, body string }{
+		{"GET", "/config/history", ""}, {"POST", "/config/rollback", `{"spec":{"revision":"3"}}`},
+	} {
+		request := httptest.NewRequest(row.method, config+row.path, strings.NewReader(row.body))
+		request.Header.Set("Authorization", "Bearer "+adminBearer)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		recorder = httptest.NewRecorder()
+		c.handler.ServeHTTP(recorder, request)
+		if recorder.Code != 406 {
+			t.Errorf("%s %s: %d %s", row.method, row.path, recorder.Code, recorder.Body)
+		}
+	}
+	if text := c.expect(200, adminBearer, "GET", config+"/config", ""); strings.Contains(text, "platformHost") {
+		t.Error(text)
+	}
 	recorder = httptest.NewRecorder()
 	c.metrics.ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", http.NoBody))
 	if text := recorder.Body.String(); !strings.Contains(text, "platform_config_revision 4\n") || !strings.Contains(text, `platform_config_reloads_total{result="loaded"}`) {

@@ -1,7 +1,7 @@
 // Package expirekeys removes access keys that are due, by the clock: those whose own lifetime or grace period is
 // over and those that the platform's limits have ended. It may run late, twice at once or stop half-way: an expired key is
 // refused whether it was removed or not, and each removal is one write that insists on what was read. It also
-// trims the events of access keys, and forgets the answers that were kept for requests that are repeated. Source: Spec 3, 5.2; ADR-0005, ADR-0007, ADR-0009, ADR-0017.
+// forgets the answers that were kept for requests that are repeated. Source: Spec 3, 5.2; ADR-0005, ADR-0009, ADR-0017.
 package expirekeys
 
 import (
@@ -27,8 +27,6 @@ const (
 	batch = 100
 	// most is how many keys one run looks at; the next run goes on.
 	most = 10_000
-	// eventAge is how long events are kept for those who resume a watch. Source: ADR-0007.
-	eventAge = 24 * time.Hour
 )
 
 // Deps is what the operation needs.
@@ -55,18 +53,14 @@ type Output struct {
 // sweeper is who removes keys: an admin without a key.
 var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "expirekeys"}, []string{identity.Admins})
 
-// Do removes what is due, up to a bound, and the events that are too old. A key that cannot be read is left alone, and the first of them is the
-// error at the end. On any other error the output counts what was done before it, and the next run goes on from
-// there.
+// Do removes what is due, up to a bound. A key that cannot be read is left alone, and the first of them is the error at
+// the end. On any other error the output counts what was done before it, and the next run goes on from there.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var broken error
 	var err error
 	if done.Forgotten, err = deps.Attempts.Sweep(ctx); err != nil {
 		return done, err
-	}
-	if err := deps.Keys.Store.Trim(ctx, deps.Now().Add(-eventAge)); err != nil {
-		return done, fmt.Errorf("trimming the events of access keys: %w", err)
 	}
 	looked := map[string]bool{}
 	for len(looked) < most {

@@ -40,7 +40,7 @@ func History(ctx context.Context, deps Deps, in Input) (*model.ConfigHistory, er
 var (
 	list    = function.List(platformconfig.Definition, open, List).Revealing()
 	get     = function.Get(platformconfig.Definition, open, Get).Revealing()
-	history = function.GetPart(platformconfig.Definition, "history", "ConfigHistory", open, History)
+	history = function.GetPart(platformconfig.HistoryDefinition, "history", open, History)
 )
 
 // Function is the operation as it is deployed.

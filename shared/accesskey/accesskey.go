@@ -24,6 +24,9 @@ import (
 // Registry is the access keys with their state.
 type Registry = resource.Registry[*model.OwnedAccessKey]
 
+// OwnerNamespaceLabel says in which namespace the instance is that a key belongs to. Source: ADR-0017.
+const OwnerNamespaceLabel = model.GroupName + "/virtualclusterinstance-namespace"
+
 // Definition is the resource ownedaccesskeys. Source: Spec 2.5, 4 rows 5 to 8.
 var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	Resource:   model.SchemeGroupVersion.WithResource("ownedaccesskeys"),
@@ -40,6 +43,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 		}
 		return list
 	},
+	OwnersIn:  OwnerNamespaceLabel,
 	Columns:   columns,
 	Cells:     cells,
 	WriteOnly: [][]string{{"spec", "key"}},

@@ -50,7 +50,8 @@ func (a *Authenticator) Header(ctx context.Context, header http.Header, name str
 }
 
 // Bearer authenticates an access key. A malformed one is refused without asking the state; a valid one
-// costs one round trip (two when it is new here), and another one at most once a minute, to note the activity.
+// costs one round trip (two when it is new here), another one at most once a minute, to note the activity, and one for
+// each object that it belongs to: when those are gone, so is the key.
 //
 // Errors: Unauthorized for a key that is unknown, expired or disabled; ServiceUnavailable when the state
 // cannot be reached, since what cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
@@ -111,6 +112,14 @@ func (a *Authenticator) check(ctx context.Context, bearer secret.String, name st
 	case errors.Is(err, accesskey.ErrDisabled):
 		return refuse(apierror.Unauthorized(textDisabled))
 	case err != nil:
+		return refuse(apierror.Unauthorized(textInvalid))
+	}
+	switch orphaned, err := a.Keys.Orphaned(ctx, key); {
+	case errors.Is(err, store.ErrUnavailable):
+		return refuse(apierror.Unavailable().Because(err))
+	case err != nil:
+		return refuse(fmt.Errorf("looking up what an access key belongs to: %w", err))
+	case orphaned:
 		return refuse(apierror.Unauthorized(textInvalid))
 	}
 	caller := identity.New(accesskey.OwnerOf(&key.Spec), key.Spec.Groups)

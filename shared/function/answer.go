@@ -22,14 +22,10 @@ type answer struct {
 	status   int
 	object   any
 	warnings []string
-	// tabulate makes a Table of the object. Nil: there is only the generic one.
-	tabulate Tabulate
 	// raw is a finished body with its media type, instead of object.
 	raw       []byte
 	mediaType string
 	header    http.Header
-	// reveal keeps the secrets of object in clear.
-	reveal bool
 	// stream is what is sent bit by bit, instead of all else.
 	stream stream
 }
@@ -78,7 +74,7 @@ func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 	}
 	// A Status holds only strings and numbers: it always marshals.
 	text, _ := json.Marshal(status)
-	if chosen, err := negotiate(c.http.Header.Values("Accept")); err == nil && chosen.yaml {
+	if chosen, err := negotiate(c.http.Header.Values("Accept"), true); err == nil && chosen.yaml {
 		if converted, err := yaml.JSONToYAML(text); err == nil {
 			text = converted
 			rendered.header.Set("Content-Type", codec.YAML)
@@ -107,19 +103,16 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 		rendered.body = result.raw
 		return rendered, nil
 	}
-	chosen, err := negotiate(c.http.Header.Values("Accept"))
-	if err != nil {
-		return nil, err
-	}
+	chosen := c.form
 	if _, isStatus := result.object.(*metav1.Status); isStatus {
 		// As in Kubernetes, a Status has no other form.
 		chosen.as = ""
 	}
-	object, err := f.shape(c, result, chosen)
+	object, err := f.shape(c, result.object, chosen)
 	if err != nil {
 		return nil, err
 	}
-	if result.reveal && chosen.as == "" {
+	if c.reveal && chosen.as == "" {
 		// This converter keeps the text of secrets, unlike encoding/json.
 		if object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
 			return nil, fmt.Errorf("encoding the answer: %w", err)
@@ -171,32 +164,19 @@ func addWarnings(header http.Header, warnings []string) {
 }
 
 // shape turns the object into a Table or its metadata alone, where the client asked for that.
-func (f *frame) shape(c *call, result *answer, chosen form) (any, error) {
-	object, isObject := result.object.(runtime.Object)
+func (f *frame) shape(c *call, answered any, chosen form) (any, error) {
+	object, isObject := answered.(runtime.Object)
 	if chosen.as == "" || !isObject {
-		return result.object, nil
+		return answered, nil
 	}
-	switch chosen.as {
-	case "Table":
-		include, err := includeObject(c.query)
-		if err != nil {
-			return nil, err
-		}
-		tabulate := result.tabulate
-		if tabulate == nil && f.endpoint.tabulate != nil {
-			tabulate = f.endpoint.tabulate(f.env)
-		}
-		if tabulate == nil {
-			return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
-		}
-		table, err := tabulate(object, include)
-		if err != nil {
-			return nil, err
-		}
-		return asTable(table, chosen.version), nil
-	default:
+	if chosen.as != asTable {
 		return partial(object, chosen)
 	}
+	table, err := f.endpoint.tabulate(f.env, object, c.include)
+	if err != nil {
+		return nil, err
+	}
+	return versioned(table, chosen.version), nil
 }
 
 // includeObject reads what the rows of a Table hold beside their cells.
@@ -212,8 +192,8 @@ func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 	}
 }
 
-// asTable says which version of a Table it is, and its rows with it.
-func asTable(table *metav1.Table, version string) *metav1.Table {
+// versioned says which version of a Table it is, and its rows with it.
+func versioned(table *metav1.Table, version string) *metav1.Table {
 	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
 	table.APIVersion = metav1.GroupName + "/" + version
 	for _, row := range table.Rows {
@@ -228,7 +208,7 @@ func asTable(table *metav1.Table, version string) *metav1.Table {
 func partial(object runtime.Object, chosen form) (any, error) {
 	version := metav1.GroupName + "/" + chosen.version
 	isList := meta.IsListType(object)
-	if isList != (chosen.as == "PartialObjectMetadataList") {
+	if isList != (chosen.as == asPartialList) {
 		return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
 	}
 	if !isList {

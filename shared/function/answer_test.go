@@ -120,6 +120,14 @@ func TestAcceptBeforeWrites(t *testing.T) {
 	unwanted := map[string]string{"Accept": "image/png", "Content-Type": "application/json"}
 	refused(t, w.do(request{method: "POST", path: root, body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: unwanted}), 406, metav1.StatusReasonNotAcceptable)
 	refused(t, w.do(request{method: "DELETE", path: root + "/ana", header: unwanted}), 406, metav1.StatusReasonNotAcceptable)
+	list := map[string]string{"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "Content-Type": "application/json"}
+	refused(t, w.do(request{method: "POST", path: root, body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: list}), 406, metav1.StatusReasonNotAcceptable)
+	table := map[string]string{"Accept": tableV1, "Content-Type": "application/json"}
+	refused(t, w.do(request{method: "POST", path: root + "?includeObject=All", body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: table}), 400, metav1.StatusReasonBadRequest)
+	// Neither is a question asked that would panic.
+	for _, header := range []map[string]string{unwanted, table} {
+		refused(t, w.do(request{method: "POST", path: "/apis/test.example/v1/probes", body: "panic", header: header}), 406, metav1.StatusReasonNotAcceptable)
+	}
 	refused(t, w.do(request{path: root + "/unwanted"}), 404, metav1.StatusReasonNotFound)
 	if answer := w.do(request{path: root + "/ana"}); answer.Code != 200 {
 		t.Errorf("ana is gone: %d", answer.Code)

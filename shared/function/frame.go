@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"management.platform.sh/shared/apierror"
@@ -65,6 +66,9 @@ type call struct {
 	// sent is the body, once it was read; panicked tells that the operation or its encoding was.
 	sent     []byte
 	panicked bool
+	// form is that of the answer, and include what the rows of a Table hold beside their cells.
+	form    form
+	include metav1.IncludeObjectPolicy
 	// ahead is the access key of that name, where it came along with the caller's.
 	ahead *store.Record
 	body  func() ([]byte, error)
@@ -207,6 +211,9 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		request := f.request(c)
 		request.Verb = verb
 		return auth.Authorize(c.caller, request)
+	}
+	if err := f.agree(c); err != nil {
+		return nil, err
 	}
 	return f.operate(ctx, c)
 }

@@ -102,8 +102,8 @@ type Endpoint struct {
 	public func(*model.ConfigStatus) bool
 	// empty makes an object of the answer's kind. Nil: the endpoint cannot repeat an answer.
 	empty func() any
-	// tabulate is that of an answer. Nil: the endpoint has none of its own.
-	tabulate func(*Environment) Tabulate
+	// tabulate makes a Table of an answer. Nil: there is none.
+	tabulate func(*Environment, runtime.Object, metav1.IncludeObjectPolicy) (*metav1.Table, error)
 	// ahead tells whether the operation reads one access key, which can come along with the caller's own.
 	ahead bool
 	// open prepares the operation.
@@ -115,7 +115,9 @@ type Tabulate func(object runtime.Object, include metav1.IncludeObjectPolicy) (*
 
 // Tabulated returns the endpoint as one whose answers have a Table form.
 func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
-	e.tabulate = func(*Environment) Tabulate { return tabulate }
+	e.tabulate = func(_ *Environment, object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
+		return tabulate(object, include)
+	}
 	return e
 }
 

@@ -123,7 +123,7 @@ func FuzzAccept(f *testing.F) {
 			}
 			last = clause.Quality
 		}
-		chosen, err := negotiate([]string{text})
+		chosen, err := negotiate([]string{text}, true)
 		if err != nil {
 			if known, ok := errors.AsType[*apierror.Error](err); !ok || known.Status().Code != 406 {
 				t.Fatalf("%q: %v", text, err)

@@ -60,11 +60,7 @@ func Idempotent(endpoint Endpoint) Endpoint {
 			if err != nil {
 				return nil, err
 			}
-			result, err := once(ctx, c, endpoint, attempts, keys[0], operate)
-			if err == nil && result.tabulate == nil && endpoint.tabulate != nil {
-				result.tabulate = endpoint.tabulate(env)
-			}
-			return result, err
+			return once(ctx, c, endpoint, attempts, keys[0], operate)
 		}
 	}
 	return endpoint

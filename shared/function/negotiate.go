@@ -59,8 +59,35 @@ func ParseAccept(values []string) []Clause {
 	return clauses
 }
 
-// negotiate picks the first clause that can be served. No Accept header, or an empty one, takes JSON.
-func negotiate(values []string) (form, error) {
+// The forms that answers have beside their own.
+const (
+	asTable       = "Table"
+	asPartial     = "PartialObjectMetadata"
+	asPartialList = "PartialObjectMetadataList"
+)
+
+// agree finds the form of the answer: nothing is done whose answer the client cannot take. A document has forms of its
+// own.
+func (f *frame) agree(c *call) error {
+	if f.endpoint.Kind == "" {
+		return nil
+	}
+	var err error
+	if c.form, err = negotiate(c.http.Header.Values("Accept"), f.endpoint.tabulate != nil); err != nil {
+		return err
+	}
+	switch verb := f.endpoint.Verb; {
+	case c.form.as == asTable:
+		c.include, err = includeObject(c.query)
+	case c.form.as == asPartialList && (verb == "create" || verb == "update" || verb == "patch"):
+		err = apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
+	}
+	return err
+}
+
+// negotiate picks the first clause that can be served, and a Table only where there is one. No Accept header, or an empty
+// one, takes JSON.
+func negotiate(values []string, table bool) (form, error) {
 	if strings.TrimSpace(strings.Join(values, "")) == "" {
 		return form{}, nil
 	}
@@ -78,7 +105,7 @@ func negotiate(values []string) (form, error) {
 			return chosen, nil
 		}
 		chosen.as, chosen.version = as, clause.Params["v"]
-		known := as == "Table" || as == "PartialObjectMetadata" || as == "PartialObjectMetadataList"
+		known := as == asTable && table || as == asPartial || as == asPartialList
 		if known && clause.Params["g"] == metav1.GroupName && (chosen.version == "v1" || chosen.version == "v1beta1") {
 			return chosen, nil
 		}

@@ -160,10 +160,36 @@ func PatchStatus[T resource.Object, D any](
 	}), status)
 }
 
+// At returns the endpoint on a second plural name of its resource, as an alias.
+func (e Endpoint) At(plural string) Endpoint {
+	base := "/apis/" + e.Resource.Group + "/" + e.Resource.Version + "/"
+	e.Path = base + plural + e.Path[len(base+e.Resource.Resource):]
+	e.Alias = true
+	return e
+}
+
+// Revealing returns the endpoint with secrets in clear for those who ask with reveal=true and may do that: the verb
+// is reveal then, for authorization, log and metrics. Source: ADR-0015.
+func (e Endpoint) Revealing() Endpoint {
+	e.reveals = true
+	return e
+}
+
 // Everywhere is the endpoint of a list or watch over all namespaces.
 func Everywhere(endpoint Endpoint) Endpoint {
 	endpoint.Path = strings.Replace(endpoint.Path, inNamespace, "", 1)
 	return endpoint
+}
+
+// GetPart binds an operation to GET on a subresource that is an object of its own kind, and not stored as one. Part is that
+// kind, under the resource that it is a part of.
+func GetPart[O resource.Object, D any](
+	part *resource.Definition[O], subresource string, open func(*Environment) D,
+	do func(context.Context, D, resource.GetInput) (O, error),
+) Endpoint {
+	endpoint := Get(part, open, do)
+	endpoint.stored = false
+	return below(endpoint, subresource)
 }
 
 // CreatePart binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part is the
@@ -173,7 +199,7 @@ func CreatePart[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*Environment) D,
 	do func(context.Context, D, resource.PartInput[O]) (resource.Written[O], error),
 ) Endpoint {
-	endpoint := below(bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+	endpoint := bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		options, err := readWriteOptions(c, "CreateOptions")
 		if err != nil {
 			return nil, err
@@ -190,12 +216,9 @@ func CreatePart[O resource.Object, D any](
 			return nil, err
 		}
 		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
-	}), subresource)
+	})
 	endpoint.stored = false
-	if len(part.Columns) == 0 {
-		endpoint = withoutTable(endpoint)
-	}
-	return endpoint
+	return below(endpoint, subresource)
 }
 
 // decodePart reads the body of a request about a part of an object.
@@ -207,9 +230,7 @@ func decodePart[O resource.Object](c *call, part *resource.Definition[O], valida
 	}
 	object, warnings := part.New(), []string(nil)
 	if len(data) > 0 {
-		again := *c
-		again.body = func() ([]byte, error) { return data, nil }
-		if object, warnings, err = decodeObject(&again, part, validation); err != nil {
+		if object, warnings, err = decode(c, data, part, validation); err != nil {
 			return none, nil, err
 		}
 	}
@@ -247,12 +268,7 @@ func bind[T resource.Object, D any](
 	if definition.Namespaced {
 		path += inNamespace
 	}
-	toTable := func(env *Environment) Tabulate {
-		return func(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
-			return table(definition, env, object, include)
-		}
-	}
-	return Endpoint{
+	endpoint := Endpoint{
 		Method:     method,
 		Path:       path + "/" + definition.Resource.Resource + at,
 		Verb:       verb,
@@ -262,26 +278,19 @@ func bind[T resource.Object, D any](
 		ShortNames: definition.ShortNames,
 		Namespaced: definition.Namespaced,
 		empty:      func() any { return definition.New() },
-		tabulate:   toTable,
 		object:     reflect.TypeFor[T](),
 		stored:     true,
 		open: func(env *Environment) operation {
 			deps := open(env)
-			tabulate := toTable(env)
-			return func(ctx context.Context, c *call) (*answer, error) {
-				// Nothing is done whose answer the client cannot take.
-				if _, err := negotiate(c.http.Header.Values("Accept")); err != nil {
-					return nil, err
-				}
-				result, err := serve(ctx, deps, c)
-				if err != nil {
-					return nil, err
-				}
-				result.tabulate, result.reveal = tabulate, c.reveal
-				return result, nil
-			}
+			return func(ctx context.Context, c *call) (*answer, error) { return serve(ctx, deps, c) }
 		},
 	}
+	if len(definition.Columns) > 0 {
+		endpoint.tabulate = func(env *Environment, object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
+			return table(definition, env, object, include)
+		}
+	}
+	return endpoint
 }
 
 // decodeObject reads the body as an object of the resource.
@@ -291,6 +300,11 @@ func decodeObject[T resource.Object](c *call, definition *resource.Definition[T]
 	if err != nil {
 		return none, nil, err
 	}
+	return decode(c, data, definition, validation)
+}
+
+func decode[T resource.Object](c *call, data []byte, definition *resource.Definition[T], validation codec.Strictness) (T, []string, error) {
+	var none T
 	body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
 	if err != nil {
 		return none, nil, err

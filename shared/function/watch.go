@@ -57,9 +57,9 @@ func Watch[T resource.Object, D any](
 	do func(context.Context, D, resource.WatchInput) (*resource.Watcher[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodGet, "watch", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		chosen, include, err := watchForm(c)
-		if err != nil {
-			return nil, err
+		// As in Kubernetes, YAML is no stream.
+		if c.form.yaml || c.form.as == asPartialList {
+			return nil, apierror.NotAcceptable(codec.JSON)
 		}
 		in := resource.WatchInput{Caller: c.caller, Namespace: c.namespace}
 		limit, err := readWatchOptions(c.query, &in)
@@ -71,25 +71,9 @@ func Watch[T resource.Object, D any](
 			return nil, err
 		}
 		return &answer{stream: &watchStream[T]{
-			definition: definition, env: c.env, watcher: watcher, form: chosen, include: include, limit: limit,
+			definition: definition, env: c.env, watcher: watcher, form: c.form, include: c.include, limit: limit,
 		}}, nil
 	})
-}
-
-// watchForm is the form of the objects in the events. As in Kubernetes, YAML is no stream.
-func watchForm(c *call) (form, metav1.IncludeObjectPolicy, error) {
-	chosen, err := negotiate(c.http.Header.Values("Accept"))
-	if err != nil {
-		return form{}, "", err
-	}
-	if chosen.yaml || chosen.as == "PartialObjectMetadataList" {
-		return form{}, "", apierror.NotAcceptable(codec.JSON)
-	}
-	if chosen.as != "Table" {
-		return chosen, "", nil
-	}
-	include, err := includeObject(c.query)
-	return chosen, include, err
 }
 
 // flag reads a boolean parameter as Kubernetes does: whatever is there and not "0" or "false" is true.
@@ -183,7 +167,7 @@ func (s *watchStream[T]) bookmark() (line, bool, error) {
 }
 
 func (s *watchStream[T]) line(event resource.WatchEvent[T]) (line, error) {
-	headed := s.form.as == "Table" && !s.begun
+	headed := s.form.as == asTable && !s.begun
 	s.begun = true
 	key := s.form.as
 	if key != "" {
@@ -198,7 +182,7 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 	var shaped any = object
 	switch s.form.as {
 	case "":
-	case "Table":
+	case asTable:
 		include := s.include
 		if _, closing := object.GetAnnotations()[metav1.InitialEventsAnnotationKey]; closing && include == metav1.IncludeNone {
 			// Its annotation is what the bookmark is sent for.
@@ -211,7 +195,7 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 		if !headed {
 			rows.ColumnDefinitions = nil
 		}
-		shaped = asTable(rows, s.form.version)
+		shaped = versioned(rows, s.form.version)
 	default:
 		one, err := partial(object, s.form)
 		if err != nil {

@@ -128,12 +128,12 @@ func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 		parent <- func() (store.Record, error) { return key, err }
 	}
 	key, err := (<-parent)()
-	usable, err := r.usable(key, err, token.Status.AccessKeyUID, now)
+	usable, err := r.usable(ctx, key, err, token.Status.AccessKeyUID, now)
 	return !usable, err
 }
 
 // usable tells whether the access key that a store returned authenticates and is the one with that uid.
-func (r *Register) usable(record store.Record, err error, uid string, now time.Time) (bool, error) {
+func (r *Register) usable(ctx context.Context, record store.Record, err error, uid string, now time.Time) (bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -144,8 +144,14 @@ func (r *Register) usable(record store.Record, err error, uid string, now time.T
 	if err != nil {
 		return false, err
 	}
-	_, refused := accesskey.Usable(key, record.Activity, r.limits(), now)
-	return refused == nil && string(key.UID) == uid, nil
+	if _, refused := accesskey.Usable(key, record.Activity, r.limits(), now); refused != nil || string(key.UID) != uid {
+		return false, nil //nolint:nilerr // a key that is refused is an answer
+	}
+	orphaned, err := r.keys.Orphaned(ctx, key)
+	if err != nil {
+		return false, fmt.Errorf("looking up what the access key of a token belongs to: %w", err)
+	}
+	return !orphaned, nil
 }
 
 // over tells whether a token has expired by its own end.

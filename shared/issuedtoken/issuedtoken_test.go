@@ -60,6 +60,22 @@ func TestRevoked(t *testing.T) {
 		"the platform's cap was lowered": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = 1
 		}, false},
+		"what its key belongs to is gone": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+			keys, owner := w.Env.AccessKeys(), w.Key("owner", "ana", model.OwnedAccessKeySpec{})
+			_, err := resource.Patch(t.Context(), keys, resource.PatchInput{Caller: w.Caller("ci"), Name: "ci", Type: resource.MergePatch, Patch: fmt.Appendf(nil,
+				`{"metadata":{"ownerReferences":[{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","name":"owner","uid":%q}]}}`, owner.KeyUID)})
+			if err != nil {
+				t.Error(err)
+			}
+			// By one who was killed before he came to what belonged to it.
+			record, err := keys.Store.Get(t.Context(), "owner")
+			if err == nil {
+				_, err = keys.Store.Delete(t.Context(), record.Name, record.Revision)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, false},
 		"its key ends earlier than before": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.TTLSeconds = 1 })
 		}, false},

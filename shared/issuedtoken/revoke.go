@@ -70,7 +70,8 @@ func (r *Register) Denied(ctx context.Context) ([]Denial, error) {
 const (
 	// sweepPage is how many records are looked at in one round trip.
 	sweepPage = 500
-	// eventAge is how long events are kept for those who resume a watch. Source: ADR-0007.
+	// eventAge is how long the events of the list are kept, which nobody watches: those of the records go with the
+	// garbage.
 	eventAge = 24 * time.Hour
 )
 
@@ -87,10 +88,8 @@ type Swept struct {
 // cannot be read is left alone, and the first of them is the error at the end. Source: Spec 3; ADR-0011.
 func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	var done Swept
-	for _, state := range []store.Store{r.Store, r.revoked} {
-		if err := state.Trim(ctx, r.Now().Add(-eventAge)); err != nil {
-			return done, fmt.Errorf("trimming the events of tokens: %w", err)
-		}
+	if err := r.revoked.Trim(ctx, r.Now().Add(-eventAge)); err != nil {
+		return done, fmt.Errorf("trimming the events of the list of revoked tokens: %w", err)
 	}
 	var broken error
 	type parent struct{ name, uid string }
@@ -114,7 +113,7 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 				good, known := usable[of]
 				if !known {
 					key, err := r.keys.Store.Get(ctx, of.name)
-					if good, err = r.usable(key, err, of.uid, now); err != nil {
+					if good, err = r.usable(ctx, key, err, of.uid, now); err != nil {
 						return done, err
 					}
 					usable[of] = good

@@ -41,7 +41,7 @@ const Subresource = "kubeconfig"
 
 // The labels of the access keys that are made for kubeconfigs. Source: ADR-0017.
 const (
-	NamespaceLabel = model.GroupName + "/virtualclusterinstance-namespace"
+	NamespaceLabel = accesskey.OwnerNamespaceLabel
 	NameLabel      = model.GroupName + "/virtualclusterinstance"
 )
 
@@ -246,7 +246,7 @@ func (m *Maker) lifetime(in Input, duration time.Duration) (life, error) {
 	return l, nil
 }
 
-// key makes an access key that is good for the one instance. The key is stored last, when all else is known to be well.
+// key makes an access key that is good for the one instance, belongs to it and goes with it. The key is stored last, when all else is known to be well.
 func (m *Maker) key(ctx context.Context, order order) (document, time.Time, error) {
 	made, in := order.document, order.in
 	random := in.Random
@@ -265,6 +265,10 @@ func (m *Maker) key(ctx context.Context, order order) (document, time.Time, erro
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "kubeconfig-" + in.Name + "-",
 			Labels:       map[string]string{NamespaceLabel: in.Namespace, NameLabel: in.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: instance.Definition.GroupVersionKind().GroupVersion().String(), Kind: instance.Definition.Kind,
+				Name: in.Name, UID: order.instance.UID,
+			}},
 		},
 		Spec: model.OwnedAccessKeySpec{
 			DisplayName: "kubeconfig of " + in.Namespace + "/" + in.Name,

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"flag"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/identity"
@@ -37,6 +39,7 @@ var update = flag.Bool("update", false, "write the golden files")
 type world struct {
 	*instancetest.World
 	maker *kubeconfig.Maker
+	graph *resource.Graph
 	limit time.Duration
 }
 
@@ -45,6 +48,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{World: instancetest.New(t)}
 	limits := func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
 	keys := accesskey.NewRegistry(w.State("ownedaccesskeys"), w.Now, rand.NewChaCha8([32]byte{3}), limits)
+	w.graph = resource.NewGraph(nil, keys, w.Instances)
 	w.maker = &kubeconfig.Maker{
 		Instances: w.Instances, Keys: keys.Managed(fieldmanager.New),
 		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
@@ -97,6 +101,67 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
+// A key goes with its instance, and is refused from the deletion on, whether it was removed or not: one that is registered
+// under the same name later is another one. Source: Spec 2.2 (ownerReferences); ADR-0017.
+func TestGoesWithInstance(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about  string
+		remove func(*testing.T, *world)
+		left   int
+	}{
+		{"deleted", func(t *testing.T, w *world) {
+			if _, err := resource.Delete(t.Context(), w.Instances, resource.DeleteInput{Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev"}); err != nil {
+				t.Fatal(err)
+			}
+		}, 0},
+		{"deleted by one who then was killed", func(t *testing.T, w *world) {
+			record, err := w.Instances.Store.Get(t.Context(), "p-shop/dev")
+			if err == nil {
+				_, err = w.Instances.Store.Delete(t.Context(), record.Name, record.Revision)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Seed(t, instancetest.Instance(t, "dev"))
+			w.Seed(t, instancetest.Instance(t, "other"))
+			made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bearer := secret.String(client(t, made.Object.Status.KubeConfig).BearerToken)
+			by := auth.Authenticator{Keys: w.maker.Keys, Now: w.Now, Limits: w.maker.Limits, Log: slog.New(slog.DiscardHandler)}
+			if _, err := by.Bearer(t.Context(), bearer); err != nil {
+				t.Fatal(err)
+			}
+			refused := func(when string) {
+				t.Helper()
+				if _, err := by.Bearer(t.Context(), bearer); accesskeytest.Code(err) != 401 {
+					t.Errorf("%s: %v", when, err)
+				}
+			}
+			row.remove(t, w)
+			refused("without the instance")
+			if left := w.keys(t); len(left) != row.left {
+				t.Errorf("%d keys are left", len(left))
+			}
+			w.Seed(t, instancetest.Instance(t, "dev"))
+			refused("with another one of that name")
+			if _, err := w.graph.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if left := w.keys(t); len(left) != 0 {
+				t.Errorf("%d keys are left by the schedule", len(left))
+			}
+		})
+	}
+}
+
 // Source: Spec 2.6, 8; ADR-0017.
 func TestToken(t *testing.T) {
 	t.Parallel()
@@ -132,6 +197,9 @@ func TestToken(t *testing.T) {
 		got.TTLSeconds != want.TTLSeconds || len(got.Scope.VirtualClusters) != 1 || got.Scope.VirtualClusters[0] != want.Scope.VirtualClusters[0] ||
 		len(got.Scope.Roles)+len(got.Scope.Projects)+len(got.Scope.Rules)+len(got.Scope.Clusters)+len(got.Scope.Spaces) != 0 {
 		t.Errorf("the key is %+v, scope %+v", got, got.Scope)
+	}
+	if owners := key.OwnerReferences; len(owners) != 1 || owners[0].Kind != "VirtualClusterInstance" || owners[0].Name != "dev" || owners[0].UID != seeded.UID || owners[0].BlockOwnerDeletion != nil {
+		t.Errorf("the key belongs to %+v", owners)
 	}
 	if key.Labels[kubeconfig.NameLabel] != "dev" || key.Labels[kubeconfig.NamespaceLabel] != "p-shop" || !strings.HasPrefix(key.Name, "kubeconfig-dev-") {
 		t.Errorf("the key is %s with %v", key.Name, key.Labels)
@@ -311,11 +379,18 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Seed(t, instancetest.Instance(t, "dev"))
-	for _, cert := range []bool{false, true} {
-		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", DryRun: true,
-			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{ClientCert: cert}}})
+	// Nobody is asked for a certificate.
+	asking := instancetest.Instance(t, "asking")
+	asking.Spec.Signer = &model.InstanceSigner{Kubeconfig: unreachable}
+	w.Seed(t, asking)
+	for _, row := range []struct {
+		name string
+		cert bool
+	}{{"dev", false}, {"dev", true}, {"asking", true}} {
+		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: row.name, DryRun: true,
+			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{ClientCert: row.cert}}})
 		if err != nil || made.Object.Status.KubeConfig != "" || made.Object.Status.ExpirationTimestamp == nil {
-			t.Errorf("certificate %v: %+v, %v", cert, made.Object, err)
+			t.Errorf("%+v: %+v, %v", row, made.Object, err)
 		}
 	}
 	if keys := w.keys(t); len(keys) != 0 {

@@ -56,6 +56,13 @@ var Definition = &resource.Definition[*model.Config]{
 	Decode: Decode,
 }
 
+// HistoryDefinition is what config/{name}/history answers. Source: ADR-0015.
+var HistoryDefinition = &resource.Definition[*model.ConfigHistory]{
+	Resource: Definition.Resource,
+	Kind:     "ConfigHistory",
+	New:      func() *model.ConfigHistory { return &model.ConfigHistory{} },
+}
+
 // RollbackDefinition is what config/{name}/rollback takes and answers. Source: ADR-0015.
 var RollbackDefinition = &resource.Definition[*model.ConfigRollback]{
 	Resource: Definition.Resource,

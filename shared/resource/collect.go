@@ -226,17 +226,11 @@ func (c *collection) judge(ctx context.Context, n node) error {
 // owner returns the owner that an object refers to, and whether it exists: an owner that this API does not serve
 // does, without an object.
 func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerReference) (node, bool, error) {
-	owner, known, found, err := c.graph.owner(ctx, reference, n.object.GetNamespace())
-	switch {
-	case err != nil:
-		return node{}, false, err
-	case !known:
-		return node{}, true, nil
-	case !found || owner.object.GetUID() != reference.UID || owner.ended:
-		return node{}, false, nil
+	owner, exists, err := c.graph.living(ctx, reference, n.member.ownersIn(n.object))
+	if owner.object != nil {
+		c.alive[reference.UID] = true
 	}
-	c.alive[reference.UID] = true
-	return owner, true, nil
+	return owner, exists, err
 }
 
 // endInForeground deletes an object whose owners wait for it. Where it owns objects itself, they go before it. In a
@@ -394,7 +388,7 @@ func (c *collection) follow(after touched) {
 		if !known || c.gone[reference.UID] {
 			continue
 		}
-		namespace := after.object.GetNamespace()
+		namespace := after.member.ownersIn(after.object)
 		if _, namespaced := member.definition(); !namespaced {
 			namespace = ""
 		}

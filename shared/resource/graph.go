@@ -33,6 +33,8 @@ type Member interface {
 
 	definition() (resource schema.GroupVersionResource, namespaced bool)
 	join(graph *Graph)
+	// ownersIn is the namespace of the owners of an object; empty for those without one.
+	ownersIn(object metav1.Object) string
 	// find returns the object of that name in the store, and false when there is none. It may have ended.
 	find(ctx context.Context, name string) (node, bool, error)
 	// referring returns a page of the objects that refer to a uid, and whether there are more. Those that cannot
@@ -108,6 +110,34 @@ func (g *Graph) owner(ctx context.Context, reference metav1.OwnerReference, name
 	return owner, true, found, err
 }
 
+// living is owner for one that has the uid of the reference and has not ended. One that this API does not serve is taken
+// to be there, without an object.
+func (g *Graph) living(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, exists bool, err error) {
+	owner, known, found, err := g.owner(ctx, reference, namespace)
+	switch {
+	case err != nil:
+		return node{}, false, err
+	case !known:
+		return node{}, true, nil
+	case !found || owner.object.GetUID() != reference.UID || owner.ended:
+		return node{}, false, nil
+	}
+	return owner, true, nil
+}
+
+// Orphaned tells whether an object had owners and all of them are gone: the next collection removes it. It takes a round
+// trip for each owner, and none for an object without. Errors are those of the store. Source: Spec 2.2 (ownerReferences);
+// ADR-0017.
+func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
+	references := object.GetOwnerReferences()
+	for _, reference := range references {
+		if _, exists, err := r.graph().living(ctx, reference, r.ownersIn(object)); err != nil || exists {
+			return false, err
+		}
+	}
+	return len(references) > 0, nil
+}
+
 // graph is the one that the resource was joined to, or one of its own.
 func (r *Registry[T]) graph() *Graph {
 	if r.joined == nil {
@@ -120,6 +150,13 @@ func (r *Registry[T]) join(graph *Graph) { r.joined = graph }
 
 func (r *Registry[T]) definition() (schema.GroupVersionResource, bool) {
 	return r.Resource, r.Namespaced
+}
+
+func (r *Registry[T]) ownersIn(object metav1.Object) string {
+	if r.OwnersIn == "" {
+		return object.GetNamespace()
+	}
+	return object.GetLabels()[r.OwnersIn]
 }
 
 func (r *Registry[T]) state() store.Store { return r.Store }

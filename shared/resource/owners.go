@@ -49,7 +49,7 @@ func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller
 		if !isNew && !blocks {
 			continue
 		}
-		found, err := r.validateOwner(ctx, caller, object.GetNamespace(), reference, isNew, blocks, path)
+		found, err := r.validateOwner(ctx, caller, r.ownersIn(object), reference, isNew, blocks, path)
 		if err != nil {
 			return nil, err
 		}

@@ -64,6 +64,9 @@ type Definition[T Object] struct {
 	Decode func(body codec.Body) (T, error)
 	// Fields are what field selectors can select by, besides metadata.name and metadata.namespace.
 	Fields func(object T) fields.Set
+	// OwnersIn is the label that says in which namespace the owners of an object are, where objects have none themselves.
+	// Empty: they have no owners in namespaces. Source: ADR-0017.
+	OwnersIn string
 	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and its
 	// status is what Rules.Observe says. Source: ADR-0017.
 	CopyStatus func(from, into T)

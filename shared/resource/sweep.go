@@ -16,13 +16,20 @@ const (
 	sweepReferences = 10_000
 	// pageOfReferences is how many of them are read in one round trip.
 	pageOfReferences = 1_000
+	// eventAge is how long events are kept for those who resume a watch. Source: ADR-0007.
+	eventAge = 24 * time.Hour
 )
 
 // Sweep does what requests have left to do: it goes on with the objects whose deletion is due, and then walks
-// through the references, from a random place, for objects whose owners are gone. It may run late, twice at once or
-// stop half-way. The output counts what was done, also beside an error. Source: Spec 2.2, 3; ADR-0009.
+// through the references, from a random place, for objects whose owners are gone. Events of every resource that are too
+// old it forgets first. It may run late, twice at once or stop half-way. The output counts what was done, also beside an error. Source: Spec 2.2, 3; ADR-0009.
 func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 	c := g.collection(sweepSteps)
+	for _, member := range g.members {
+		if err := member.state().Trim(ctx, member.now().Add(-eventAge)); err != nil {
+			return c.done, fmt.Errorf("trimming the events of %s: %w", member.GroupVersionKind().Kind, err)
+		}
+	}
 	for _, member := range g.members {
 		if err := c.due(ctx, member); err != nil {
 			return c.done, fmt.Errorf("deleting what is due of %s: %w", member.GroupVersionKind().Kind, err)

@@ -28,6 +28,35 @@ func local(ts *testscript.TestScript, neg bool, args []string) {
 	check(ts, neg, ts.Exec(runnerProgram, args...))
 }
 
+// documented runs a block of a document of the project in a shell, where kubectl and build/local are the programs under
+// test.
+func documented(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: documented FILE BEGINNING KEYFILE")
+	}
+	text, err := os.ReadFile(filepath.Join(repository, args[0]))
+	ts.Check(err)
+	_, text, found := bytes.Cut(text, []byte("```console\n$ "+args[1]+" "))
+	command, _, closed := bytes.Cut(text, []byte("\n```\n"))
+	if !found || !closed {
+		ts.Fatalf("%s has no block that begins with %s", args[0], args[1])
+	}
+	programs := ts.MkAbs("build")
+	ts.Check(os.MkdirAll(programs, 0o700))
+	for name, program := range map[string]string{"kubectl": kubectlProgram, "local": runnerProgram} {
+		if err := os.Symlink(program, filepath.Join(programs, name)); !errors.Is(err, os.ErrExist) {
+			ts.Check(err)
+		}
+	}
+	path, key := ts.Getenv("PATH"), strings.TrimSpace(ts.ReadFile(args[2]))
+	ts.Setenv("PATH", programs+string(filepath.ListSeparator)+path)
+	ts.Setenv("ACCESS_KEY", key)
+	err = ts.Exec("bash", "-c", args[1]+" "+string(command))
+	ts.Setenv("PATH", path)
+	ts.Setenv("ACCESS_KEY", "")
+	check(ts, neg, err)
+}
+
 // kubectl runs kubectl in the environment of the story.
 func kubectl(ts *testscript.TestScript, neg bool, args []string) {
 	exit, issue := -1, ""

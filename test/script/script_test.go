@@ -46,6 +46,7 @@ const (
 //	crash [NAME]                   SIGKILL
 //	logged PATTERN                 wait until the runner's log matches
 //	local ARG...                   another command of the runner, to its end
+//	documented FILE BEGINNING KEYFILE   the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background NAME ARG...         kubectl goes on while the story does
 //	until NAME PATTERN             wait until what it has printed matches
@@ -79,6 +80,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"crash":      crash,
 	"logged":     logged,
 	"local":      local,
+	"documented": documented,
 	"kubectl":    kubectl,
 	"background": background,
 	"until":      until,

@@ -60,15 +60,14 @@ var gateways = map[shape][]lambdatest.Gateway{
 // aboutTheRunner are the stories that other shapes than the local runner do not run, and why. What they tell is about
 // the runner itself. Single lines of other stories are marked with [local], and say why there.
 var aboutTheRunner = map[string]string{
-	"audit":      "files, which one process writes, their verification by a command of the runner, and its metrics",
-	"bootstrap":  "two runners on one Redis; the other shapes get their admin key by the same command",
-	"config":     "the runner looks at its configuration every second and logs it; functions look when requests come",
-	"tokens":     "the command signing-keys, and HTTPS on the issuer, which is the platform's elsewhere",
-	"killed":     "the runner starts its redis-server again; elsewhere that is the platform's",
-	"manifests":  "a flag of the runner",
-	"restart":    "the runner's data folder, lock and announcement",
-	"volatile":   "the runner's state without a redis-server",
-	"kubeconfig": "the command of the runner, and its data folder",
+	"audit":     "files, which one process writes, their verification by a command of the runner, and its metrics",
+	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",
+	"config":    "the runner looks at its configuration every second and logs it; functions look when requests come",
+	"tokens":    "the command signing-keys, and HTTPS on the issuer, which is the platform's elsewhere",
+	"killed":    "the runner starts its redis-server again; elsewhere that is the platform's",
+	"manifests": "a flag of the runner",
+	"restart":   "the runner's data folder, lock and announcement",
+	"volatile":  "the runner's state without a redis-server",
 }
 
 // deployed are the functions in another shape than the local runner, with a redis-server of their own.

@@ -84,7 +84,10 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c.redirect {
-		http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		if r.URL.Path == "/elsewhere" {
+			c.t.Error("a redirection was followed, with the credential")
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		return
 	}
 	name := strings.TrimPrefix(r.URL.Path, root+"/")
@@ -200,6 +203,7 @@ func TestSign(t *testing.T) {
 		{"after a while", func(c *cluster) { c.looks = 3 }, csr.Options{AllowLocal: true}, time.Hour, 3600.0, nil},
 		{"denied", denied, csr.Options{AllowLocal: true}, time.Hour, 3600.0, signer.ErrDenied},
 		{"denied while it was approved", func(c *cluster) { denied(c); c.conflict = true }, csr.Options{AllowLocal: true}, time.Hour, 3600.0, signer.ErrDenied},
+		{"approved, and not signed", func(c *cluster) { c.conditions = c.shape("failed.json") }, csr.Options{AllowLocal: true}, time.Hour, 3600.0, signer.ErrDenied},
 		{"not permitted", func(c *cluster) { c.refuse = true }, csr.Options{AllowLocal: true}, time.Hour, nil, signer.ErrDenied},
 		{"never", func(c *cluster) { c.looks = 1 << 30 }, csr.Options{AllowLocal: true, Within: 2 * time.Second}, time.Hour, 3600.0, signer.ErrTimeout},
 		{"for somebody else", func(c *cluster) { c.wrong = true }, csr.Options{AllowLocal: true}, time.Hour, 3600.0, signer.ErrUnreachable},

@@ -1,0 +1,51 @@
+package collectgarbage_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"management.platform.sh/functions/collectgarbage"
+	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/store/redisstore/redistest"
+)
+
+// A watch of any resource may be resumed for a day. The history of the configuration, which is read from its events, stays.
+// Source: ADR-0007, ADR-0015.
+func TestOldEvents(t *testing.T) {
+	t.Parallel()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	watched := []string{"ownedaccesskeys", "directclusterendpointtokens", "virtualclusterinstances"}
+	for _, resource := range append(watched, "configs") {
+		if _, err := client.Resource(resource).Create(t.Context(), store.Record{Name: "a", Created: born, Object: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Events are of the time that they were written at, whatever the clock of the function says.
+	for _, test := range []struct {
+		age  time.Duration
+		want error
+	}{
+		{23 * time.Hour, nil},
+		{25 * time.Hour, store.ErrGone},
+	} {
+		env := &function.Environment{Stores: client.Resource, Now: func() time.Time { return time.Now().Add(test.age) }}
+		if _, err := collectgarbage.Do(t.Context(), collectgarbage.Deps{Graph: env.Graph()}); err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range watched {
+			if _, err := client.Resource(resource).Events(t.Context(), store.Beginning, 1, 0); !errors.Is(err, test.want) {
+				t.Errorf("%s after %v: %v, want %v", resource, test.age, err, test.want)
+			}
+		}
+		if _, err := client.Resource("configs").Events(t.Context(), store.Beginning, 1, 0); err != nil {
+			t.Errorf("the configuration after %v: %v", test.age, err)
+		}
+	}
+}
