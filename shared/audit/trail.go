@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,43 +113,63 @@ func (t *Trail) Choose(asked Asked) Choice { return t.version().policy.Choose(as
 // ErrNotRecorded says that an event could not be kept in time.
 var ErrNotRecorded = errors.New("the audit event could not be recorded")
 
-// Record takes an event. Where the choice says Fail it returns when every sink has kept it, or an error that is
-// ErrNotRecorded after WaitAtMost. Else it returns nil at once, and an event that the spool has no room for is counted
-// as lost. No text of hidden is recorded.
-func (t *Trail) Record(choice Choice, event *Event, hidden ...secret.String) error {
+// Chosen is an event, and what the policy says of it.
+type Chosen struct {
+	Choice Choice
+	Event  *Event
+}
+
+// Record takes events. Where a choice says Fail it returns when every sink has kept its event, or an error that is
+// ErrNotRecorded after WaitAtMost, however many they are. Else it returns nil at once, and an event that the spool has
+// no room for is counted as lost. No text of hidden is recorded.
+func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 	v := t.version()
-	record, err := event.record(hidden)
-	if err == nil {
-		err = v.err
+	var refused error
+	var entries []waiting
+	for _, one := range events {
+		record, err := one.Event.record(hidden)
+		if err == nil {
+			err = v.err
+		}
+		if err == nil && len(v.spools) == 0 {
+			err = errors.New("there is nowhere to record to")
+		}
+		if err != nil {
+			t.options.Metrics.Audited("none", one.Choice.Level, outcome(one.Choice))
+			refused = cmp.Or(refused, refusal(one.Choice, err))
+			continue
+		}
+		waits := one.Choice.Fail || t.options.Flush
+		for _, s := range v.spools {
+			if e := s.put(record, one.Choice, waits); waits {
+				entries = append(entries, waiting{s, e})
+			}
+		}
 	}
-	if err == nil && len(v.spools) == 0 {
-		err = errors.New("there is nowhere to record to")
-	}
-	if err != nil {
-		t.options.Metrics.Audited("none", choice.Level, outcome(choice))
-		return refusal(choice, err)
-	}
-	waits := choice.Fail || t.options.Flush
-	entries := make([]*entry, len(v.spools))
-	for i, s := range v.spools {
-		entries[i] = s.put(record, choice, waits)
-	}
-	if !waits {
-		return nil
+	if len(entries) == 0 {
+		return refused
 	}
 	timer := time.NewTimer(WaitAtMost)
 	defer timer.Stop()
-	for i, e := range entries {
+	for _, one := range entries {
+		err := error(nil)
 		select {
-		case <-e.done:
-			err = errors.Join(err, e.err)
+		case <-one.entry.done:
+			err = one.entry.err
 		case <-timer.C:
 			// Those behind it are not waited for either.
 			timer.Reset(0)
-			err = errors.Join(err, v.spools[i].giveUp(e))
+			err = one.spool.giveUp(one.entry)
 		}
+		refused = cmp.Or(refused, refusal(one.entry.choice, err))
 	}
-	return refusal(choice, err)
+	return refused
+}
+
+// waiting is an entry that somebody waits for, and its spool.
+type waiting struct {
+	spool *spool
+	entry *entry
 }
 
 func outcome(choice Choice) string {

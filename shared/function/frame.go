@@ -208,7 +208,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		request.Verb = verb
 		return auth.Authorize(c.caller, request)
 	}
-	return f.operate(ctx, c)
+	return f.operate(c.recording.watchRemovals(ctx), c)
 }
 
 // panicked is a panic as an error. A handler that gives up its connection is none.
