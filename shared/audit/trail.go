@@ -301,6 +301,8 @@ type spool struct {
 	waiting []*entry
 	bytes   int
 	ending  bool
+	// full tells that the last record found no room, which was logged.
+	full bool
 	// wake is told of new entries, quit of the end; gone is closed when the goroutine has ended.
 	wake chan struct{}
 	quit chan struct{}
@@ -331,7 +333,12 @@ func (s *spool) put(record *Record, choice Choice, waits bool) *entry {
 		s.settle(e, errClosed)
 	case len(s.waiting) >= MaxSpoolEvents || s.bytes+len(record.JSON) > MaxSpoolBytes:
 		s.settle(e, errFull)
+		if !s.full {
+			s.full = true
+			s.log.Error("audit events are lost or refused", "sink", s.name, "error", errFull.Error())
+		}
 	default:
+		s.full = false
 		s.waiting = append(s.waiting, e)
 		s.bytes += len(record.JSON)
 		s.metrics.Spool(s.name, len(s.waiting))

@@ -93,6 +93,7 @@ func (c *tally) String() string {
 }
 
 type bench struct {
+	log bytes.Buffer
 	*audit.Trail
 	shelf  *shelf
 	tally  *tally
@@ -108,7 +109,7 @@ func newBench(flush bool) *bench {
 	b.config = &model.ConfigStatus{Audit: enabled(model.AuditRule{Level: "Metadata"})}
 	b.Trail = audit.NewTrail(audit.Options{
 		Config: func() *model.ConfigStatus { return b.config }, Openers: []audit.Opener{opener(b.shelf)},
-		Log: slog.New(slog.DiscardHandler), Metrics: b.tally, Flush: flush,
+		Log: slog.New(slog.NewTextHandler(&b.log, nil)), Metrics: b.tally, Flush: flush,
 	})
 	return b
 }
@@ -229,6 +230,9 @@ func TestAFullSpool(t *testing.T) {
 		}
 		if got := b.tally.String(); got != "0 recorded, 5 lost, 1 refused" || b.tally.depth != audit.MaxSpoolEvents {
 			t.Errorf("%s, and %d wait", got, b.tally.depth)
+		}
+		if got := strings.Count(b.log.String(), "audit events are lost or refused"); got != 1 {
+			t.Errorf("the log says so %d times", got)
 		}
 		b.Close(t.Context())
 		if got := b.tally.String(); got != fmt.Sprintf("0 recorded, %d lost, 1 refused", audit.MaxSpoolEvents+5) || b.tally.depth != 0 {
