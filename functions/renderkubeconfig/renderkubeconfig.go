@@ -5,7 +5,6 @@ package renderkubeconfig
 import (
 	"context"
 
-	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/kubeconfig"
 	"management.platform.sh/shared/signer/csr"
@@ -36,7 +35,7 @@ var Function = &function.Function{
 
 func open(env *function.Environment) Deps {
 	return Deps{Maker: &kubeconfig.Maker{
-		Instances: env.Instances(), Keys: env.AccessKeys().Managed(fieldmanager.New),
+		Instances: env.Instances(), Keys: env.AccessKeys(),
 		Keyring: env.Keyring, Project: env.Project, Limits: env.KeyLimits, Now: env.Now, Random: env.Random,
 		Signing: csr.Options{AllowLocal: env.LocalSigners},
 	}}

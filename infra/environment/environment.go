@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -75,10 +76,10 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 	}, nil
 }
 
-// Streams tells whether PLATFORM_STREAM says that answers are streamed.
+// Streams tells whether PLATFORM_STREAM says that answers are streamed. It does not when it is not set.
 func Streams(lookup func(string) string) bool {
-	s, err := read(lookup)
-	return err == nil && s.streams
+	streams, err := strconv.ParseBool(lookup(stream))
+	return err == nil && streams
 }
 
 // stores opens the state, or what opens it at the first use where a secret must be asked for.

@@ -113,7 +113,6 @@ type settings struct {
 	tokens       function.TokenSettings
 	config       string
 	level        slog.Level
-	streams      bool
 	window       time.Duration
 	version      string
 	extension    string
@@ -187,7 +186,7 @@ func read(lookup func(string) string) (settings, error) {
 		wrong(logLevel, "must be debug, info, warn or error")
 	}
 	var err error
-	if s.streams, err = strconv.ParseBool(text(stream)); err != nil {
+	if _, err = strconv.ParseBool(text(stream)); err != nil {
 		wrong(stream, "must be true or false")
 	}
 	if value := text(watchWindow); value != "" {

@@ -2,7 +2,6 @@ package framework
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -18,30 +17,12 @@ import (
 	"management.platform.sh/shared/function"
 )
 
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // served is a function behind our server.
 type served struct {
 	t     *testing.T
 	world *environmenttest.World
 	url   string
-	log   *lines
+	log   *environmenttest.Log
 	// stop begins the drain; ended is what Serve returned.
 	stop  context.CancelFunc
 	ended chan error
@@ -49,7 +30,7 @@ type served struct {
 
 func serve(t *testing.T, name string, variables map[string]string) *served {
 	t.Helper()
-	s := &served{t: t, world: environmenttest.New(t), log: &lines{}, ended: make(chan error, 1)}
+	s := &served{t: t, world: environmenttest.New(t), log: &environmenttest.Log{}, ended: make(chan error, 1)}
 	all := map[string]string{"FUNCTION_TARGET": name, "PORT": "0"}
 	for name, value := range variables {
 		all[name] = value

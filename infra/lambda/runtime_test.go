@@ -1,7 +1,6 @@
 package lambda_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,25 +22,7 @@ import (
 type platform struct {
 	*lambdatest.Sandbox
 	t      *testing.T
-	stderr *lines
-}
-
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	stderr *environmenttest.Log
 }
 
 var bootstraps sync.Map
@@ -76,7 +57,7 @@ func TestMain(m *testing.M) {
 // start runs a function under a platform of its own.
 func start(t *testing.T, name string, timeout time.Duration, variables ...string) *platform {
 	t.Helper()
-	p := &platform{t: t, stderr: &lines{}}
+	p := &platform{t: t, stderr: &environmenttest.Log{}}
 	var err error
 	if p.Sandbox, err = lambdatest.Start(bootstrap(t, name), timeout, p.stderr, variables...); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"management.platform.sh/infra/lambda/bootstrap"
 	"management.platform.sh/shared/function"
 )
 
@@ -23,11 +24,6 @@ const module = "management.platform.sh"
 // architectures are those of AWS Lambda.
 var architectures = []string{"arm64", "amd64"}
 
-// flags make the same program of the same source in every folder. There is no version in it: a function that did not
-// change is the same file in the next release, and PLATFORM_VERSION says which that is. The runtime API speaks neither
-// net/rpc nor HTTP/2.
-var flags = []string{"-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"}
-
 // buildLambda makes <dir>/<function>/<architecture>/bootstrap and bootstrap.zip beside it.
 func buildLambda(dir string, functions []*function.Function) error {
 	for _, architecture := range architectures {
@@ -36,13 +32,12 @@ func buildLambda(dir string, functions []*function.Function) error {
 			return fmt.Errorf("making a folder: %w", err)
 		}
 		defer func() { _ = os.RemoveAll(together) }()
-		args := append([]string{"build"}, flags...)
-		args = append(args, "-o", together+string(filepath.Separator))
+		packages := []string{}
 		for _, f := range functions {
-			args = append(args, "./"+lambdaFolder+"/"+f.Name)
+			packages = append(packages, "./"+lambdaFolder+"/"+f.Name)
 		}
-		command := exec.Command("go", args...)
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+		command := bootstrap.Command(together+string(filepath.Separator), packages...)
+		command.Env = append(command.Env, "GOOS=linux", "GOARCH="+architecture)
 		command.Stderr = os.Stderr
 		if err := command.Run(); err != nil {
 			return fmt.Errorf("building for %s: %w", architecture, err)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/lambda/bootstrap"
 	"management.platform.sh/shared/function"
 )
 
@@ -170,9 +171,9 @@ func TestPack(t *testing.T) {
 func build(t *testing.T, folder, name string) [sha256.Size]byte {
 	t.Helper()
 	output := filepath.Join(t.TempDir(), "bootstrap")
-	command := exec.Command("go", append(append([]string{"build"}, flags...), "-o", output, "./"+lambdaFolder+"/"+name)...)
+	command := bootstrap.Command(output, "./"+lambdaFolder+"/"+name)
 	command.Dir = folder
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	command.Env = append(command.Env, "GOOS=linux", "GOARCH=amd64")
 	if said, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}

@@ -66,16 +66,7 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limi
 
 // OwnerOf is whom a key stands for.
 func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
-	switch {
-	case spec.User != "":
-		return identity.Owner{Kind: identity.User, Name: spec.User}
-	case spec.Team != "":
-		return identity.Owner{Kind: identity.Team, Name: spec.Team}
-	case spec.Subject != "":
-		return identity.Owner{Kind: identity.Subject, Name: spec.Subject}
-	default:
-		return identity.Owner{}
-	}
+	return identity.OwnerOf(spec.User, spec.Team, spec.Subject)
 }
 
 // rules implements resource.Rules.
@@ -96,14 +87,7 @@ func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) 
 		}
 	}
 	if OwnerOf(&key.Spec) == (identity.Owner{}) {
-		switch owner.Kind {
-		case identity.User:
-			key.Spec.User = owner.Name
-		case identity.Team:
-			key.Spec.Team = owner.Name
-		case identity.Subject:
-			key.Spec.Subject = owner.Name
-		}
+		key.Spec.User, key.Spec.Team, key.Spec.Subject = owner.Fields()
 	}
 	if key.Spec.Type == "" {
 		key.Spec.Type = kind

@@ -40,6 +40,33 @@ type Owner struct {
 	Name string
 }
 
+// OwnerOf is the owner that an object names in one of its fields user, team and subject; nobody where all are empty.
+func OwnerOf(user, team, subject string) Owner {
+	switch {
+	case user != "":
+		return Owner{Kind: User, Name: user}
+	case team != "":
+		return Owner{Kind: Team, Name: team}
+	case subject != "":
+		return Owner{Kind: Subject, Name: subject}
+	default:
+		return Owner{}
+	}
+}
+
+// Fields are the fields of OwnerOf: the name in one of them.
+func (o Owner) Fields() (user, team, subject string) {
+	switch o.Kind {
+	case User:
+		user = o.Name
+	case Team:
+		team = o.Name
+	case Subject:
+		subject = o.Name
+	}
+	return user, team, subject
+}
+
 // String returns "kind:name", as the store indexes it.
 func (o Owner) String() string { return string(o.Kind) + ":" + o.Name }
 

@@ -85,6 +85,24 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// An object names one owner, or nobody. Source: Spec 2.5.
+func TestOwnerOf(t *testing.T) {
+	if got := identity.OwnerOf("", "", ""); got != (identity.Owner{}) {
+		t.Errorf("no field names %v", got)
+	}
+	user, team, subject := identity.Owner{}.Fields()
+	if user+team+subject != "" {
+		t.Errorf("nobody has the fields %q, %q, %q", user, team, subject)
+	}
+	for _, kind := range []identity.OwnerKind{identity.User, identity.Team, identity.Subject} {
+		owner := identity.Owner{Kind: kind, Name: "a"}
+		user, team, subject := owner.Fields()
+		if got := (map[identity.OwnerKind]string{identity.User: user, identity.Team: team, identity.Subject: subject})[kind]; got != "a" || user+team+subject != "a" {
+			t.Errorf("%v has the fields %q, %q, %q", owner, user, team, subject)
+		}
+	}
+}
+
 // Owners of different kinds or names are different ones, and a caller owns himself. Source: ADR-0005.
 func TestOwnership(t *testing.T) {
 	owner := rapid.Custom(func(t *rapid.T) identity.Owner {
@@ -97,6 +115,9 @@ func TestOwnership(t *testing.T) {
 		one, other := owner.Draw(t, "one"), owner.Draw(t, "other")
 		if (one == other) != (one.String() == other.String()) {
 			t.Fatalf("%v and %v have the names %q and %q", one, other, one, other)
+		}
+		if got := identity.OwnerOf(one.Fields()); got != one {
+			t.Fatalf("the fields of %v are those of %v", one, got)
 		}
 		caller := identity.New(one, nil)
 		if !caller.Owns(one.String()) || caller.Owns(other.String()) != (one == other) {

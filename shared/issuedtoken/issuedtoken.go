@@ -155,16 +155,7 @@ func over(token *model.DirectClusterEndpointToken, now time.Time) bool {
 
 // OwnerOf is whom a token stands for.
 func OwnerOf(status *model.DirectClusterEndpointTokenStatus) identity.Owner {
-	switch {
-	case status.User != "":
-		return identity.Owner{Kind: identity.User, Name: status.User}
-	case status.Team != "":
-		return identity.Owner{Kind: identity.Team, Name: status.Team}
-	case status.Subject != "":
-		return identity.Owner{Kind: identity.Subject, Name: status.Subject}
-	default:
-		return identity.Owner{}
-	}
+	return identity.OwnerOf(status.User, status.Team, status.Subject)
 }
 
 // Rules implements resource.Rules for records that exist. Package issuer adds what makes a new one.

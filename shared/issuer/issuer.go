@@ -185,14 +185,7 @@ func (one *issuance) Default(caller identity.Caller, object, _ *model.DirectClus
 		ExpirationTimestamp: &metav1.Time{Time: end},
 		AccessKey:           caller.Key, AccessKeyUID: caller.KeyUID, UserAgent: printable(one.userAgent),
 	}
-	switch caller.Owner.Kind {
-	case identity.User:
-		object.Status.User = caller.Owner.Name
-	case identity.Team:
-		object.Status.Team = caller.Owner.Name
-	case identity.Subject:
-		object.Status.Subject = caller.Owner.Name
-	}
+	object.Status.User, object.Status.Team, object.Status.Subject = caller.Owner.Fields()
 	object.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: model.SchemeGroupVersion.String(), Kind: accesskey.Definition.Kind,
 		Name: caller.Key, UID: types.UID(caller.KeyUID),

@@ -22,7 +22,7 @@ func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 		return t.value
 	})
 	c.text(config.PlatformHost, below(path, "platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
-	c.text(config.ProjectNamespacePrefix, below(path, "projectNamespacePrefix"), namespacePrefix,
+	c.text(config.ProjectNamespacePrefix, below(path, "projectNamespacePrefix"), isNamespacePrefix,
 		"must be lower case letters, digits and -, begin with a letter or digit, and leave room for a name: 40 characters at most")
 	c.text(config.WorkspaceSubDomain, below(path, "workspaceSubDomain"),
 		func(value string) bool { return len(validation.IsWildcardDNS1123Subdomain(value)) == 0 }, "must have the form *.<sub-domain>")
@@ -124,7 +124,6 @@ func (c *checker) placeholders(t text, path *field.Path) {
 }
 
 var (
-	namespacePrefix = matching(`^[a-z0-9][a-z0-9-]{0,39}$`)
 	connectorID     = matching(`^[A-Za-z0-9][A-Za-z0-9._~-]*$`)
 	headerName      = matching("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	repositoryChart = matching(`^[^/\s]+/\S+$`)
@@ -139,6 +138,11 @@ var (
 func matching(pattern string) func(string) bool {
 	compiled := lazily(pattern)
 	return func(value string) bool { return compiled().MatchString(value) }
+}
+
+// isNamespacePrefix accepts what begins a label and leaves room for the name of a project.
+func isNamespacePrefix(value string) bool {
+	return len(value) <= 40 && len(validation.IsDNS1123Label(value+"x")) == 0
 }
 
 func isSubdomain(value string) bool { return len(validation.IsDNS1123Subdomain(value)) == 0 }

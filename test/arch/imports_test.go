@@ -69,7 +69,7 @@ functions/listaccesskeys: shared/accesskey shared/function shared/model shared/r
 functions/listvirtualclusterinstances: shared/function shared/instance shared/model shared/resource
 functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/patchvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
-functions/renderkubeconfig: shared/fieldmanager shared/function shared/kubeconfig shared/signer/csr
+functions/renderkubeconfig: shared/function shared/kubeconfig shared/signer/csr
 functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
 functions/updatevirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
 functions/whoami: shared/auth shared/function shared/identity shared/model shared/platformconfig shared/review shared/secret
@@ -97,14 +97,15 @@ infra/framework: infra/environment shared/audit shared/audit/filesink shared/aud
 infra/framework/server: functions/catalog infra/framework
 infra/lambda: infra/environment shared/audit shared/audit/redissink shared/function
 infra/lambda/functions/*: functions/* infra/lambda
-infra/lambda/lambdatest:
-infra/shells: functions/catalog shared/function
+infra/lambda/bootstrap:
+infra/lambda/lambdatest: infra/lambda/bootstrap
+infra/shells: functions/catalog infra/lambda/bootstrap shared/function
 local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/kubeconfig shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
 test/load: shared/model shared/secret
 test/arch:
 test/bench:
 test/deploy:
-test/cold: functions/catalog infra/lambda/lambdatest shared/encryption shared/function
+test/cold: functions/catalog infra/lambda/bootstrap infra/lambda/lambdatest shared/encryption shared/function
 test/drift:
 test/revocation:
 test/script:
@@ -120,7 +121,7 @@ local: functions/catalog shared/...
 test/arch:
 test/bench: functions/catalog shared/...
 test/deploy: functions/catalog shared/...
-test/cold: functions/catalog
+test/cold: functions/catalog infra/lambda/bootstrap
 test/drift: functions/catalog infra/environment shared/...
 test/load: shared/...
 test/revocation: functions/catalog shared/...
@@ -191,13 +192,13 @@ flag:
 log:
 math/rand:
 net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
-net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr shared/token/remote test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr shared/token/remote test/cold test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
-os/exec: infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
-os/signal: infra/framework/server local shared/syncpatch/worker test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/bootstrap infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os/exec: infra/lambda/bootstrap infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/load
+os/signal: infra/lambda infra/framework/server local shared/syncpatch/worker test/load
 plugin:
-syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
+syscall: infra/framework/server infra/lambda infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
 testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/instance/instancetest shared/issuer/issuertest shared/signer/signertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `

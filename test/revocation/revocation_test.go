@@ -181,6 +181,27 @@ func (w *world) must(verify func() error) {
 	}
 }
 
+// revoked is how long a token is accepted after it was revoked.
+func (w *world) revoked(verify func() error, revoke func()) time.Duration {
+	w.t.Helper()
+	w.must(verify)
+	revoke()
+	return w.until(verify, nil)
+}
+
+// early is how long before a refresh the worst moment is: what the platform's processes know is just not too old.
+const early = 9 * second
+
+// fetched is what a cluster that verifies by itself has done when the worst moment comes: its document is due again
+// soon, and the platform's processes have just read what it will be told.
+func (w *world) fetched(verify func() error, path string, maxAge time.Duration) {
+	w.t.Helper()
+	w.must(verify)
+	w.Pass(maxAge - early)
+	w.must(verify)
+	w.prime(path)
+}
+
 // until lets time pass until a token is refused, and returns how long that took. Each second it does what else happens then.
 func (w *world) until(verify func() error, each func(passed time.Duration)) time.Duration {
 	w.t.Helper()
@@ -203,8 +224,6 @@ func TestPromises(t *testing.T) {
 		disabled
 		tainted
 	)
-	// early is how long before a refresh the worst moment is: what the platform's processes know is just not too old.
-	const early = 9 * second
 	for _, row := range []struct {
 		verifier string
 		column   int
@@ -217,33 +236,15 @@ func TestPromises(t *testing.T) {
 				}
 				return nil
 			}
-			w.must(list)
-			w.disableKey()
-			return w.until(list, nil)
+			return w.revoked(list, w.disableKey)
 		}},
-		{"webhook `reviewtokens`", deleted, func(w *world) time.Duration {
-			w.must(w.review)
-			w.deleteToken()
-			return w.until(w.review, nil)
-		}},
-		{"webhook `reviewtokens`", disabled, func(w *world) time.Duration {
-			w.must(w.review)
-			w.disableKey()
-			return w.until(w.review, nil)
-		}},
-		{"webhook `reviewtokens`", tainted, func(w *world) time.Duration {
-			w.must(w.review)
-			w.taint()
-			return w.until(w.review, nil)
-		}},
+		{"webhook `reviewtokens`", deleted, func(w *world) time.Duration { return w.revoked(w.review, w.deleteToken) }},
+		{"webhook `reviewtokens`", disabled, func(w *world) time.Duration { return w.revoked(w.review, w.disableKey) }},
+		{"webhook `reviewtokens`", tainted, func(w *world) time.Duration { return w.revoked(w.review, w.taint) }},
 		{"package `token/remote`: keys and deny list", deleted, func(w *world) time.Duration {
 			verify := w.offline(false)
-			w.must(verify)
-			w.Pass(issuer.RevokedMaxAge - early)
-			w.must(verify)
-			w.prime(issuer.RevokedPath)
-			w.deleteToken()
-			return w.until(verify, nil)
+			w.fetched(verify, issuer.RevokedPath, issuer.RevokedMaxAge)
+			return w.revoked(verify, w.deleteToken)
 		}},
 		{"package `token/remote`: keys and deny list", disabled, func(w *world) time.Duration {
 			verify := w.offline(false)
@@ -261,33 +262,15 @@ func TestPromises(t *testing.T) {
 		}},
 		{"package `token/remote`: keys and deny list", tainted, func(w *world) time.Duration {
 			verify := w.offline(false)
-			w.must(verify)
-			w.Pass(issuer.KeysMaxAge - early)
-			w.must(verify)
-			w.prime(issuer.KeysPath)
-			w.taint()
-			return w.until(verify, nil)
+			w.fetched(verify, issuer.KeysPath, issuer.KeysMaxAge)
+			return w.revoked(verify, w.taint)
 		}},
-		{"package `token/remote`: keys alone", deleted, func(w *world) time.Duration {
-			verify := w.offline(true)
-			w.must(verify)
-			w.deleteToken()
-			return w.until(verify, nil)
-		}},
-		{"package `token/remote`: keys alone", disabled, func(w *world) time.Duration {
-			verify := w.offline(true)
-			w.must(verify)
-			w.disableKey()
-			return w.until(verify, nil)
-		}},
+		{"package `token/remote`: keys alone", deleted, func(w *world) time.Duration { return w.revoked(w.offline(true), w.deleteToken) }},
+		{"package `token/remote`: keys alone", disabled, func(w *world) time.Duration { return w.revoked(w.offline(true), w.disableKey) }},
 		{"package `token/remote`: keys alone", tainted, func(w *world) time.Duration {
 			verify := w.offline(true)
-			w.must(verify)
-			w.Pass(issuer.KeysMaxAge - early)
-			w.must(verify)
-			w.prime(issuer.KeysPath)
-			w.taint()
-			return w.until(verify, nil)
+			w.fetched(verify, issuer.KeysPath, issuer.KeysMaxAge)
+			return w.revoked(verify, w.taint)
 		}},
 	} {
 		t.Run(fmt.Sprint(row.verifier, " ", row.column), func(t *testing.T) {

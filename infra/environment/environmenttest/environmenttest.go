@@ -3,7 +3,9 @@
 package environmenttest
 
 import (
+	"bytes"
 	"io"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,4 +69,24 @@ func (w *World) Key(name, bearer string) {
 	if _, err := resource.Create(w.t.Context(), w.Env.AccessKeys(), in); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// Log is a log that can be read while it is written.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds lines.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns what was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

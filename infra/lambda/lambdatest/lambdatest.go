@@ -20,17 +20,18 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"management.platform.sh/infra/lambda/bootstrap"
 )
 
 // Build makes the programs of functions in a folder, for this machine, by their names. What is up to date stays.
 func Build(folder string, names ...string) error {
-	// With a slash at its end it is a folder, whether it is there or not.
-	args := []string{"build", "-tags", "lambda.norpc,nethttpomithttp2", "-o", folder + string(filepath.Separator)}
+	packages := []string{}
 	for _, name := range names {
-		args = append(args, "management.platform.sh/infra/lambda/functions/"+name)
+		packages = append(packages, "management.platform.sh/infra/lambda/functions/"+name)
 	}
-	command := exec.Command("go", args...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	// With a slash at its end it is a folder, whether it is there or not.
+	command := bootstrap.Command(folder+string(filepath.Separator), packages...)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w: %s", strings.Join(names, ", "), err, output)
 	}
