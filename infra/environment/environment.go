@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/platformconfig"
@@ -25,7 +25,7 @@ import (
 const ShortWindow = 10 * time.Second
 
 // Open makes an environment from variables, which lookup returns by name, and a log on out. Streams tells whether
-// answers can be streamed. Errors name each variable that is wrong, and quote none.
+// answers can be streamed. Its tracer makes no spans. Errors name each variable that is wrong, and quote none.
 func Open(lookup func(string) string, out io.Writer, streams bool) (*function.Environment, error) {
 	s, err := read(lookup)
 	if err != nil {
@@ -67,7 +67,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		Log:        log,
 		Config:     source.Current,
 		Source:     source,
-		Tracer:     otel.Tracer("management.platform.sh"),
+		Tracer:     noop.NewTracerProvider().Tracer(""),
 		Version:    s.version,
 		Watch:      function.WatchSettings{Window: window},
 		Edition:    s.edition,

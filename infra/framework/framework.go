@@ -21,6 +21,7 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel"
 
 	"management.platform.sh/infra/environment"
 	"management.platform.sh/shared/audit"
@@ -37,6 +38,8 @@ const (
 	maxBody = function.MaxBodyBytes + 1<<20
 	// maxEvent bounds an event of the clock.
 	maxEvent = 256 << 10
+	// tracer is the name of what makes spans, for an SDK that is attached from outside.
+	tracer = "management.platform.sh"
 )
 
 // sinks are all there are. A server that is not ours is frozen when it has answered, and ends without a word.
@@ -54,6 +57,7 @@ func Register(f *function.Function) {
 			fmt.Fprintln(os.Stderr, f.Name+":", err)
 			os.Exit(1)
 		}
+		env.Tracer = otel.Tracer(tracer)
 		environment.BeginAudit(env, sinks(env, true))
 		return env
 	})
@@ -136,6 +140,7 @@ func Serve(ctx context.Context, all []*function.Function, lookup func(string) st
 	if err != nil {
 		return err
 	}
+	env.Tracer = otel.Tracer(tracer)
 	environment.BeginAudit(env, sinks(env, false))
 	port := lookup("PORT")
 	if port == "" {

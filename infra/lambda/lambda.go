@@ -15,10 +15,8 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -66,17 +64,11 @@ func Start(f *function.Function) {
 		fmt.Fprintln(os.Stderr, f.Name+":", err)
 		os.Exit(1)
 	}
-	ending := make(chan os.Signal, 1)
-	signal.Notify(ending, syscall.SIGTERM)
-	go func() {
-		<-ending
-		s.drain()
-	}()
 	options := []lambda.Option{}
 	if s.streams {
 		// The platform sends SIGTERM to processes that have asked for it, which costs a round trip at the start. An
 		// answer in one piece does not last long enough to need it.
-		options = append(options, lambda.WithEnableSIGTERM())
+		options = append(options, lambda.WithEnableSIGTERM(s.drain))
 	}
 	lambda.StartWithOptions(s.handle, options...)
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -166,8 +165,8 @@ func TestBootstrapStreams(t *testing.T) {
 			if one := next(); one.Type != "ADDED" || one.Object.Metadata.Name != "second" {
 				t.Fatalf("%+v", one)
 			}
-			if row.signal {
-				p.Signal(syscall.SIGTERM)
+			if row.signal && !p.Terminate() {
+				t.Fatal("the process has not registered for SIGTERM")
 			}
 			if one := next(); one.Type != "BOOKMARK" {
 				t.Fatalf("%+v", one)

@@ -25,7 +25,7 @@ const (
 )
 
 // synced are the resources that a configuration may have patches for, and whether they are synced where it
-// does not say so. Source: Spec 2.8 (endpoints, services); ADR-0013.
+// does not say so. Custom resources are synced because they are named. Source: Spec 2.8 (endpoints, services); ADR-0013.
 var synced = map[string]map[string]bool{
 	toHost: {
 		"configMaps": true, "endpointSlices": false, "endpoints": true, gatewayAPI: false,
@@ -274,7 +274,8 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 func (r *reader) list(at *field.Path, side, name string, entries map[string]*yaml.Node) {
 	resource := &resource{}
 	r.configuration.resources[side+"."+name] = resource
-	enabled, isSet := synced[side][name], false
+	byDefault, isKnown := synced[side][name]
+	enabled, isSet := byDefault || !isKnown, false
 	if node := entries["enabled"]; node != nil && !isNull(resolve(node)) {
 		node = resolve(node)
 		isSet = true
@@ -299,8 +300,12 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 		r.add(field.TypeInvalid(at, kindOfNode(node), "an array is expected"))
 		return
 	}
-	if len(node.Content) > 0 && !enabled {
-		r.warn(at, name, "these patches are never applied, since enabled is not set")
+	switch {
+	case len(node.Content) == 0 || enabled:
+	case isSet:
+		r.warn(at, name, "they are not applied, since enabled is false")
+	default:
+		r.warn(at, name, "nothing of it is synced by default, so that these patches have no effect before enabled is true")
 	}
 	if len(node.Content) > maxPatches {
 		r.add(field.TooMany(at, len(node.Content), maxPatches))

@@ -65,7 +65,7 @@ sync:
     customResources:
       plain: {}
       certificates.cert-manager.io/v1:
-        enabled: true
+        scope: Namespaced
         patches: [{path: spec.secretName}]
   fromHost:
     nodes:
@@ -99,6 +99,36 @@ sync:
 46:23 sync.fromHost.nodes.patches[0].expression (warning)`
 	if got := located(problems); got != strings.TrimSpace(want) {
 		t.Errorf("the problems are\n%s\nwant%s", got, want)
+	}
+}
+
+// Where nothing is synced, there is a warning. An explicit false skips the patches. Spec 2.8 (enabled); ADR-0013.
+func TestConfigurationEnabled(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		resource, enabled string
+		skipped, warned   bool
+	}{
+		{"endpoints", "", false, false},
+		{"endpoints", "enabled: null,", false, false},
+		{"endpoints", "enabled: true,", false, false},
+		{"endpoints", "enabled: false,", true, true},
+		{"ingresses", "", false, true},
+		{"ingresses", "enabled: true,", false, false},
+		{"ingresses", "enabled: false,", true, true},
+		{"customResources.a.example.com", "", false, false},
+		{"customResources.a.example.com", "enabled: true,", false, false},
+		{"customResources.a.example.com", "enabled: false,", true, true},
+	} {
+		entry := test.resource + ": {" + test.enabled + " patches: [{path: spec.a, expression: value}]}"
+		if definition, isCustom := strings.CutPrefix(entry, "customResources."); isCustom {
+			entry = "customResources: {" + definition + "}"
+		}
+		configuration, problems := syncpatch.ReadConfiguration(nil, []byte("sync: {toHost: {"+entry+"}}"))
+		_, disabled, _ := configuration.Patches(nil, test.resource)
+		if len(syncpatch.Errors(problems)) > 0 || (len(problems) > 0) != test.warned || (disabled != "") != test.skipped {
+			t.Errorf("%s: skipped because %q, problems %v", entry, disabled, problems)
+		}
 	}
 }
 

@@ -29,7 +29,17 @@ func skipped(reason string) change { return change{skip: true, reason: reason} }
 // the interpreter sees them; Limits.Memory does not hold here. It is safe for concurrent use.
 // Source: Spec 2.8; ADR-0013.
 func Evaluate(ctx context.Context, request Request, limits Limits) (*Result, error) {
-	request = request.withDefaults()
+	return request.evaluate(ctx, limits, false)
+}
+
+// EvaluateInPlace is Evaluate for a caller who has no more use for the object of the request: it is changed rather than
+// copied, unless there are checks, which compare with it. With an Error the object of the result is of no use either.
+func EvaluateInPlace(ctx context.Context, request Request, limits Limits) (*Result, error) {
+	return request.evaluate(ctx, limits, len(request.Checks) == 0)
+}
+
+func (r Request) evaluate(ctx context.Context, limits Limits, inPlace bool) (*Result, error) {
+	request := r.withDefaults()
 	if problems := Errors(request.Check()); len(problems) > 0 {
 		return nil, &InvalidError{problems}
 	}
@@ -37,7 +47,11 @@ func Evaluate(ctx context.Context, request Request, limits Limits) (*Result, err
 	tooLong := limits.Exceeded(LimitObject)
 	within, cancel := context.WithTimeoutCause(ctx, limits.Object, tooLong)
 	defer cancel()
-	result, err := evaluate(within, &request, limits)
+	object := request.Object
+	if !inPlace {
+		object = runtime.DeepCopyJSON(object)
+	}
+	result, err := evaluate(within, &request, object, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +88,12 @@ type evaluation struct {
 	result *Result
 }
 
-// evaluate goes one way. Its error is that of ctx, unless ctx ended by the limit of the object.
-func evaluate(ctx context.Context, request *Request, limits Limits) (*Result, error) {
+// evaluate goes one way, and changes the object. Its error is that of ctx, unless ctx ended by the limit of the object.
+func evaluate(ctx context.Context, request *Request, object map[string]any, limits Limits) (*Result, error) {
 	machine := newMachine(limits, &request.Context)
 	e := &evaluation{
 		request: request, limits: limits, machine: machine,
-		object: runtime.DeepCopyJSON(request.Object),
+		object: object,
 		result: &Result{Object: request.Object, Patches: make([]model.SyncPatchTrace, len(request.Patches))},
 	}
 	for i := range request.Patches {

@@ -48,8 +48,8 @@ var values = []string{
 	"parseInt", "undefined",
 }
 
-// collections can be made with new.
-var collections = []string{"Map", "Set"}
+// classes can be used with new, and are not values of their own.
+var classes = []string{"Error", "Map", "Set"}
 
 // members that no expression reads by name. What their dynamic spelling leads to, realm takes away as well.
 var members = map[string]string{
@@ -166,8 +166,8 @@ func (c *checker) expression(e ast.Expression) {
 		c.call(n)
 	case *ast.NewExpression:
 		name, ok := n.Callee.(*ast.Identifier)
-		if !ok || !slices.Contains(collections, name.Name.String()) || c.declared(name.Name.String()) {
-			c.refuse(n.New, "new is for Map and Set alone")
+		if !ok || !slices.Contains(classes, name.Name.String()) || c.declared(name.Name.String()) {
+			c.refuse(n.New, "new is for Error, Map and Set alone")
 		}
 		c.expressions(n.ArgumentList)
 	case *ast.ArrowFunctionLiteral:
@@ -233,7 +233,7 @@ func (c *checker) identifier(n *ast.Identifier) {
 	case conversions[name] != nil:
 	case namespaces[name] != nil:
 		c.refuse(n.Idx, "%s is used through its members: %s", name, name+"."+strings.Join(namespaces[name], ", "+name+"."))
-	case slices.Contains(collections, name):
+	case slices.Contains(classes, name):
 		c.refuse(n.Idx, "%s is used with new", name)
 	default:
 		c.refuse(n.Idx, "%s is not defined; there are %s, and the usual functions of JavaScript", name, strings.Join(parameters, ", "))

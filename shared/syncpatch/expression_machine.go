@@ -216,7 +216,7 @@ func (r *realm) trim() {
 		return
 	}
 	r.trimmed = true
-	for _, name := range []string{"Function", "Object", "Array", "String", "Number", "Boolean", "RegExp", "Map", "Set"} {
+	for _, name := range []string{"Function", "Object", "Array", "String", "Number", "Boolean", "RegExp", "Error", "Map", "Set"} {
 		prototype := r.prototype(name)
 		for _, member := range append([]string{"constructor"}, removed[name]...) {
 			r.must(prototype.Delete(member))

@@ -150,18 +150,19 @@ func TestNesting(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		`value.nothing.more`:              "1:15 TypeError",
-		"value\n  .nothing.more":          "2:12 TypeError",
-		`atob("%")`:                       "1:5 atob: the text is not base64",
-		`(() => { throw "no" })()`:        "1:10 the expression threw no",
-		`context.tenant.name = "x"`:       "1:16 TypeError: context cannot be changed",
-		`context.x = 1`:                   "1:9 TypeError: context cannot be changed",
-		`delete context.path`:             "1:16 TypeError: context cannot be changed",
-		`context.tenant.config.a.push(1)`: "1:29 TypeError: context cannot be changed",
-		`NaN`:                             "0:0 the result holds NaN",
-		`({a: [() => 1]})`:                "0:0 the result holds a function",
-		`new Map([[1, 2]])`:               "0:0 the result holds an object",
-		`(a => (a.a = a))({})`:            "0:0 the result holds an object that contains itself",
+		`value.nothing.more`:                  "1:15 TypeError",
+		"value\n  .nothing.more":              "2:12 TypeError",
+		`atob("%")`:                           "1:5 atob: the text is not base64",
+		`(() => { throw "no" })()`:            "1:10 the expression threw no",
+		`(() => { throw new Error("no") })()`: "1:16 Error: no",
+		`context.tenant.name = "x"`:           "1:16 TypeError: context cannot be changed",
+		`context.x = 1`:                       "1:9 TypeError: context cannot be changed",
+		`delete context.path`:                 "1:16 TypeError: context cannot be changed",
+		`context.tenant.config.a.push(1)`:     "1:29 TypeError: context cannot be changed",
+		`NaN`:                                 "0:0 the result holds NaN",
+		`({a: [() => 1]})`:                    "0:0 the result holds a function",
+		`new Map([[1, 2]])`:                   "0:0 the result holds an object",
+		`(a => (a.a = a))({})`:                "0:0 the result holds an object that contains itself",
 	} {
 		_, _, err := evaluateText(t, text, map[string]any{}, slow)
 		var failed *EvaluationError
@@ -238,7 +239,7 @@ func TestNothingStays(t *testing.T) {
 func TestReach(t *testing.T) {
 	r := newRealm(slow.WithDefaults(), &Context{})
 	r.trim()
-	begin, err := r.runtime.RunString(`["", 1, true, [], {}, /x/, () => 0, function () {}, new Map(), new Set(), [].values(), "".matchAll(/x/g), ""[Symbol.iterator](),
+	begin, err := r.runtime.RunString(`["", 1, true, [], {}, /x/, () => 0, function () {}, new Error("x"), new Map(), new Set(), [].values(), "".matchAll(/x/g), ""[Symbol.iterator](),
 		new Map().entries(), new Set().values(), "x".match(/(?<a>x)/), String, Number, Boolean, JSON.parse, JSON.stringify, Math.max, Object.assign, Array.from, parseInt, isNaN]`)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +247,7 @@ func TestReach(t *testing.T) {
 	forbidden := map[goja.Value]string{}
 	for _, text := range []string{
 		"Function", "Object", "Array", "RegExp", "eval", "Reflect", "Proxy", "Symbol", "Map", "Set", "Promise", "Date", "globalThis", "Error",
-		"Object.prototype", "Function.prototype", "Array.prototype", "Object.getPrototypeOf", "Object.setPrototypeOf", "Object.defineProperty", "Math", "JSON",
+		"Object.prototype", "Function.prototype", "Array.prototype", "Error.prototype", "Object.getPrototypeOf", "Object.setPrototypeOf", "Object.defineProperty", "Math", "JSON",
 		"Reflect.getPrototypeOf", "(async () => 0).constructor", "(function* () {}).constructor",
 	} {
 		v, err := r.runtime.RunString(text)

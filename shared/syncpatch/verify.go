@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"management.platform.sh/shared/model"
 )
 
@@ -78,7 +80,7 @@ func (r *Request) leg(ctx context.Context, from map[string]any, result *Result, 
 		next.Context.VirtualObject, next.Context.HostObject = from, result.Object
 	}
 	next.Context.References = slices.Concat(result.References, r.Context.References)
-	return evaluate(ctx, &next, limits)
+	return evaluate(ctx, &next, runtime.DeepCopyJSON(next.Object), limits)
 }
 
 // differences are the paths where two JSON values differ, as far as there is room.

@@ -147,7 +147,7 @@ github.com/fxamacker/cbor/v2: shared/syncpatch/worker
 github.com/prometheus/client_golang: local shared/metrics
 github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
 github.com/rogpeppe/go-internal: local
-go.opentelemetry.io/otel: infra/environment local shared/function shared/issuer/issuertest
+go.opentelemetry.io/otel: infra/environment infra/framework local shared/function shared/issuer/issuertest
 go.yaml.in/yaml/v2: shared/codec
 go.yaml.in/yaml/v3: local shared/syncpatch
 golang.org/x/sys: shared/syncpatch/worker
@@ -181,6 +181,7 @@ google.golang.org/protobuf: functions/discoverapi
 k8s.io/client-go: functions/catalog functions/discoverapi shared/model
 k8s.io/kube-openapi: functions/discoverapi
 sigs.k8s.io/controller-runtime: functions/catalog shared/model
+sigs.k8s.io/randfill: shared/syncpatch/worker
 `
 
 // standard says who imports those packages of the standard library that reach out of the process, tests
@@ -194,11 +195,11 @@ math/rand:
 net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
 net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr shared/token/remote test/cold test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/bootstrap infra/lambda/lambdatest infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/bootstrap infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
 os/exec: infra/lambda/bootstrap infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/load
-os/signal: infra/lambda infra/framework/server local shared/syncpatch/worker test/load
+os/signal: infra/framework/server local shared/syncpatch/worker test/load
 plugin:
-syscall: infra/framework/server infra/lambda infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
+syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
 testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/instance/instancetest shared/issuer/issuertest shared/signer/signertest shared/store/redisstore/redistest shared/store/storetest
 unsafe:
 `

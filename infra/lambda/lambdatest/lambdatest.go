@@ -11,13 +11,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,7 +48,9 @@ type Sandbox struct {
 	timeout time.Duration
 	// ended is closed when the process has ended.
 	ended chan struct{}
-	count int
+	// listens is set once the process has registered for SIGTERM.
+	listens atomic.Bool
+	count   int
 }
 
 // Answer is what a function has sent back, while it comes.
@@ -94,7 +96,7 @@ func Start(program string, timeout time.Duration, output io.Writer, variables ..
 	return s, nil
 }
 
-// ServeHTTP is the runtime API, and that of extensions, which every program with a handler of SIGTERM is.
+// ServeHTTP is the runtime API, and that of extensions, which a program with a handler of SIGTERM is.
 func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const invocation = "/2018-06-01/runtime/invocation/"
 	rest, _ := strings.CutPrefix(r.URL.Path, invocation)
@@ -121,6 +123,7 @@ func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(http.StatusAccepted)
 	case strings.HasSuffix(r.URL.Path, "/extension/register"):
+		s.listens.Store(true)
 		w.Header().Set("Lambda-Extension-Identifier", "x")
 		_, _ = w.Write([]byte("{}"))
 	default:
@@ -151,8 +154,10 @@ func (s *Sandbox) Call(ctx context.Context, event []byte) (*Answer, error) {
 
 var errEnded = errors.New("the process has ended")
 
-// Signal sends a signal to the process.
-func (s *Sandbox) Signal(signal os.Signal) { _ = s.process.Process.Signal(signal) }
+// Terminate sends SIGTERM to the process if it has registered for that, and tells whether it has.
+func (s *Sandbox) Terminate() bool {
+	return s.listens.Load() && s.process.Process.Signal(syscall.SIGTERM) == nil
+}
 
 // Kill ends the process as Lambda does, without a word.
 func (s *Sandbox) Kill() {
@@ -227,10 +232,11 @@ func (f *Function) take() (*Sandbox, error) {
 	return s, nil
 }
 
-// Drain sends SIGTERM to all processes, waits until they have answered what they were called with, and kills them.
+// Drain sends SIGTERM to the processes that have registered for it, waits until all have answered what they were called
+// with, and kills them.
 func (f *Function) Drain() {
 	for _, s := range f.close() {
-		s.Signal(syscall.SIGTERM)
+		s.Terminate()
 	}
 	f.busy.Wait()
 	f.Kill()

@@ -3,7 +3,6 @@ package worker
 import (
 	"bufio"
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -24,6 +23,7 @@ const marker = "PLATFORM_SYNCPATCH_WORKER"
 
 // What a worker says by its exit status when it ends itself.
 const (
+	exitAbandoned  = 80
 	exitMemory     = 81
 	exitExpression = 82
 	exitObject     = 83
@@ -70,26 +70,26 @@ func serve() {
 	debug.SetGCPercent(400)
 	debug.SetMaxStack(int(memory / 4))
 
-	requests := make(chan []byte)
-	go func() {
-		in := bufio.NewReaderSize(os.Stdin, 64<<10)
-		for {
-			text, err := readText(in)
-			if err != nil {
-				// The program is gone, or has no use for this worker any more.
-				os.Exit(0)
-			}
-			requests <- text
-		}
-	}()
 	warmUp()
 	runtime.GC()
 	c.baseline = c.heap()
 	limitMemory(memory)
 	debug.SetMemoryLimit(int64(c.baseline) + memory)
-	c.answer(os.Stdout, answer{})
-	for text := range requests {
-		c.answer(os.Stdout, c.evaluate(text))
+	f := &frames{in: bufio.NewReaderSize(os.Stdin, 64<<10), out: os.Stdout}
+	for a := (answer{}); ; {
+		frame, err := appendAnswer(f.begin(), a)
+		if err == nil {
+			err = f.send(frame)
+		}
+		var text string
+		if err == nil {
+			text, err = f.receive()
+		}
+		if err != nil {
+			// The program is gone, or has no use for this worker any more.
+			os.Exit(0)
+		}
+		a = c.evaluate(text)
 	}
 }
 
@@ -98,15 +98,9 @@ func warmUp() {
 	_, _ = syncpatch.Evaluate(context.Background(), warmRequest(), syncpatch.Limits{})
 }
 
-func (c *child) answer(out io.Writer, a answer) {
-	if err := writeFrame(out, a); err != nil {
-		os.Exit(0)
-	}
-}
-
-func (c *child) evaluate(text []byte) answer {
-	var q question
-	if err := decoding.Unmarshal(text, &q); err != nil {
+func (c *child) evaluate(text string) answer {
+	q, err := readQuestion(text)
+	if err != nil {
 		return answer{Error: "decoding the request: " + err.Error()}
 	}
 	c.watch(q.Limits)
@@ -115,7 +109,7 @@ func (c *child) evaluate(text []byte) answer {
 		c.spot.set(patch, path)
 		c.entries.Add(1)
 	})
-	result, err := syncpatch.Evaluate(ctx, *q.Request, q.Limits)
+	result, err := syncpatch.EvaluateInPlace(ctx, *q.Request, q.Limits)
 	if err != nil {
 		return answer{Error: err.Error()}
 	}
@@ -138,7 +132,8 @@ func (c *child) unwatch() {
 	c.timer.Stop()
 }
 
-// look ends the process when the evaluation has gone on too long in one operation, or holds too much.
+// look ends the process when the evaluation has gone on too long in one operation, or holds too much, or when nobody waits
+// for it any more.
 func (c *child) look(entries uint64) {
 	if status := c.verdict(entries); status != 0 {
 		os.Exit(status)
@@ -160,6 +155,8 @@ func (c *child) verdict(entries uint64) int {
 	// The interpreter has had its time to see the interrupt.
 	const late = 50 * time.Millisecond
 	switch {
+	case abandoned():
+		return exitAbandoned
 	case now.Sub(c.began) > c.limits.Object+late:
 		return exitObject
 	case now.Sub(c.entered) > c.limits.Expression+late:

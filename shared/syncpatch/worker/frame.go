@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )
 
@@ -17,7 +19,7 @@ type question struct {
 	Limits  syncpatch.Limits   `json:"limits"`
 }
 
-// answer is what it says.
+// answer is what it says. The object of a result with an error is left out: it is that of the question.
 type answer struct {
 	Result *syncpatch.Result `json:"result,omitempty"`
 	Error  string            `json:"error,omitempty"`
@@ -31,7 +33,7 @@ const maxFrame = 256 << 20
 var decoding = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{
 		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail,
-		MaxNestedLevels: 65535, MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30,
+		MaxNestedLevels: maxDepth, MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30,
 	}.DecMode()
 	if err != nil {
 		panic(err)
@@ -39,36 +41,130 @@ var decoding = func() cbor.DecMode {
 	return mode
 }()
 
-// writeFrame sends a value as its length in four bytes and its CBOR, which takes a fraction of the time of JSON.
-func writeFrame(w io.Writer, value any) error {
-	text, err := cbor.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("encoding: %w", err)
+// appendQuestion adds a question to a frame: its length and CBOR, and behind that, packed, the objects that it leaves out.
+func appendQuestion(b []byte, q question) ([]byte, error) {
+	request := *q.Request
+	objects := objectsOf(&request)
+	values := make([]any, len(objects))
+	for i, object := range objects {
+		if *object != nil {
+			values[i], *object = *object, nil
+		}
 	}
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(text)), uint32(len(text)))
-	_, err = w.Write(append(frame, text...))
+	b, err := appendCBOR(b, question{Request: &request, Limits: q.Limits})
+	p := packer{b: b, err: err}
+	for _, value := range values {
+		p.value(value)
+	}
+	return p.b, p.err
+}
+
+func readQuestion(text string) (question, error) {
+	u := unpacker{text: text}
+	var q question
+	u.cbor(&q)
+	if u.err != nil {
+		return q, u.err
+	}
+	if q.Request == nil {
+		return q, errMalformed
+	}
+	for _, object := range objectsOf(q.Request) {
+		*object, _ = u.value().(map[string]any)
+	}
+	return q, u.err
+}
+
+// objectsOf are what may be large in a request.
+func objectsOf(r *syncpatch.Request) []*map[string]any {
+	return []*map[string]any{&r.Object, &r.Context.Tenant.Config, &r.Context.HostObject, &r.Context.VirtualObject}
+}
+
+// appendAnswer adds an answer to a frame in the same way; apart from it are the object and the matches of each patch.
+func appendAnswer(b []byte, a answer) ([]byte, error) {
+	if a.Result == nil {
+		return appendCBOR(b, a)
+	}
+	result := *a.Result
+	result.Object, result.Patches = nil, append([]model.SyncPatchTrace(nil), result.Patches...)
+	for i := range result.Patches {
+		result.Patches[i].Matches = nil
+	}
+	b, err := appendCBOR(b, answer{Result: &result, Error: a.Error})
+	p := packer{b: b, err: err}
+	if a.Result.Error == nil {
+		p.value(a.Result.Object)
+	} else {
+		p.value(nil)
+	}
+	for i := range a.Result.Patches {
+		p.matches(a.Result.Patches[i].Matches)
+	}
+	return p.b, p.err
+}
+
+func readAnswer(text string) (answer, error) {
+	u := unpacker{text: text}
+	var a answer
+	u.cbor(&a)
+	if u.err != nil || a.Result == nil {
+		return a, u.err
+	}
+	a.Result.Object, _ = u.value().(map[string]any)
+	for i := range a.Result.Patches {
+		a.Result.Patches[i].Matches = u.matches()
+	}
+	return a, u.err
+}
+
+func appendCBOR(b []byte, value any) ([]byte, error) {
+	head, err := cbor.Marshal(value)
+	if err != nil {
+		return b, fmt.Errorf("encoding: %w", err)
+	}
+	return append(binary.AppendUvarint(b, uint64(len(head))), head...), nil
+}
+
+// frames sends and receives frames: their length in four bytes, and what they hold. Its buffer is used again.
+type frames struct {
+	in  *bufio.Reader
+	out io.Writer
+	b   []byte
+}
+
+// begin returns an empty frame, to be filled and sent.
+func (f *frames) begin() []byte { return append(f.b[:0], 0, 0, 0, 0) }
+
+func (f *frames) send(frame []byte) error {
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	_, err := f.out.Write(frame)
+	f.keep(frame)
 	return err
 }
 
-// readFrame reads such a value.
-func readFrame(r io.Reader, value any) error {
-	text, err := readText(r)
-	if err != nil {
-		return err
+// receive returns the next frame.
+func (f *frames) receive() (string, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(f.in, head[:]); err != nil {
+		return "", err
 	}
-	return decoding.Unmarshal(text, value)
+	length := int(binary.BigEndian.Uint32(head[:]))
+	if length > maxFrame {
+		return "", fmt.Errorf("a frame of %d bytes is too long", length)
+	}
+	b := f.b
+	if cap(b) < length {
+		b = make([]byte, length)
+	}
+	b = b[:length]
+	_, err := io.ReadFull(f.in, b)
+	f.keep(b)
+	return string(b), err
 }
 
-func readText(r io.Reader) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
+// keep keeps a buffer, unless it was an exception.
+func (f *frames) keep(b []byte) {
+	if cap(b) <= 1<<20 {
+		f.b = b
 	}
-	length := binary.BigEndian.Uint32(head[:])
-	if length > maxFrame {
-		return nil, fmt.Errorf("a frame of %d bytes is too long", length)
-	}
-	text := make([]byte, length)
-	_, err := io.ReadFull(r, text)
-	return text, err
 }

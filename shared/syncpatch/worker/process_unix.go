@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"management.platform.sh/shared/syncpatch"
 )
 
@@ -28,7 +30,7 @@ type process struct {
 	settings *Settings
 	command  *exec.Cmd
 	in       io.WriteCloser
-	out      *bufio.Reader
+	frames   frames
 	stderr   tail
 	spot     *spot
 	end      sync.Once
@@ -63,7 +65,7 @@ func start(settings *Settings) (*process, error) {
 		w.in = in
 		var out io.ReadCloser
 		if out, err = w.command.StdoutPipe(); err == nil {
-			w.out = bufio.NewReaderSize(out, 64<<10)
+			w.frames = frames{in: bufio.NewReaderSize(out, 64<<10), out: in}
 			err = w.command.Start()
 		}
 	}
@@ -73,7 +75,7 @@ func start(settings *Settings) (*process, error) {
 	}
 	timer := time.AfterFunc(settings.StartTime, func() { _ = w.command.Process.Kill() })
 	defer timer.Stop()
-	if err := readFrame(w.out, &answer{}); err != nil {
+	if _, err := w.frames.receive(); err != nil {
 		w.kill()
 		return nil, fmt.Errorf("starting a worker: it is not ready: %w: %w: %s", err, w.status, w.stderr.String())
 	}
@@ -82,20 +84,23 @@ func start(settings *Settings) (*process, error) {
 
 // evaluate asks the worker. An *endedError means that it ended over it.
 func (w *process) evaluate(ctx context.Context, request *syncpatch.Request) (*syncpatch.Result, error) {
+	frame, err := appendQuestion(w.frames.begin(), question{Request: request, Limits: w.settings.Limits})
+	if err != nil {
+		return nil, err
+	}
 	w.spot.set(-1, "")
 	timeout, cancel := context.WithTimeout(ctx, w.settings.Limits.Object+w.settings.Grace)
 	defer cancel()
 	stop := context.AfterFunc(timeout, func() { _ = w.command.Process.Kill() })
 	defer stop()
-	var a answer
-	err := writeFrame(w.in, question{Request: request, Limits: w.settings.Limits})
-	if err == nil {
-		err = readFrame(w.out, &a)
-	}
+	a, err := w.ask(frame)
 	switch {
 	case err == nil && a.Error != "":
 		return nil, fmt.Errorf("evaluating in a worker: %s", a.Error)
 	case err == nil && a.Result != nil:
+		if a.Result.Error != nil {
+			a.Result.Object = request.Object
+		}
 		return a.Result, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -105,6 +110,17 @@ func (w *process) evaluate(ctx context.Context, request *syncpatch.Request) (*sy
 	ended := &endedError{limit: w.why(late)}
 	ended.patch, ended.path = w.spot.get()
 	return nil, ended
+}
+
+func (w *process) ask(frame []byte) (a answer, err error) {
+	if err := w.frames.send(frame); err != nil {
+		return a, err
+	}
+	text, err := w.frames.receive()
+	if err != nil {
+		return a, err
+	}
+	return readAnswer(text)
 }
 
 // why tells which limit ended the worker; empty when it was none.
@@ -185,6 +201,13 @@ func limitMemory(memory int64) {
 	}
 	most := size*uint64(os.Getpagesize()) + headroom(memory)
 	_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: most, Max: most})
+}
+
+// abandoned tells in a worker whether the program has closed its end of the input, as it does when it ends.
+func abandoned() bool {
+	input := []unix.PollFd{{Fd: 0}}
+	n, err := unix.Poll(input, 0)
+	return err == nil && n > 0 && input[0].Revents&unix.POLLHUP != 0
 }
 
 // spot is memory that a worker and the program share: the patch and the path that the worker is at. It is read when the

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )
 
@@ -86,6 +87,7 @@ func TestMatchesProcess(t *testing.T) {
 	for _, expression := range []string{"value + '-'", "null", "value.x.y", "[1, 1.5, -1, 1e300, 2 ** 40, null, {a: []}]", "context.hostObject", "NaN"} {
 		request := attacked(expression)
 		request.Object["deep"] = nested(1000)
+		request.Checks = []string{model.CheckRoundTrip, model.CheckFixpoint}
 		want, err := syncpatch.Evaluate(t.Context(), request, patient)
 		if err != nil {
 			t.Fatal(err)
@@ -277,6 +279,8 @@ func TestNamedLimits(t *testing.T) {
 		{syncpatch.Limits{Expression: long, Object: short}, "(() => { for (;;); })()", syncpatch.LimitObject},
 		{syncpatch.Limits{Expression: long, Object: short}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", syncpatch.LimitObject},
 		{syncpatch.Limits{Expression: long, Object: long}, "(() => { const a = []; for (;;) a.push('x'.repeat(1e6) + a.length) })()", syncpatch.LimitMemory},
+		// What the kernel would still give it.
+		{syncpatch.Limits{Expression: time.Minute, Object: long}, "(() => { const a = []; for (let i = 0; i < 1200; i++) a.push('x'.repeat(1e5) + i); for (;;); })()", syncpatch.LimitMemory},
 		{syncpatch.Limits{Expression: long, Object: long}, "[1, 2, 3, 4, 5].reduce(a => a.split('').join(a), 'x'.repeat(36))", syncpatch.LimitMemory},
 		{syncpatch.Limits{Expression: long, Object: long}, "Array.from({length: 4e9})", syncpatch.LimitMemory},
 		{syncpatch.Limits{Expression: long, Object: long}, "JSON.stringify((() => { let x = 1; for (let i = 0; i < 1e5; i++) x = [x]; return x })())", syncpatch.LimitDepth},
