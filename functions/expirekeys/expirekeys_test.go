@@ -133,7 +133,11 @@ func (w *world) page() store.Page {
 
 func (w *world) run() expirekeys.Output {
 	w.t.Helper()
-	done, err := expirekeys.Do(context.Background(), w.deps)
+	told := 0
+	done, err := expirekeys.Do(resource.ObserveRemovals(context.Background(), func(resource.Removal) { told++ }), w.deps)
+	if told < done.Removed {
+		w.t.Errorf("%d are removed, and the audit is told of %d", done.Removed, told)
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}

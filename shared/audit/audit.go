@@ -57,6 +57,8 @@ const (
 	ResponseOmitted = "audit.management.platform.sh/response-object-omitted"
 	// RequestID is the id that the log has of the request.
 	RequestID = "management.platform.sh/request-id"
+	// Cause is the auditID of the request or run that removed the object of an event, where that has one of its own.
+	Cause = "audit.management.platform.sh/cause"
 	// Decision is what authorization said, allow or forbid, as a kube-apiserver records it.
 	Decision = "authorization.k8s.io/decision"
 )

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,43 +113,63 @@ func (t *Trail) Choose(asked Asked) Choice { return t.version().policy.Choose(as
 // ErrNotRecorded says that an event could not be kept in time.
 var ErrNotRecorded = errors.New("the audit event could not be recorded")
 
-// Record takes an event. Where the choice says Fail it returns when every sink has kept it, or an error that is
-// ErrNotRecorded after WaitAtMost. Else it returns nil at once, and an event that the spool has no room for is counted
-// as lost. No text of hidden is recorded.
-func (t *Trail) Record(choice Choice, event *Event, hidden ...secret.String) error {
+// Chosen is an event, and what the policy says of it.
+type Chosen struct {
+	Choice Choice
+	Event  *Event
+}
+
+// Record takes events. Where a choice says Fail it returns when every sink has kept its event, or an error that is
+// ErrNotRecorded after WaitAtMost, however many they are. Else it returns nil at once, and an event that the spool has
+// no room for is counted as lost. No text of hidden is recorded.
+func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 	v := t.version()
-	record, err := event.record(hidden)
-	if err == nil {
-		err = v.err
+	var refused error
+	var entries []waiting
+	for _, one := range events {
+		record, err := one.Event.record(hidden)
+		if err == nil {
+			err = v.err
+		}
+		if err == nil && len(v.spools) == 0 {
+			err = errors.New("there is nowhere to record to")
+		}
+		if err != nil {
+			t.options.Metrics.Audited("none", one.Choice.Level, outcome(one.Choice))
+			refused = cmp.Or(refused, refusal(one.Choice, err))
+			continue
+		}
+		waits := one.Choice.Fail || t.options.Flush
+		for _, s := range v.spools {
+			if e := s.put(record, one.Choice, waits); waits {
+				entries = append(entries, waiting{s, e})
+			}
+		}
 	}
-	if err == nil && len(v.spools) == 0 {
-		err = errors.New("there is nowhere to record to")
-	}
-	if err != nil {
-		t.options.Metrics.Audited("none", choice.Level, outcome(choice))
-		return refusal(choice, err)
-	}
-	waits := choice.Fail || t.options.Flush
-	entries := make([]*entry, len(v.spools))
-	for i, s := range v.spools {
-		entries[i] = s.put(record, choice, waits)
-	}
-	if !waits {
-		return nil
+	if len(entries) == 0 {
+		return refused
 	}
 	timer := time.NewTimer(WaitAtMost)
 	defer timer.Stop()
-	for i, e := range entries {
+	for _, one := range entries {
+		err := error(nil)
 		select {
-		case <-e.done:
-			err = errors.Join(err, e.err)
+		case <-one.entry.done:
+			err = one.entry.err
 		case <-timer.C:
 			// Those behind it are not waited for either.
 			timer.Reset(0)
-			err = errors.Join(err, v.spools[i].giveUp(e))
+			err = one.spool.giveUp(one.entry)
 		}
+		refused = cmp.Or(refused, refusal(one.entry.choice, err))
 	}
-	return refusal(choice, err)
+	return refused
+}
+
+// waiting is an entry that somebody waits for, and its spool.
+type waiting struct {
+	spool *spool
+	entry *entry
 }
 
 func outcome(choice Choice) string {
@@ -256,230 +277,4 @@ func (t *Trail) Close(ctx context.Context) {
 		t.draining.Go(func() { s.drain(within) })
 	}
 	t.draining.Wait()
-}
-
-// entry is a record that waits for a sink.
-type entry struct {
-	record *Record
-	choice Choice
-	// done is closed when its fate is known, where somebody waits for it. err is the fate.
-	done chan struct{}
-	err  error
-	// settled tells that it is; given up ones leave the spool without being counted again.
-	settled bool
-}
-
-// spool is the queue of one sink and the goroutine that empties it.
-type spool struct {
-	name    string
-	sink    Sink
-	log     *slog.Logger
-	metrics Metrics
-
-	mu      sync.Mutex
-	waiting []*entry
-	bytes   int
-	ending  bool
-	// wake is told of new entries, quit of the end; gone is closed when the goroutine has ended.
-	wake chan struct{}
-	quit chan struct{}
-	gone chan struct{}
-}
-
-func newSpool(name string, sink Sink, options Options) *spool {
-	s := &spool{
-		name: name, sink: sink, log: options.Log, metrics: options.Metrics,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), gone: make(chan struct{}),
-	}
-	go s.run()
-	return s
-}
-
-var errFull = errors.New("the spool is full")
-
-// put adds a record where there is room.
-func (s *spool) put(record *Record, choice Choice, waits bool) *entry {
-	e := &entry{record: record, choice: choice}
-	if waits {
-		e.done = make(chan struct{})
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.ending:
-		s.settle(e, errClosed)
-	case len(s.waiting) >= MaxSpoolEvents || s.bytes+len(record.JSON) > MaxSpoolBytes:
-		s.settle(e, errFull)
-	default:
-		s.waiting = append(s.waiting, e)
-		s.bytes += len(record.JSON)
-		s.metrics.Spool(s.name, len(s.waiting))
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
-	}
-	return e
-}
-
-// settle tells whoever waits, and counts. The lock is held.
-func (s *spool) settle(e *entry, err error) {
-	if e.settled {
-		return
-	}
-	e.settled, e.err = true, err
-	what := "recorded"
-	if err != nil {
-		what = outcome(e.choice)
-	}
-	s.metrics.Audited(s.name, e.choice.Level, what)
-	if e.done != nil {
-		close(e.done)
-	}
-}
-
-// giveUp ends the wait for an entry and returns its fate as far as it is known. One that refuses its request leaves the
-// spool; others stay for later, and are counted when their fate is known.
-func (s *spool) giveUp(e *entry) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !e.settled && e.choice.Fail {
-		s.settle(e, fmt.Errorf("after %s: %w", WaitAtMost, context.DeadlineExceeded))
-	}
-	return e.err
-}
-
-// run empties the spool until it is told to end.
-func (s *spool) run() {
-	defer close(s.gone)
-	pause := firstPause
-	for {
-		batch, durable := s.next()
-		if len(batch) == 0 {
-			select {
-			case <-s.wake:
-				continue
-			case <-s.quit:
-				return
-			}
-		}
-		err := s.write(batch, durable)
-		s.taken(batch, err)
-		if err == nil {
-			pause = firstPause
-			continue
-		}
-		s.log.Error("audit events could not be recorded", "sink", s.name, "events", len(batch), "error", err.Error())
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-s.quit:
-			timer.Stop()
-			return
-		}
-		pause = min(2*pause, lastPause)
-	}
-}
-
-// next are the records to write next. Entries that were given up go.
-func (s *spool) next() (batch []*entry, durable bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kept := s.waiting[:0]
-	for _, e := range s.waiting {
-		if e.settled {
-			s.bytes -= len(e.record.JSON)
-			continue
-		}
-		kept = append(kept, e)
-	}
-	clear(s.waiting[len(kept):])
-	s.waiting = kept
-	size := 0
-	for _, e := range s.waiting {
-		if size += len(e.record.JSON); len(batch) == maxBatch || size > maxBatchBytes && len(batch) > 0 {
-			break
-		}
-		batch = append(batch, e)
-		durable = durable || e.choice.Fail
-	}
-	s.metrics.Spool(s.name, len(s.waiting))
-	return batch, durable
-}
-
-func (s *spool) write(batch []*entry, durable bool) (err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("panic: %v", problem)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
-	defer cancel()
-	records := make([]*Record, len(batch))
-	for i, e := range batch {
-		records[i] = e.record
-	}
-	return s.sink.Write(ctx, records, durable)
-}
-
-// taken notes what became of a batch. On failure those whose requests it refuses are told at once, and the rest waits
-// for the next attempt.
-func (s *spool) taken(batch []*entry, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range batch {
-		if err == nil || e.choice.Fail {
-			s.settle(e, err)
-		}
-	}
-}
-
-// drain empties the spool within a time and closes the sink.
-func (s *spool) drain(within time.Duration) {
-	s.mu.Lock()
-	if s.ending {
-		s.mu.Unlock()
-		return
-	}
-	s.ending = true
-	s.mu.Unlock()
-	end := time.NewTimer(within)
-	defer end.Stop()
-	look := time.NewTicker(firstPause)
-	defer look.Stop()
-	for empty := false; !empty; {
-		s.mu.Lock()
-		empty = true
-		for _, e := range s.waiting {
-			empty = empty && e.settled
-		}
-		s.mu.Unlock()
-		if empty {
-			break
-		}
-		select {
-		case <-look.C:
-		case <-end.C:
-			empty = true
-		}
-	}
-	close(s.quit)
-	<-s.gone
-	s.mu.Lock()
-	lost := 0
-	for _, e := range s.waiting {
-		if !e.settled {
-			lost++
-			s.settle(e, errClosed)
-		}
-	}
-	s.waiting = nil
-	s.metrics.Spool(s.name, 0)
-	s.mu.Unlock()
-	if lost > 0 {
-		s.log.Error("audit events are lost", "sink", s.name, "events", lost)
-	}
-	if err := s.sink.Close(); err != nil {
-		s.log.Error("closing an audit sink", "sink", s.name, "error", err.Error())
-	}
 }

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,6 +93,7 @@ func (c *tally) String() string {
 }
 
 type bench struct {
+	log bytes.Buffer
 	*audit.Trail
 	shelf  *shelf
 	tally  *tally
@@ -107,7 +109,7 @@ func newBench(flush bool) *bench {
 	b.config = &model.ConfigStatus{Audit: enabled(model.AuditRule{Level: "Metadata"})}
 	b.Trail = audit.NewTrail(audit.Options{
 		Config: func() *model.ConfigStatus { return b.config }, Openers: []audit.Opener{opener(b.shelf)},
-		Log: slog.New(slog.DiscardHandler), Metrics: b.tally, Flush: flush,
+		Log: slog.New(slog.NewTextHandler(&b.log, nil)), Metrics: b.tally, Flush: flush,
 	})
 	return b
 }
@@ -117,6 +119,10 @@ var (
 	fail   = audit.Choice{Level: audit.Metadata, Fail: true}
 )
 
+func one(choice audit.Choice, event *audit.Event) []audit.Chosen {
+	return []audit.Chosen{{Choice: choice, Event: event}}
+}
+
 func event(id string) *audit.Event {
 	return &audit.Event{Level: audit.Metadata, AuditID: id, Stage: audit.ResponseComplete}
 }
@@ -125,15 +131,16 @@ func TestFailWaitsUntilKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(false)
-		if err := b.Record(fail, event("a")); err != nil || b.shelf.ids() != "a" || b.shelf.durable != 1 {
+		if err := b.Record(one(fail, event("a"))); err != nil || b.shelf.ids() != "a" || b.shelf.durable != 1 {
 			t.Errorf("%v, and kept is %q", err, b.shelf.ids())
 		}
 		b.shelf.set(func() { b.shelf.fails = errors.New("full") })
-		if err := b.Record(fail, event("b")); !errors.Is(err, audit.ErrNotRecorded) {
-			t.Errorf("a sink that fails: %v", err)
+		begun := time.Now()
+		if err := b.Record(one(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
+			t.Errorf("a sink that fails tells after %s: %v", time.Since(begun), err)
 		}
 		b.shelf.set(func() { b.shelf.fails = nil })
-		if err := b.Record(fail, event("c")); err != nil || b.shelf.ids() != "a c" {
+		if err := b.Record(one(fail, event("c"))); err != nil || b.shelf.ids() != "a c" {
 			t.Errorf("after it: %v, and kept is %q", err, b.shelf.ids())
 		}
 		b.Close(t.Context())
@@ -150,19 +157,20 @@ func TestASlowSinkHoldsNobodyLonger(t *testing.T) {
 		release := make(chan struct{})
 		b.shelf.set(func() { b.shelf.hangs = release })
 		begun := time.Now()
-		if err := b.Record(ignore, event("a")); err != nil || time.Since(begun) != 0 {
+		if err := b.Record(one(ignore, event("a"))); err != nil || time.Since(begun) != 0 {
 			t.Errorf("Ignore waits %s: %v", time.Since(begun), err)
 		}
 		// The sink has the first one now.
 		synctest.Wait()
-		if err := b.Record(fail, event("b")); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != audit.WaitAtMost {
+		several := append(one(fail, event("b")), append(one(ignore, event("c")), one(fail, event("d"))...)...)
+		if err := b.Record(several); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != audit.WaitAtMost {
 			t.Errorf("Fail waits %s: %v", time.Since(begun), err)
 		}
 		b.shelf.set(func() { b.shelf.hangs = nil })
 		close(release)
 		b.Close(t.Context())
 		// What was refused was refused; what was ignored waited for the sink.
-		if got := b.tally.String(); b.shelf.ids() != "a" || got != "1 recorded, 0 lost, 1 refused" {
+		if got := b.tally.String(); b.shelf.ids() != "a c" || got != "2 recorded, 0 lost, 2 refused" {
 			t.Errorf("kept is %q: %s", b.shelf.ids(), got)
 		}
 	})
@@ -174,7 +182,7 @@ func TestIgnoreKeepsOrderThroughAnOutage(t *testing.T) {
 		b := newBench(false)
 		b.shelf.set(func() { b.shelf.fails = errors.New("away") })
 		for _, id := range []string{"a", "b", "c"} {
-			_ = b.Record(ignore, event(id))
+			_ = b.Record(one(ignore, event(id)))
 			synctest.Wait()
 		}
 		b.shelf.set(func() { b.shelf.fails = nil })
@@ -185,22 +193,46 @@ func TestIgnoreKeepsOrderThroughAnOutage(t *testing.T) {
 	})
 }
 
+// Few events fill it as well, where they are large.
+func TestASpoolFullOfBytes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(false)
+		b.shelf.set(func() { b.shelf.hangs = make(chan struct{}) })
+		const part = 8
+		large := event("a")
+		large.RequestObject = bytes.Repeat([]byte("7"), audit.MaxSpoolBytes/part)
+		for range part {
+			if err := b.Record(one(ignore, large)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := b.tally.String(); got != "0 recorded, 1 lost, 0 refused" || b.tally.depth != part-1 {
+			t.Errorf("%s, and %d wait", got, b.tally.depth)
+		}
+		b.Close(t.Context())
+	})
+}
+
 func TestAFullSpool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(false)
 		b.shelf.set(func() { b.shelf.hangs = make(chan struct{}) })
 		for range audit.MaxSpoolEvents + 5 {
-			if err := b.Record(ignore, event("a")); err != nil {
+			if err := b.Record(one(ignore, event("a"))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		begun := time.Now()
-		if err := b.Record(fail, event("b")); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
+		if err := b.Record(one(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != 0 {
 			t.Errorf("a full spool is known at once: %v after %s", err, time.Since(begun))
 		}
 		if got := b.tally.String(); got != "0 recorded, 5 lost, 1 refused" || b.tally.depth != audit.MaxSpoolEvents {
 			t.Errorf("%s, and %d wait", got, b.tally.depth)
+		}
+		if got := strings.Count(b.log.String(), "audit events are lost or refused"); got != 1 {
+			t.Errorf("the log says so %d times", got)
 		}
 		b.Close(t.Context())
 		if got := b.tally.String(); got != fmt.Sprintf("0 recorded, %d lost, 1 refused", audit.MaxSpoolEvents+5) || b.tally.depth != 0 {
@@ -213,12 +245,12 @@ func TestFlush(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(true)
-		if err := b.Record(ignore, event("a")); err != nil || b.shelf.ids() != "a" {
+		if err := b.Record(one(ignore, event("a"))); err != nil || b.shelf.ids() != "a" {
 			t.Errorf("%v, and kept is %q when the request is answered", err, b.shelf.ids())
 		}
 		b.shelf.set(func() { b.shelf.hangs = make(chan struct{}) })
 		begun := time.Now()
-		if err := b.Record(ignore, event("b")); err != nil || time.Since(begun) != audit.WaitAtMost {
+		if err := b.Record(one(ignore, event("b"))); err != nil || time.Since(begun) != audit.WaitAtMost {
 			t.Errorf("a slow sink: %v after %s", err, time.Since(begun))
 		}
 		b.shelf.set(func() { close(b.shelf.hangs); b.shelf.hangs = nil })
@@ -256,24 +288,24 @@ func TestTheConfigurationIsLive(t *testing.T) {
 			config = &model.ConfigStatus{Audit: audits}
 		}
 		set("one")
-		_ = trail.Record(fail, event("a"))
+		_ = trail.Record(one(fail, event("a")))
 		set("two")
-		_ = trail.Record(fail, event("b"))
+		_ = trail.Record(one(fail, event("b")))
 		synctest.Wait()
 		time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble
 		if first.ids() != "a" || second.ids() != "b" || !first.closed || second.closed {
 			t.Errorf("%q closed %v, then %q closed %v", first.ids(), first.closed, second.ids(), second.closed)
 		}
 		set("nowhere")
-		if err := trail.Record(fail, event("c")); !errors.Is(err, audit.ErrNotRecorded) {
+		if err := trail.Record(one(fail, event("c"))); !errors.Is(err, audit.ErrNotRecorded) {
 			t.Errorf("a place without a sink: %v", err)
 		}
-		if err := trail.Record(ignore, event("c")); err != nil {
+		if err := trail.Record(one(ignore, event("c"))); err != nil {
 			t.Errorf("the same, ignored: %v", err)
 		}
 		trail.Close(t.Context())
 		set("one")
-		if err := trail.Record(fail, event("d")); !errors.Is(err, audit.ErrNotRecorded) {
+		if err := trail.Record(one(fail, event("d"))); !errors.Is(err, audit.ErrNotRecorded) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -293,7 +325,7 @@ func TestSecretsElsewhereInAnEvent(t *testing.T) {
 	e.UserAgent, e.RequestURI = "curl "+canary, "/p/"+made
 	e.RequestObject, _ = json.Marshal(map[string]string{"description": "it is " + quoted.Reveal()})
 	e.Annotate("a", "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJhIn0.c2lnbmF0dXJl")
-	if err := trail.Record(fail, e, canary, quoted, "short"); err != nil {
+	if err := trail.Record(one(fail, e), canary, quoted, "short"); err != nil {
 		t.Fatal(err)
 	}
 	trail.Close(t.Context())

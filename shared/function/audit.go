@@ -9,8 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,9 +39,9 @@ type Audit interface {
 	Enabled() bool
 	// Choose says how much of a request is.
 	Choose(asked audit.Asked) audit.Choice
-	// Record takes an event, in which no text of hidden may remain. An error means that the choice refuses the
+	// Record takes events, in which no text of hidden may remain. An error means that a choice refuses the
 	// request whose event cannot be recorded.
-	Record(choice audit.Choice, event *audit.Event, hidden ...secret.String) error
+	Record(events []audit.Chosen, hidden ...secret.String) error
 }
 
 // recording is what is recorded of one request. Nil: nothing is.
@@ -51,6 +51,8 @@ type recording struct {
 	event   audit.Event
 	hidden  []secret.String
 	settled bool
+	// gone are the objects that are removed meanwhile.
+	gone []resource.Removal
 }
 
 // newAuditID is what the events of one request have in common: a UUID of version 4.
@@ -153,10 +155,70 @@ func (r *recording) record(stage audit.Stage) error {
 		// The annotations grow afterwards.
 		event.Annotations = map[string]string{audit.RequestID: event.Annotations[audit.RequestID]}
 	}
-	if err := r.trail.Record(r.choice, &event, r.hidden...); err != nil {
+	return r.send(audit.Chosen{Choice: r.choice, Event: &event})
+}
+
+func (r *recording) send(events ...audit.Chosen) error {
+	if err := r.trail.Record(events, r.hidden...); err != nil {
 		return apierror.Unrecorded().Because(err)
 	}
 	return nil
+}
+
+// watchRemovals returns a context whose operations tell of what they remove.
+func (r *recording) watchRemovals(ctx context.Context) context.Context {
+	if r == nil {
+		return ctx
+	}
+	return resource.ObserveRemovals(ctx, func(one resource.Removal) { r.gone = append(r.gone, one) })
+}
+
+// manyRemovals is how many removals are recorded at once.
+const manyRemovals = 500
+
+// recordRemovals sends an event for each of some objects that are gone: whoever asked has removed them, but what went
+// in consequence is the collector's doing, whether it came by in the request or by the clock.
+func (r *recording) recordRemovals(gone []resource.Removal) error {
+	var unrecorded error
+	for some := range slices.Chunk(gone, manyRemovals) {
+		var events []audit.Chosen
+		for _, one := range some {
+			asked := audit.Asked{
+				User: r.event.User, Verb: "delete", Group: one.Resource.Group, Resource: one.Resource.Resource,
+				Namespace: one.Namespace, Name: one.Name, Target: managementTarget,
+			}
+			if one.Consequence {
+				asked.User = systemUser("collectgarbage")
+			}
+			choice := r.trail.Choose(asked)
+			if !choice.Records(audit.ResponseComplete) {
+				continue
+			}
+			event := &audit.Event{
+				Level: choice.Level, AuditID: newAuditID(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
+				Verb: asked.Verb, User: asked.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp,
+				StageTimestamp: metav1.NowMicro(), ResponseStatus: &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess},
+				ObjectRef: &audit.ObjectReference{
+					Resource: one.Resource.Resource, Namespace: one.Namespace, Name: one.Name, UID: string(one.UID),
+					APIGroup: one.Resource.Group, APIVersion: one.Resource.Version,
+				},
+			}
+			event.Annotate(audit.Cause, r.event.AuditID)
+			events = append(events, audit.Chosen{Choice: choice, Event: event})
+		}
+		if len(events) > 0 {
+			unrecorded = cmp.Or(unrecorded, r.send(events...))
+		}
+	}
+	return unrecorded
+}
+
+// systemUser is a function of the platform that nobody asks.
+func systemUser(function string) audit.User {
+	caller := identity.New(identity.Owner{Kind: identity.Subject, Name: function}, []string{identity.Admins})
+	user := userOf(caller)
+	user.UID = caller.Owner.String()
+	return user
 }
 
 // started records that an answer is about to be streamed.
@@ -179,7 +241,16 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 		return nil
 	}
 	r.settled = true
+	// What the request names is in its own event.
+	gone := r.gone
+	if f.endpoint.Verb != "deletecollection" {
+		gone = slices.DeleteFunc(gone, func(one resource.Removal) bool { return !one.Consequence })
+	}
+	unrecorded := r.recordRemovals(gone)
 	status := &metav1.Status{Code: int32(reply.status)}
+	if unrecorded != nil {
+		err, status.Code = unrecorded, http.StatusServiceUnavailable
+	}
 	if err != nil {
 		told := apierror.From(err).Status()
 		status.Status, status.Reason, status.Message = told.Status, told.Reason, told.Message
@@ -191,7 +262,7 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 	}
 	f.requestObject(c, r)
 	f.responseObject(c, r, result, err)
-	return r.record(stage)
+	return cmp.Or(unrecorded, r.record(stage))
 }
 
 // requestObject adds what was sent, without its secrets, which are hidden wherever else they stand.
@@ -275,68 +346,27 @@ func (f *frame) responseObject(c *call, r *recording, result *answer, err error)
 // scheduledPath is where events say that a schedule ran: no request can be sent there.
 const scheduledPath = "/schedules/"
 
-// run is what is recorded of a scheduled run. Nil: nothing is.
-type run struct {
-	env  *Environment
-	user audit.User
-	*recording
-
-	mu   sync.Mutex
-	gone []resource.Removal
-}
-
 // scheduled begins the recording of a run, with the event RequestReceived. An error means that it must not run. The
 // context tells of what the run removes.
-func (e *Environment) scheduled(ctx context.Context, name string, begun time.Time) (context.Context, *run, error) {
+func (e *Environment) scheduled(ctx context.Context, name string, begun time.Time) (context.Context, *recording, error) {
 	if e.Audit == nil || !e.Audit.Enabled() {
 		return ctx, nil, nil
 	}
-	caller := identity.New(identity.Owner{Kind: identity.Subject, Name: name}, []string{identity.Admins})
-	r := &run{env: e, user: userOf(caller)}
-	r.user.UID = caller.Owner.String()
-	r.recording = r.about(audit.Asked{Verb: "run", Path: scheduledPath + name}, begun)
-	ctx = resource.ObserveRemovals(ctx, func(one resource.Removal) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.gone = append(r.gone, one)
-	})
-	return ctx, r, r.record(audit.RequestReceived)
-}
-
-// about is the recording of the run itself, or of one object that it removes.
-func (r *run) about(asked audit.Asked, begun time.Time) *recording {
-	asked.User, asked.Target = r.user, managementTarget
-	choice := r.env.Audit.Choose(asked)
-	path := asked.Path
-	if path == "" {
-		path = r.event.RequestURI
-	}
-	return &recording{trail: r.env.Audit, choice: choice, event: audit.Event{
-		Level: choice.Level, AuditID: newAuditID(), RequestURI: path, Verb: asked.Verb, User: r.user,
+	asked := audit.Asked{User: systemUser(name), Verb: "run", Path: scheduledPath + name, Target: managementTarget}
+	choice := e.Audit.Choose(asked)
+	r := &recording{trail: e.Audit, choice: choice, event: audit.Event{
+		Level: choice.Level, AuditID: newAuditID(), RequestURI: asked.Path, Verb: asked.Verb, User: asked.User,
 		RequestReceivedTimestamp: metav1.NewMicroTime(begun),
 	}}
+	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)
 }
 
-// conclude records what the run removed, an event for each, and how it ended.
-func (r *run) conclude(stage audit.Stage, attrs []slog.Attr, err error) error {
+// concludeRun records what a run removed, an event for each, and how it ended.
+func (r *recording) concludeRun(stage audit.Stage, attrs []slog.Attr, err error) error {
 	if r == nil {
 		return nil
 	}
-	r.mu.Lock()
-	gone := r.gone
-	r.mu.Unlock()
-	var unrecorded error
-	for _, one := range gone {
-		each := r.about(audit.Asked{
-			Verb: "delete", Group: one.Resource.Group, Resource: one.Resource.Resource, Namespace: one.Namespace, Name: one.Name,
-		}, r.event.RequestReceivedTimestamp.Time)
-		each.event.ObjectRef = &audit.ObjectReference{
-			Resource: one.Resource.Resource, Namespace: one.Namespace, Name: one.Name, UID: string(one.UID),
-			APIGroup: one.Resource.Group, APIVersion: one.Resource.Version,
-		}
-		each.event.ResponseStatus = &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess}
-		unrecorded = cmp.Or(unrecorded, each.record(audit.ResponseComplete))
-	}
+	unrecorded := r.recordRemovals(r.gone)
 	r.event.ResponseStatus = &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess}
 	if err != nil {
 		told := apierror.From(err).Status()

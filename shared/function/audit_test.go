@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/audit"
@@ -364,6 +365,88 @@ func TestEventsOfASchedule(t *testing.T) {
 		"Metadata ResponseComplete testsweep run OK"
 	if got := strings.Join(lines, "; "); !strings.HasSuffix(got, want) {
 		t.Errorf("%s", got)
+	}
+}
+
+// What a request removes beside the object that it names has events of its own, which name the request: what it selected
+// is its caller's doing, and what went in consequence the collector's. Source: ADR-0016.
+func TestEventsOfRemovals(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, labels string
+		finalizer    bool
+		request      request
+		want         string
+	}{
+		{"of a delete", "", false, request{method: "DELETE", path: root + "/owner"},
+			"collectgarbage delete ownedaccesskeys/child OK; root delete ownedaccesskeys/owner OK, allow"},
+		{"of a collection", "tree=old", false, request{method: "DELETE", path: root + "?labelSelector=tree%3Dold"},
+			"root delete ownedaccesskeys/owner OK; collectgarbage delete ownedaccesskeys/child OK; root deletecollection ownedaccesskeys/ OK, allow"},
+		{"of the last finalizer", "", true, request{
+			method: "PATCH", path: root + "/owner", body: `{"metadata":{"finalizers":null}}`,
+			header: map[string]string{"Content-Type": "application/merge-patch+json"}},
+			"collectgarbage delete ownedaccesskeys/child OK; root patch ownedaccesskeys/owner OK, allow"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newDeletions(t)
+			admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+			create := func(key *model.OwnedAccessKey) *model.OwnedAccessKey {
+				written, err := resource.Create(t.Context(), w.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return written.Object
+			}
+			parent := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "owner", Labels: map[string]string{"tree": "old"}}}
+			if row.finalizer {
+				parent.Finalizers = []string{"example.com/hold"}
+			}
+			owner := create(parent)
+			create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "child", OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID},
+			}}})
+			if row.finalizer {
+				if _, err := resource.Delete(t.Context(), w.env.AccessKeys(), resource.DeleteInput{Caller: admin, Name: "owner"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := w.booked(rules(model.AuditRule{Level: "Metadata", OmitStages: []string{"RequestReceived"}}))
+			answer := w.do(row.request)
+			if answer.Code != http.StatusOK {
+				t.Fatalf("answered %d: %s", answer.Code, answer.Body)
+			}
+			var lines []string
+			for _, event := range b.take() {
+				lines = append(lines, strings.TrimPrefix(told(event), "Metadata ResponseComplete "))
+				cause := answer.Header().Get("Audit-Id")
+				if event.AuditID == cause {
+					cause = ""
+				} else if event.ObjectRef.UID == "" {
+					t.Errorf("%s has no uid", told(event))
+				}
+				if got := event.Annotations[audit.Cause]; got != cause {
+					t.Errorf("%s is caused by %q, want %q", told(event), got, cause)
+				}
+			}
+			if got := strings.Join(lines, "; "); got != row.want {
+				t.Errorf("recorded is %s", got)
+			}
+		})
+	}
+}
+
+// Under Fail a removal that cannot be recorded refuses its request.
+func TestRemovalsThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	w := newDeletions(t)
+	b := w.booked(rules(model.AuditRule{Level: "Metadata", FailurePolicy: "Fail"}))
+	b.refuse(func(e audit.Event) bool { return e.Verb == "delete" })
+	refused(t, w.do(request{method: "DELETE", path: root + "?fieldSelector=metadata.name%3Dana"}), http.StatusServiceUnavailable, "ServiceUnavailable")
+	b.refuse(nil)
+	events := b.take()
+	if last := told(events[len(events)-1]); !strings.HasPrefix(last, "Metadata ResponseComplete root deletecollection ownedaccesskeys/ Service Unavailable") {
+		t.Errorf("recorded is %s", last)
 	}
 }
 

@@ -215,7 +215,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	if err := f.agree(c); err != nil {
 		return nil, err
 	}
-	return f.operate(ctx, c)
+	return f.operate(c.recording.watchRemovals(ctx), c)
 }
 
 // panicked is a panic as an error. A handler that gives up its connection is none.

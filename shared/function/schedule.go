@@ -38,7 +38,7 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 			stage = audit.Panic
 			err = fmt.Errorf("panic: %v\n%s", problem, debug.Stack())
 		}
-		if unrecorded := recorded.conclude(stage, attrs, err); err == nil {
+		if unrecorded := recorded.concludeRun(stage, attrs, err); err == nil {
 			err = unrecorded
 		}
 		outcome, level := "done", slog.LevelInfo

@@ -234,8 +234,11 @@ func TestSweep(t *testing.T) {
 	}
 	w.Pass(time.Minute)
 	w.Change("ben", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
-	if done, want := w.Sweep(), (issuedtoken.Swept{Expired: each, Revoked: each}); done != want {
-		t.Errorf("swept %+v, want %+v", done, want)
+	told := 0
+	observed := resource.ObserveRemovals(t.Context(), func(resource.Removal) { told++ })
+	want := issuedtoken.Swept{Expired: each, Revoked: each}
+	if done, err := w.Env.IssuedTokens().Sweep(observed); err != nil || done != want || told != 2*each {
+		t.Errorf("swept %+v, want %+v, and told the audit of %d: %v", done, want, told, err)
 	}
 	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
 		t.Errorf("and again %+v", done)

@@ -130,6 +130,7 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 				return done, fmt.Errorf("removing the record of a token: %w", err)
 			default:
 				*count++
+				r.Removed(ctx, token)
 			}
 		}
 		if page.Remaining == 0 || len(page.Records) == 0 {

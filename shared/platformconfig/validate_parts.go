@@ -4,12 +4,15 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"maps"
+	"math"
 	"net/textproto"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -196,15 +199,18 @@ var (
 	auditLevels          = []string{"None", "Metadata", "Request", "RequestResponse"}
 	auditStages          = []string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}
 	auditFailurePolicies = []string{"Fail", "Ignore"}
-	auditTargets         = []string{scope.TargetManagement, scope.TargetCluster, scope.TargetProjectSpace, scope.TargetProjectVirtualCluster}
 	// auditStores are the schemes of places that events can be stored in.
 	auditStores = []string{
 		"redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel", "postgres", "postgresql",
 	}
 )
 
-// maxAuditLevel is the built-in policy that records most.
-const maxAuditLevel = 4
+const (
+	// maxAuditLevel is the built-in policy that records most.
+	maxAuditLevel = 4
+	// maxHours is the longest time that a clock of Go can count.
+	maxHours = int64(math.MaxInt64 / time.Hour)
+)
 
 func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
 	if audit.Enabled && audit.Path == "" {
@@ -218,7 +224,9 @@ func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
 			c.add(field.Forbidden(path.Child("level"), "cannot be combined with policy"))
 		}
 	}
-	c.notNegative(audit.DataStoreTTLHours, path.Child("dataStoreTTL"))
+	if hours := audit.DataStoreTTLHours; hours < 0 || hours > maxHours {
+		c.invalid(path.Child("dataStoreTTL"), hours, fmt.Sprintf("must be a number from 0 to %d", maxHours))
+	}
 	c.notNegative(int64(audit.MaxAgeDays), path.Child("maxAge"))
 	c.notNegative(int64(audit.MaxBackups), path.Child("maxBackups"))
 	c.notNegative(int64(audit.MaxSizeMegabytes), path.Child("maxSize"))
@@ -256,18 +264,16 @@ func (c *checker) auditRule(rule *model.AuditRule, path *field.Path) {
 	c.named(rule.UserGroups, path.Child("userGroups"))
 	c.named(rule.Verbs, path.Child("verbs"))
 	c.named(rule.Clusters, path.Child("clusters"))
-	for i, target := range rule.RequestTargets {
-		if !slices.Contains(auditTargets, target) {
-			c.add(field.NotSupported(path.Child("requestTargets").Index(i), target, auditTargets))
+	resources := slices.Clone(rule.Resources)
+	for i := range resources {
+		// Rules of the audit alone can name any group. Source: ADR-0016.
+		if resources[i].Group == "*" {
+			resources[i].Group = ""
 		}
 	}
-	for i, url := range rule.NonResourceURLs {
-		// A star is allowed as the full final step alone.
-		fixed, _ := strings.CutSuffix(url, "*")
-		if url != "*" && (!strings.HasPrefix(url, "/") || strings.Contains(fixed, "*") || fixed != url && !strings.HasSuffix(fixed, "/")) {
-			c.invalid(path.Child("nonResourceURLs").Index(i), url, "must begin with a slash, and have a * only as its full last step")
-		}
-	}
+	c.problems = append(c.problems, scope.ValidateRule(model.ScopeRule{
+		Resources: resources, Namespaces: rule.Namespaces, NonResourceURLs: rule.NonResourceURLs, RequestTargets: rule.RequestTargets,
+	}, path)...)
 }
 
 func isQuantity(value string) bool {

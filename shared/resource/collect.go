@@ -79,7 +79,7 @@ func (r *Registry[T]) collect(ctx context.Context, after ...touched) {
 			c.follow(each)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, inlineTime)
+	ctx, cancel := context.WithTimeout(consequently(ctx), inlineTime)
 	defer cancel()
 	_ = c.run(ctx)
 }

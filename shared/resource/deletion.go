@@ -126,7 +126,13 @@ func (r *Registry[T]) index(record *store.Record, object T) {
 // same, and goes with the schedule.
 func (r *Registry[T]) bury(ctx context.Context, record store.Record) bool {
 	_, err := r.Store.Delete(ctx, record.Name, record.Revision)
-	return err == nil || errors.Is(err, store.ErrNotFound)
+	if err != nil {
+		return errors.Is(err, store.ErrNotFound)
+	}
+	if object, err := r.Parse(record); err == nil {
+		r.Removed(consequently(ctx), object)
+	}
+	return true
 }
 
 // insert is the store's Create, for which an object that has ended is in nobody's way.
@@ -176,7 +182,7 @@ func (r *Registry[T]) rewriteMetadata(
 	if gone {
 		if !dryRun {
 			if next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision); err == nil {
-				r.removed(ctx, object)
+				r.Removed(ctx, object)
 			}
 		}
 		return object, next, err == nil, err

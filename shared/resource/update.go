@@ -160,7 +160,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	}
 	r.stamp(object, next)
 	if gone && !in.dryRun {
-		r.removed(ctx, object)
+		r.Removed(ctx, object)
 		r.collect(ctx, touched{node: node{member: r, record: next, object: object}, gone: true})
 	}
 	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil

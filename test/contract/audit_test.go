@@ -44,7 +44,7 @@ func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 		RequestReceivedTimestamp: at, StageTimestamp: at,
 		Annotations: map[string]string{"a": "b"},
 	}
-	if err := trail.Record(audit.Choice{Level: audit.RequestResponse, Fail: true}, event); err != nil {
+	if err := trail.Record([]audit.Chosen{{Choice: audit.Choice{Level: audit.RequestResponse, Fail: true}, Event: event}}); err != nil {
 		t.Fatal(err)
 	}
 	trail.Close(t.Context())

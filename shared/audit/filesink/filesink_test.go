@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -340,6 +341,24 @@ func TestFoldersThatCannotBeWritten(t *testing.T) {
 	}
 	if _, err := chain.Verify(filepath.Join(file, "below")); err == nil {
 		t.Error("it verifies what is no folder")
+	}
+}
+
+// With durable a write is not over before the disk has it: what cannot be written to disk is no event kept.
+func TestDurable(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs a device that takes bytes and cannot sync")
+	}
+	directory := t.TempDir()
+	if err := os.Symlink(os.DevNull, filepath.Join(directory, chain.Name)); err != nil {
+		t.Fatal(err)
+	}
+	sink := open(t, nil, &model.ConfigAudit{Path: directory})
+	for durable, fails := range map[bool]bool{false: false, true: true} {
+		if err := sink.Write(t.Context(), []*audit.Record{record("a", "x")}, durable); (err != nil) != fails {
+			t.Errorf("durable %v: %v", durable, err)
+		}
 	}
 }
 
