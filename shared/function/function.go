@@ -74,8 +74,8 @@ type Endpoint struct {
 	Method string
 	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
 	Path string
-	// Root tells whether clients look for the endpoint at the root of the host as well, where gateways lead to it then:
-	// webhooks of kube-apiserver and the discovery of OpenID Connect. Set it with AtRoot.
+	// Root tells whether clients look for the endpoint at the root of the host as well, where gateways lead to it then: the
+	// discovery of OpenID Connect. Set it with AtRoot.
 	Root bool
 	// Verb is the Kubernetes verb.
 	Verb string
