@@ -266,6 +266,8 @@ func TestBadInput(t *testing.T) {
 		{"Spec 2.5", "a second owner by a patch", request{alice, "merge", "ci", `{"spec":{"subject":"robot"}}`}, invalid422, []string{valueInvalid + "spec.subject"}},
 		{"ADR-0005", "a caller who is nobody has no key", request{identity.Caller{}, "create", "", other + `{}}`}, invalid422, []string{valueRequired + "spec.user"}},
 		{"Spec 2.5", "an owner with a control character", request{alice, "create", "", other + `{user: "a\u0000b"}}`}, invalid422, []string{valueInvalid + "spec.user"}},
+		{"ADR-0005", "an owner of blanks", request{admin, "create", "", other + `{user: "  "}}`}, invalid422, []string{valueInvalid + "spec.user"}},
+		{"ADR-0005", "an owner that cannot be seen", request{admin, "create", "", other + `{user: "\u200b"}}`}, invalid422, []string{valueInvalid + "spec.user"}},
 		{"Spec 2.5", "a display name with a control character", request{alice, "create", "", other + `{displayName: "a\u001bb"}}`}, invalid422, []string{valueInvalid + "spec.displayName"}},
 		{"ADR-0005", "a display name that is too long", request{alice, "create", "", other + `{displayName: ` + long(257) + `}}`}, invalid422, []string{valueTooLong + "spec.displayName"}},
 		{"ADR-0005", "a description that is too long", request{alice, "create", "", other + `{description: ` + long(4097) + `}}`}, invalid422, []string{valueTooLong + "spec.description"}},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -13,6 +12,7 @@ import (
 
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/scope"
 	"management.platform.sh/shared/secret"
 )
@@ -43,8 +43,10 @@ func (r *rules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	if spec.TTLSeconds < 0 {
 		problems = append(problems, field.Invalid(specPath.Child("ttl"), spec.TTLSeconds, "must not be negative"))
 	}
-	problems = append(problems, validateText(spec.DisplayName, maxDisplayName, specPath.Child("displayName"))...)
-	problems = append(problems, validateLength(spec.Description, maxDescription, specPath.Child("description"))...)
+	problems = append(problems, resource.ValidateText(spec.DisplayName, maxDisplayName, specPath.Child("displayName"))...)
+	if len(spec.Description) > maxDescription {
+		problems = append(problems, field.TooLong(specPath.Child("description"), field.OmitValueType{}, maxDescription))
+	}
 	problems = append(problems, validateGroups(spec.Groups)...)
 	problems = append(problems, validateType(spec.Type, old)...)
 	problems = append(problems, scope.Validate(spec.Scope, specPath.Child("scope"))...)
@@ -65,7 +67,7 @@ func validateOwner(spec *model.OwnedAccessKeySpec) field.ErrorList {
 		} else {
 			first = owner.name
 		}
-		problems = append(problems, validateText(owner.value, validation.DNS1123SubdomainMaxLength, path)...)
+		problems = append(problems, resource.ValidateText(owner.value, validation.DNS1123SubdomainMaxLength, path)...)
 	}
 	if first == "" {
 		problems = append(problems, field.Required(specPath.Child("user"), "a key has an owner: set user, team or subject"))
@@ -90,7 +92,7 @@ func validateGroups(groups []string) field.ErrorList {
 		case strings.HasPrefix(group, "system:"):
 			problems = append(problems, field.Invalid(at, group, "groups that begin with system: are Kubernetes' own"))
 		default:
-			problems = append(problems, validateText(group, maxGroupName, at)...)
+			problems = append(problems, resource.ValidateText(group, maxGroupName, at)...)
 		}
 		seen[group] = true
 	}
@@ -130,22 +132,6 @@ func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 		}
 	}
 	return problems
-}
-
-// validateText bounds a one-line text: length, and no control characters, which would garble tables and logs.
-func validateText(text string, most int, path *field.Path) field.ErrorList {
-	problems := validateLength(text, most, path)
-	if strings.ContainsFunc(text, unicode.IsControl) {
-		problems = append(problems, field.Invalid(path, text, "must not contain control characters"))
-	}
-	return problems
-}
-
-func validateLength(text string, most int, path *field.Path) field.ErrorList {
-	if len(text) > most {
-		return field.ErrorList{field.TooLong(path, field.OmitValueType{}, most)}
-	}
-	return nil
 }
 
 // Authorize returns the fields in which a key asks for more than the caller may give: an owner who is not

@@ -152,7 +152,7 @@ func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 	timer := time.NewTimer(WaitAtMost)
 	defer timer.Stop()
 	for _, one := range entries {
-		err := error(nil)
+		var err error
 		select {
 		case <-one.entry.done:
 			err = one.entry.err

@@ -111,6 +111,11 @@ func readDeleteOptions(c *call) (deleteOptions, error) {
 		if _, err := codec.Decode(body, &options.DeleteOptions, codec.Ignore); err != nil {
 			return options, err
 		}
+		// An object in the place of options is a mistake, of one who may have meant to delete another.
+		if kind := options.Kind; kind != "" && kind != "DeleteOptions" {
+			return options, apierror.BadRequest(fmt.Sprintf("the kind in the data (%s) does not match the expected kind (DeleteOptions)", kind),
+				field.ErrorList{field.NotSupported(field.NewPath("kind"), kind, []string{"DeleteOptions"})})
+		}
 	}
 	options.orphan = options.OrphanDependents //nolint:staticcheck // deprecated, and still sent
 	if given, ok := c.query["dryRun"]; ok {

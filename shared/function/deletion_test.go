@@ -45,6 +45,8 @@ func TestDeletionOptions(t *testing.T) {
 		{"too large a number", "?gracePeriodSeconds=" + huge, "", 400, []string{"gracePeriodSeconds"}},
 		{"no number in the body", "", `{"gracePeriodSeconds":"soon"}`, 400, nil},
 		{"a fraction", "", `{"gracePeriodSeconds":0.5}`, 400, nil},
+		{"options by their kind", "", `{"kind":"DeleteOptions","apiVersion":"v1"}`, 200, nil},
+		{"an object that is no options", "", `{"kind":"OwnedAccessKey","metadata":{"name":"other"}}`, 400, []string{"kind"}},
 		{"each policy", "?propagationPolicy=Background", "", 200, nil},
 		{"each policy", "?propagationPolicy=Foreground", "", 200, nil},
 		{"each policy", "", `{"propagationPolicy":"Orphan"}`, 200, nil},

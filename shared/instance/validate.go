@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/signer"
 )
 
@@ -55,7 +55,7 @@ func (r *rules) Validate(instance, old *model.VirtualClusterInstance) field.Erro
 		}
 	}
 	spec := &instance.Spec
-	problems = append(problems, validateText(spec.DisplayName, maxDisplayName, specPath.Child("displayName"))...)
+	problems = append(problems, resource.ValidateText(spec.DisplayName, maxDisplayName, specPath.Child("displayName"))...)
 	if len(spec.Description) > maxDescription {
 		problems = append(problems, field.TooLong(specPath.Child("description"), field.OmitValueType{}, maxDescription))
 	}
@@ -64,18 +64,6 @@ func (r *rules) Validate(instance, old *model.VirtualClusterInstance) field.Erro
 	problems = append(problems, validateAccessPoint(spec.AccessPoint)...)
 	problems = append(problems, validateAccess(spec.Access)...)
 	return append(problems, r.validateSigner(spec.Signer, old)...)
-}
-
-// validateText bounds a one-line text: length, and no control characters, which would garble tables and logs.
-func validateText(text string, most int, path *field.Path) field.ErrorList {
-	var problems field.ErrorList
-	if len(text) > most {
-		problems = append(problems, field.TooLong(path, field.OmitValueType{}, most))
-	}
-	if strings.ContainsFunc(text, unicode.IsControl) {
-		problems = append(problems, field.Invalid(path, text, "must not contain control characters"))
-	}
-	return problems
 }
 
 func validateOwner(owner *model.InstanceOwner) field.ErrorList {
@@ -89,8 +77,8 @@ func validateOwner(owner *model.InstanceOwner) field.ErrorList {
 	case owner.User != "" && owner.Team != "":
 		return field.ErrorList{field.Invalid(path.Child("team"), owner.Team, "an instance has one owner: spec.owner.user is set already")}
 	}
-	return append(validateText(owner.User, utilvalidation.DNS1123SubdomainMaxLength, path.Child("user")),
-		validateText(owner.Team, utilvalidation.DNS1123SubdomainMaxLength, path.Child("team"))...)
+	return append(resource.ValidateText(owner.User, utilvalidation.DNS1123SubdomainMaxLength, path.Child("user")),
+		resource.ValidateText(owner.Team, utilvalidation.DNS1123SubdomainMaxLength, path.Child("team"))...)
 }
 
 func validateClusterRef(at *model.InstanceClusterRef) field.ErrorList {
@@ -193,7 +181,7 @@ func validateNames(names []string, path *field.Path) field.ErrorList {
 		case slices.Contains(names[:i], name):
 			problems = append(problems, field.Duplicate(path.Index(i), name))
 		default:
-			problems = append(problems, validateText(name, utilvalidation.DNS1123SubdomainMaxLength, path.Index(i))...)
+			problems = append(problems, resource.ValidateText(name, utilvalidation.DNS1123SubdomainMaxLength, path.Index(i))...)
 		}
 	}
 	return problems

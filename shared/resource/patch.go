@@ -235,7 +235,8 @@ func applyJSONPatch(patch jsonpatch.Patch, text []byte) ([]byte, error) {
 		return nil, apierror.TooLarge(limit.Error())
 	}
 	if err != nil {
-		return nil, apierror.Unprocessable("the JSON patch could not be applied: " + err.Error())
+		// The library formats a cause that is not there.
+		return nil, apierror.Unprocessable("the JSON patch could not be applied: " + strings.TrimSuffix(err.Error(), ": %!w(<nil>)"))
 	}
 	return patched, nil
 }

@@ -84,6 +84,7 @@ func TestPatch(t *testing.T) {
 			refusal{}, func(k *key) bool { return k.Spec.DisplayName == "" && k.Name == "ci" && k.UID != "" }},
 		{"the root removed", jsonPatch, `[{"op":"remove","path":""}]`, invalidPatch, nil},
 		{"the root a word", jsonPatch, `[{"op":"replace","path":"","value":"x"}]`, invalidPatch, nil},
+		{"the root a number", jsonPatch, `[{"op":"replace","path":"","value":5}]`, invalidPatch, nil},
 		{"the root a list", jsonPatch, `[{"op":"replace","path":"","value":[1]}]`, badRequest, nil},
 		{"no operation changes nothing", jsonPatch, `[]`, refusal{}, nil},
 		{"a patch that is no list", jsonPatch, `{"op":"remove","path":"/x"}`, badRequest, nil},
