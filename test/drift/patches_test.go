@@ -123,7 +123,7 @@ func TestPatchesPage(t *testing.T) {
 	story := p["test/script/testdata/patches.txtar"]
 	commands, output := 0, ""
 	for _, piece := range paragraphs(page) {
-		command, isCommand := strings.CutPrefix(piece.text, "$ local ")
+		command, isCommand := strings.CutPrefix(piece.text, "$ build/local ")
 		switch {
 		case isCommand:
 			commands++
