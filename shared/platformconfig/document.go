@@ -92,11 +92,12 @@ func marked(value string) bool {
 func restore(config *model.ConfigStatus, earlier map[string]string, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	everyText(config, func(t text) string {
-		if t.secret && t.value != secret.Mark || !t.secret && !marked(t.value) {
+		whole := t.secret && t.value == secret.Mark
+		if !whole && !marked(t.value) {
 			return t.value
 		}
 		known, found := earlier[t.path]
-		if hidden, _ := concealed(known); found && (t.secret || hidden == t.value) {
+		if hidden, _ := concealed(known); found && (whole || hidden == t.value) {
 			return known
 		}
 		problems = append(problems, field.Invalid(below(path, t.path), field.OmitValueType{},

@@ -160,6 +160,7 @@ func TestRules(t *testing.T) {
 
 		{"clientIds of the OIDC server differ", "oidc: {clients: [{clientId: a}, {clientId: a}]}", "oidc.clients[1].clientId"},
 		{"* needs wildcardRedirect", "oidc: {clients: [{clientId: a, redirectURIs: ['https://*.example.com']}]}", "oidc.clients[0].redirectURIs[0]"},
+		{"* alone with wildcardRedirect", "oidc: {wildcardRedirect: true, clients: [{clientId: a, redirectURIs: ['*']}]}", ""},
 		{"* with wildcardRedirect", "oidc: {wildcardRedirect: true, clients: [{clientId: a, redirectURIs: ['https://*.example.com']}]}", ""},
 		{"redirectURIs of clients", "oidc: {clients: [{clientId: a, redirectURIs: [x]}]}", "oidc.clients[0].redirectURIs[0]"},
 
@@ -218,6 +219,10 @@ func TestRules(t *testing.T) {
 		{"primaryColor", "uiSettings: {primaryColor: '#gggggg'}", "uiSettings.primaryColor"},
 		{"sidebarColor", "uiSettings: {sidebarColor: 'red;}'}", "uiSettings.sidebarColor"},
 		{"accentColor", "uiSettings: {accentColor: 'url(x)'}", "uiSettings.accentColor"},
+		{"a word that is no colour", "uiSettings: {primaryColor: bluish}", "uiSettings.primaryColor"},
+		{"rgb has numbers", "uiSettings: {primaryColor: 'rgb(a, b, c)'}", "uiSettings.primaryColor"},
+		{"rgb has three", "uiSettings: {primaryColor: 'rgb(1, 2)'}", "uiSettings.primaryColor"},
+		{"more good colours", "uiSettings: {primaryColor: RebeccaPurple, sidebarColor: 'hsl(120deg 50% 25% / 50%)', accentColor: 'HSL(0, 0%, 100%)', logoBackgroundColor: transparent}", ""},
 		{"good colours", "uiSettings: {primaryColor: '#fff', sidebarColor: teal, accentColor: 'rgba(1, 2, 3, 0.5)', logoBackgroundColor: '#11223344'}", ""},
 		{"customCss", "uiSettings: {customCss: ['https://a.example/a.css', b]}", "uiSettings.customCss[1]"},
 		{"customJavaScript", "uiSettings: {customJavaScript: ['']}", "uiSettings.customJavaScript[0]"},

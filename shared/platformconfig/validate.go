@@ -127,7 +127,6 @@ var (
 	connectorID     = matching(`^[A-Za-z0-9][A-Za-z0-9._~-]*$`)
 	headerName      = matching("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	repositoryChart = matching(`^[^/\s]+/\S+$`)
-	colour          = matching(`^(#([0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})|[a-zA-Z]+|(rgb|hsl)a?\([0-9a-z.,%/ -]+\))$`)
 	moduleName      = matching(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 	timeWindow      = matching(`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$`)
 	retention       = matching(`^[1-9][0-9]*(s|m|h|d|w|M|y)$`)
@@ -204,9 +203,9 @@ func (c *checker) oidcServer(server *model.ConfigOIDCServer, path *field.Path) {
 				c.invalid(at, uri, "has a *, which needs wildcardRedirect")
 				continue
 			}
-			c.required(strings.ReplaceAll(uri, "*", "x"), at, func(value string) bool {
-				parsed, err := url.Parse(value)
-				return err == nil && parsed.Scheme != "" && parsed.Fragment == ""
+			c.required(uri, at, func(value string) bool {
+				parsed, err := url.Parse(strings.ReplaceAll(value, "*", "x"))
+				return value == "*" || err == nil && parsed.Scheme != "" && parsed.Fragment == ""
 			}, "must be an absolute URL without a fragment")
 		}
 	}
@@ -238,7 +237,7 @@ func (c *checker) ui(ui *model.ConfigUISettings, path *field.Path) {
 		{"logoBackgroundColor", ui.LogoBackgroundColor}, {"primaryColor", ui.PrimaryColor},
 		{"sidebarColor", ui.SidebarColor}, {"accentColor", ui.AccentColor},
 	} {
-		c.text(one.value, path.Child(one.name), colour, "must be a colour of CSS, such as #1f6feb or teal")
+		c.text(one.value, path.Child(one.name), isColour, "must be a colour of CSS, such as #1f6feb or teal")
 	}
 	c.webs(ui.CustomCSS, path.Child("customCss"))
 	c.webs(ui.CustomJavaScript, path.Child("customJavaScript"))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -396,7 +397,8 @@ func reopen(next, old *model.ConfigStatus) error {
 	return nil
 }
 
-// prune removes from next what old does not have and filled has the same, and tells whether that was anything.
+// prune puts what old has in place of what next has the same as filled, nothing included, and tells whether that
+// was anything.
 func prune(next, filled, old map[string]any) bool {
 	pruned := false
 	for name, value := range next {
@@ -407,8 +409,15 @@ func prune(next, filled, old map[string]any) bool {
 		list, isList := value.([]any)
 		switch {
 		case !isFilled:
-		case !was && reflect.DeepEqual(value, shown):
-			delete(next, name)
+		case reflect.DeepEqual(value, shown):
+			if reflect.DeepEqual(before, shown) {
+				continue
+			}
+			if was {
+				next[name] = before
+			} else {
+				delete(next, name)
+			}
 			pruned = true
 		case isObject && filledObject:
 			oldInner, _ := before.(map[string]any)
@@ -417,12 +426,13 @@ func prune(next, filled, old map[string]any) bool {
 				delete(next, name)
 			}
 		case isList && was:
-			// An entry that came back as it was shown is as it was stored.
+			// An entry that came back as it was shown is as it was stored, wherever it stands now.
 			filledList, _ := shown.([]any)
 			oldList, _ := before.([]any)
-			for i := range min(len(list), len(filledList), len(oldList)) {
-				if reflect.DeepEqual(list[i], filledList[i]) && !reflect.DeepEqual(list[i], oldList[i]) {
-					list[i] = oldList[i]
+			for i, entry := range list {
+				from := slices.IndexFunc(filledList, func(shown any) bool { return reflect.DeepEqual(entry, shown) })
+				if from >= 0 && from < len(oldList) && !reflect.DeepEqual(entry, oldList[from]) {
+					list[i] = oldList[from]
 					pruned = true
 				}
 			}

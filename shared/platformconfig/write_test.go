@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +200,7 @@ func TestMarks(t *testing.T) {
 	}{
 		{"a new connector", func(s *model.ConfigStatus) { s.Auth.Connectors[0].ID = "c" }, "status.auth.connectors[c].clustermanager.bearerToken"},
 		{"another provider", func(s *model.ConfigStatus) { s.Auth.OIDC, s.Auth.SAML = nil, nil; s.OIDC.Clients[0].ClientID = "z" }, "status.oidc.clients[z].clientSecret"},
+		{"the whole URL is the secret", func(s *model.ConfigStatus) { s.Audit.DataStoreEndpoint = "postgres://ana:***@evil.example/audit" }, "status.audit.dataStoreEndpoint"},
 		{"a URL of another host", func(s *model.ConfigStatus) { s.Auth.GitForge2.BaseURL = "https://ana:***@evil.example" }, "status.auth.gitforge2.baseURL"},
 	} {
 		config := again()
@@ -304,6 +306,37 @@ func TestUpdate(t *testing.T) {
 	}
 	if _, err := w.update(source, &model.Config{}); err != nil {
 		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// What is sent back as it was shown is no change, in whichever order its lists are. Source: ADR-0015.
+func TestShownIsUnchanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	shown := w.put(source, `auth:
+  saml: {insecureSkipSignatureValidation: true, nameIDPolicyFormat: emailAddress}
+  connectors: [{id: a, oidc: {clientId: a}}, {id: b, idp2: {clientId: b}}, {id: c, oidc: {clientId: c, scopes: [email]}}]
+`)
+	if format := shown.Status.Auth.SAML.NameIDPolicyFormat; !strings.HasPrefix(format, "urn:") {
+		t.Fatalf("the format is shown as %q", format)
+	}
+	again, err := w.update(source, shown)
+	if err != nil || again.ResourceVersion != shown.ResourceVersion || again.Generation != shown.Generation {
+		t.Errorf("sent back: %v, %v", again, err)
+	}
+	slices.Reverse(shown.Status.Auth.Connectors)
+	if _, err := w.update(source, shown); err != nil {
+		t.Fatal(err)
+	}
+	record, err := w.client.Resource("configs").Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, filled := range []string{"profile", "common", "urn:"} {
+		if bytes.Contains(record.Object, []byte(filled)) {
+			t.Errorf("%s is stored: %s", filled, record.Object)
+		}
 	}
 }
 
