@@ -25,10 +25,13 @@ func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, 
 }
 
 func (s *Source) latest(ctx context.Context, reveal bool) (*model.Config, error) {
-	if err := s.Reload(ctx); err != nil {
+	err := s.Reload(ctx)
+	now := s.current.Load()
+	// That a file cannot be read any more is said by the conditions of what stays in effect.
+	if err != nil && (now == nil || !s.FromFile()) {
 		return nil, translate(err)
 	}
-	return s.show(s.current.Load(), reveal), nil
+	return s.show(now, reveal), nil
 }
 
 // List returns the one configuration, if the selectors select it. Errors: BadRequest for a field that cannot be

@@ -74,7 +74,8 @@ type Source struct {
 
 	// mu is held while it is looked; it guards the rest.
 	mu sync.Mutex
-	// seen is the text of the file that was looked at last, good or bad; complained is what was logged last.
+	// seen is the text of the file that was looked at last, good or bad, nil where it could not be read; complained is
+	// what was logged last.
 	seen []byte
 	// bad is the revision that was refused last, and not replaced since.
 	bad        int64
@@ -97,6 +98,7 @@ type version struct {
 
 // refusal is why a newer version is not in effect.
 type refusal struct {
+	// revision is that of the newer version, 0 where its file cannot be read.
 	revision int64
 	why      string
 	since    time.Time
@@ -151,8 +153,8 @@ func (s *Source) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Reload looks for a new version now. The error is store.ErrUnavailable, or that of Refresh; a bad new version is
-// told of by the log, the metrics and the conditions.
+// Reload looks for a new version now. The error is store.ErrUnavailable, that of a file that cannot be read, or that of
+// Refresh; a bad new version is told of by the log, the metrics and the conditions.
 func (s *Source) Reload(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,11 +176,14 @@ func (s *Source) look(ctx context.Context) error {
 	case errors.As(err, &bad):
 		s.bad = bad.revision
 		s.complain(ctx, Refused, "platform configuration refused; the one before stays", err)
-		if old := s.refused.Load(); old == nil || old.why != err.Error() {
-			s.refused.Store(&refusal{revision: bad.revision, why: err.Error(), since: s.Now()})
-		}
+		s.refuse(bad.revision, err)
 	case err != nil:
 		s.complain(ctx, Unavailable, "the platform configuration cannot be read; the one before stays", err)
+		if s.FromFile() {
+			// What comes back is news, even if it is what there was.
+			s.seen = nil
+			s.refuse(0, err)
+		}
 	case next != nil:
 		s.install(ctx, next)
 	}
@@ -187,6 +192,13 @@ func (s *Source) look(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// refuse notes why the version in effect is not the newest, under the lock.
+func (s *Source) refuse(revision int64, why error) {
+	if old := s.refused.Load(); old == nil || old.why != why.Error() {
+		s.refused.Store(&refusal{revision: revision, why: why.Error(), since: s.Now()})
+	}
 }
 
 // install puts a version into effect, under the lock.
@@ -245,7 +257,7 @@ func (s *Source) lookAtFile() (*version, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	if s.current.Load() != nil && bytes.Equal(content, s.seen) {
+	if s.current.Load() != nil && s.seen != nil && bytes.Equal(content, s.seen) {
 		return nil, nil
 	}
 	s.seen = append([]byte{}, content...)
@@ -345,7 +357,11 @@ func (s *Source) conditions(v *version) []metav1.Condition {
 	}
 	if refused := s.refused.Load(); refused != nil {
 		loaded.Status, loaded.Reason = metav1.ConditionFalse, "Refused"
-		loaded.Message = fmt.Sprintf("revision %d is refused, and revision %d stays in effect: %s", refused.revision, v.revision, refused.why)
+		newer := fmt.Sprintf("revision %d is refused", refused.revision)
+		if refused.revision == 0 {
+			loaded.Reason, newer = "Unavailable", "the file cannot be read"
+		}
+		loaded.Message = fmt.Sprintf("%s, and revision %d stays in effect: %s", newer, v.revision, refused.why)
 		loaded.LastTransitionTime = metav1.NewTime(refused.since.UTC())
 	}
 	resolved := metav1.Condition{

@@ -171,6 +171,13 @@ func TestFile(t *testing.T) {
 	if strings.Join(w.outcomes, " ") != "unavailable" || limit(source.Current()) != 0 {
 		t.Errorf("a file that is gone: %q", w.outcomes)
 	}
+	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionFalse || loaded.Reason != "Unavailable" {
+		t.Errorf("a file that is gone: the condition is %+v", loaded)
+	}
+	write(t, file, "")
+	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionTrue {
+		t.Errorf("a file that is back, as it was: the condition is %+v", loaded)
+	}
 	_, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: &model.Config{}})
 	refusal(t, err, 403)
 	if history, err := source.History(t.Context(), resource.GetInput{Name: "config"}); err != nil || len(history.Status.Revisions) != 0 {
