@@ -167,6 +167,7 @@ func TestDefaults(t *testing.T) {
 		{"Spec 2.7", "None where no rule matches", enabled(model.AuditRule{Level: "Request", Verbs: []string{"get"}}), create, audit.None},
 		{"ADR-0016", "no rules are no policy", &model.ConfigAudit{Enabled: true, Policy: &model.AuditPolicy{}}, create, audit.Metadata},
 		{"ADR-0016", "secrets that are shown are recorded", &model.ConfigAudit{Enabled: true}, reveal, audit.Metadata},
+		{"ADR-0016", "at level 0 as well", &model.ConfigAudit{Enabled: true, Level: new(int32(0))}, reveal, audit.Metadata},
 		{"ADR-0016", "against a rule as well", enabled(model.AuditRule{Level: "None"}), reveal, audit.Metadata},
 		{"Spec 2.7", "not where the audit is off", &model.ConfigAudit{}, reveal, audit.None},
 	} {
