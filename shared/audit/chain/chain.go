@@ -28,7 +28,16 @@ const (
 	Sequence = "audit.management.platform.sh/sequence"
 	// Previous is the SHA-256 of the line before, without its end, in hexadecimal; empty in the first one.
 	Previous = "audit.management.platform.sh/previous"
+	// Begins is on the first event of each file, as "true": where old files were removed, a log begins with such a one.
+	Begins = "audit.management.platform.sh/begins-file"
 )
+
+// Place is that of an event in the chain.
+type Place struct {
+	Sequence int64
+	Previous string
+	Begins   bool
+}
 
 // Head is the end of a chain.
 type Head struct {
@@ -60,9 +69,12 @@ type Anchor interface {
 	Save(ctx context.Context, directory string, head Head) error
 }
 
-// Link adds the place in the chain to an event, as its last annotations.
-func Link(text []byte, after Head) []byte {
+// Link adds the place in the chain to an event, as its last annotations. It begins a file or does not.
+func Link(text []byte, after Head, begins bool) []byte {
 	place := fmt.Sprintf(`%q:"%d",%q:%q`, Sequence, after.Sequence+1, Previous, after.Hash)
+	if begins {
+		place += fmt.Sprintf(`,%q:"true"`, Begins)
+	}
 	line := make([]byte, 0, len(text)+len(place)+20)
 	// Annotations are the last field of an event; one that has some ends with both braces.
 	if bytes.HasSuffix(text, []byte(`"}}`)) {
@@ -76,18 +88,18 @@ func Link(text []byte, after Head) []byte {
 }
 
 // PlaceOf reads the place of a line in the chain.
-func PlaceOf(line []byte) (sequence int64, previous string, err error) {
+func PlaceOf(line []byte) (Place, error) {
 	var event struct {
 		Annotations map[string]string `json:"annotations"`
 	}
 	if err := json.Unmarshal(line, &event); err != nil {
-		return 0, "", fmt.Errorf("reading an event: %w", err)
+		return Place{}, fmt.Errorf("reading an event: %w", err)
 	}
-	sequence, err = strconv.ParseInt(event.Annotations[Sequence], 10, 64)
+	sequence, err := strconv.ParseInt(event.Annotations[Sequence], 10, 64)
 	if err != nil || sequence < 1 {
-		return 0, "", fmt.Errorf("an event has no %s", Sequence)
+		return Place{}, fmt.Errorf("an event has no %s", Sequence)
 	}
-	return sequence, event.Annotations[Previous], nil
+	return Place{Sequence: sequence, Previous: event.Annotations[Previous], Begins: event.Annotations[Begins] == "true"}, nil
 }
 
 // HashOf is the hash of a line, without its end.

@@ -42,7 +42,7 @@ type Anchored struct {
 
 // Verify follows the chain through a directory: the backups by their age, and then the file. It finds events that were
 // changed, removed, repeated or put elsewhere, and with the head beside the file and the given anchors an end that was
-// cut off. A directory that is being written to can be verified. The error is that of reading.
+// cut off. That whole files are gone from the beginning is no finding: retention does that. A directory that is being written to can be verified. The error is that of reading.
 func Verify(directory string, anchors ...Anchored) (*Report, error) {
 	report := &Report{}
 	// The anchors before the files: these may only have grown since.
@@ -145,26 +145,29 @@ func (r *Report) file(path string, met map[int64]string) error {
 }
 
 func (r *Report) line(name string, number int, line []byte, met map[int64]string) {
-	sequence, previous, err := PlaceOf(line)
+	place, err := PlaceOf(line)
 	if err != nil {
 		r.finds("%s line %d is no event of the chain: %v", name, number, err)
 		return
 	}
-	hash := HashOf(line)
+	sequence, hash := place.Sequence, HashOf(line)
 	if _, asked := met[sequence]; asked {
 		met[sequence] = hash
 	}
 	switch {
 	case r.Events == 0:
 		r.First = sequence
-		if sequence == 1 && previous != "" {
+		switch {
+		case sequence == 1 && place.Previous != "":
 			r.finds("%s line %d: event 1 names an event before it", name, number)
+		case sequence > 1 && !place.Begins:
+			r.finds("events before %s line %d are missing: event %d did not begin a file", name, number, sequence)
 		}
 	case sequence > r.Head.Sequence+1:
 		r.finds("events %d to %d are missing before %s line %d", r.Head.Sequence+1, sequence-1, name, number)
 	case sequence <= r.Head.Sequence:
 		r.finds("%s line %d: event %d stands behind event %d", name, number, sequence, r.Head.Sequence)
-	case previous != r.Head.Hash:
+	case place.Previous != r.Head.Hash:
 		r.finds("%s line %d: event %d is not the one that event %d follows: it was changed", name, number, r.Head.Sequence, sequence)
 	}
 	r.Events++

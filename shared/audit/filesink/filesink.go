@@ -111,7 +111,7 @@ func (s *sink) append(records []*audit.Record) (int, error) {
 	var text []byte
 	head, count := s.head, 0
 	for _, r := range records {
-		line := chain.Link(r.JSON, head)
+		line := chain.Link(r.JSON, head, s.size+int64(len(text)) == 0)
 		if s.size+int64(len(text)+len(line)+1) > s.limit() && s.size+int64(len(text)) > 0 {
 			if count > 0 {
 				break
@@ -119,6 +119,7 @@ func (s *sink) append(records []*audit.Record) (int, error) {
 			if err := s.rotate(); err != nil {
 				return 0, err
 			}
+			line = chain.Link(r.JSON, head, true)
 		}
 		head = chain.Head{Sequence: head.Sequence + 1, Hash: chain.HashOf(line)}
 		text = append(append(text, line...), '\n')
@@ -226,8 +227,8 @@ func (s *sink) resume() error {
 	if last == nil {
 		return nil
 	}
-	if sequence, _, err := chain.PlaceOf(last); err == nil && sequence > s.head.Sequence {
-		s.head = chain.Head{Sequence: sequence, Hash: chain.HashOf(last)}
+	if place, err := chain.PlaceOf(last); err == nil && place.Sequence > s.head.Sequence {
+		s.head = chain.Head{Sequence: place.Sequence, Hash: chain.HashOf(last)}
 	}
 	return nil
 }

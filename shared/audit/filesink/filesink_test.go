@@ -229,7 +229,7 @@ func TestTampering(t *testing.T) {
 			return strings.Replace(strings.Join(l, ""), `"text":"4"`, `"text":"9"`, 1)
 		}, 5, []string{"event 5 is not the one that audit.head knows", "event 5 is not the one that the state knows"}},
 		{"a removed event", func(l []string) string { return l[0] + l[1] + l[3] + l[4] }, 4, []string{"events 3 to 3 are missing"}},
-		{"removed events at the beginning", func(l []string) string { return l[2] + l[3] + l[4] }, 3, nil},
+		{"removed events at the beginning", func(l []string) string { return l[2] + l[3] + l[4] }, 3, []string{"event 3 did not begin a file"}},
 		{"events in another order", func(l []string) string { return l[0] + l[2] + l[1] + l[3] + l[4] }, 5,
 			[]string{"events 2 to 2 are missing", "event 2 stands behind event 3", "events 3 to 3 are missing"}},
 		{"a repeated event", func(l []string) string { return l[0] + l[1] + l[1] + l[2] + l[3] + l[4] }, 6, []string{"event 2 stands behind event 2"}},
