@@ -35,6 +35,11 @@ const (
 
 	// anchorEvery is the least time between two notes of the head in the anchor.
 	anchorEvery = time.Second
+
+	// lockWithin is how long a directory is waited for that has a writer: one of this process, whose settings were
+	// replaced, gives it back soon.
+	lockWithin = 500 * time.Millisecond
+	lockPause  = 10 * time.Millisecond
 )
 
 // Opener makes the sink of audit.path, unless that is empty or "-". The anchor may be nil.
@@ -170,7 +175,7 @@ func (s *sink) open(ctx context.Context) (err error) {
 	if s.lock, err = os.OpenFile(filepath.Join(s.directory, lockName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return fmt.Errorf("locking the audit directory: %w", err)
 	}
-	if err := lockFile(s.lock); err != nil {
+	if err := s.own(ctx); err != nil {
 		return fmt.Errorf("the audit directory %s is written by another process: %w", s.directory, err)
 	}
 	if s.mark, err = os.OpenFile(filepath.Join(s.directory, chain.HeadName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
@@ -197,6 +202,23 @@ func (s *sink) open(ctx context.Context) (err error) {
 	}
 	s.adopt(ctx)
 	return nil
+}
+
+// own takes the lock of the directory.
+func (s *sink) own(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lockWithin)
+	defer cancel()
+	for {
+		err := lockFile(s.lock)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lockPause):
+		}
+	}
 }
 
 // resume sets head and size from the file and the mark: whichever is further. A mark that is ahead of the file stays

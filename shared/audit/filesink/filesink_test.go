@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/chain"
@@ -163,6 +164,29 @@ func TestOneWriter(t *testing.T) {
 	}
 	write(t, second, record("b", "x"))
 	verify(t, config.Path, 2, nil)
+}
+
+// New settings take a directory over from the old ones, whose sink is closed beside the requests.
+func TestTakingOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config := &model.ConfigAudit{Path: t.TempDir()}
+		first, second := open(t, nil, config), open(t, nil, config)
+		write(t, first, record("a", "x"))
+		written := make(chan error)
+		go func() { written <- second.Write(t.Context(), []*audit.Record{record("b", "x")}, true) }()
+		synctest.Wait()
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-written; err != nil {
+			t.Error(err)
+		}
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+		verify(t, config.Path, 2, nil)
+	})
 }
 
 func TestATornLine(t *testing.T) {
