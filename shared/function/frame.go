@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
@@ -325,7 +326,7 @@ func (f *frame) describe(span trace.Span, c *call, reply *reply) {
 	}
 	span.SetAttributes(
 		attribute.String("http.request.method", c.http.Method),
-		attribute.String("url.path", c.http.URL.Path),
+		attribute.String("url.path", audit.Path(c.http.URL.Path)),
 		attribute.Int("http.response.status_code", reply.status),
 		attribute.String("platform.request_id", c.id),
 	)
@@ -348,7 +349,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 		slog.String("function", f.function),
 		slog.String("requestID", c.id),
 		slog.String("method", c.http.Method),
-		slog.String("path", c.http.URL.Path),
+		slog.String("path", audit.Path(c.http.URL.Path)),
 		slog.String("verb", f.verb(c)),
 		slog.Int("status", reply.status),
 		slog.Float64("ms", float64(took.Microseconds())/1000),

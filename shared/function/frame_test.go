@@ -323,6 +323,20 @@ func TestAbort(t *testing.T) {
 	w.do(request{method: "POST", path: probe, body: "abort"})
 }
 
+// A bearer that somebody puts where a name belongs is not logged.
+func TestBearersInPaths(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	key := "pak_" + strings.Repeat("0aZ9x", 9) + "b"
+	for _, bearer := range []string{key, "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2lnbmF0dXJl"} {
+		w.do(request{method: "GET", path: function.BasePath + root + "/" + bearer})
+		records := w.log.take(t)
+		if len(records) != 1 || records[0]["path"] != root+"/***" {
+			t.Errorf("the log has %v", records)
+		}
+	}
+}
+
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
