@@ -168,17 +168,20 @@ func (s *Source) look(ctx context.Context) error {
 	} else {
 		next, err = s.lookAtState(ctx)
 	}
-	now := s.current.Load()
+	now, stays := s.current.Load(), "the one before stays"
+	if now == nil {
+		stays = "there is none before it"
+	}
 	var bad *badVersion
 	switch {
 	case errors.As(err, &bad):
 		s.bad = bad.revision
-		s.complain(ctx, Refused, "platform configuration refused; the one before stays", err)
+		s.complain(ctx, Refused, "platform configuration refused; "+stays, err)
 		if old := s.refused.Load(); old == nil || old.why != err.Error() {
 			s.refused.Store(&refusal{revision: bad.revision, why: err.Error(), since: s.Now()})
 		}
 	case err != nil:
-		s.complain(ctx, Unavailable, "the platform configuration cannot be read; the one before stays", err)
+		s.complain(ctx, Unavailable, "the platform configuration cannot be read; "+stays, err)
 	case next != nil:
 		s.install(ctx, next)
 	}
