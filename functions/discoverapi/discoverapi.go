@@ -38,8 +38,8 @@ const (
 
 const jsonType = "application/json"
 
-// Deps is what the operation needs: every document, by path.
-type Deps struct{ pages map[string][]form }
+// Deps is what the operation needs: every document, by path. They are read when one is asked for, not at the start.
+type Deps struct{ pages func() map[string][]form }
 
 // form is one form of a document: the media type that it is sent as, and what a client must ask for to
 // get it.
@@ -55,7 +55,7 @@ type Input = function.DocumentInput
 // document, NotAcceptable where it has no such form. The forms of discovery are told apart by all the
 // parameters of the media type, since an older client takes another version for no resources at all.
 func Do(_ context.Context, deps Deps, in Input) (*function.Page, error) {
-	forms, ok := deps.pages[in.Path]
+	forms, ok := deps.pages()[in.Path]
 	if !ok {
 		return nil, apierror.NoRoute()
 	}
@@ -146,14 +146,16 @@ var embedded = sync.OnceValue(func() map[string][]form {
 
 // open adds to the embedded documents the one that is of the environment.
 func open(env *function.Environment) Deps {
-	pages := maps.Clone(embedded())
-	add(pages, "/version", jsonType, version.Info{
-		Major: kubernetesMajor, Minor: kubernetesMinor,
-		GitVersion: fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, env.Version),
-		GoVersion:  runtime.Version(), Compiler: runtime.Compiler,
-		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}, nil)
-	return Deps{pages: pages}
+	return Deps{pages: sync.OnceValue(func() map[string][]form {
+		pages := maps.Clone(embedded())
+		add(pages, "/version", jsonType, version.Info{
+			Major: kubernetesMajor, Minor: kubernetesMinor,
+			GitVersion: fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, env.Version),
+			GoVersion:  runtime.Version(), Compiler: runtime.Compiler,
+			Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		}, nil)
+		return pages
+	})}
 }
 
 // addDiscovery adds the aggregated and the plain forms of the list of resources.
