@@ -16,7 +16,7 @@ ARGS ?=
 help: ## Print the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-10s %s\n", $$1, $$2}'
 
-run: ## Serve the API on this machine; ARGS="--help" prints the flags.
+run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/local ./local
 	@exec build/local $(ARGS)
 

@@ -134,7 +134,7 @@ func encodePEM(kind string, content []byte) []byte {
 func lockFolder(folder string) (release func(), err error) {
 	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the data folder: %w", err)
+		return nil, fmt.Errorf("--data: locking the folder: %w", err)
 	}
 	if err := lockFile(file); err != nil {
 		_ = file.Close()

@@ -50,7 +50,18 @@ type serveCommand struct {
 	ExpireEvery time.Duration `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
 	Edition     string        `env:"PLATFORM_EDITION" enum:"enterprise,community" default:"enterprise" help:"What of the platform is in use: enterprise or community (${default})."`
 	Patches     patchFlags    `embed:""`
-	LogLevel    slog.Level    `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
+	LogLevel    logLevel      `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
+}
+
+// logLevel is a level whose error says which there are.
+type logLevel slog.Level
+
+// UnmarshalText reads a level as slog writes it, in letters of any size.
+func (l *logLevel) UnmarshalText(text []byte) error {
+	if err := (*slog.Level)(l).UnmarshalText(text); err != nil {
+		return fmt.Errorf("%q is none of debug, info, warn and error", text)
+	}
+	return nil
 }
 
 type bootstrapCommand struct {

@@ -45,7 +45,7 @@ const (
 
 // Run serves until the context ends, and then drains.
 func (c *serveCommand) Run(ctx context.Context) (err error) {
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(c.LogLevel)}))
 	if err := requireLoopback(c.HTTP); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return fmt.Errorf("making the data folder: %w", err)
+		return fmt.Errorf("--data: making the folder: %w", err)
 	}
 	if c.Config != "" {
 		// A bad one is told of before anything is started.
@@ -110,7 +110,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return fmt.Errorf("--listen: %w", err)
 	}
 	address := listener.Addr().String()
 	// The listener knows the address alone; clients may use the name that it was given.
@@ -137,7 +137,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	if c.HTTP != "" {
 		plain, err := net.Listen("tcp", c.HTTP)
 		if err != nil {
-			return errors.Join(fmt.Errorf("listening: %w", err), servers[0].Close())
+			return errors.Join(fmt.Errorf("--http: %w", err), servers[0].Close())
 		}
 		plainAddress = plain.Addr().String()
 		second := newServer(handler, log)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -96,7 +97,7 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 }
 
 func TestFlags(t *testing.T) {
-	plain := serveCommand{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, LogLevel: slog.LevelInfo}
+	plain := serveCommand{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, LogLevel: logLevel(slog.LevelInfo)}
 	// The defaults are those that deployed functions have.
 	plain.Signing = signingFlags{
 		TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
@@ -126,10 +127,10 @@ func TestFlags(t *testing.T) {
 			})},
 		{"flags", nil, []string{"serve", "--redis=redis://a,redis://b", "--admin-key=k", "--expire-every=1h", "--log-level=debug"},
 			with(func(c *serveCommand) {
-				c.Redis, c.AdminKey, c.ExpireEvery, c.LogLevel = "redis://a,redis://b", "k", time.Hour, slog.LevelDebug
+				c.Redis, c.AdminKey, c.ExpireEvery, c.LogLevel = "redis://a,redis://b", "k", time.Hour, logLevel(slog.LevelDebug)
 			})},
 		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn"}, nil,
-			with(func(c *serveCommand) { c.Redis, c.AdminKey, c.LogLevel = "redis://v", "v", slog.LevelWarn })},
+			with(func(c *serveCommand) { c.Redis, c.AdminKey, c.LogLevel = "redis://v", "v", logLevel(slog.LevelWarn) })},
 		{"variables of patches", map[string]string{
 			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
 			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "9", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
@@ -139,7 +140,7 @@ func TestFlags(t *testing.T) {
 		})},
 		{"a flag wins over its variable", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_LOG_LEVEL": "warn"},
 			[]string{"--redis=redis://f", "--log-level=ERROR"},
-			with(func(c *serveCommand) { c.Redis, c.LogLevel = "redis://f", slog.LevelError })},
+			with(func(c *serveCommand) { c.Redis, c.LogLevel = "redis://f", logLevel(slog.LevelError) })},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			parsed, command, err := parse(t, row.variables, row.line...)
@@ -205,6 +206,48 @@ func TestServeRefuses(t *testing.T) {
 			}
 			if _, err := os.Stat(data); err == nil {
 				t.Error("the data folder was made")
+			}
+		})
+	}
+}
+
+// What the machine does not give is told with the flag that asks for something else.
+func TestServeNamesTheFlag(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	for _, row := range []struct {
+		flag   string
+		change func(t *testing.T, c *serveCommand)
+	}{
+		{"--listen", func(_ *testing.T, c *serveCommand) { c.Listen = taken.Addr().String() }},
+		{"--http", func(_ *testing.T, c *serveCommand) { c.HTTP = taken.Addr().String() }},
+		{"--data", func(t *testing.T, c *serveCommand) {
+			if err := os.WriteFile(c.Data, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"--data", func(t *testing.T, c *serveCommand) {
+			if err := os.MkdirAll(filepath.Join(c.Data, "lock"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(row.flag, func(t *testing.T) {
+			t.Parallel()
+			command := &serveCommand{
+				Listen: "127.0.0.1:0", Redis: secret.String(redistest.Embedded(t)), Data: filepath.Join(t.TempDir(), "data"), ExpireEvery: time.Hour,
+				Signing: signingFlags{
+					TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
+					RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
+				},
+			}
+			row.change(t, command)
+			if err := command.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), row.flag+": ") {
+				t.Errorf("the error is %v", err)
 			}
 		})
 	}

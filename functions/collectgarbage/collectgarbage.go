@@ -1,7 +1,7 @@
-// Package collectgarbage finishes deletions, by the clock: it removes what is due, drives on what waits for the
-// objects that it owns, and finds objects whose owners are gone, of every resource. Events that nobody can resume a watch from any more it forgets. It may run late, twice at once or
-// stop half-way: each write insists on what was read, and what is left is found again.
-// Source: Spec 2.2 (ownerReferences), 3; ADR-0009.
+// Package collectgarbage finishes deletions, by the clock: it removes what is due, drives on what waits for the objects
+// that it owns, and finds objects whose owners are gone, of every resource. Events that nobody can resume a watch from
+// any more it forgets. It may run late, twice at once or stop half-way: each write insists on what was read, and what
+// is left is found again. Source: Spec 2.2 (ownerReferences), 3; ADR-0009.
 package collectgarbage
 
 import (

@@ -11,7 +11,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -38,8 +37,21 @@ const (
 
 const jsonType = "application/json"
 
-// Deps is what the operation needs: every document, by path.
-type Deps struct{ pages map[string][]form }
+// Deps is what the operation needs: the document that is of the environment. Those of the program are read when one of
+// their kind is asked for, not at the start.
+type Deps struct{ version func() map[string][]form }
+
+// pages are the documents of the kind of a path, by path.
+func (d Deps) pages(path string) map[string][]form {
+	switch {
+	case path == "/version":
+		return d.version()
+	case strings.HasPrefix(path, "/openapi/"):
+		return openAPI()
+	default:
+		return groups()
+	}
+}
 
 // form is one form of a document: the media type that it is sent as, and what a client must ask for to
 // get it.
@@ -55,7 +67,7 @@ type Input = function.DocumentInput
 // document, NotAcceptable where it has no such form. The forms of discovery are told apart by all the
 // parameters of the media type, since an older client takes another version for no resources at all.
 func Do(_ context.Context, deps Deps, in Input) (*function.Page, error) {
-	forms, ok := deps.pages[in.Path]
+	forms, ok := deps.pages(in.Path)[in.Path]
 	if !ok {
 		return nil, apierror.NoRoute()
 	}
@@ -132,28 +144,34 @@ func endpoint(path string, public func(*model.ConfigStatus) bool) function.Endpo
 	return function.Document(path, public, open, Do)
 }
 
-// embedded reads the documents of the program, once for all endpoints. One that cannot be read is a broken build.
-var embedded = sync.OnceValue(func() map[string][]form {
-	pages := map[string][]form{}
-	if err := addDiscovery(pages); err != nil {
-		panic(fmt.Sprintf("discoverapi: %v", err))
-	}
-	if err := addOpenAPI(pages); err != nil {
-		panic(fmt.Sprintf("discoverapi: %v", err))
-	}
-	return pages
-})
+// The documents of the program, read once for all endpoints.
+var (
+	groups  = embedded(addDiscovery)
+	openAPI = embedded(addOpenAPI)
+)
 
-// open adds to the embedded documents the one that is of the environment.
+// embedded reads documents of the program. One that cannot be read is a broken build.
+func embedded(read func(pages map[string][]form) error) func() map[string][]form {
+	return sync.OnceValue(func() map[string][]form {
+		pages := map[string][]form{}
+		if err := read(pages); err != nil {
+			panic(fmt.Sprintf("discoverapi: %v", err))
+		}
+		return pages
+	})
+}
+
 func open(env *function.Environment) Deps {
-	pages := maps.Clone(embedded())
-	add(pages, "/version", jsonType, version.Info{
-		Major: kubernetesMajor, Minor: kubernetesMinor,
-		GitVersion: fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, env.Version),
-		GoVersion:  runtime.Version(), Compiler: runtime.Compiler,
-		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}, nil)
-	return Deps{pages: pages}
+	return Deps{version: sync.OnceValue(func() map[string][]form {
+		pages := map[string][]form{}
+		add(pages, "/version", jsonType, version.Info{
+			Major: kubernetesMajor, Minor: kubernetesMinor,
+			GitVersion: fmt.Sprintf("v%s.%s.%s+platform.%s", kubernetesMajor, kubernetesMinor, kubernetesPatch, env.Version),
+			GoVersion:  runtime.Version(), Compiler: runtime.Compiler,
+			Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		}, nil)
+		return pages
+	})}
 }
 
 // addDiscovery adds the aggregated and the plain forms of the list of resources.

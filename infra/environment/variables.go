@@ -154,7 +154,7 @@ func read(lookup func(string) string) (settings, error) {
 		}
 		switch {
 		case given < least:
-			wrong(variable, fmt.Sprintf("%d of it, %s and %s are set; exactly one must be", given, file, reference))
+			wrong(variable, fmt.Sprintf("is not set, nor is %s or %s; one of them must be", file, reference))
 		case given > 1:
 			wrong(variable, fmt.Sprintf("%d of it, %s are set; at most one may be", given, strings.Join(slices.DeleteFunc([]string{file, reference}, isEmpty), " and ")))
 		case text(file) != "":

@@ -151,7 +151,7 @@ func Decode(body Body, into any, strictness Strictness) (warnings []string, err 
 	case len(text) == 0, string(text) == "null":
 		return nil, apierror.BadRequest("the body is empty; an object was expected", nil)
 	case text[0] != '{':
-		return nil, apierror.BadRequest("the body is not an object", nil)
+		return nil, apierror.BadRequest("the body is not an object; YAML is read where Content-Type says so", nil)
 	}
 	var complaints []error
 	if strictness == Ignore {

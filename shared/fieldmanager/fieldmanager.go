@@ -2,8 +2,8 @@
 // it. The rules are those of Kubernetes, from apimachinery; this package gives them the schemas of the kinds, which
 // are generated from the model, and a clock. Source: Spec 2.2; ADR-0008.
 //
-// It stores nothing, knows no verbs, and decides nothing about what a field may hold. Only functions that write import
-// it: the libraries behind it take room, and time at the start of a process.
+// It stores nothing, knows no verbs, and decides nothing about what a field may hold. Only functions that create,
+// update and patch import it: the libraries behind it take room, and time at the start of a process.
 package fieldmanager
 
 import (

@@ -246,7 +246,8 @@ func (m *Maker) lifetime(in Input, duration time.Duration) (life, error) {
 	return l, nil
 }
 
-// key makes an access key that is good for the one instance, belongs to it and goes with it. The key is stored last, when all else is known to be well.
+// key makes an access key that is good for the one instance, belongs to it and goes with it. The key is stored last,
+// when all else is known to be well.
 func (m *Maker) key(ctx context.Context, order order) (document, time.Time, error) {
 	made, in := order.document, order.in
 	random := in.Random

@@ -11,7 +11,7 @@ type ConfigAudit struct {
 	// +optional
 	DisableAgentSyncBack bool `json:"disableAgentSyncBack,omitempty"`
 	// Level is a built-in policy, from 0 (nothing) to 4 (everything). It cannot be combined with policy.
-	// Absent: policy decides. Source: Spec 2.7; the values: ADR-0003.
+	// Absent: policy decides, or 1 where that has no rules. Source: Spec 2.7; the values: ADR-0016.
 	// +optional
 	Level *int32 `json:"level,omitempty"`
 	// Policy is which requests are recorded, how much of them and at which stages. Source: Spec 2.7.
@@ -24,8 +24,8 @@ type ConfigAudit struct {
 	// DataStoreTTLHours is how long events stay in the data store, in hours. Source: Spec 2.7, 8.
 	// +optional
 	DataStoreTTLHours int64 `json:"dataStoreTTL,omitempty"`
-	// Path is the directory for the audit log files and their backups. Required when enabled.
-	// Source: Spec 2.7.
+	// Path is the directory for the audit log files and their backups; `-` is the standard output. Required when
+	// enabled. Source: Spec 2.7; the standard output: ADR-0016.
 	// +optional
 	Path string `json:"path,omitempty"`
 	// MaxAgeDays is how long old log files are kept, in days. 0 or absent means for ever.

@@ -170,15 +170,18 @@ func (s *Source) look(ctx context.Context) error {
 	} else {
 		next, err = s.lookAtState(ctx)
 	}
-	now := s.current.Load()
+	now, stays := s.current.Load(), "the one before stays"
+	if now == nil {
+		stays = "there is none before it"
+	}
 	var bad *badVersion
 	switch {
 	case errors.As(err, &bad):
 		s.bad = bad.revision
-		s.complain(ctx, Refused, "platform configuration refused; the one before stays", err)
+		s.complain(ctx, Refused, "platform configuration refused; "+stays, err)
 		s.refuse(bad.revision, err)
 	case err != nil:
-		s.complain(ctx, Unavailable, "the platform configuration cannot be read; the one before stays", err)
+		s.complain(ctx, Unavailable, "the platform configuration cannot be read; "+stays, err)
 		if s.FromFile() {
 			// What comes back is news, even if it is what there was.
 			s.seen = nil

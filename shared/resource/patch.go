@@ -57,8 +57,8 @@ type PatchInput struct {
 	Status bool
 }
 
-// Patch changes an object and returns it as stored; an apply to an absent name makes it. Without a resourceVersion in the patch, it is applied
-// anew while others write in between.
+// Patch changes an object and returns it as stored; an apply to an absent name makes it. Without a resourceVersion in
+// the patch, it is applied anew while others write in between.
 //
 // Errors: those of Update; BadRequest for a patch that cannot be read; RequestEntityTooLarge for more than
 // 10,000 operations; Invalid for one that cannot be applied, such as a test that fails.

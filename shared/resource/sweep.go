@@ -20,9 +20,10 @@ const (
 	eventAge = 24 * time.Hour
 )
 
-// Sweep does what requests have left to do: it goes on with the objects whose deletion is due, and then walks
-// through the references, from a random place, for objects whose owners are gone. Events of every resource that are too
-// old it forgets first. It may run late, twice at once or stop half-way. The output counts what was done, also beside an error. Source: Spec 2.2, 3; ADR-0009.
+// Sweep does what requests have left to do: it goes on with the objects whose deletion is due, and then walks through
+// the references, from a random place, for objects whose owners are gone. Events of every resource that are too old it
+// forgets first. It may run late, twice at once or stop half-way. The output counts what was done, also beside an
+// error. Source: Spec 2.2, 3; ADR-0009.
 func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 	c := g.collection(sweepSteps)
 	for _, member := range g.members {

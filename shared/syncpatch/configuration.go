@@ -229,6 +229,11 @@ func kindOfNode(node *yaml.Node) string {
 
 func (r *reader) sync(at *field.Path, node *yaml.Node) {
 	sync := r.object(at, node)
+	for _, name := range slices.Sorted(maps.Keys(sync)) {
+		if name != toHost && name != fromHost {
+			r.warn(at.Child(name), name, "is neither "+toHost+" nor "+fromHost+", so that what is below it has no effect")
+		}
+	}
 	for _, side := range []string{toHost, fromHost} {
 		at := at.Child(side)
 		entries := r.object(at, sync[side])

@@ -73,6 +73,8 @@ sync:
       patches:
         - path: status.capacity.cpu
           expression: '"0"'
+  tohost:
+    pods: {}
 `))
 	const want = `
 5:16 sync.toHost.endpoints.enabled
@@ -96,7 +98,8 @@ sync:
 35:25 sync.toHost.gatewayApi.httpRoutes.patches[0].expression (warning)
 37:14 sync.toHost.customResources[plain]
 40:19 sync.toHost.customResources[certificates.cert-manager.io/v1].patches[0]
-46:23 sync.fromHost.nodes.patches[0].expression (warning)`
+46:23 sync.fromHost.nodes.patches[0].expression (warning)
+47:3 sync.tohost (warning)`
 	if got := located(problems); got != strings.TrimSpace(want) {
 		t.Errorf("the problems are\n%s\nwant%s", got, want)
 	}

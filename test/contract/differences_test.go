@@ -155,11 +155,6 @@ var knownDifferences = []knownDifference{
 		where:  `delete options/.*`, body: `|.*"gracePeriodSeconds":-.*`, part: "status", ours: "422 Invalid", theirs: "20[02] ",
 	},
 	{
-		about:  "The kind and version of delete options are not looked at; a kube-apiserver refuses another kind with 400.",
-		reason: "Unknown parts of options have no effect.",
-		where:  `delete options/.*`, body: `\{"kind":"Pod".*`, part: "status", ours: "200 ", theirs: "400 BadRequest",
-	},
-	{
 		about:  "An empty precondition is none; at a kube-apiserver it never holds.",
 		reason: "Clients in Go leave out what is empty.",
 		where:  `delete options/.*|random .* DELETE .*`, body: `.*"preconditions":\{"(?:uid|resourceVersion)":"(?:"|\{).*`, part: "status", theirs: "409 Conflict",

@@ -17,7 +17,11 @@ import (
 
 const patchesPage = "docs/patches.md"
 
-var recipeBlock = regexp.MustCompile("(?ms)^```yaml (\\w+)\n(.*?)^```$")
+var (
+	recipeBlock = regexp.MustCompile("(?ms)^```yaml (\\w+)\n(.*?)^```$")
+	// fileBlock is a file whose name stands in its first line.
+	fileBlock = regexp.MustCompile("(?ms)^```yaml\n# (\\S+)\n(.*?)^```$")
+)
 
 // recipe is a piece of the page with patches and two objects.
 type recipe struct {
@@ -95,7 +99,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// The page has the grammar of the code, the limits that there are, and commands that a story runs with this outcome.
+// The page has the grammar of the code, the limits that there are, and commands that a story runs on these files with this
+// outcome.
 func TestPatchesPage(t *testing.T) {
 	t.Parallel()
 	p := files(t)
@@ -121,6 +126,15 @@ func TestPatchesPage(t *testing.T) {
 		t.Errorf("the code has %d rules of the grammar", grammar)
 	}
 	story := p["test/script/testdata/patches.txtar"]
+	named := fileBlock.FindAllStringSubmatch(page, -1)
+	for _, file := range named {
+		if !strings.Contains(story, "\n-- "+file[1]+" --\n"+file[2]+"-- ") {
+			t.Errorf("no story has the file %s of the page", file[1])
+		}
+	}
+	if len(named) != 4 {
+		t.Errorf("the page has %d files", len(named))
+	}
 	commands, output := 0, ""
 	for _, piece := range paragraphs(page) {
 		command, isCommand := strings.CutPrefix(piece.text, "$ build/local ")

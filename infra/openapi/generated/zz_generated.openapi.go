@@ -3667,7 +3667,7 @@ func schema_managementplatformsh_shared_model_ConfigAudit(ref common.ReferenceCa
 					},
 					"level": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Level is a built-in policy, from 0 (nothing) to 4 (everything). It cannot be combined with policy. Absent: policy decides. Source: Spec 2.7; the values: ADR-0003.",
+							Description: "Level is a built-in policy, from 0 (nothing) to 4 (everything). It cannot be combined with policy. Absent: policy decides, or 1 where that has no rules. Source: Spec 2.7; the values: ADR-0016.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -3694,7 +3694,7 @@ func schema_managementplatformsh_shared_model_ConfigAudit(ref common.ReferenceCa
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the directory for the audit log files and their backups. Required when enabled. Source: Spec 2.7.",
+							Description: "Path is the directory for the audit log files and their backups; `-` is the standard output. Required when enabled. Source: Spec 2.7; the standard output: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
