@@ -49,7 +49,11 @@ func TestFailover(t *testing.T) {
 	s := client.Resource("things")
 	_, err := s.Create(t.Context(), thing("one"))
 	must(t, err)
-	if copies, err := admin.Do(t.Context(), "WAIT", 1, 1000).Int(); err != nil || copies != 1 {
+	// WAIT is about the writes of its own connection, so that has one after the store's.
+	after := admin.Conn()
+	defer after.Close()
+	must(t, after.Set(t.Context(), "after", "", 0).Err())
+	if copies, err := after.Do(t.Context(), "WAIT", 1, 10_000).Int(); err != nil || copies != 1 {
 		t.Fatalf("%d replicas, %v", copies, err)
 	}
 
