@@ -96,6 +96,7 @@ func TestRules(t *testing.T) {
 		{"a good platformHost", "platformHost: platform.example.com:8443", ""},
 		{"projectNamespacePrefix", "projectNamespacePrefix: P_", "projectNamespacePrefix"},
 		{"a long projectNamespacePrefix", "projectNamespacePrefix: " + strings.Repeat("a", 41), "projectNamespacePrefix"},
+		{"a projectNamespacePrefix that begins with a dash", "projectNamespacePrefix: -team", "projectNamespacePrefix"},
 		{"a good projectNamespacePrefix", "projectNamespacePrefix: team-", ""},
 		{"workspaceSubDomain has the form *.<sub-domain>", "workspaceSubDomain: work.example.com", "workspaceSubDomain"},
 		{"a good workspaceSubDomain", "workspaceSubDomain: '*.work.example.com'", ""},
