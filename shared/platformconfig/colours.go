@@ -19,7 +19,8 @@ palevioletred papayawhip peachpuff peru pink plum powderblue purple rebeccapurpl
 saddlebrown salmon sandybrown seagreen seashell sienna silver skyblue slateblue slategray slategrey snow
 springgreen steelblue tan teal thistle tomato turquoise violet wheat white whitesmoke yellow yellowgreen `
 
-// writtenColour is a colour as #rgb with two, three or four more of its kind, or as rgb() or hsl() with three numbers and perhaps an alpha.
+// writtenColour is a colour as # with three, four, six or eight digits, or as rgb() or hsl() with three numbers and perhaps
+// an alpha.
 var writtenColour = matching(`(?i)^(#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})|` +
 	`(rgb|hsl)a?\( *-?[0-9.]+(%|deg|turn|g?rad)?([ ,]+[0-9.]+%?){2}( *[,/] *[0-9.]+%?)? *\))$`)
 
