@@ -121,6 +121,9 @@ func TestBootstrap(t *testing.T) {
 	if strings.Contains(p.stderr.String(), environmenttest.Admin) {
 		t.Errorf("the log has the key: %s", p.stderr)
 	}
+	if p.Terminate() {
+		t.Error("it has registered for SIGTERM, a round trip at the start, and streams nothing")
+	}
 }
 
 type watched struct {
