@@ -247,7 +247,7 @@ func (r *realm) must(err error) {
 }
 
 // guarded are the methods of strings whose arguments are checked before they run: patterns that an expression makes
-// while it runs are held to what written ones are, and texts do not outgrow a result.
+// while it runs are treated as written ones are, and texts do not outgrow a result.
 var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value){
 	"match":    (*realm).checkPattern,
 	"matchAll": (*realm).checkPattern,
@@ -277,16 +277,18 @@ func (r *realm) guard(name string, check func(r *realm, this goja.Value, argumen
 }
 
 func (r *realm) checkPattern(_ goja.Value, arguments []goja.Value) {
-	if len(arguments) == 0 {
+	if len(arguments) == 0 || goja.IsUndefined(arguments[0]) {
 		return
 	}
 	if o, ok := arguments[0].(*goja.Object); ok && o.ClassName() == "RegExp" {
 		return
 	}
 	// matchAll adds the flag g.
-	if err := checkPattern(arguments[0].String(), "g"); err != nil {
+	pattern, err := checkPattern(arguments[0].String(), "g")
+	if err != nil {
 		r.throw(err)
 	}
+	arguments[0] = r.runtime.ToValue(pattern)
 }
 
 func (r *realm) checkLength(_ goja.Value, arguments []goja.Value) {
