@@ -70,18 +70,9 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	if content == nil {
 		return
 	}
-	// Written anew, JSON has no escapes that YAML does not have.
-	text, err := json.Marshal(content)
-	if err != nil {
-		p.add(field.Invalid(at.Child("configuration"), field.OmitValueType{}, err.Error()))
-		return
-	}
-	configuration, found := ReadConfiguration(at.Child("configuration"), text)
-	for _, problem := range found {
-		problem.Line, problem.Column = 0, 0
-		*p = append(*p, problem)
-	}
-	if configuration == nil || spec.Resource == "" || len(Errors(found)) > 0 {
+	configuration, found := readObject(at.Child("configuration"), content)
+	*p = append(*p, found...)
+	if spec.Resource == "" || len(Errors(found)) > 0 {
 		return
 	}
 	var unknown *field.Error
