@@ -322,6 +322,9 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 	}
 }
 
+// wholeObject is what to write where a patch without a path is meant.
+const wholeObject = `"" is the whole object`
+
 // list reads enabled and patches of a resource.
 func (r *reader) list(at *field.Path, side, name string, entries map[string]*yaml.Node) {
 	resource := &resource{}
@@ -407,7 +410,7 @@ func (r *reader) patch(at *field.Path, side string, node *yaml.Node) model.SyncP
 		}
 	}
 	if _, ok := entries["path"]; !ok && len(entries) > 0 {
-		r.add(field.Required(at.Child("path"), `"" is the whole object`))
+		r.add(field.Required(at.Child("path"), wholeObject))
 	}
 	if side == fromHost && patch.Expression != "" {
 		r.warn(at.Child("expression"), patch.Expression,
