@@ -77,7 +77,7 @@ type Settings struct {
 	Project func(namespace string) string
 	// Keyring is the keys that seal the material of signers. nil: there are none.
 	Keyring func() (*encryption.Keyring, error)
-	// AllowLocal permits signers at addresses that only mean something on this machine. Source: ADR-0017.
+	// AllowLocal permits signers at the loopback addresses of this machine. Source: ADR-0017.
 	AllowLocal bool
 }
 

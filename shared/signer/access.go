@@ -267,10 +267,10 @@ func checkHost(host string) error {
 
 // CheckAddress refuses addresses that only mean something on the machine that asks, or on the network that it happens to
 // stand in: loopback, link-local (where clouds serve credentials), multicast and unspecified ones. Private networks are
-// where virtual clusters are. Source: ADR-0017.
-func CheckAddress(address netip.Addr) error {
+// where virtual clusters are. AllowLoopback is for who runs them on the machine that asks. Source: ADR-0017.
+func CheckAddress(address netip.Addr, allowLoopback bool) error {
 	address = address.Unmap()
-	if address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() ||
+	if address.IsLoopback() && !allowLoopback || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() ||
 		slices.Contains(metadata, address) {
 		return fmt.Errorf("the address %s is not one of a virtual cluster", address)
 	}

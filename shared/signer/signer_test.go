@@ -239,7 +239,8 @@ func TestCheckAddress(t *testing.T) {
 		"127.0.0.1": false, "127.8.9.10": false, "::1": false, "::ffff:127.0.0.1": false, "169.254.169.254": false, "fe80::1": false,
 		"0.0.0.0": false, "::": false, "224.0.0.1": false, "ff02::1": false, "fd00:ec2::254": false, "::ffff:169.254.169.254": false,
 	} {
-		if err := signer.CheckAddress(netip.MustParseAddr(text)); (err == nil) != good {
+		address := netip.MustParseAddr(text)
+		if err := signer.CheckAddress(address, false); (err == nil) != good {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -256,3 +257,7 @@ func FuzzParseAccess(f *testing.F) {
 		}
 	})
 }
+		// Of what is refused only loopback is ever permitted.
+		if err := signer.CheckAddress(address, true); (err == nil) != (good || address.Unmap().IsLoopback()) {
+			t.Errorf("%s, where loopback is permitted: %v", text, err)
+		}
