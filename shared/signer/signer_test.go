@@ -80,6 +80,23 @@ func TestParseCA(t *testing.T) {
 
 // Certificates begin five minutes back, live as long as is asked for, or as the signer has it, and never longer than the
 // authority. Source: Spec 2.6, 8.
+// Both forms of an encrypted key are told to be that.
+func TestParseCAEncrypted(t *testing.T) {
+	t.Parallel()
+	certificate, _ := signertest.Authority(t, nil)
+	var whys []string
+	for _, block := range []*pem.Block{
+		{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}},
+		{Type: "EC PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte{1}},
+	} {
+		_, _, wrongKey := signer.ParseCA(certificate, pem.EncodeToMemory(block), year, now)
+		whys = append(whys, fmt.Sprint(wrongKey))
+	}
+	if whys[0] != whys[1] {
+		t.Errorf("told %q", whys)
+	}
+}
+
 func TestSign(t *testing.T) {
 	t.Parallel()
 	request, key := signertest.Request(t, "ana", "team", "platform:authenticated")
@@ -168,6 +185,9 @@ func TestParseAccess(t *testing.T) {
 		{"a certificate", kubeconfig(server, pair(certificate, key)), false},
 		{"an authority", kubeconfig(server+", certificate-authority-data: "+base64.StdEncoding.EncodeToString(certificate), token), false},
 		{"a name to verify", kubeconfig(server+", tls-server-name: kubernetes", token), false},
+		{"notes of minikube", kubeconfig(server+", extensions: [{name: cluster_info, extension: {provider: minikube}}]", token), false},
+		{"another kind", strings.Replace(kubeconfig(server, token), "kind: Config", "kind: Pod", 1), true},
+		{"another version", strings.Replace(kubeconfig(server, token), "apiVersion: v1", "apiVersion: v2", 1), true},
 		{"a program", kubeconfig(server, "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}"), true},
 		{"a program beside a token", kubeconfig(server, token+", exec: {command: sh}"), true},
 		{"a plugin", kubeconfig(server, "auth-provider: {name: oidc}"), true},
@@ -217,6 +237,7 @@ func TestCheckServer(t *testing.T) {
 		"https://a:b@vc.example.com": false, "https://a@vc.example.com": false, "https://vc.example.com#x": false, "https://vc.example.com/#": false,
 		"https://vc.example.com?a=b": false, "https://vc.example.com?": false, "https://vc.example.com:0": false, "https://vc.example.com:99999": false,
 		"https://vc.example.com:": false, "https://vc_example..com": false, "https://-a": false, "ftp://a": false, "https://[x]": false,
+		"HTTPS://a/b": true, "https://a/b%20c/": true, "https://a//b/../c": true, "https://a/b c": false, "https://a/ü": false, `https://a/"`: false,
 		"https://a\nb": false, "https://" + strings.Repeat("a.", 130) + "b": false,
 	} {
 		if err := signer.CheckServer(text); (err == nil) != good {
@@ -243,6 +264,10 @@ func TestCheckAddress(t *testing.T) {
 		if err := signer.CheckAddress(address, false); (err == nil) != good {
 			t.Errorf("%s: %v", text, err)
 		}
+		// Of what is refused only loopback is ever permitted.
+		if err := signer.CheckAddress(address, true); (err == nil) != (good || address.Unmap().IsLoopback()) {
+			t.Errorf("%s, where loopback is permitted: %v", text, err)
+		}
 	}
 }
 
@@ -257,7 +282,3 @@ func FuzzParseAccess(f *testing.F) {
 		}
 	})
 }
-		// Of what is refused only loopback is ever permitted.
-		if err := signer.CheckAddress(address, true); (err == nil) != (good || address.Unmap().IsLoopback()) {
-			t.Errorf("%s, where loopback is permitted: %v", text, err)
-		}
