@@ -152,11 +152,12 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 		instance.Spec.Signer = old.Spec.Signer.DeepCopy()
 	}
 	before := signerType(old)
-	if signer := instance.Spec.Signer; signer != nil && signer.Type == "" {
+	if signer := instance.Spec.Signer; signer != nil && (signer.Type == "" || old.Spec.Signer != nil && signer.Type == before) {
+		// A type that is left as it was does not speak against material of another one: patches and applies do not repeat it.
 		switch {
-		case signer.CA != nil:
+		case signer.CA != nil && (signer.Type == "" || signer.Kubeconfig == ""):
 			signer.Type = model.InstanceSignerTypeCA
-		case signer.Kubeconfig != "":
+		case signer.CA == nil && signer.Kubeconfig != "":
 			signer.Type = model.InstanceSignerTypeKubeconfig
 		default:
 			signer.Type = before

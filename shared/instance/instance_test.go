@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -401,6 +402,13 @@ func TestMaterial(t *testing.T) {
 	if _, text := stored(t, w); strings.Contains(text, "kubeconfig\":") || strings.Contains(text, "keyData") {
 		t.Errorf("something is left: %s", text)
 	}
+	// A type that nobody speaks of follows the material, as it does for a new instance.
+	patch(`{"spec":{"signer":{"ca":{"certData":"` + base64.StdEncoding.EncodeToString(pair.CertData) + `","keyData":"` + encoded + `"}}}}`)
+	material("an authority again", pair, "")
+	if followed := patch(`{"spec":{"signer":{"kubeconfig":` + strconv.Quote(config) + `}}}`); followed.Spec.Signer.Type != "Kubeconfig" {
+		t.Errorf("%+v", followed.Spec.Signer)
+	}
+	material("a kubeconfig again", model.InstanceSignerCA{}, config)
 }
 
 // A record of another instance does not open in this one's place, and a ring without the key says so.
