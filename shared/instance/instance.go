@@ -155,9 +155,9 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 	if signer := instance.Spec.Signer; signer != nil && (signer.Type == "" || old.Spec.Signer != nil && signer.Type == before) {
 		// A type that is left as it was does not speak against material of another one: patches and applies do not repeat it.
 		switch {
-		case signer.CA != nil && (signer.Type == "" || signer.Kubeconfig == ""):
+		case signer.CA != nil:
 			signer.Type = model.InstanceSignerTypeCA
-		case signer.CA == nil && signer.Kubeconfig != "":
+		case signer.Kubeconfig != "":
 			signer.Type = model.InstanceSignerTypeKubeconfig
 		default:
 			signer.Type = before

@@ -85,6 +85,10 @@ func TestValidate(t *testing.T) {
 			o.Spec.Signer = &model.InstanceSigner{Kubeconfig: `{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}], ` +
 				`clusters: [{name: c, cluster: {server: "https://a"}}], users: [{name: u, user: {exec: {command: sh}}}]}`}
 		}, []string{"spec.signer.kubeconfig"}},
+		{"a kubeconfig for where clouds serve credentials", func(o *object) {
+			o.Spec.Signer = &model.InstanceSigner{Kubeconfig: `{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}], ` +
+				`clusters: [{name: c, cluster: {server: "https://169.254.169.254"}}], users: [{name: u, user: {token: sesame}}]}`}
+		}, []string{"spec.signer.kubeconfig"}},
 		{"an authority that is expired", func(o *object) { o.Spec.Signer = pair(expired, expiredKey) }, []string{ca + ".certData"}},
 		{"no authority", func(o *object) { o.Spec.Signer = pair(leaf, leafKey) }, []string{ca + ".certData"}},
 		{"the key of another authority", func(o *object) { o.Spec.Signer.CA.KeyData = another }, []string{ca + ".keyData"}},

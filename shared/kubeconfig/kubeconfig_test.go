@@ -177,7 +177,7 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	seeded := w.Seed(t, instancetest.Instance(t, "dev"))
-	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{"platform:team:shop", "crew"})
+	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{"platform:team:shop", "crew", "system:odd"})
 	made, err := w.make(t, ana, model.VirtualClusterInstanceKubeConfigSpec{})
 	if err != nil {
 		t.Fatal(err)
@@ -466,6 +466,7 @@ func TestVirtualClusterDecides(t *testing.T) {
 		{"for what it likes, as asked", 0, 100 * 24 * time.Hour, 0, 0, 0, true},
 		{"for more than the platform permits", 3600, 25 * time.Hour, 24 * time.Hour, 0, 503, false},
 		{"for longer than the access key lives", 3600, 3 * time.Hour, 0, 2 * time.Hour, 503, false},
+		{"for longer than the access key lives, as the platform would permit", 3600, 3 * time.Hour, 24 * time.Hour, 2 * time.Hour, 503, false},
 		{"for a time that is over", 3600, -time.Minute, 0, 0, 503, false},
 	} {
 		t.Run(row.about, func(t *testing.T) {
@@ -473,7 +474,7 @@ func TestVirtualClusterDecides(t *testing.T) {
 			w := newWorld(t)
 			w.limit = row.limit
 			object := instancetest.Instance(t, "dev")
-			object.Spec.Signer = &model.InstanceSigner{Kubeconfig: secret.WriteOnly(signing(t, instancetest.Now.Add(row.lives)))}
+			object.Spec.Signer = &model.InstanceSigner{Kubeconfig: secret.WriteOnly(signing(t, "ana", instancetest.Now.Add(row.lives)))}
 			w.Seed(t, object)
 			caller := instancetest.Ana
 			if row.ends > 0 {
@@ -490,8 +491,20 @@ func TestVirtualClusterDecides(t *testing.T) {
 	}
 }
 
-// signing is a kubeconfig for a virtual cluster that signs what it is asked to, until a time of its own.
-func signing(t *testing.T, until time.Time) string {
+// A certificate of somebody else is not handed out, whosever key it is for.
+func TestVirtualClusterSignsAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := instancetest.Instance(t, "dev")
+	object.Spec.Signer = &model.InstanceSigner{Kubeconfig: secret.WriteOnly(signing(t, "root", instancetest.Now.Add(24*time.Hour)))}
+	w.Seed(t, object)
+	if made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true}); accesskeytest.Code(err) != 503 {
+		t.Errorf("%+v, %v", made, err)
+	}
+}
+
+// signing is a kubeconfig for a virtual cluster that signs what it is asked to, for a user and until a time of its own.
+func signing(t *testing.T, user string, until time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
 	if err != nil {
@@ -509,6 +522,7 @@ func signing(t *testing.T, until time.Time) string {
 				t.Error(err)
 				return
 			}
+			request.Subject.CommonName = user
 			der, err := x509.CreateCertificate(cryptorand.Reader, &x509.Certificate{
 				SerialNumber: big.NewInt(2), Subject: request.Subject, NotBefore: until.Add(-time.Hour), NotAfter: until,
 			}, authority, request.PublicKey, key)

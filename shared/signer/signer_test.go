@@ -135,6 +135,9 @@ func TestSign(t *testing.T) {
 			if _, err := got.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
 				t.Error("it is good for servers")
 			}
+			if !got.BasicConstraintsValid || got.KeyUsage != x509.KeyUsageDigitalSignature {
+				t.Errorf("basic constraints %v, key usage %b", got.BasicConstraintsValid, got.KeyUsage)
+			}
 			if got.IsCA || got.Subject.CommonName != "ana" || !slices.Equal(got.Subject.Organization, []string{"team", "platform:authenticated"}) ||
 				!got.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) || got.SerialNumber.BitLen() < 64 {
 				t.Errorf("%s, CA %v, serial %x", got.Subject, got.IsCA, got.SerialNumber)
