@@ -89,7 +89,7 @@ func mergesInto(platform string) string {
 		return file == "" || same(file, platform)
 	})
 	for _, file := range files {
-		if _, err := os.Stat(file); err == nil {
+		if _, err := os.Stat(file); err == nil { //nolint:gosec // whose environment names a file reads it with his own rights
 			return file
 		}
 	}
@@ -147,7 +147,7 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 	name := file + ".lock"
 	late := time.After(lockedFor)
 	for {
-		held, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0) //nolint:gosec // beside a path of the operator's own
+		held, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0)
 		if err == nil {
 			_ = held.Close()
 			return func() { _ = os.Remove(name) }, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -64,7 +65,7 @@ func mine(t *testing.T, file string) {
 	const text = "apiVersion: v1\nkind: Config\ncurrent-context: mine\nclusters: [{name: mine, cluster: {server: 'https://mine', certificate-authority: ca.crt, proxy-url: 'http://proxy'}}]\n" +
 		"users: [{name: mine, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: login, interactiveMode: Never}}}]\n" +
 		"contexts: [{name: mine, context: {cluster: mine, user: mine, namespace: shop}}]\n"
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // others may read it, as they may some
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -87,7 +88,9 @@ func TestKubeconfigOutput(t *testing.T) {
 			mine(t, filepath.Join(dir, "f"))
 			return filepath.Join(dir, "f"), filepath.Join(dir, "f")
 		}, false, false, false},
-		{"merged into none", func(_ *testing.T, dir string) (string, string) { return filepath.Join(dir, "f"), filepath.Join(dir, "f") }, true, false, false},
+		{"merged into none", func(_ *testing.T, dir string) (string, string) {
+			return filepath.Join(dir, "f"), filepath.Join(dir, "f")
+		}, true, false, false},
 		{"merged", func(t *testing.T, dir string) (string, string) {
 			mine(t, filepath.Join(dir, "f"))
 			return filepath.Join(dir, "f"), filepath.Join(dir, "f")
@@ -110,7 +113,15 @@ func TestKubeconfigOutput(t *testing.T) {
 			return filepath.Join(dir, "link"), ""
 		}, false, true, false},
 		{"a folder", func(_ *testing.T, dir string) (string, string) { return dir, "" }, false, true, false},
-		{"a device", func(*testing.T, string) (string, string) { return os.DevNull, "" }, false, true, false},
+		// Not a device of this machine: were it replaced, everybody would miss it.
+		{"a socket", func(t *testing.T, dir string) (string, string) {
+			at, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
+			if err != nil {
+				t.Skip(err)
+			}
+			t.Cleanup(func() { _ = at.Close() })
+			return filepath.Join(dir, "s"), ""
+		}, false, true, false},
 		{"merged into what is no kubeconfig", func(t *testing.T, dir string) (string, string) {
 			if err := os.WriteFile(filepath.Join(dir, "f"), []byte("a: ["), 0o600); err != nil {
 				t.Fatal(err)

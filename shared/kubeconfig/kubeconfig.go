@@ -228,7 +228,7 @@ type life struct {
 	// lasts is how long, in whole seconds, and asked is what is asked of a signer: 0 leaves it to that. Most is what it may
 	// never exceed; 0: there is no bound.
 	lasts, asked, most time.Duration
-	warnings     []string
+	warnings           []string
 }
 
 // lifetime is how long the credential lives: as long as is asked for, a day where nothing is asked, the signing duration
