@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -92,22 +93,62 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestStage(t *testing.T) {
+// What a gateway puts before a path is none of the function's business: stages and what a domain of one's own is mapped by.
+func TestPath(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct{ domain, stage, path, want string }{
-		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/prod/apis", "/apis"},
-		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/prod", "/"},
-		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/production/apis", "/production/apis"},
-		{"x.execute-api.eu-west-1.amazonaws.com", "$default", "/apis", "/apis"},
-		{"api.example", "apis", "/apis/v1", "/apis/v1"},
-		{"api.example", "", "apis", "/apis"},
-		{"api.example", "", "/a%zz", "/a%25zz"},
+	const own = "x.execute-api.eu-west-1.amazonaws.com"
+	for what, row := range map[string]struct{ event, want string }{
+		"stage":                          {`{"version":"2.0","routeKey":"$default","rawPath":"/prod/apis","requestContext":{"domainName":"` + own + `","stage":"prod","http":{"method":"GET"}}}`, "/apis"},
+		"stage alone":                    {`{"version":"2.0","routeKey":"$default","rawPath":"/prod","requestContext":{"domainName":"` + own + `","stage":"prod","http":{"method":"GET"}}}`, "/"},
+		"begins like the stage":          {`{"version":"2.0","routeKey":"$default","rawPath":"/production/apis","requestContext":{"stage":"prod","http":{"method":"GET"}}}`, "/production/apis"},
+		"no stage":                       {`{"version":"2.0","routeKey":"$default","rawPath":"/apis/","requestContext":{"stage":"$default","http":{"method":"GET"}}}`, "/apis/"},
+		"nothing told":                   {`{"version":"2.0","rawPath":"apis","requestContext":{"http":{"method":"GET"}}}`, "/apis"},
+		"half an escape":                 {`{"version":"2.0","rawPath":"/a%zz","requestContext":{"http":{"method":"GET"}}}`, "/a%25zz"},
+		"stage behind a domain":          {`{"version":"2.0","routeKey":"$default","rawPath":"/prod/apis","requestContext":{"domainName":"api.example","stage":"prod","http":{"method":"GET"}}}`, "/apis"},
+		"mapping of a domain":            {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/platform/apis/x y","requestContext":{"domainName":"api.example","stage":"$default","http":{"method":"GET"}}}`, "/apis/x%20y"},
+		"stage like a path":              {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/apis/apis/x","requestContext":{"stage":"apis","http":{"method":"GET"}}}`, "/apis/x"},
+		"stage like a path, left out":    {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/apis/x","requestContext":{"stage":"apis","http":{"method":"GET"}}}`, "/apis/x"},
+		"route of another path":          {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/prod/apis/x/y","requestContext":{"stage":"prod","http":{"method":"GET"}}}`, "/apis/x/y"},
+		"parameter without a value":      {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/prod/apis/","requestContext":{"stage":"prod","http":{"method":"GET"}}}`, "/apis/"},
+		"rest of a path":                 {`{"version":"2.0","routeKey":"ANY /apis/{rest+}","rawPath":"/m/apis/x/y z","pathParameters":{"rest":"x/y z"},"requestContext":{"stage":"$default","http":{"method":"GET"}}}`, "/apis/x/y%20z"},
+		"Function URL":                   {`{"version":"2.0","routeKey":"$default","rawPath":"/prod/apis","requestContext":{"domainName":"x.lambda-url.eu-west-1.on.aws","stage":"prod","http":{"method":"GET"}}}`, "/prod/apis"},
+		"REST API":                       {`{"resource":"/apis/{name}","path":"/apis/a%2Fb","httpMethod":"GET","requestContext":{"stage":"prod","path":"/prod/apis/a%2Fb"}}`, "/apis/a%2Fb"},
+		"REST API, slash at the end":     {`{"resource":"/apis","path":"/v1/apis/","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/"},
+		"REST API, mapping":              {`{"resource":"/apis/{name}","path":"/v1/nested/apis/x","httpMethod":"GET","requestContext":{"stage":"prod","domainName":"api.example"}}`, "/apis/x"},
+		"REST API, mapping like a path":  {`{"resource":"/apis","path":"/apis/apis","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis"},
+		"REST API, rest":                 {`{"resource":"/{proxy+}","path":"/v1/prod/apis/a%20b/","pathParameters":{"proxy":"apis/a b"},"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/a%20b/"},
+		"REST API, rest with its escape": {`{"resource":"/{proxy+}","path":"/v1/apis/a%2Fb","pathParameters":{"proxy":"apis/a%2Fb"},"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/a%2Fb"},
+		"REST API, rest not told":        {`{"resource":"/{proxy+}","path":"/apis/x","pathParameters":null,"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/x"},
+		"HTTP API, format 1.0":           {`{"version":"1.0","resource":"/apis/{name}","path":"/prod/apis/100%25","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/100%2525"},
+		"balancer":                       {`{"path":"/prod/apis%20","httpMethod":"GET","requestContext":{"elb":{}}}`, "/prod/apis%20"},
 	} {
-		e := &event{RawPath: row.path}
-		e.Context.DomainName, e.Context.Stage, e.Context.HTTP.Method = row.domain, row.stage, "GET"
-		r, err := e.request(t.Context(), gatewayV2, "")
+		e := parse(t, row.event)
+		r, err := e.request(t.Context(), e.kind(), "")
 		if err != nil || r.URL.EscapedPath() != row.want {
-			t.Errorf("%+v is %v, %v", row, r, err)
+			t.Errorf("%s: %v, %v, want %s", what, r.URL, err, row.want)
+		}
+	}
+}
+
+// The address of the client is one whatever its family, and whether the port stands behind it.
+func TestRemoteAddress(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct{ event, want string }{
+		"HTTP API, IPv6":       {`{"version":"2.0","rawPath":"/","requestContext":{"http":{"method":"GET","sourceIp":"2001:db8::7"}}}`, "2001:db8::7"},
+		"REST API, IPv6":       {`{"path":"/","httpMethod":"GET","requestContext":{"identity":{"sourceIp":"2001:db8::7"}}}`, "2001:db8::7"},
+		"balancer":             {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"203.0.113.9, 192.0.2.1"},"requestContext":{"elb":{}}}`, "192.0.2.1"},
+		"balancer, port":       {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"192.0.2.1:4711"},"requestContext":{"elb":{}}}`, "192.0.2.1"},
+		"balancer, IPv6":       {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"2001:db8::7"},"requestContext":{"elb":{}}}`, "2001:db8::7"},
+		"balancer, IPv6, port": {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"[2001:db8::7]:4711"},"requestContext":{"elb":{}}}`, "2001:db8::7"},
+		"nobody":               {`{"path":"/","httpMethod":"GET","requestContext":{"elb":{}}}`, ""},
+	} {
+		e := parse(t, row.event)
+		r, err := e.request(t.Context(), e.kind(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if host, _, err := net.SplitHostPort(r.RemoteAddr); err != nil || host != row.want {
+			t.Errorf("%s: %q, %v, want %s", what, r.RemoteAddr, err, row.want)
 		}
 	}
 }
