@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -151,11 +152,14 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	}
 	handler := to.handler
 	r, err := e.request(ctx, of, invocation)
-	if err != nil {
+	switch {
+	case err != nil:
 		r = nil
 		handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 		})
+	case of == balancer && strings.HasPrefix(r.UserAgent(), "ELB-HealthChecker/"):
+		handler = http.HandlerFunc(healthy)
 	}
 	if !flows {
 		whole := newBuffer()
@@ -166,6 +170,13 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 		return whole.answer(e, of), nil
 	}
 	return s.flow(e, of, r, handler), nil
+}
+
+// healthy answers the health checks of a load balancer, whatever their path: that the function can be called is all that
+// they are to find out.
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
 }
 
 // flow serves a request beside what sends the answer on.

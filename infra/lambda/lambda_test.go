@@ -220,6 +220,47 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
+// What stands in the answer is reckoned as the library writes it.
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+	every := ""
+	for r := rune(0); r < 0x3000; r++ {
+		every += string(r)
+	}
+	for _, text := range []string{"", "plain", `{"a":"\\"}`, "<&>", every} {
+		var out bytes.Buffer
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(text); err != nil {
+			t.Fatal(err)
+		}
+		if want := out.Len() - len("\"\"\n"); quoted(text) != want {
+			t.Errorf("%.20q: %d, want %d", text, quoted(text), want)
+		}
+	}
+}
+
+// A load balancer finds any function healthy that can be called, at any path and without a key.
+func TestHealthCheck(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"getaccesskey", "expirekeys"} {
+		s := open(t, name, io.Discard, nil)
+		for _, headers := range []string{`"headers":{"user-agent":"ELB-HealthChecker/2.0"}`, `"multiValueHeaders":{"user-agent":["ELB-HealthChecker/2.0"]}`} {
+			e := parse(t, `{"requestContext":{"elb":{"targetGroupArn":"arn:aws:elasticloadbalancing:eu-west-1:123456789012:targetgroup/x/1"}},
+				"httpMethod":"GET","path":"/","queryStringParameters":{},`+headers+`,"body":"","isBase64Encoded":false}`)
+			if a := s.whole1(t, e); a.StatusCode != 200 || a.StatusDescription != "200 OK" || a.Body != "ok\n" {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+	}
+	// Others that call themselves so are answered as before.
+	e := ask("GET", "/admin", "", "")
+	e.Headers = map[string]string{"user-agent": "ELB-HealthChecker/2.0"}
+	if a := open(t, "getaccesskey", io.Discard, nil).whole1(t, e); a.StatusCode != 401 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // named is a function of the catalog.
 func named(t *testing.T, name string) *function.Function {
 	t.Helper()
