@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -75,6 +76,8 @@ type requestContext struct {
 // kind tells the sort of an event by its shape.
 func (e *event) kind() kind {
 	switch {
+	case e == nil: // The event was null.
+		return unknown
 	case e.Context.HTTP.Method != "" && strings.Contains(e.Context.DomainName, ".lambda-url."):
 		return functionURL
 	case e.Context.HTTP.Method != "":
@@ -90,10 +93,7 @@ func (e *event) kind() kind {
 	}
 }
 
-// errMalformed is what a request is refused with that no gateway makes.
-var errMalformed = errors.New("the event is no request that can be read")
-
-// request makes the request that the client sent of an event.
+// request makes the request that the client sent of an event. Its errors are of events that no gateway makes.
 func (e *event) request(ctx context.Context, of kind, invocation string) (*http.Request, error) {
 	method, address, source := e.HTTPMethod, &url.URL{}, e.Context.Identity.SourceIP
 	path := e.path(of)
@@ -123,13 +123,13 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if e.IsBase64Encoded {
 		decoded, err := base64.StdEncoding.DecodeString(e.Body)
 		if err != nil {
-			return nil, errMalformed
+			return nil, errors.New("body: it is not base64, which isBase64Encoded says it is")
 		}
 		body, length = strings.NewReader(string(decoded)), len(decoded)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "/", body)
 	if err != nil {
-		return nil, errMalformed
+		return nil, fmt.Errorf("the method %q is none of HTTP", method)
 	}
 	r.URL, r.RequestURI, r.ContentLength = address, address.RequestURI(), int64(length)
 	for name, value := range e.Headers {

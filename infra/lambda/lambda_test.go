@@ -308,7 +308,10 @@ func TestBase64Body(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	e.Body = "?"
-	if a := s.whole1(t, e); a.StatusCode != 400 || !strings.Contains(a.Body, `"kind":"Status"`) {
+	if a := s.whole1(t, e); a.StatusCode != 400 || !strings.Contains(a.Body, `"kind":"Status"`) || !strings.Contains(a.Body, "isBase64Encoded") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.whole1(t, ask("GE T", "", "", "")); a.StatusCode != 400 || !strings.Contains(a.Body, "GE T") {
 		t.Errorf("%+v", a)
 	}
 	// The largest that Lambda passes on is refused by the frame.
@@ -329,8 +332,10 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%s: %v, %v: %s", source, done, err, &log)
 		}
 	}
-	if _, err := s.handle(t.Context(), parse(t, `{"hello":"world"}`)); err == nil {
-		t.Error("any event runs the schedule")
+	for _, e := range []*event{parse(t, `{"hello":"world"}`), nil} {
+		if _, err := s.handle(t.Context(), e); err == nil {
+			t.Error("any event runs the schedule")
+		}
 	}
 	if _, err := open(t, "whoami", io.Discard, nil).handle(t.Context(), &event{Source: "aws.events"}); err == nil {
 		t.Error("a function without a schedule runs one")
