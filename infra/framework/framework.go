@@ -94,8 +94,15 @@ func Handler(f *function.Function, env *function.Environment) http.Handler {
 			return
 		}
 		event, err := cloudevents.NewEventFromHTTPRequest(r)
-		if err != nil || event.Validate() != nil {
-			http.Error(w, "this is no CloudEvent", http.StatusBadRequest)
+		if err == nil {
+			err = event.Validate()
+		}
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			http.Error(w, fmt.Sprintf("the event is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err != nil {
+			http.Error(w, "this is no CloudEvent: "+err.Error(), http.StatusBadRequest)
 			return
 		}
 		if err := run(r.Context(), f, env); err != nil {

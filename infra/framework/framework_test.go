@@ -155,18 +155,24 @@ func TestCloudEvent(t *testing.T) {
 		method, body string
 		header       map[string]string
 		ran          bool
+		code         int
+		says         string
 	}{
 		"binary": {"POST", "{}", map[string]string{"Content-Type": "application/json", "Ce-Id": "1", "Ce-Source": "/ping",
-			"Ce-Type": "dev.knative.sources.ping", "Ce-Specversion": "1.0"}, true},
-		"structured":        {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json"}, true},
-		"without a type":    {"POST", "{}", map[string]string{"Ce-Id": "1", "Ce-Source": "/ping", "Ce-Specversion": "1.0"}, false},
-		"no event":          {"POST", "{}", map[string]string{"Content-Type": "application/json"}, false},
-		"broken":            {"POST", "{", map[string]string{"Content-Type": "application/cloudevents+json"}, false},
-		"a GET":             {"GET", "", nil, false},
-		"larger than it is": {"POST", strings.Repeat(" ", maxEvent) + structured, map[string]string{"Content-Type": "application/cloudevents+json"}, false},
+			"Ce-Type": "dev.knative.sources.ping", "Ce-Specversion": "1.0"}, true, 204, ""},
+		"structured":                      {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json"}, true, 204, ""},
+		"of a type unknown, without data": {"POST", "", map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "com.example.unknown", "Ce-Specversion": "1.0"}, true, 204, ""},
+		"in UTF-8 and says so":            {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json; charset=utf-8"}, true, 204, ""},
+		"of a version unknown":            {"POST", "", map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x", "Ce-Specversion": "9"}, false, 400, "CloudEvent: "},
+		"without a type":                  {"POST", "{}", map[string]string{"Ce-Id": "1", "Ce-Source": "/ping", "Ce-Specversion": "1.0"}, false, 400, "type: MUST"},
+		"no event":                        {"POST", "{}", map[string]string{"Content-Type": "application/json"}, false, 400, "CloudEvent: "},
+		"broken":                          {"POST", "{", map[string]string{"Content-Type": "application/cloudevents+json"}, false, 400, "CloudEvent: "},
+		"a GET":                           {"GET", "", nil, false, 405, "POST"},
+		"larger than it is":               {"POST", strings.Repeat(" ", maxEvent) + structured, map[string]string{"Content-Type": "application/cloudevents+json"}, false, 413, "262144"},
+		"larger than it is, binary":       {"POST", strings.Repeat("x", maxEvent+1), map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x", "Ce-Specversion": "1.0"}, false, 413, "262144"},
 	} {
 		answer, text := s.do(row.method, "/", row.body, row.header)
-		if row.ran != (answer.StatusCode/100 == 2) || !row.ran && answer.StatusCode/100 != 4 {
+		if answer.StatusCode != row.code || !strings.Contains(text, row.says) {
 			t.Errorf("%s: answered %d %s", what, answer.StatusCode, text)
 		}
 		if row.ran {
