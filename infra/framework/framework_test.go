@@ -199,17 +199,22 @@ func TestRefusesToStart(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
 		variables map[string]string
-		named     string
+		named     []string
 	}{
-		"no target":      {map[string]string{}, "FUNCTION_TARGET"},
-		"unknown target": {map[string]string{"FUNCTION_TARGET": "getaccesskeys"}, "getaccesskey,"},
-		"no state":       {map[string]string{"FUNCTION_TARGET": "whoami"}, "PLATFORM_REDIS_URL"},
-		"no timeout":     {map[string]string{"FUNCTION_TARGET": "whoami", "CLOUD_RUN_TIMEOUT_SECONDS": "x"}, "CLOUD_RUN_TIMEOUT_SECONDS"},
-		"no port":        {map[string]string{"FUNCTION_TARGET": "whoami", "PLATFORM_REDIS_URL": "redis://x", "PORT": "x"}, "listening"},
+		"no target":      {map[string]string{"PLATFORM_REDIS_URL": "redis://x"}, []string{"FUNCTION_TARGET"}},
+		"unknown target": {map[string]string{"PLATFORM_REDIS_URL": "redis://x", "FUNCTION_TARGET": "getaccesskeys"}, []string{"getaccesskey,"}},
+		"no state":       {map[string]string{"FUNCTION_TARGET": "whoami"}, []string{"PLATFORM_REDIS_URL"}},
+		"no timeout":     {map[string]string{"FUNCTION_TARGET": "whoami", "PLATFORM_REDIS_URL": "redis://x", "CLOUD_RUN_TIMEOUT_SECONDS": "0"}, []string{"CLOUD_RUN_TIMEOUT_SECONDS"}},
+		"no port":        {map[string]string{"FUNCTION_TARGET": "whoami", "PLATFORM_REDIS_URL": "redis://x", "PORT": "http"}, []string{"PORT"}},
+		"a large port":   {map[string]string{"FUNCTION_TARGET": "whoami", "PLATFORM_REDIS_URL": "redis://x", "PORT": "65536"}, []string{"PORT"}},
+		"all of them": {map[string]string{"CLOUD_RUN_TIMEOUT_SECONDS": "x", "PORT": "-1", "PLATFORM_LOG_LEVEL": "loud", "PLATFORM_REDIS_URL": "x"},
+			[]string{"FUNCTION_TARGET", "CLOUD_RUN_TIMEOUT_SECONDS", "PORT", "PLATFORM_LOG_LEVEL", "PLATFORM_REDIS_URL"}},
 	} {
 		err := Serve(t.Context(), catalog.Functions, func(name string) string { return row.variables[name] }, io.Discard, nil)
-		if err == nil || !strings.Contains(err.Error(), row.named) {
-			t.Errorf("%s: %v", what, err)
+		for _, named := range row.named {
+			if err == nil || !strings.Contains(err.Error(), named) {
+				t.Errorf("%s: %s is not in %v", what, named, err)
+			}
 		}
 	}
 }
