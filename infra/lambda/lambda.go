@@ -212,7 +212,7 @@ func (s *shell) serve(w http.ResponseWriter, r *http.Request, handler http.Handl
 	return true
 }
 
-// run does the scheduled work. Its error has the platform call again.
+// run does the scheduled work. Its error tells the platform that the run failed.
 func (s *shell) run(ctx context.Context) error {
 	if s.function.Schedule == nil {
 		return fmt.Errorf("the function %s has no schedule", s.function.Name)

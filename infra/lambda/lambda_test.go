@@ -340,7 +340,7 @@ func TestSchedule(t *testing.T) {
 	if _, err := open(t, "whoami", io.Discard, nil).handle(t.Context(), &event{Source: "aws.events"}); err == nil {
 		t.Error("a function without a schedule runs one")
 	}
-	// The platform calls again after an error.
+	// The platform learns that a run failed.
 	away, err := newShell(named(t, "expirekeys"), func(name string) string {
 		return map[string]string{"PLATFORM_REDIS_URL": "redis://127.0.0.1:1"}[name]
 	}, io.Discard)
