@@ -123,9 +123,7 @@ func (s *shell) drain() {
 // handle answers one event.
 func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	if end, bounded := ctx.Deadline(); bounded {
-		// Of a short time only a tenth.
-		left := time.Until(end)
-		bound, cancel := context.WithTimeout(ctx, left-min(margin, left/10))
+		bound, cancel := context.WithTimeout(ctx, allowed(time.Until(end)))
 		// A streamed answer is made after this returns; the library ends its context.
 		context.AfterFunc(ctx, cancel)
 		ctx = bound
@@ -171,6 +169,9 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	}
 	return s.flow(e, of, r, handler), nil
 }
+
+// allowed is what of the time that is left a request may take: all but the margin, of a short time all but a tenth.
+func allowed(left time.Duration) time.Duration { return left - min(margin, left/10) }
 
 // healthy answers the health checks of a load balancer, whatever their path: that the function can be called is all that
 // they are to find out.

@@ -388,6 +388,13 @@ func TestWatchEnds(t *testing.T) {
 
 func TestDeadline(t *testing.T) {
 	t.Parallel()
+	for left, want := range map[time.Duration]time.Duration{
+		29 * time.Second: 28 * time.Second, 10 * time.Second: 9 * time.Second, time.Second: 900 * time.Millisecond, 0: 0, -time.Second: -900 * time.Millisecond,
+	} {
+		if got := allowed(left); got != want {
+			t.Errorf("of %s it allows %s, not %s", left, got, want)
+		}
+	}
 	s := open(t, "getaccesskey", io.Discard, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
