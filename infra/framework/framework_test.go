@@ -219,6 +219,18 @@ func TestRefusesToStart(t *testing.T) {
 	}
 }
 
+// Who sends slowly, or nothing more, does not hold a connection for ever.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for what, limit := range map[string]time.Duration{
+		"header": newServer(t.Context(), nil).ReadHeaderTimeout, "body": newServer(t.Context(), nil).ReadTimeout, "idle": newServer(t.Context(), nil).IdleTimeout,
+	} {
+		if limit <= 0 || limit > 5*time.Minute {
+			t.Errorf("%s: %s", what, limit)
+		}
+	}
+}
+
 // A drain ends a watch with a bookmark, lets the request finish, and takes no new one.
 func TestDrain(t *testing.T) {
 	t.Parallel()
