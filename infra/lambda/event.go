@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -149,7 +149,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if source == "" {
 		source = forwardedFor(r.Header)
 	}
-	r.RemoteAddr = net.JoinHostPort(source, "0")
+	r.RemoteAddr = remote(source)
 	if r.Header.Get("X-Request-Id") == "" {
 		r.Header.Set("X-Request-Id", e.requestID(r.Header, invocation))
 	}
@@ -239,8 +239,16 @@ func (e *event) requestID(header http.Header, invocation string) string {
 func forwardedFor(header http.Header) string {
 	all := header.Get("X-Forwarded-For")
 	last := strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])
-	if host, _, err := net.SplitHostPort(last); err == nil {
-		return host
+	if with, err := netip.ParseAddrPort(last); err == nil {
+		return with.Addr().String()
 	}
 	return last
+}
+
+// remote is the address of a client as net/http writes it, with a port; the gateways do not tell which.
+func remote(source string) string {
+	if address, err := netip.ParseAddr(source); err == nil {
+		return netip.AddrPortFrom(address, 0).String()
+	}
+	return source + ":0"
 }
