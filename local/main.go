@@ -36,21 +36,22 @@ type commands struct {
 }
 
 type serveCommand struct {
-	Listen      string        `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
-	HTTP        string        `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
-	Redis       secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix:// (embedded)."`
-	Data        string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key (${default})."`
-	AdminKey    secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
-	Encryption  secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64; after a comma older ones that still open (kept in the data folder)."`
-	Issuer      string        `env:"PLATFORM_ISSUER" placeholder:"URL" help:"Issuer of tokens, by which verifiers reach this API (the address of the HTTPS listener)."`
-	SigningKey  secret.String `env:"PLATFORM_SIGNING_KEY" placeholder:"PEM" help:"Signing keys that you manage yourself; the first signs (made and kept in the state)."`
-	Signing     signingFlags  `embed:""`
-	Config      string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
-	Manifests   string        `placeholder:"DIR" help:"Folder of objects to apply at the start."`
-	ExpireEvery time.Duration `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
-	Edition     string        `env:"PLATFORM_EDITION" enum:"enterprise,community" default:"enterprise" help:"What of the platform is in use: enterprise or community (${default})."`
-	Patches     patchFlags    `embed:""`
-	LogLevel    logLevel      `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
+	Listen       string        `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
+	HTTP         string        `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
+	Redis        secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix:// (embedded)."`
+	RedisTimeout time.Duration `env:"PLATFORM_REDIS_TIMEOUT" default:"1s" help:"The time for each operation on the state; what takes longer is answered with 503 (${default})."`
+	Data         string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key (${default})."`
+	AdminKey     secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
+	Encryption   secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64; after a comma older ones that still open (kept in the data folder)."`
+	Issuer       string        `env:"PLATFORM_ISSUER" placeholder:"URL" help:"Issuer of tokens, by which verifiers reach this API (the address of the HTTPS listener)."`
+	SigningKey   secret.String `env:"PLATFORM_SIGNING_KEY" placeholder:"PEM" help:"Signing keys that you manage yourself; the first signs (made and kept in the state)."`
+	Signing      signingFlags  `embed:""`
+	Config       string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
+	Manifests    string        `placeholder:"DIR" help:"Folder of objects to apply at the start."`
+	ExpireEvery  time.Duration `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
+	Edition      string        `env:"PLATFORM_EDITION" enum:"enterprise,community" default:"enterprise" help:"What of the platform is in use: enterprise or community (${default})."`
+	Patches      patchFlags    `embed:""`
+	LogLevel     logLevel      `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
 }
 
 // logLevel is a level whose error says which there are.

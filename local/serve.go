@@ -69,7 +69,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer release()
-	state, err := openState(ctx, c.Redis, c.Data, log)
+	state, err := openState(ctx, c.Redis, redisstore.Options{Timeout: c.RedisTimeout}, c.Data, log)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func TestRequireLoopback(t *testing.T) {
 func parse(t *testing.T, variables map[string]string, line ...string) (*commands, string, error) {
 	t.Helper()
 	for _, name := range []string{
-		"PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME",
+		"PLATFORM_REDIS_URL", "PLATFORM_REDIS_TIMEOUT", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME",
 		"PLATFORM_PATCH_OBJECT_TIME", "PLATFORM_PATCH_MEMORY", "PLATFORM_PATCH_RESULT", "PLATFORM_PATCH_DEPTH", "PLATFORM_PATCH_WORKERS",
 		"PLATFORM_PATCH_IN_PROCESS",
 	} {
@@ -97,7 +97,7 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 }
 
 func TestFlags(t *testing.T) {
-	plain := serveCommand{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, LogLevel: logLevel(slog.LevelInfo)}
+	plain := serveCommand{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, RedisTimeout: redisstore.DefaultTimeout, LogLevel: logLevel(slog.LevelInfo)}
 	// The defaults are those that deployed functions have.
 	plain.Signing = signingFlags{
 		TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
@@ -129,8 +129,10 @@ func TestFlags(t *testing.T) {
 			with(func(c *serveCommand) {
 				c.Redis, c.AdminKey, c.ExpireEvery, c.LogLevel = "redis://a,redis://b", "k", time.Hour, logLevel(slog.LevelDebug)
 			})},
-		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn"}, nil,
-			with(func(c *serveCommand) { c.Redis, c.AdminKey, c.LogLevel = "redis://v", "v", logLevel(slog.LevelWarn) })},
+		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_REDIS_TIMEOUT": "3s", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn"}, nil,
+			with(func(c *serveCommand) {
+				c.Redis, c.RedisTimeout, c.AdminKey, c.LogLevel = "redis://v", 3*time.Second, "v", logLevel(slog.LevelWarn)
+			})},
 		{"variables of patches", map[string]string{
 			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
 			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "9", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",

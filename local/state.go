@@ -37,22 +37,22 @@ type state struct {
 
 // openState connects to the given Redis, or runs one: a child redis-server with an append-only file in the
 // data folder when one is on PATH, else one in this process that forgets everything at its end.
-func openState(ctx context.Context, given secret.String, folder string, log *slog.Logger) (*state, error) {
+func openState(ctx context.Context, given secret.String, options redisstore.Options, folder string, log *slog.Logger) (*state, error) {
 	if given != "" {
-		client, err := redisstore.Open(given.Reveal(), redisstore.Options{})
+		client, err := redisstore.Open(given.Reveal(), options)
 		if err != nil {
 			return nil, fmt.Errorf("--redis: %w", err)
 		}
 		return &state{client: client, description: "Redis at " + hosts(given), close: client.Close}, nil
 	}
 	if program, err := exec.LookPath("redis-server"); err == nil {
-		return childState(ctx, program, folder, log)
+		return childState(ctx, program, options, folder, log)
 	}
 	server, err := miniredis.Run()
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded state: %w", err)
 	}
-	client, err := redisstore.Open("redis://"+server.Addr(), redisstore.Options{})
+	client, err := redisstore.Open("redis://"+server.Addr(), options)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func hosts(given secret.String) string {
 }
 
 // childState runs a redis-server on a unix socket, and starts it again when it ends by itself.
-func childState(ctx context.Context, program, folder string, log *slog.Logger) (*state, error) {
+func childState(ctx context.Context, program string, options redisstore.Options, folder string, log *slog.Logger) (*state, error) {
 	data, err := filepath.Abs(filepath.Join(folder, "redis"))
 	if err != nil {
 		return nil, fmt.Errorf("the data folder: %w", err)
@@ -99,7 +99,7 @@ func childState(ctx context.Context, program, folder string, log *slog.Logger) (
 		cleanUp = func() { _ = os.RemoveAll(sockets) }
 	}
 	socket := filepath.Join(sockets, "redis.sock")
-	client, err := redisstore.Open("unix://"+socket, redisstore.Options{})
+	client, err := redisstore.Open("unix://"+socket, options)
 	if err != nil {
 		cleanUp()
 		return nil, err

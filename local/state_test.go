@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/store/redisstore"
 	"management.platform.sh/shared/store/redisstore/redistest"
 )
 
@@ -46,7 +47,7 @@ func TestHosts(t *testing.T) {
 func TestOpenStateWhereOneIsGiven(t *testing.T) {
 	t.Parallel()
 	url, folder := redistest.Embedded(t), t.TempDir()
-	opened, err := openState(t.Context(), secret.String(url), folder, quiet)
+	opened, err := openState(t.Context(), secret.String(url), redisstore.Options{}, folder, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestOpenStateWhereOneIsGiven(t *testing.T) {
 func TestOpenStateRefuses(t *testing.T) {
 	t.Parallel()
 	for _, given := range []secret.String{"http://:hunter2@example.com", "redis://:hunter2@example.com:port", "hunter2", "redis://:hunter2@a,redis://:hunter2@b:port"} {
-		opened, err := openState(t.Context(), given, t.TempDir(), quiet)
+		opened, err := openState(t.Context(), given, redisstore.Options{}, t.TempDir(), quiet)
 		if err == nil || opened != nil || !strings.HasPrefix(err.Error(), "--redis: ") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", strings.ReplaceAll(given.Reveal(), "hunter2", "..."), err)
 		}
@@ -86,7 +87,7 @@ func TestChildStateThatDoesNotStart(t *testing.T) {
 			t.Setenv("TMPDIR", temporary)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			opened, err := childState(ctx, program, folder, quiet)
+			opened, err := childState(ctx, program, redisstore.Options{}, folder, quiet)
 			if err == nil || opened != nil || !strings.Contains(err.Error(), program) {
 				t.Errorf("the error is %v", err)
 			}

@@ -60,6 +60,9 @@ func TestRefused(t *testing.T) {
 		"no window":     {map[string]string{redisURL: good, watchWindow: "-1s"}, []string{watchWindow}},
 		"no pool":       {map[string]string{redisURL: good, redisPoolSize: "0", redisReplicas: "-1"}, []string{redisPoolSize, redisReplicas}},
 		"no numbers":    {map[string]string{redisURL: good, redisPoolSize: hush, redisReplicas: "99999"}, []string{redisPoolSize, redisReplicas}},
+		"no time":       {map[string]string{redisURL: good, redisTimeout: "99ms"}, []string{redisTimeout}},
+		"much time":     {map[string]string{redisURL: good, redisTimeout: "21s"}, []string{redisTimeout}},
+		"no duration":   {map[string]string{redisURL: good, redisTimeout: hush}, []string{redisTimeout}},
 		"two keys":      {map[string]string{redisURL: good, sealing: hush, sealingSecret: hush}, []string{sealing, sealingSecret}},
 		"a wrong key":   {map[string]string{redisURL: good, sealing: hush}, []string{sealing}},
 		"no key file":   {map[string]string{redisURL: good, sealingFile: empty}, []string{sealingFile}},
@@ -139,14 +142,15 @@ func TestPool(t *testing.T) {
 	for _, row := range []struct {
 		given          map[string]string
 		pool, replicas int
+		timeout        time.Duration
 	}{
-		{map[string]string{}, 0, 0},
-		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f"}, 4, 0},
-		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f", redisPoolSize: "9", redisReplicas: "2"}, 9, 2},
+		{map[string]string{}, 0, 0, time.Second},
+		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f"}, 4, 0, time.Second},
+		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f", redisPoolSize: "9", redisReplicas: "2", redisTimeout: "3s"}, 9, 2, 3 * time.Second},
 	} {
 		row.given[redisURL] = "redis://127.0.0.1:1"
 		got, err := read(from(row.given))
-		if err != nil || got.redis.PoolSize != row.pool || got.redis.Replicas != row.replicas {
+		if err != nil || got.redis.PoolSize != row.pool || got.redis.Replicas != row.replicas || got.redis.Timeout != row.timeout {
 			t.Errorf("%v: %+v, %v", row.given, got.redis, err)
 		}
 	}

@@ -36,6 +36,7 @@ const (
 	redisURLSecret = "PLATFORM_REDIS_URL_SECRET"
 	redisPoolSize  = "PLATFORM_REDIS_POOL_SIZE"
 	redisReplicas  = "PLATFORM_REDIS_REPLICAS"
+	redisTimeout   = "PLATFORM_REDIS_TIMEOUT"
 	sealing        = "PLATFORM_ENCRYPTION_KEY"
 	sealingFile    = "PLATFORM_ENCRYPTION_KEY_FILE"
 	sealingSecret  = "PLATFORM_ENCRYPTION_KEY_SECRET"
@@ -68,6 +69,8 @@ const (
 	lambdaPool = 4
 	// maxCount bounds the numbers.
 	maxCount = 1024
+	// An operation that a gateway would give up on need not go on.
+	leastTimeout, mostTimeout = 100 * time.Millisecond, 20 * time.Second
 )
 
 // Variables are all that a deployed function reads, in the order in which a reader wants them.
@@ -77,6 +80,7 @@ var Variables = []Variable{
 	{redisURLSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds that URL, read at the first use through the extension for parameters and secrets."},
 	{redisPoolSize, "number", "", "Connections per Redis node at most. Absent: 4 for AWS Lambda, which serves one request at a time, else 64."},
 	{redisReplicas, "number", "0", "Replicas that must have a write before it is acknowledged."},
+	{redisTimeout, "duration", "1s", "The time for each operation on the state, from 100 milliseconds to 20 seconds; what takes longer is answered with 503."},
 	{sealing, "base64", "", "The key that seals secrets in the state, 32 bytes; after a comma older ones that still open. At most one of the three is set; functions that seal nothing need none."},
 	{sealingFile, "path", "", "A file that holds it, such as a mounted secret."},
 	{sealingSecret, "name or ARN", "", "A secret of AWS Secrets Manager that holds it, read at the first use through the extension."},
@@ -210,6 +214,9 @@ func read(lookup func(string) string) (settings, error) {
 	}
 	count(redisPoolSize, 1, &s.redis.PoolSize)
 	count(redisReplicas, 0, &s.redis.Replicas)
+	if s.redis.Timeout, err = time.ParseDuration(text(redisTimeout)); err != nil || s.redis.Timeout < leastTimeout || s.redis.Timeout > mostTimeout {
+		wrong(redisTimeout, fmt.Sprintf("must be a duration from %s to %s", leastTimeout, mostTimeout))
+	}
 	s.edition, s.patches = readEdition(text, wrong), readPatches(text, wrong)
 	return s, errors.Join(problems...)
 }

@@ -6,6 +6,8 @@ package auth
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -74,4 +76,16 @@ func Authorize(caller identity.Caller, request scope.Request) error {
 		return nil
 	}
 	return apierror.Forbidden(schema.GroupResource{Group: request.Group, Resource: request.Resource}, request.Name, decision.Reason, nil)
+}
+
+// OnlyAsOneself refuses the headers of a request that asks to be served as somebody else, as kubectl's --as does: it must
+// not be answered as if nothing had been asked. The error is Forbidden. Source: ADR-0005.
+func OnlyAsOneself(caller identity.Caller, header http.Header) error {
+	for name := range header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return apierror.Forbidden(schema.GroupResource{Resource: "users"}, header.Get("Impersonate-User"),
+				fmt.Sprintf("%s cannot impersonate: an access key acts as its owner alone", caller.Owner), nil)
+		}
+	}
+	return nil
 }

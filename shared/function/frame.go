@@ -193,6 +193,9 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if err := f.observe(c); err != nil {
 			return nil, err
 		}
+		if err := auth.OnlyAsOneself(c.caller, c.http.Header); err != nil {
+			return nil, err
+		}
 		if err := f.authorize(c); err != nil {
 			return nil, err
 		}

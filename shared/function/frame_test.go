@@ -195,6 +195,20 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
+// A request that asks to be served as another is not served as oneself.
+func TestImpersonation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, header := range []map[string]string{
+		{"Impersonate-User": "ben"}, {"impersonate-group": "some"}, {"Impersonate-Extra-Scopes": ""}, {"Impersonate-Uid": "1"},
+	} {
+		refused(t, w.do(request{method: "DELETE", path: root + "/ana", bearer: adminKey, header: header}), 403, metav1.StatusReasonForbidden)
+	}
+	if answer := w.do(request{path: root + "/ana", bearer: adminKey}); answer.Code != 200 {
+		t.Errorf("the object: %d", answer.Code)
+	}
+}
+
 func TestPublicByConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
