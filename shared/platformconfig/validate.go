@@ -18,7 +18,7 @@ import (
 func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	c := &checker{}
 	everyText(config, func(t text) string {
-		c.placeholders(t, below(path, t.path))
+		c.placeholders(t, below(path, t.at))
 		return t.value
 	})
 	c.text(config.PlatformHost, below(path, "platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
