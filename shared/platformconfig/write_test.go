@@ -382,6 +382,19 @@ func TestShownIsUnchanged(t *testing.T) {
 	}
 }
 
+// Requests without entries are none, in the process that writes them and in the next. Source: Spec 2.7.
+func TestEmptyRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
+	for name, process := range map[string]*platformconfig.Source{"this process": source, "another": w.process("")} {
+		if cpu := w.get(process, false).Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" {
+			t.Errorf("in %s the request is %s", name, cpu.String())
+		}
+	}
+}
+
 // What is shown by default and sent back stays open. Source: ADR-0015.
 func TestDefaultsStayOpen(t *testing.T) {
 	t.Parallel()
