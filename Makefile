@@ -10,6 +10,8 @@ TOOL := go tool -modfile=test/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 20s
+# How long the tests of one package may take. The stories take four minutes on two cores that nobody else uses.
+TIMEOUT ?= 40m
 META := $(addprefix k8s.io/apimachinery/pkg/,api/resource apis/meta/v1 runtime version)
 ARGS ?=
 
@@ -21,14 +23,14 @@ run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
 	@exec build/local $(ARGS)
 
 test: redis postgres node ## Run all tests, with a real Redis, a real kubectl and the packager of serverless.yml.
-	go test ./...
-	cd test/terraform && go test -count=1 . # the cache does not see files outside of a module
+	go test -timeout $(TIMEOUT) ./...
+	cd test/terraform && go test -count=1 -timeout $(TIMEOUT) . # the cache does not see files outside of a module
 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
-	cd test/contract && go test . $(ARGS)
+	cd test/contract && go test -timeout $(TIMEOUT) . $(ARGS)
 
 race: redis postgres node ## Run the tests of everything but the stories with the race detector.
-	go test -race ./functions/... ./infra/... ./local/... ./shared/...
+	go test -race -timeout $(TIMEOUT) ./functions/... ./infra/... ./local/... ./shared/...
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
 	@mkdir -p build/serverless

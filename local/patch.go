@@ -216,7 +216,7 @@ func (c *patchEvalCommand) read(t *terminal) ([]*offline, error) {
 // evaluation is one document: a whole SyncPatchEvaluation, or an object for the patches of the configuration.
 func (c *patchEvalCommand) evaluation(d *document, common model.SyncPatchEvaluationSpec, from *configurationFile) (*offline, error) {
 	if d.kind.Kind == evaluation.Kind && d.kind.Group == model.GroupName {
-		e := &offline{source: d}
+		e := &offline{source: d, absent: syncpatch.AbsentPaths(d.json)}
 		if err := d.decode(&e.evaluation); err != nil {
 			return nil, err
 		}
@@ -244,14 +244,16 @@ type offline struct {
 	source *document
 	// configuration has the patches. Nil: the source has them.
 	configuration *configurationFile
-	findings      []finding
+	// absent are the patches of the source that have no path.
+	absent   []syncpatch.Problem
+	findings []finding
 }
 
 // evaluate finds what is wrong, and else does what the patches say. It tells whether there is a status.
 func (e *offline) evaluate(ctx context.Context, do func(context.Context, syncpatch.Request) (*syncpatch.Result, error)) (bool, error) {
 	e.evaluation.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(evaluation.Kind))
 	request, problems := syncpatch.NewRequest(&e.evaluation.Spec)
-	for _, p := range problems {
+	for _, p := range append(problems, e.absent...) {
 		if e.configuration == nil || !p.Warning || !strings.HasPrefix(p.Field, specConfiguration) {
 			e.findings = append(e.findings, e.locate(p))
 		}
@@ -387,7 +389,7 @@ func checkFile(t *terminal, name string) ([]finding, error) {
 			return nil, err
 		}
 		_, problems := syncpatch.NewRequest(&e.evaluation.Spec)
-		for _, p := range problems {
+		for _, p := range append(problems, syncpatch.AbsentPaths(d.json)...) {
 			all = append(all, e.locate(p))
 		}
 	}

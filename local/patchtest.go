@@ -11,6 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
 	"management.platform.sh/shared/syncpatch/worker"
 )
@@ -119,6 +120,12 @@ func readTests(t *terminal, name string) ([]test, error) {
 	if err := documents[0].decode(&file); err != nil {
 		return nil, err
 	}
+	var sent struct {
+		Tests []json.RawMessage `json:"tests"`
+	}
+	if err := json.Unmarshal(documents[0].json, &sent); err != nil {
+		return nil, err
+	}
 	if len(file.Tests) == 0 {
 		return nil, badInput("%s: it has no tests", name)
 	}
@@ -157,7 +164,7 @@ func readTests(t *terminal, name string) ([]test, error) {
 			}
 			*value = &model.JSON{Raw: documents[0].json}
 		}
-		made := test{testCase: one, offline: offline{source: &source}}
+		made := test{testCase: one, offline: offline{source: &source, absent: syncpatch.AbsentPaths(sent.Tests[i])}}
 		spec := &one.Spec
 		if spec.Context.Tenant.Name == "" && spec.Context.Tenant.Namespace == "" && spec.Context.Tenant.Config == nil {
 			spec.Context.Tenant = file.Tenant

@@ -51,7 +51,7 @@ type configured struct {
 
 func newConfigured(t *testing.T, redisURL string) *configured {
 	t.Helper()
-	state, err := redisstore.Open(redisURL, redisstore.Options{})
+	state, err := redisstore.Open(redisURL, redisstore.Options{Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ var keys = model.SchemeGroupVersion.WithResource("ownedaccesskeys")
 
 func newSite(t *testing.T, redisURL string) *site {
 	t.Helper()
-	state, err := redisstore.Open(redisURL, redisstore.Options{})
+	state, err := redisstore.Open(redisURL, redisstore.Options{Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

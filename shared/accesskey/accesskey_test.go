@@ -34,7 +34,7 @@ func seeded() io.Reader { return rand.NewChaCha8([32]byte{7}) }
 // state is an empty store of access keys.
 func state(t *testing.T) store.Store {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{})
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatalf("opening the store: %v", err)
 	}

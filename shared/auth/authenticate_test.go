@@ -43,7 +43,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{})
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatalf("opening the store: %v", err)
 	}

@@ -182,7 +182,7 @@ func (p *problems) path(at *field.Path, text string) (Path, bool) {
 	path, err := ParsePath(text)
 	var wrong *PathError
 	if errors.As(err, &wrong) {
-		*p = append(*p, Problem{Error: field.Invalid(at, text, err.Error()), InLine: 1, InColumn: wrong.Column})
+		*p = append(*p, Problem{Error: field.Invalid(at, clip(text), err.Error()), InLine: 1, InColumn: wrong.Column})
 	}
 	return path, err == nil
 }
@@ -194,6 +194,8 @@ func (p *problems) expression(at *field.Path, text string, path Path) {
 	compiled, err := compile(text)
 	var syntax *SyntaxError
 	switch {
+	case len(text) > MaxExpressionLength:
+		p.add(field.TooLong(at, text, MaxExpressionLength))
 	case errors.As(err, &syntax):
 		why := fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)
 		*p = append(*p, Problem{Error: field.Invalid(at, text, why), InLine: syntax.Line, InColumn: syntax.Column})

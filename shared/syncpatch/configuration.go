@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -81,7 +82,9 @@ func (c *Configuration) Patches(at *field.Path, name string) (patches []model.Sy
 	side, key, _ := strings.Cut(name, ".")
 	if side != toHost && side != fromHost {
 		side, key = toHost, name
-		if _, isFromHost := synced[fromHost][name]; isFromHost && !slices.Contains(known(toHost), name) {
+		_, isToHost := synced[toHost][name]
+		_, isFromHost := synced[fromHost][name]
+		if c.resources[toHost+"."+name] == nil && (c.resources[fromHost+"."+name] != nil || isFromHost && !isToHost) {
 			side = fromHost
 		}
 	}
@@ -106,15 +109,59 @@ func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) 
 		return nil, r.problems
 	}
 	if len(document.Content) > 0 {
-		r.sync(at.Child("sync"), r.object(at, document.Content[0])["sync"])
+		r.root(at, document.Content[0])
 	}
+	return r.configuration, r.problems
+}
+
+// readObject is ReadConfiguration for one that is decoded already. JSON can say what YAML cannot, such as some characters
+// and long keys. The problems come in the order of the keys, and have no position.
+func readObject(at *field.Path, object map[string]any) (*Configuration, []Problem) {
+	r := reader{configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{}}
+	nodes := 0
+	r.root(at, nodeOf(object, &nodes))
+	for i := range r.problems {
+		r.problems[i].Line, r.problems[i].Column = 0, 0
+	}
+	return r.configuration, r.problems
+}
+
+// nodeOf returns a JSON value as YAML has it. The number of the node stands for its line.
+func nodeOf(value any, number *int) *yaml.Node {
+	*number++
+	node := &yaml.Node{Kind: yaml.ScalarNode, Line: *number}
+	switch v := value.(type) {
+	case map[string]any:
+		node.Kind, node.Tag = yaml.MappingNode, "!!map"
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			node.Content = append(node.Content, nodeOf(key, number), nodeOf(v[key], number))
+		}
+	case []any:
+		node.Kind, node.Tag = yaml.SequenceNode, "!!seq"
+		for _, item := range v {
+			node.Content = append(node.Content, nodeOf(item, number))
+		}
+	case string:
+		node.Tag, node.Value = "!!str", v
+	case bool:
+		node.Tag, node.Value = "!!bool", strconv.FormatBool(v)
+	case nil:
+		node.Tag, node.Value = "!!null", "null"
+	default:
+		node.Tag, node.Value = "!!float", fmt.Sprint(v)
+	}
+	return node
+}
+
+// root reads a whole configuration, and puts the problems in the order of its text.
+func (r *reader) root(at *field.Path, node *yaml.Node) {
+	r.sync(at.Child("sync"), r.object(at, node)["sync"])
 	for i := range r.problems {
 		r.locate(&r.problems[i])
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field))
 	})
-	return r.configuration, r.problems
 }
 
 // reader goes through the nodes of a configuration.
@@ -275,6 +322,9 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 	}
 }
 
+// wholeObject is what to write where a patch without a path is meant.
+const wholeObject = `"" is the whole object`
+
 // list reads enabled and patches of a resource.
 func (r *reader) list(at *field.Path, side, name string, entries map[string]*yaml.Node) {
 	resource := &resource{}
@@ -360,7 +410,7 @@ func (r *reader) patch(at *field.Path, side string, node *yaml.Node) model.SyncP
 		}
 	}
 	if _, ok := entries["path"]; !ok && len(entries) > 0 {
-		r.add(field.Required(at.Child("path"), `"" is the whole object`))
+		r.add(field.Required(at.Child("path"), wholeObject))
 	}
 	if side == fromHost && patch.Expression != "" {
 		r.warn(at.Child("expression"), patch.Expression,

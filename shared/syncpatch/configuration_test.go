@@ -153,6 +153,10 @@ sync:
       issuers.cert-manager.io: {enabled: true, patches: [{path: spec.ca, expression: value}]}
   fromHost:
     secrets: {enabled: true, patches: [{path: data.from, reverseExpression: value}]}
+    ingressClasses: {enabled: true, patches: [{path: spec.class, reverseExpression: value}]}
+    priorityClasses: {enabled: true, patches: [{path: value, reverseExpression: value}]}
+    customResources:
+      backups.example.com/v1: {patches: [{path: spec.backup, reverseExpression: value}]}
     nodes: {enabled: auto, patches: [{path: status.node, reverseExpression: value}]}
     events:
 `))
@@ -169,6 +173,9 @@ sync:
 		{"secrets", "data.to", false},
 		{"fromHost.secrets", "data.from", false},
 		{"nodes", "status.node", false},
+		{"priorityClasses", "value", false},
+		{"toHost.priorityClasses", "", false},
+		{"customResources.backups.example.com/v1", "spec.backup", false},
 		{"gatewayApi", "spec.own", false},
 		{"gatewayApi.httpRoutes", "spec.route", false},
 		{"customResources.issuers.cert-manager.io", "spec.ca", false},
@@ -191,7 +198,8 @@ sync:
 		}
 	}
 	want := []string{
-		"fromHost.events", "fromHost.nodes", "fromHost.secrets", "toHost.customResources.issuers.cert-manager.io", "toHost.endpoints",
+		"fromHost.customResources.backups.example.com/v1", "fromHost.events", "fromHost.ingressClasses", "fromHost.nodes",
+		"fromHost.priorityClasses", "fromHost.secrets", "toHost.customResources.issuers.cert-manager.io", "toHost.endpoints",
 		"toHost.gatewayApi", "toHost.gatewayApi.httpRoutes", "toHost.secrets", "toHost.services",
 	}
 	if got := configuration.Resources(); !reflect.DeepEqual(got, want) {

@@ -113,8 +113,10 @@ func (c *checker) expression(e ast.Expression) {
 	case *ast.RegExpLiteral:
 		if n.Literal != "/"+n.Pattern+"/"+n.Flags {
 			c.refuse(n.Idx, "the regular expression does not end")
-		} else if err := checkPattern(n.Pattern, n.Flags); err != nil {
+		} else if pattern, err := checkPattern(n.Pattern, n.Flags); err != nil {
 			c.refuse(n.Idx, "%s", err)
+		} else {
+			n.Pattern = pattern
 		}
 	case *ast.TemplateLiteral:
 		if n.Tag != nil {

@@ -153,11 +153,11 @@ func (r *realm) failure(e *expression, err error) error {
 	case !errors.As(err, &thrown):
 		return &EvaluationError{Message: err.Error()}
 	}
-	failed := &EvaluationError{Message: "the expression threw " + clip(thrown.Value().String())}
+	failed := &EvaluationError{}
 	if known != nil {
 		failed.Message = known.Message
-	} else if o, ok := thrown.Value().(*goja.Object); ok && o.ClassName() == "Error" {
-		failed.Message = clip(o.String())
+	} else {
+		failed.Message = r.thrown(thrown.Value())
 	}
 	for _, frame := range thrown.Stack() {
 		if frame.SrcName() != "<native>" {
@@ -167,6 +167,24 @@ func (r *realm) failure(e *expression, err error) error {
 		}
 	}
 	return failed
+}
+
+// thrown tells what an expression threw. What it threw may have a method that says so, which may fail as well.
+func (r *realm) thrown(value goja.Value) string {
+	var text string
+	if r.runtime.Try(func() { text = value.String() }) != nil {
+		return "the expression threw an object that has no text"
+	}
+	o, ok := value.(*goja.Object)
+	switch {
+	case !ok || o.ClassName() != "Error":
+		return "the expression threw " + clip(text)
+	case strings.HasPrefix(text, "TypeError: Could not convert &{"):
+		// The interpreter prints the insides of the object, addresses included.
+		return "TypeError: Could not convert object to primitive"
+	default:
+		return clip(text)
+	}
 }
 
 // clip bounds what of a value goes into a message.
@@ -187,11 +205,19 @@ func newRealm(limits Limits, about *Context) *realm {
 	r.variables = &frozenObject{r: r, values: r.members()}
 	r.context = r.runtime.NewDynamicObject(r.variables)
 	r.globals = [3]goja.Value{
-		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(decodeBase64(call.Argument(0).String())) }),
-		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(encodeBase64(call.Argument(0).String())) }),
-		r.runtime.ToValue(func(call goja.FunctionCall) goja.Value { return r.text(about.hostDNS(call.Argument(0).String())) }),
+		r.ofText("atob", decodeBase64), r.ofText("btoa", encodeBase64), r.ofText("virtualToHostDNS", about.hostDNS),
 	}
 	return r
+}
+
+// ofText is a function of one text, as expressions call it. In browsers, too, the argument must be there.
+func (r *realm) ofText(name string, f func(string) (string, error)) goja.Value {
+	return r.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
+		if len(call.Arguments) == 0 {
+			panic(r.runtime.NewTypeError(name + " needs an argument"))
+		}
+		return r.text(f(call.Arguments[0].String()))
+	})
 }
 
 // prepare makes the realm fit for an expression. The checker has seen all members that are written out; the realm has
@@ -247,7 +273,7 @@ func (r *realm) must(err error) {
 }
 
 // guarded are the methods of strings whose arguments are checked before they run: patterns that an expression makes
-// while it runs are held to what written ones are, and texts do not outgrow a result.
+// while it runs are treated as written ones are, and texts do not outgrow a result.
 var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value){
 	"match":    (*realm).checkPattern,
 	"matchAll": (*realm).checkPattern,
@@ -277,16 +303,18 @@ func (r *realm) guard(name string, check func(r *realm, this goja.Value, argumen
 }
 
 func (r *realm) checkPattern(_ goja.Value, arguments []goja.Value) {
-	if len(arguments) == 0 {
+	if len(arguments) == 0 || goja.IsUndefined(arguments[0]) {
 		return
 	}
 	if o, ok := arguments[0].(*goja.Object); ok && o.ClassName() == "RegExp" {
 		return
 	}
 	// matchAll adds the flag g.
-	if err := checkPattern(arguments[0].String(), "g"); err != nil {
+	pattern, err := checkPattern(arguments[0].String(), "g")
+	if err != nil {
 		r.throw(err)
 	}
+	arguments[0] = r.runtime.ToValue(pattern)
 }
 
 func (r *realm) checkLength(_ goja.Value, arguments []goja.Value) {
@@ -310,7 +338,7 @@ func (r *realm) text(text string, err error) goja.Value {
 
 // throw ends the expression with an error of ours, at the position of the call.
 func (r *realm) throw(err error) {
-	panic(r.runtime.NewGoError(&EvaluationError{Message: err.Error()}))
+	panic(r.runtime.NewGoError(&EvaluationError{Message: clip(err.Error())}))
 }
 
 // encodeBase64 is btoa of browsers: each character is a byte. Source: Spec 2.8 rule 3.

@@ -9,22 +9,26 @@ import (
 	"github.com/dop251/goja/parser"
 )
 
-// checkPattern refuses a regular expression whose time would not be linear in the text. Go's engine is linear, and the
-// interpreter uses it wherever it can; a pattern with look-around or back-references it gives to one that backtracks.
-// So it does, for any pattern, where a search goes on in the middle of a text (flags g and y), which is why those do
-// not go together with repetition inside of repetition. (Texts beyond ASCII are split by that engine too: there a worker is
-// the only bound.)
-func checkPattern(pattern, flags string) error {
+// checkPattern returns a regular expression as the interpreter's engines have to have it, and refuses one whose time would
+// not be linear in the text. Go's engine is linear, and the interpreter uses it wherever it can; a pattern with look-around
+// or back-references it gives to one that backtracks. So it does, for any pattern, where a search goes on in the middle of
+// a text (flags g and y), which is why those do not go together with repetition inside of repetition. (Texts beyond ASCII
+// are split by that engine too: there a worker is the only bound.)
+func checkPattern(pattern, flags string) (string, error) {
 	if strings.Trim(flags, "gimsuy") != "" {
-		return fmt.Errorf("the flags of a regular expression are of g, i, m, s, u and y, not %q", flags)
+		return "", fmt.Errorf("the flags of a regular expression are of g, i, m, s, u and y, not %q", flags)
+	}
+	pattern, err := portable(pattern, strings.Contains(flags, "u"))
+	if err != nil {
+		return "", err
 	}
 	translated, err := parser.TransformRegExp(pattern, strings.Contains(flags, "s"), strings.Contains(flags, "u"))
 	var incompatible parser.RegexpErrorIncompatible
 	switch {
 	case errors.As(err, &incompatible):
-		return errors.New("look-around and back-references are not supported in a regular expression")
+		return "", errors.New("look-around and back-references are not supported in a regular expression")
 	case err != nil:
-		return fmt.Errorf("the regular expression is not valid: %w", err)
+		return "", fmt.Errorf("the regular expression is not valid: %w", err)
 	}
 	options := syntax.Perl
 	if strings.Contains(flags, "i") {
@@ -34,15 +38,77 @@ func checkPattern(pattern, flags string) error {
 	if err != nil {
 		var invalid *syntax.Error
 		if errors.As(err, &invalid) && invalid.Code == syntax.ErrInvalidRepeatSize {
-			return errors.New("a regular expression repeats at most 1000 times")
+			return "", errors.New("a regular expression repeats at most 1000 times")
 		}
-		return fmt.Errorf("the regular expression is not valid: %w", err)
+		return "", fmt.Errorf("the regular expression is not valid: %w", err)
 	}
 	if strings.ContainsAny(flags, "gy") && ambiguous(pattern) {
-		return errors.New("a repeated group that holds a repetition or alternatives is not supported with the flags g and y")
+		return "", errors.New("a repeated group that holds a repetition or alternatives is not supported with the flags g and y")
 	}
-	return nil
+	return pattern, nil
 }
+
+// notBlank are the ranges of what \S stands for, those of one UTF-16 unit. ECMA-262, WhiteSpace and LineTerminator.
+const notBlank = `\u0000-\u0008\u000e-\u001f\u0021-\u009f\u00a1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e` +
+	`\u2030-\u205e\u2060-\u2fff\u3001-\ufefe\uff00-\uffff`
+
+// portable writes a pattern so that both engines read it as JavaScript does: \S within a class as ranges, which the linear
+// engine would not take otherwise, and neither [ in a class nor the backslash of a plain letter as what they mean to others.
+func portable(pattern string, unicode bool) (string, error) {
+	var out, class strings.Builder
+	to := &out
+	inClass, blanks, behind := false, false, false
+	for i := 0; i < len(pattern); i++ {
+		c := pattern[i]
+		afterS := behind
+		behind = false
+		switch {
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			switch escaped := pattern[i]; {
+			case inClass && escaped == 'S':
+				blanks, behind = true, true
+			case unicode && (escaped == 'p' || escaped == 'P'):
+				return "", fmt.Errorf(`\%c is not supported in a regular expression`, escaped)
+			case !letter(escaped) || strings.IndexByte("bBcdDfknrsStuvwWx", escaped) >= 0:
+				to.WriteByte(c)
+				to.WriteByte(escaped)
+			case unicode:
+				return "", fmt.Errorf(`the regular expression is not valid: \%c means nothing`, escaped)
+			default:
+				to.WriteByte(escaped)
+			}
+		case !inClass && c == '[':
+			inClass, to = true, &class
+			if strings.HasPrefix(pattern[i+1:], "^") {
+				i++
+				out.WriteString("[^")
+			} else {
+				out.WriteByte(c)
+			}
+		case inClass && c == ']':
+			if blanks {
+				out.WriteString(notBlank)
+				if unicode {
+					out.WriteString(`\u{10000}-\u{10ffff}`)
+				}
+			}
+			out.WriteString(class.String())
+			out.WriteByte(c)
+			class.Reset()
+			inClass, blanks, to = false, false, &out
+		case inClass && c == '[', inClass && c == '-' && (afterS || class.Len() == 0 || strings.HasPrefix(pattern[i+1:], `\S`)):
+			to.WriteByte('\\')
+			to.WriteByte(c)
+		default:
+			to.WriteByte(c)
+		}
+	}
+	out.WriteString(class.String())
+	return out.String(), nil
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // ambiguous says whether a repeated group holds a repetition or alternatives, so that a text may match it in many ways.
 // It looks at the pattern as it is written, as an engine that backtracks does.

@@ -150,19 +150,27 @@ func TestNesting(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		`value.nothing.more`:                  "1:15 TypeError",
-		"value\n  .nothing.more":              "2:12 TypeError",
-		`atob("%")`:                           "1:5 atob: the text is not base64",
-		`(() => { throw "no" })()`:            "1:10 the expression threw no",
-		`(() => { throw new Error("no") })()`: "1:16 Error: no",
-		`context.tenant.name = "x"`:           "1:16 TypeError: context cannot be changed",
-		`context.x = 1`:                       "1:9 TypeError: context cannot be changed",
-		`delete context.path`:                 "1:16 TypeError: context cannot be changed",
-		`context.tenant.config.a.push(1)`:     "1:29 TypeError: context cannot be changed",
-		`NaN`:                                 "0:0 the result holds NaN",
-		`({a: [() => 1]})`:                    "0:0 the result holds a function",
-		`new Map([[1, 2]])`:                   "0:0 the result holds an object",
-		`(a => (a.a = a))({})`:                "0:0 the result holds an object that contains itself",
+		`value.nothing.more`:                                  "1:15 TypeError",
+		"value\n  .nothing.more":                              "2:12 TypeError",
+		`atob("%")`:                                           "1:5 atob: the text is not base64",
+		`(() => { throw "no" })()`:                            "1:10 the expression threw no",
+		`(() => { throw new Error("no") })()`:                 "1:16 Error: no",
+		`(() => { throw {toString() { throw 1 }} })()`:        "1:10 the expression threw an object that has no text",
+		`(() => { throw {toString: null, valueOf: null} })()`: "1:10 the expression threw an object that has no text",
+		`(() => { const e = new Error("x"); e.toString = e.missing; throw e })()`: "1:20 the expression threw an object that has no text",
+		`({toString: f => ({})}) + ""`:                                            "1:2 TypeError: Could not convert object to primitive",
+		`btoa()`:                                                                  "1:5 TypeError: btoa needs an argument",
+		`atob()`:                                                                  "1:5 TypeError: atob needs an argument",
+		`virtualToHostDNS()`:                                                      "1:17 TypeError: virtualToHostDNS needs an argument",
+		`context.tenant.name = "x"`:                                               "1:16 TypeError: context cannot be changed",
+		`context.x = 1`:                                                           "1:9 TypeError: context cannot be changed",
+		`delete context.path`:                                                     "1:16 TypeError: context cannot be changed",
+		`context.tenant.config.a.push(1)`:                                         "1:29 TypeError: context cannot be changed",
+		`virtualToHostDNS("a.b.svc" + ".c".repeat(1e5))`:                          "1:17 virtualToHostDNS: ",
+		`NaN`:                  "0:0 the result holds NaN",
+		`({a: [() => 1]})`:     "0:0 the result holds a function",
+		`new Map([[1, 2]])`:    "0:0 the result holds an object",
+		`(a => (a.a = a))({})`: "0:0 the result holds an object that contains itself",
 	} {
 		_, _, err := evaluateText(t, text, map[string]any{}, slow)
 		var failed *EvaluationError
@@ -172,6 +180,8 @@ func TestRunErrors(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%d:%d %s", failed.Line, failed.Column, failed.Message); !strings.HasPrefix(got, want) {
 			t.Errorf("%s fails with %s, want %s", text, got, want)
+		} else if len(got) > 400 {
+			t.Errorf("%s fails with a message of %d bytes", text, len(got))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package syncpatch
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,7 +153,7 @@ func (p *pathParser) bracket() error {
 	case key[0] == '-':
 		return p.fail(start, "an index counts from 0 and is not negative")
 	case key != "*" && !isIndex:
-		return p.fail(start, fmt.Sprintf("%q is no index and not *; a key in brackets must be in quotes", key))
+		return p.fail(start, fmt.Sprintf("%q is no index and not *; a key in brackets must be in quotes", clip(key)))
 	}
 	p.add(key, false)
 	return nil
@@ -191,13 +192,16 @@ func (p *pathParser) add(key string, quoted bool) {
 	p.segments = append(p.segments, s)
 }
 
-// index reads a key as an index: digits without a leading zero.
+// index reads a key as an index: digits without a leading zero. One that no array can have is the largest.
 func index(key string) (int, bool) {
-	if key == "" || key[0] < '0' || key[0] > '9' || key[0] == '0' && len(key) > 1 {
+	if key == "" || strings.Trim(key, "0123456789") != "" || key[0] == '0' && len(key) > 1 {
 		return 0, false
 	}
 	n, err := strconv.Atoi(key)
-	return n, err == nil
+	if err != nil {
+		n = math.MaxInt
+	}
+	return n, true
 }
 
 // String returns the path with its segments joined by dots. ParsePath gives the same path back. A path
@@ -327,7 +331,9 @@ func (w *walk) elements(array []any, rest []segment) (any, bool, error) {
 			return array, false, nil
 		}
 		if n >= len(array) {
-			w.miss(rest, func() string { return fmt.Sprintf("%s has %d elements, and none at %d", w.where(), len(array), n) })
+			w.miss(rest, func() string {
+				return fmt.Sprintf("%s has %d elements, and none at %s", w.where(), len(array), rest[0].key)
+			})
 			return array, false, nil
 		}
 		first, end = n, n+1

@@ -40,6 +40,7 @@ func TestPathForms(t *testing.T) {
 		{`a["x[0].y"]`, `a."x[0].y"`},
 		{`größe.日本[2]`, `größe.日本.2`},
 		{"a.01", "a.01"},
+		{"a[99999999999999999999]", "a.99999999999999999999"},
 		{"a.-1", "a.-1"},
 	} {
 		p, err := ParsePath(test.text)
@@ -75,7 +76,7 @@ func TestPathErrors(t *testing.T) {
 		{"a[01]", 3},
 		{"a[b]", 3},
 		{"a[1x]", 3},
-		{"a[99999999999999999999]", 3},
+		{"a[99999999999999999999x]", 3},
 		{"a]", 2},
 		{"]", 1},
 		{`a["b`, 3},
@@ -177,6 +178,7 @@ func TestMisses(t *testing.T) {
 		{"spec.none.a", `spec.none is null, and has no field "a"`},
 		{"spec.list.name", `spec.list is an array; "name" is no index of it, and * would stand for each element`},
 		{"spec.list[2].name", "spec.list has 2 elements, and none at 2"},
+		{"spec.list[99999999999999999999]", "spec.list has 2 elements, and none at 99999999999999999999"},
 		{"spec.list[*].env[*].name", `spec.list.0 has no field "env"`},
 		{"spec.empty[*]", "spec.empty is empty"},
 		{"spec.map.*", "spec.map is empty"},

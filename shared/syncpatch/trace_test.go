@@ -203,6 +203,18 @@ func TestLimitsOfTheEngine(t *testing.T) {
 			t.Error("the object was changed")
 		}
 	})
+	t.Run("what was deleted makes room", func(t *testing.T) {
+		t.Parallel()
+		limits := generous()
+		limits.Result = 10_000
+		result, err := syncpatch.Evaluate(context.Background(), syncpatch.Request{
+			Object:  map[string]any{"gone": strings.Repeat("x", 9_000), "list": many[:100]},
+			Patches: patches(t, `[{path: gone, expression: 'null'}, {path: 'list[*]', expression: '"0123456789".repeat(15)'}]`),
+		}, limits)
+		if err != nil || result.Error != nil {
+			t.Fatalf("%+v, %v", result, err)
+		}
+	})
 	t.Run("trace", func(t *testing.T) {
 		t.Parallel()
 		limits := generous()
@@ -266,6 +278,12 @@ func TestInvalidRequest(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the problems are at\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	long := strings.Repeat("x", 1<<20)
+	for _, e := range syncpatch.Errors(syncpatch.Check(nil, []model.SyncPatch{{Path: "a[" + long, Expression: long, ReverseExpression: long}})) {
+		if text := e.Error(); len(text) > 1000 {
+			t.Errorf("the problem at %s has %d bytes", e.Field, len(text))
+		}
 	}
 	var invalid *syncpatch.InvalidError
 	if _, err := syncpatch.Evaluate(context.Background(), request, generous()); !errors.As(err, &invalid) || len(invalid.Problems) != len(want) {

@@ -89,6 +89,20 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// The way back knows what the request says of references, not only what the way there found.
+func TestChecksKnowReferences(t *testing.T) {
+	t.Parallel()
+	of := tenant()
+	of.References = []model.SyncPatchObjectReference{{Name: "key", Namespace: "apps", HostName: "shared-key"}}
+	result := evaluate(t, syncpatch.Request{
+		Context: of, Object: object(t, `{a: [], b: other}`), Checks: []string{model.CheckRoundTrip},
+		Patches: patches(t, `[{path: '[*][*]', reference: {apiVersion: v1, kind: Secret}}, {path: a, expression: '["shared-key"]'}, {path: b, reference: {apiVersion: v1, kind: Secret}}]`),
+	})
+	if len(result.Checks) != 1 || len(result.Checks[0].Differences) != 1 || result.Checks[0].Differences[0].Path != "a.0" || string(result.Checks[0].Differences[0].Got.Raw) != `"key"` {
+		t.Errorf("%+v", result.Checks)
+	}
+}
+
 // A check that cannot be done says why.
 func TestUnfinishedChecks(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,28 @@ func NewRequest(spec *model.SyncPatchEvaluationSpec) (Request, []Problem) {
 	return r, p
 }
 
+// AbsentPaths finds the patches in spec.patches of a JSON text that have no path, whoever wrote them: such a patch would be one of
+// the whole object, which is what the empty path says. NewRequest cannot tell the two apart. Source: Spec 2.8; ADR-0013.
+func AbsentPaths(text []byte) []Problem {
+	var sent struct {
+		Spec struct {
+			Patches []struct {
+				Path *string `json:"path"`
+			} `json:"patches"`
+		} `json:"spec"`
+	}
+	if utiljson.Unmarshal(text, &sent) != nil {
+		return nil
+	}
+	var p problems
+	for i, patch := range sent.Spec.Patches {
+		if patch.Path == nil {
+			p.add(field.Required(field.NewPath("spec", "patches").Index(i).Child("path"), wholeObject))
+		}
+	}
+	return p
+}
+
 // configure takes the patches from the configuration.
 func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) {
 	if spec.Resource == "" {
@@ -70,18 +92,9 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	if content == nil {
 		return
 	}
-	// Written anew, JSON has no escapes that YAML does not have.
-	text, err := json.Marshal(content)
-	if err != nil {
-		p.add(field.Invalid(at.Child("configuration"), field.OmitValueType{}, err.Error()))
-		return
-	}
-	configuration, found := ReadConfiguration(at.Child("configuration"), text)
-	for _, problem := range found {
-		problem.Line, problem.Column = 0, 0
-		*p = append(*p, problem)
-	}
-	if configuration == nil || spec.Resource == "" || len(Errors(found)) > 0 {
+	configuration, found := readObject(at.Child("configuration"), content)
+	*p = append(*p, found...)
+	if spec.Resource == "" || len(Errors(found)) > 0 {
 		return
 	}
 	var unknown *field.Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"management.platform.sh/shared/model"
@@ -111,7 +112,20 @@ func TestWireProblems(t *testing.T) {
 			`{"object":{},"resource":"endpoints","configuration":{"sync":{"toHost":{"endpoints":{"patches":[{"path":"a","labels":{}}]}}}}}`,
 			[]string{"spec.context.tenant.name"},
 		},
+		{
+			`{"object":{},"resource":"endpoints","configuration":{"sync":{"toHost":{"endpoints":{"enabled":0,"patches":[{"path":"a","expression":"value"},{"path":1},` +
+				`{"path":"c","expression":"value"},{"path":"d","expression":"value"},{"path":"e","expression":"value"},{"path":"f","expression":"value"},` +
+				`{"path":"g","expression":"value"},{"path":"h","expression":"value"},{"path":"i","expression":"value"},{"path":"j","expression":"value"},{"path":"k["}]}}}}}`,
+			[]string{
+				"spec.configuration.sync.toHost.endpoints.enabled", "spec.configuration.sync.toHost.endpoints.patches[1].path",
+				"spec.configuration.sync.toHost.endpoints.patches[10]", "spec.configuration.sync.toHost.endpoints.patches[10].path",
+			},
+		},
 		{`{"object":{},"resource":"endpoints","configuration":{}}`, nil},
+		{
+			`{"object":{},"resource":"endpoints","configuration":{"control":"\u007f\u0085\uffff\u0000","\u007f":1,"<<":5,"` + strings.Repeat("k", 2000) + `":[null,1.5,true]}}`,
+			nil,
+		},
 	} {
 		var spec model.SyncPatchEvaluationSpec
 		if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {

@@ -120,7 +120,7 @@ func TestARedisThatRefuses(t *testing.T) {
 func TestAnchor(t *testing.T) {
 	t.Parallel()
 	url := redistest.Embedded(t)
-	client, err := redisstore.Open(url, redisstore.Options{})
+	client, err := redisstore.Open(url, redisstore.Options{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ func TestSilentConnectionsAreKept(t *testing.T) {
 // TestReconnecting counts how often many callers connect to what takes connections and drops them.
 func TestReconnecting(t *testing.T) {
 	way := newWay(t, redistest.Server(t).Address())
-	client := open(t, "redis://"+way.address(), redisstore.Options{})
+	client := open(t, "redis://"+way.address(), prompt)
 	s := client.Resource("things")
 	if _, err := s.Create(t.Context(), thing("one")); err != nil {
 		t.Fatal(err)
@@ -223,15 +223,13 @@ func TestReconnecting(t *testing.T) {
 	}
 	group.Wait()
 	dials := way.accepted.Load() - before
-	t.Logf("%d connections for %d calls of %d callers in 2 seconds", dials, calls.Load(), callers)
-	// A few at once to begin with, then one after each pause.
-	if dials > 60 {
-		t.Errorf("%d connections in 2 seconds", dials)
+	t.Logf("%d connections for %d calls of %d callers", dials, calls.Load(), callers)
+	// A few at once to begin with, then one after each pause: about 35, and some more on a busy machine.
+	if dials > callers/3 {
+		t.Errorf("%d connections for %d callers", dials, callers)
 	}
 	way.refusing.Store(false)
-	if _, err := s.Get(t.Context(), "one"); err != nil {
-		t.Errorf("Get as soon as it is back: %v", err)
-	}
+	available(t, "Get", func() error { _, err := s.Get(t.Context(), "one"); return err })
 }
 
 // TestReadsAreRepeatedOnce cuts the connection when a read has arrived.
@@ -291,7 +289,7 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 			}()
 		}
 	}()
-	s := open(t, "redis://"+listener.Addr().String(), redisstore.Options{}).Resource("things")
+	s := open(t, "redis://"+listener.Addr().String(), prompt).Resource("things")
 	if _, err := s.Get(t.Context(), "one"); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Get: %v", err)
 	}

@@ -138,7 +138,7 @@ func TestSentinelsAway(t *testing.T) {
 		}
 		guard.Cont()
 	}
-	if err := open(t, "redis-sentinel://"+hosts[0]+"/other", redisstore.Options{}).Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+	if err := open(t, "redis-sentinel://"+hosts[0]+"/other", prompt).Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Ping of a primary that no sentinel knows: %v", err)
 	}
 }

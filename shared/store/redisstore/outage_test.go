@@ -94,13 +94,13 @@ func available(t *testing.T, what string, call func() error) {
 
 func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*redistest.Process)) {
 	process := redistest.Server(t, redistest.AppendOnly())
-	client := open(t, url(process), redisstore.Options{})
+	client := open(t, url(process), prompt)
 	s := client.Resource("things")
 	if _, err := s.Create(t.Context(), thing("one")); err != nil {
 		t.Fatal(err)
 	}
 	// A second client that waits all the time, and has connections that are idle.
-	patient := open(t, url(process), redisstore.Options{})
+	patient := open(t, url(process), prompt)
 	waiting := make(chan error, 1)
 	var group sync.WaitGroup
 	for range 20 {
@@ -159,7 +159,7 @@ func TestClusterOutage(t *testing.T) {
 			for _, node := range nodes {
 				urls = append(urls, node.URL())
 			}
-			client := open(t, strings.Join(urls, ","), redisstore.Options{})
+			client := open(t, strings.Join(urls, ","), prompt)
 			var stores []store.Store
 			for range 12 {
 				s := client.Resource(fresh())
@@ -215,7 +215,7 @@ func TestClusterOutage(t *testing.T) {
 // TestManyFailuresDoNotDelayRecovery: a pool that has seen many refused connections must try again.
 func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
 	process := redistest.Server(t)
-	client := open(t, process.URL(), redisstore.Options{})
+	client := open(t, process.URL(), prompt)
 	process.Kill()
 	var group sync.WaitGroup
 	for range 300 {
@@ -235,17 +235,18 @@ func TestNothingListens(t *testing.T) {
 	process.Kill()
 	// Open connects to nothing, and closing what never connected works.
 	for _, url := range []string{process.URL(), process.UnixURL(), process.URL() + "," + process.URL()} {
-		client := open(t, url, redisstore.Options{})
+		client := open(t, url, prompt)
 		unavailable(t, client, client.Resource("things"))
 	}
 }
 
 func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
 	process := redistest.Server(t, redistest.AppendOnly())
-	client := open(t, process.URL(), redisstore.Options{})
+	client := open(t, process.URL(), prompt)
 	s := client.Resource("things")
 	const writers, enough = 8, 400
 	var acknowledged atomic.Int64
+	var dead atomic.Bool
 	var revisions sync.Map
 	reached := make(chan struct{})
 	var group sync.WaitGroup
@@ -258,7 +259,10 @@ func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
 					if !errors.Is(err, store.ErrUnavailable) {
 						t.Errorf("Create while the server dies: %v", err)
 					}
-					return
+					if dead.Load() {
+						return
+					}
+					continue
 				}
 				revisions.Store(name, revision)
 				if acknowledged.Add(1) == enough {
@@ -269,6 +273,7 @@ func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
 	}
 	<-reached
 	process.Kill()
+	dead.Store(true)
 	group.Wait()
 	process.Restart()
 
@@ -302,7 +307,7 @@ func TestWritesAreNotRepeated(t *testing.T) {
 	url := "redis://" + embedded.Addr()
 	for name, url := range map[string]string{"single": url, "cluster": url + "," + url} {
 		t.Run(name, func(t *testing.T) {
-			client := open(t, url, redisstore.Options{})
+			client := open(t, url, prompt)
 			s := client.Resource(fresh())
 			if _, err := s.Create(t.Context(), thing("one")); err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -15,8 +16,13 @@ import (
 // patient is for tests of what the store does, not of how quickly: a busy machine must not fail them.
 var patient = redisstore.Options{LogLength: storetest.LogLength, Timeout: 30 * time.Second}
 
+// prompt is for tests of what happens when Redis does not answer in time.
+var prompt = redisstore.Options{Timeout: redisstore.DefaultTimeout}
+
+// open is patient, unless the options say otherwise.
 func open(t testing.TB, url string, options redisstore.Options) *redisstore.Client {
 	t.Helper()
+	options.Timeout = cmp.Or(options.Timeout, patient.Timeout)
 	client, err := redisstore.Open(url, options)
 	if err != nil {
 		t.Fatal(err)

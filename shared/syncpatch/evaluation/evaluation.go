@@ -64,11 +64,12 @@ func (e *Evaluator) Review(ctx context.Context, in function.Question) (*model.Sy
 		return nil, apierror.Forbidden(Resource.GroupResource(), "",
 			"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
 	}
-	evaluation, warnings, err := read(in)
+	evaluation, absent, warnings, err := read(in)
 	if err != nil {
 		return nil, err
 	}
 	request, problems := syncpatch.NewRequest(&evaluation.Spec)
+	problems = append(problems, absent...)
 	if wrong := syncpatch.Errors(problems); len(wrong) > 0 {
 		return nil, invalid(evaluation, wrong)
 	}
@@ -91,23 +92,24 @@ func (e *Evaluator) Review(ctx context.Context, in function.Question) (*model.Sy
 	return evaluation, nil
 }
 
-// read decodes a body. It may leave out that it is a SyncPatchEvaluation, but not be something else. Source: Spec 2.1, 9.
-func read(in function.Question) (*model.SyncPatchEvaluation, []string, error) {
+// read decodes a body, and finds what the object does not show. It may leave out that it is a SyncPatchEvaluation, but not
+// be something else. Source: Spec 2.1, 9.
+func read(in function.Question) (*model.SyncPatchEvaluation, []syncpatch.Problem, []string, error) {
 	body, err := codec.Read(in.ContentType, in.Body)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	evaluation := &model.SyncPatchEvaluation{}
 	warnings, err := codec.Decode(body, evaluation, in.Validation)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	want := model.SchemeGroupVersion.WithKind(Kind)
 	if got := evaluation.TypeMeta; got.Kind != "" && got.Kind != Kind || got.APIVersion != "" && got.APIVersion != want.GroupVersion().String() {
-		return nil, nil, apierror.BadRequest("the body is a "+got.Kind+" of "+got.APIVersion+"; a "+Kind+" of "+want.GroupVersion().String()+" was expected", nil)
+		return nil, nil, nil, apierror.BadRequest("the body is a "+got.Kind+" of "+got.APIVersion+"; a "+Kind+" of "+want.GroupVersion().String()+" was expected", nil)
 	}
 	evaluation.SetGroupVersionKind(want)
-	return evaluation, warnings, nil
+	return evaluation, syncpatch.AbsentPaths(body.JSON), warnings, nil
 }
 
 func invalid(evaluation *model.SyncPatchEvaluation, problems field.ErrorList) error {

@@ -94,6 +94,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"patches", yaml, `spec: {patches: [{path: 'a[', expression: value +}, {path: b, expression: value, labels: {}}], object: {}}`, codec.Warn, 422,
 			[]string{"spec.patches[0].path", "spec.patches[0].expression", "spec.patches[1]", "spec.context.tenant.name"}},
+		{"patches without a path", yaml, `spec: {patches: [{expression: value}, {path: null, expression: value}, {path: '', expression: value}], object: {}}`, codec.Warn, 422,
+			[]string{"spec.patches[1].path", "spec.patches[2].path", "spec.patches[0].path", "spec.patches[1].path"}},
 		{"nothing", "application/json", `{}`, codec.Warn, 422, []string{"spec.patches", "spec.object"}},
 		{"enumerations", yaml, `spec: {direction: Up, namespaceMode: Some, checks: [All], patches: [{path: a, expression: value}], object: {}}`, codec.Warn, 422,
 			[]string{"spec.direction", "spec.namespaceMode", "spec.checks[0]"}},
