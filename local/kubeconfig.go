@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,12 +29,22 @@ func (c *kubeconfigCommand) Run(ctx context.Context) error {
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
 		return fmt.Errorf("%q is no NAMESPACE/NAME", c.Instance)
 	}
-	if c.Merge && c.Output == "" {
-		c.Output = clientcmd.RecommendedHomeFile
-	}
 	platform := c.Platform
 	if platform == "" {
 		platform = filepath.Join(c.Data, "kubeconfig")
+	}
+	if c.Merge && c.Output == "" {
+		c.Output = mergesInto(platform)
+	}
+	file, err := destination(c.Output)
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	if c.Merge {
+		// A file that cannot be merged into is no reason to make a credential.
+		if _, err := load(file); err != nil {
+			return err
+		}
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", platform)
 	if err != nil {
@@ -47,23 +58,111 @@ func (c *kubeconfigCommand) Run(ctx context.Context) error {
 		_, _ = fmt.Fprintln(os.Stderr, "local:", warning)
 	}
 	text := []byte(answer.Status.KubeConfig)
-	if c.Merge {
-		if text, err = merged(c.Output, text, name+"-"+namespace); err != nil {
-			return err
-		}
-	}
-	if c.Output == "" {
+	if file == "" {
 		_, err = os.Stdout.Write(text)
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(c.Output), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	if err := writeFile(c.Output, text); err != nil {
+	unlock, err := lock(ctx, file)
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	defer unlock()
+	if c.Merge {
+		if text, err = merged(file, text, name+"-"+namespace); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(file, text); err != nil {
 		return err
 	}
 	_, err = fmt.Printf("%s holds a credential until %s\n", c.Output, answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
 	return err
+}
+
+// mergesInto is the file that kubectl would write a new entry to: the first of KUBECONFIG that there is, else the last of
+// it, else the one in the home folder. The one that reaches the platform is left out: it would lead elsewhere afterwards.
+func mergesInto(platform string) string {
+	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(file string) bool {
+		return file == "" || same(file, platform)
+	})
+	for _, file := range files {
+		if _, err := os.Stat(file); err == nil { //nolint:gosec // whose environment names a file reads it with his own rights
+			return file
+		}
+	}
+	if len(files) > 0 {
+		return files[len(files)-1]
+	}
+	return clientcmd.RecommendedHomeFile
+}
+
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// maxLinks is how many links a path may lead through, as in Linux.
+const maxLinks = 40
+
+// destination is the file that is replaced when a path is written: where its links lead, which stay. Empty, `-` and the
+// standard output by another name are the standard output, for which it is empty.
+func destination(path string) (string, error) {
+	if path == "" || path == "-" {
+		return "", nil
+	}
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
+		if out, err := os.Stdout.Stat(); err == nil && os.SameFile(at, out) {
+			return "", nil
+		}
+		return "", fmt.Errorf("%s is no regular file", path)
+	}
+	for range maxLinks {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil //nolint:nilerr // it is no link, or not there
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return "", fmt.Errorf("%s leads through more than %d links", path, maxLinks)
+}
+
+const (
+	// lockedFor is how long somebody else may be writing a file, and lockPause is between two looks.
+	lockedFor = 10 * time.Second
+	lockPause = 20 * time.Millisecond
+)
+
+// lock keeps kubectl, and others of this program, from writing a kubeconfig file at the same time. It is kubectl's lock.
+func lock(ctx context.Context, file string) (unlock func(), err error) {
+	name := file + ".lock"
+	late := time.After(lockedFor)
+	for {
+		held, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0)
+		if err == nil {
+			_ = held.Close()
+			return func() { _ = os.Remove(name) }, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-late:
+			return nil, fmt.Errorf("%s is there: somebody else writes the file; remove it if nobody does", name)
+		case <-time.After(lockPause):
+		}
+	}
 }
 
 // ask is the request for the kubeconfig.
@@ -112,16 +211,28 @@ func (c *kubeconfigCommand) ask(ctx context.Context, config *rest.Config, namesp
 // maxAnswer bounds an answer.
 const maxAnswer = 3 << 20
 
-// merged is a kubeconfig file with the cluster, user and context of another under a name, as its current context. All
-// else in the file stays. A file that is not there is empty.
-func merged(file string, text []byte, name string) ([]byte, error) {
-	into := clientcmdapi.NewConfig()
-	kept, err := os.ReadFile(file)
+// load reads a kubeconfig file. One that is not there is empty.
+func load(file string) (*clientcmdapi.Config, error) {
+	if file == "" {
+		return nil, errors.New("--merge: there is nothing to merge into on the standard output; name a file with --output")
+	}
+	config := clientcmdapi.NewConfig()
+	text, err := os.ReadFile(file)
 	if err == nil {
-		into, err = clientcmd.Load(kept)
+		config, err = clientcmd.Load(text)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("--output: %s: %w", file, err)
+		return nil, fmt.Errorf("--output: %s is no kubeconfig: %w", file, err)
+	}
+	return config, nil
+}
+
+// merged is a kubeconfig file with the cluster, user and context of another under a name, as its current context. All
+// else in the file stays.
+func merged(file string, text []byte, name string) ([]byte, error) {
+	into, err := load(file)
+	if err != nil {
+		return nil, err
 	}
 	made, err := clientcmd.Load(text)
 	if err != nil {

@@ -75,7 +75,7 @@ type kubeconfigCommand struct {
 	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"How long the credential lives; 0 is the signing duration of the virtual cluster (a day)."`
 	Server     string `placeholder:"URL" help:"Address of the virtual cluster (that of its ingress endpoint)."`
 	Merge      bool   `help:"Add to the file, under a name of its own, and make it the current context."`
-	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge ~/.kube/config)."`
+	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge the first file of KUBECONFIG, else ~/.kube/config)."`
 	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform (the one in the data folder)."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of the runner (${default})."`
 }

@@ -53,8 +53,12 @@ func serverlessFunctions(entries map[string]entry) object {
 		if one.ScheduleMinutes > 0 {
 			events = append(events, object{"schedule": object{"rate": []string{rate(one.ScheduleMinutes)}}})
 		}
-		functions[name] = function(name, one.TimeoutSeconds)
-		functions[name].(object)["events"] = events
+		made := function(name, one.TimeoutSeconds)
+		made["events"] = events
+		if one.ScheduleMinutes > 0 {
+			made["maximumRetryAttempts"], made["maximumEventAge"] = 0, maxEventAge
+		}
+		functions[name] = made
 		if one.Stream {
 			stream := function(name+streamSuffix, streamSeconds)
 			stream["url"] = object{"invokeMode": "RESPONSE_STREAM"}
@@ -65,6 +69,10 @@ func serverlessFunctions(entries map[string]entry) object {
 	}
 	return functions
 }
+
+// maxEventAge is how many seconds Lambda keeps an event of the clock that it cannot start, the least that there is: the
+// next run does what a lost one would have done. Without, it would keep one for six hours, and repeat a failed run twice.
+const maxEventAge = 60
 
 // rate is an interval as EventBridge writes it.
 func rate(minutes int) string {

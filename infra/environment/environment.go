@@ -7,6 +7,7 @@ package environment
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,15 +28,12 @@ const ShortWindow = 10 * time.Second
 // Open makes an environment from variables, which lookup returns by name, and a log on out. Streams tells whether
 // answers can be streamed. Its tracer makes no spans. Errors name each variable that is wrong, and quote none.
 func Open(lookup func(string) string, out io.Writer, streams bool) (*function.Environment, error) {
-	s, err := read(lookup)
-	if err != nil {
+	s, wrong := read(lookup)
+	stores, unopened := s.stores()
+	if err := errors.Join(wrong, unopened); err != nil {
 		return nil, fmt.Errorf("reading the settings: %w", err)
 	}
 	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: s.level}))
-	stores, err := s.stores()
-	if err != nil {
-		return nil, err
-	}
 	keyring := s.openKeyring()
 	source := platformconfig.New(platformconfig.Options{
 		File:    s.config,
@@ -82,8 +80,12 @@ func Streams(lookup func(string) string) bool {
 	return err == nil && streams
 }
 
-// stores opens the state, or what opens it at the first use where a secret must be asked for.
+// stores opens the state, or what opens it at the first use where a secret must be asked for. It has nothing to say of a
+// URL that is not there, which read has said.
 func (s settings) stores() (func(string) store.Store, error) {
+	if s.secretID == "" && s.url == "" {
+		return nil, nil
+	}
 	if s.secretID == "" {
 		client, err := redisstore.Open(s.url.Reveal(), s.redis)
 		if err != nil {

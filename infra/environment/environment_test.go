@@ -51,6 +51,7 @@ func TestRefused(t *testing.T) {
 		"a wrong file":  {map[string]string{redisURLFile: wrong}, []string{redisURLFile}},
 		"a wrong URL":   {map[string]string{redisURL: "mysql://:" + hush + "@x"}, []string{redisURL}},
 		"no such level": {map[string]string{redisURL: good, logLevel: hush}, []string{logLevel}},
+		"URL and level": {map[string]string{redisURL: "mysql://:" + hush + "@x", logLevel: hush}, []string{redisURL, logLevel}},
 		"several":       {map[string]string{logLevel: hush, stream: hush, watchWindow: hush}, []string{redisURL, logLevel, stream, watchWindow}},
 		"no edition":    {map[string]string{redisURL: good, edition: hush}, []string{edition}},
 		"no limits": {map[string]string{
@@ -83,6 +84,9 @@ func TestRefused(t *testing.T) {
 		for _, name := range row.named {
 			if !strings.Contains(err.Error(), name+":") && !strings.Contains(err.Error(), name+" ") {
 				t.Errorf("%s: %s is not in %q", what, name, err)
+			}
+			if strings.HasPrefix(name, redisURL) && strings.Count(err.Error(), name+":") > 1 {
+				t.Errorf("%s: %s is in %q more than once", what, name, err)
 			}
 		}
 		if strings.Contains(err.Error(), hush) {

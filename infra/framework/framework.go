@@ -6,6 +6,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,8 +95,15 @@ func Handler(f *function.Function, env *function.Environment) http.Handler {
 			return
 		}
 		event, err := cloudevents.NewEventFromHTTPRequest(r)
-		if err != nil || event.Validate() != nil {
-			http.Error(w, "this is no CloudEvent", http.StatusBadRequest)
+		if err == nil {
+			err = event.Validate()
+		}
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			http.Error(w, fmt.Sprintf("the event is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err != nil {
+			http.Error(w, "this is no CloudEvent: "+err.Error(), http.StatusBadRequest)
 			return
 		}
 		if err := run(r.Context(), f, env); err != nil {
@@ -121,34 +129,44 @@ func Target(all []*function.Function, lookup func(string) string) (*function.Fun
 	return nil, fmt.Errorf("FUNCTION_TARGET: %q is no function; there are %s", target, strings.Join(names, ", "))
 }
 
+// timeLimit is the time that Cloud Run gives a request, 0 for no bound.
+func timeLimit(lookup func(string) string) (time.Duration, error) {
+	text := lookup("CLOUD_RUN_TIMEOUT_SECONDS")
+	if text == "" {
+		return 0, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds <= 0 {
+		return 0, errors.New("CLOUD_RUN_TIMEOUT_SECONDS: must be a number above zero")
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// portOf is where to listen, as a number.
+func portOf(lookup func(string) string) (string, error) {
+	port := cmp.Or(lookup("PORT"), "8080")
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", errors.New("PORT: must be a number from 0 to 65535")
+	}
+	return port, nil
+}
+
 // Serve serves the function that FUNCTION_TARGET names, at every path and on PORT, until the context ends. Then it ends
 // the watches, whose clients resume elsewhere, and lets other requests finish. Ready is told the address; it may be nil.
+// Its error names every setting that is wrong.
 func Serve(ctx context.Context, all []*function.Function, lookup func(string) string, out io.Writer, ready func(net.Addr)) error {
-	f, err := Target(all, lookup)
-	if err != nil {
-		return err
-	}
-	limit := time.Duration(0)
-	if text := lookup("CLOUD_RUN_TIMEOUT_SECONDS"); text != "" {
-		seconds, err := strconv.Atoi(text)
-		if err != nil || seconds <= 0 {
-			return errors.New("CLOUD_RUN_TIMEOUT_SECONDS: must be a number above zero")
-		}
-		limit = time.Duration(seconds) * time.Second
-	}
-	env, err := environment.Open(lookup, out, true)
-	if err != nil {
+	f, wrongTarget := Target(all, lookup)
+	limit, wrongLimit := timeLimit(lookup)
+	port, wrongPort := portOf(lookup)
+	env, wrongSettings := environment.Open(lookup, out, true)
+	if err := errors.Join(wrongTarget, wrongLimit, wrongPort, wrongSettings); err != nil {
 		return err
 	}
 	env.Tracer = otel.Tracer(tracer)
 	environment.BeginAudit(env, sinks(env, false))
-	port := lookup("PORT")
-	if port == "" {
-		port = "8080"
-	}
 	listener, err := net.Listen("tcp", ":"+port)
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return fmt.Errorf("PORT: listening: %w", err)
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

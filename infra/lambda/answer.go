@@ -107,10 +107,18 @@ func (b *buffer) answer(e *event, of kind) *answer {
 	return refused.answer(e, of)
 }
 
-// quoted is about how long a text is as a string of JSON.
+// quoted is how long a text is as a string of the JSON that the library writes, without its quotes.
 func quoted(text string) int {
-	return len(text) + strings.Count(text, `"`) + strings.Count(text, `\`) + strings.Count(text, "\n") +
-		5*(strings.Count(text, "<")+strings.Count(text, ">")+strings.Count(text, "&"))
+	length := len(text) + 3*(strings.Count(text, "\u2028")+strings.Count(text, "\u2029"))
+	for i := range len(text) {
+		switch b := text[i]; {
+		case b == '"', b == '\\', b == '\b', b == '\f', b == '\n', b == '\r', b == '\t':
+			length++
+		case b < ' ':
+			length += len(`\u0000`) - 1
+		}
+	}
+	return length
 }
 
 // refuse answers with a Status where there is no frame to do it.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,18 +34,21 @@ const (
 type event struct {
 	Version string `json:"version"`
 
-	// Payload format 2.0.
+	// Payload format 2.0. RouteKey is the route that was found, such as "GET /a/{name}".
+	RouteKey       string   `json:"routeKey"`
 	RawPath        string   `json:"rawPath"`
 	RawQueryString string   `json:"rawQueryString"`
 	Cookies        []string `json:"cookies"`
 
-	// REST API and load balancer.
+	// REST API and load balancer. Resource is the route that was found, such as "/a/{name}" or "/{proxy+}".
+	Resource          string              `json:"resource"`
 	HTTPMethod        string              `json:"httpMethod"`
 	Path              string              `json:"path"`
 	Query             map[string]string   `json:"queryStringParameters"`
 	MultiValueQuery   map[string][]string `json:"multiValueQueryStringParameters"`
 	MultiValueHeaders map[string][]string `json:"multiValueHeaders"`
 
+	PathParameters  map[string]string `json:"pathParameters"`
 	Headers         map[string]string `json:"headers"`
 	Body            string            `json:"body"`
 	IsBase64Encoded bool              `json:"isBase64Encoded"`
@@ -71,6 +76,8 @@ type requestContext struct {
 // kind tells the sort of an event by its shape.
 func (e *event) kind() kind {
 	switch {
+	case e == nil: // The event was null.
+		return unknown
 	case e.Context.HTTP.Method != "" && strings.Contains(e.Context.DomainName, ".lambda-url."):
 		return functionURL
 	case e.Context.HTTP.Method != "":
@@ -86,17 +93,14 @@ func (e *event) kind() kind {
 	}
 }
 
-// errMalformed is what a request is refused with that no gateway makes.
-var errMalformed = errors.New("the event is no request that can be read")
-
-// request makes the request that the client sent of an event.
+// request makes the request that the client sent of an event. Its errors are of events that no gateway makes.
 func (e *event) request(ctx context.Context, of kind, invocation string) (*http.Request, error) {
 	method, address, source := e.HTTPMethod, &url.URL{}, e.Context.Identity.SourceIP
-	path := e.Path
+	path := e.path(of)
 	switch of {
 	case gatewayV2, functionURL:
 		method, source = e.Context.HTTP.Method, e.Context.HTTP.SourceIP
-		path, address.RawQuery = e.pathV2(), e.RawQueryString
+		address.RawQuery = e.RawQueryString
 	case balancer:
 		// It passes on what the client escaped.
 		address.RawQuery = e.query(func(text string) string { return text })
@@ -107,8 +111,8 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 		path = "/" + path
 	}
 	address.Path = path
-	// An HTTP API has decoded the path; the others pass on what the client escaped.
-	if of != gatewayV2 {
+	// An HTTP API has decoded the path, in either format; the others pass on what the client escaped.
+	if of != gatewayV2 && e.Version != "1.0" {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			address.Path, address.RawPath = decoded, path
 		}
@@ -119,13 +123,13 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if e.IsBase64Encoded {
 		decoded, err := base64.StdEncoding.DecodeString(e.Body)
 		if err != nil {
-			return nil, errMalformed
+			return nil, errors.New("body: it is not base64, which isBase64Encoded says it is")
 		}
 		body, length = strings.NewReader(string(decoded)), len(decoded)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "/", body)
 	if err != nil {
-		return nil, errMalformed
+		return nil, fmt.Errorf("the method %q is none of HTTP", method)
 	}
 	r.URL, r.RequestURI, r.ContentLength = address, address.RequestURI(), int64(length)
 	for name, value := range e.Headers {
@@ -145,21 +149,51 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if source == "" {
 		source = forwardedFor(r.Header)
 	}
-	r.RemoteAddr = source + ":0"
+	r.RemoteAddr = remote(source)
 	if r.Header.Get("X-Request-Id") == "" {
 		r.Header.Set("X-Request-Id", e.requestID(r.Header, invocation))
 	}
 	return r, nil
 }
 
-// pathV2 is the path as the gateway passes it on, without the stage that the gateway's own domain puts before it.
-func (e *event) pathV2() string {
+// path is the path as the gateway passes it on, without what the gateway has put before it: the name of a stage, and
+// what a domain of one's own is mapped by. Where it has found a route, that tells where the path begins.
+func (e *event) path(of kind) string {
+	path, route := e.Path, e.Resource
+	if of == gatewayV2 || of == functionURL {
+		path = e.RawPath
+		_, route, _ = strings.Cut(e.RouteKey, " ")
+	}
+	for i := range path {
+		if path[i] == '/' && e.takes(route, path[i:]) {
+			return path[i:]
+		}
+	}
 	stage := "/" + e.Context.Stage
-	if rest, ok := strings.CutPrefix(e.RawPath, stage); ok && stage != "/$default" && stage != "/" &&
-		strings.Contains(e.Context.DomainName, ".execute-api.") && (rest == "" || rest[0] == '/') {
+	if rest, ok := strings.CutPrefix(path, stage); ok && of == gatewayV2 && stage != "/$default" && stage != "/" && (rest == "" || rest[0] == '/') {
 		return rest
 	}
-	return e.RawPath
+	return path
+}
+
+// takes tells whether a path is one of a route. What a parameter for the rest of a path, {name+}, stands for is told
+// beside it, with its escapes or without.
+func (e *event) takes(route, path string) bool {
+	if route == "" {
+		return false
+	}
+	steps, wanted := strings.Split(strings.TrimSuffix(path, "/"), "/"), strings.Split(route, "/")
+	for i, want := range wanted {
+		if name, greedy := strings.CutSuffix(want, "+}"); greedy && i < len(steps) {
+			rest, told := strings.Join(steps[i:], "/"), strings.TrimSuffix(e.PathParameters[strings.TrimPrefix(name, "{")], "/")
+			decoded, err := url.PathUnescape(rest)
+			return rest == told || err == nil && decoded == told
+		}
+		if i >= len(steps) || steps[i] != want && (steps[i] == "" || !strings.HasPrefix(want, "{")) {
+			return false
+		}
+	}
+	return len(steps) == len(wanted)
 }
 
 // query puts parameters together again, in the order of their names.
@@ -200,8 +234,21 @@ func (e *event) requestID(header http.Header, invocation string) string {
 	return invocation
 }
 
-// forwardedFor is the client as the load balancer saw it, which is the last that it wrote down.
+// forwardedFor is the address of the client as the load balancer saw it, which is the last that it wrote down. It may be
+// told to write the port behind it.
 func forwardedFor(header http.Header) string {
 	all := header.Get("X-Forwarded-For")
-	return strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])
+	last := strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])
+	if with, err := netip.ParseAddrPort(last); err == nil {
+		return with.Addr().String()
+	}
+	return last
+}
+
+// remote is the address of a client as net/http writes it, with a port; the gateways do not tell which.
+func remote(source string) string {
+	if address, err := netip.ParseAddr(source); err == nil {
+		return netip.AddrPortFrom(address, 0).String()
+	}
+	return source + ":0"
 }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,9 +123,7 @@ func (s *shell) drain() {
 // handle answers one event.
 func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	if end, bounded := ctx.Deadline(); bounded {
-		// Of a short time only a tenth.
-		left := time.Until(end)
-		bound, cancel := context.WithTimeout(ctx, left-min(margin, left/10))
+		bound, cancel := context.WithTimeout(ctx, allowed(time.Until(end)))
 		// A streamed answer is made after this returns; the library ends its context.
 		context.AfterFunc(ctx, cancel)
 		ctx = bound
@@ -151,11 +150,14 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	}
 	handler := to.handler
 	r, err := e.request(ctx, of, invocation)
-	if err != nil {
+	switch {
+	case err != nil:
 		r = nil
 		handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 		})
+	case of == balancer && strings.HasPrefix(r.UserAgent(), "ELB-HealthChecker/"):
+		handler = http.HandlerFunc(healthy)
 	}
 	if !flows {
 		whole := newBuffer()
@@ -166,6 +168,16 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 		return whole.answer(e, of), nil
 	}
 	return s.flow(e, of, r, handler), nil
+}
+
+// allowed is what of the time that is left a request may take: all but the margin, of a short time all but a tenth.
+func allowed(left time.Duration) time.Duration { return left - min(margin, left/10) }
+
+// healthy answers the health checks of a load balancer, whatever their path: that the function can be called is all that
+// they are to find out.
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
 }
 
 // flow serves a request beside what sends the answer on.
@@ -201,7 +213,7 @@ func (s *shell) serve(w http.ResponseWriter, r *http.Request, handler http.Handl
 	return true
 }
 
-// run does the scheduled work. Its error has the platform call again.
+// run does the scheduled work. Its error tells the platform that the run failed.
 func (s *shell) run(ctx context.Context) error {
 	if s.function.Schedule == nil {
 		return fmt.Errorf("the function %s has no schedule", s.function.Name)

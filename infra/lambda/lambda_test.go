@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -92,22 +93,62 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestStage(t *testing.T) {
+// What a gateway puts before a path is none of the function's business: stages and what a domain of one's own is mapped by.
+func TestPath(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct{ domain, stage, path, want string }{
-		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/prod/apis", "/apis"},
-		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/prod", "/"},
-		{"x.execute-api.eu-west-1.amazonaws.com", "prod", "/production/apis", "/production/apis"},
-		{"x.execute-api.eu-west-1.amazonaws.com", "$default", "/apis", "/apis"},
-		{"api.example", "apis", "/apis/v1", "/apis/v1"},
-		{"api.example", "", "apis", "/apis"},
-		{"api.example", "", "/a%zz", "/a%25zz"},
+	const own = "x.execute-api.eu-west-1.amazonaws.com"
+	for what, row := range map[string]struct{ event, want string }{
+		"stage":                          {`{"version":"2.0","routeKey":"$default","rawPath":"/prod/apis","requestContext":{"domainName":"` + own + `","stage":"prod","http":{"method":"GET"}}}`, "/apis"},
+		"stage alone":                    {`{"version":"2.0","routeKey":"$default","rawPath":"/prod","requestContext":{"domainName":"` + own + `","stage":"prod","http":{"method":"GET"}}}`, "/"},
+		"begins like the stage":          {`{"version":"2.0","routeKey":"$default","rawPath":"/production/apis","requestContext":{"stage":"prod","http":{"method":"GET"}}}`, "/production/apis"},
+		"no stage":                       {`{"version":"2.0","routeKey":"$default","rawPath":"/apis/","requestContext":{"stage":"$default","http":{"method":"GET"}}}`, "/apis/"},
+		"nothing told":                   {`{"version":"2.0","rawPath":"apis","requestContext":{"http":{"method":"GET"}}}`, "/apis"},
+		"half an escape":                 {`{"version":"2.0","rawPath":"/a%zz","requestContext":{"http":{"method":"GET"}}}`, "/a%25zz"},
+		"stage behind a domain":          {`{"version":"2.0","routeKey":"$default","rawPath":"/prod/apis","requestContext":{"domainName":"api.example","stage":"prod","http":{"method":"GET"}}}`, "/apis"},
+		"mapping of a domain":            {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/platform/apis/x y","requestContext":{"domainName":"api.example","stage":"$default","http":{"method":"GET"}}}`, "/apis/x%20y"},
+		"stage like a path":              {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/apis/apis/x","requestContext":{"stage":"apis","http":{"method":"GET"}}}`, "/apis/x"},
+		"stage like a path, left out":    {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/apis/x","requestContext":{"stage":"apis","http":{"method":"GET"}}}`, "/apis/x"},
+		"route of another path":          {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/prod/apis/x/y","requestContext":{"stage":"prod","http":{"method":"GET"}}}`, "/apis/x/y"},
+		"parameter without a value":      {`{"version":"2.0","routeKey":"GET /apis/{name}","rawPath":"/prod/apis/","requestContext":{"stage":"prod","http":{"method":"GET"}}}`, "/apis/"},
+		"rest of a path":                 {`{"version":"2.0","routeKey":"ANY /apis/{rest+}","rawPath":"/m/apis/x/y z","pathParameters":{"rest":"x/y z"},"requestContext":{"stage":"$default","http":{"method":"GET"}}}`, "/apis/x/y%20z"},
+		"Function URL":                   {`{"version":"2.0","routeKey":"$default","rawPath":"/prod/apis","requestContext":{"domainName":"x.lambda-url.eu-west-1.on.aws","stage":"prod","http":{"method":"GET"}}}`, "/prod/apis"},
+		"REST API":                       {`{"resource":"/apis/{name}","path":"/apis/a%2Fb","httpMethod":"GET","requestContext":{"stage":"prod","path":"/prod/apis/a%2Fb"}}`, "/apis/a%2Fb"},
+		"REST API, slash at the end":     {`{"resource":"/apis","path":"/v1/apis/","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/"},
+		"REST API, mapping":              {`{"resource":"/apis/{name}","path":"/v1/nested/apis/x","httpMethod":"GET","requestContext":{"stage":"prod","domainName":"api.example"}}`, "/apis/x"},
+		"REST API, mapping like a path":  {`{"resource":"/apis","path":"/apis/apis","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis"},
+		"REST API, rest":                 {`{"resource":"/{proxy+}","path":"/v1/prod/apis/a%20b/","pathParameters":{"proxy":"apis/a b"},"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/a%20b/"},
+		"REST API, rest with its escape": {`{"resource":"/{proxy+}","path":"/v1/apis/a%2Fb","pathParameters":{"proxy":"apis/a%2Fb"},"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/a%2Fb"},
+		"REST API, rest not told":        {`{"resource":"/{proxy+}","path":"/apis/x","pathParameters":null,"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/x"},
+		"HTTP API, format 1.0":           {`{"version":"1.0","resource":"/apis/{name}","path":"/prod/apis/100%25","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/100%2525"},
+		"balancer":                       {`{"path":"/prod/apis%20","httpMethod":"GET","requestContext":{"elb":{}}}`, "/prod/apis%20"},
 	} {
-		e := &event{RawPath: row.path}
-		e.Context.DomainName, e.Context.Stage, e.Context.HTTP.Method = row.domain, row.stage, "GET"
-		r, err := e.request(t.Context(), gatewayV2, "")
+		e := parse(t, row.event)
+		r, err := e.request(t.Context(), e.kind(), "")
 		if err != nil || r.URL.EscapedPath() != row.want {
-			t.Errorf("%+v is %v, %v", row, r, err)
+			t.Errorf("%s: %v, %v, want %s", what, r.URL, err, row.want)
+		}
+	}
+}
+
+// The address of the client is one whatever its family, and whether the port stands behind it.
+func TestRemoteAddress(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct{ event, want string }{
+		"HTTP API, IPv6":       {`{"version":"2.0","rawPath":"/","requestContext":{"http":{"method":"GET","sourceIp":"2001:db8::7"}}}`, "2001:db8::7"},
+		"REST API, IPv6":       {`{"path":"/","httpMethod":"GET","requestContext":{"identity":{"sourceIp":"2001:db8::7"}}}`, "2001:db8::7"},
+		"balancer":             {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"203.0.113.9, 192.0.2.1"},"requestContext":{"elb":{}}}`, "192.0.2.1"},
+		"balancer, port":       {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"192.0.2.1:4711"},"requestContext":{"elb":{}}}`, "192.0.2.1"},
+		"balancer, IPv6":       {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"2001:db8::7"},"requestContext":{"elb":{}}}`, "2001:db8::7"},
+		"balancer, IPv6, port": {`{"path":"/","httpMethod":"GET","headers":{"x-forwarded-for":"[2001:db8::7]:4711"},"requestContext":{"elb":{}}}`, "2001:db8::7"},
+		"nobody":               {`{"path":"/","httpMethod":"GET","requestContext":{"elb":{}}}`, ""},
+	} {
+		e := parse(t, row.event)
+		r, err := e.request(t.Context(), e.kind(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if host, _, err := net.SplitHostPort(r.RemoteAddr); err != nil || host != row.want {
+			t.Errorf("%s: %q, %v, want %s", what, r.RemoteAddr, err, row.want)
 		}
 	}
 }
@@ -179,6 +220,47 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
+// What stands in the answer is reckoned as the library writes it.
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+	every := ""
+	for r := rune(0); r < 0x3000; r++ {
+		every += string(r)
+	}
+	for _, text := range []string{"", "plain", `{"a":"\\"}`, "<&>", every} {
+		var out bytes.Buffer
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(text); err != nil {
+			t.Fatal(err)
+		}
+		if want := out.Len() - len("\"\"\n"); quoted(text) != want {
+			t.Errorf("%.20q: %d, want %d", text, quoted(text), want)
+		}
+	}
+}
+
+// A load balancer finds any function healthy that can be called, at any path and without a key.
+func TestHealthCheck(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"getaccesskey", "expirekeys"} {
+		s := open(t, name, io.Discard, nil)
+		for _, headers := range []string{`"headers":{"user-agent":"ELB-HealthChecker/2.0"}`, `"multiValueHeaders":{"user-agent":["ELB-HealthChecker/2.0"]}`} {
+			e := parse(t, `{"requestContext":{"elb":{"targetGroupArn":"arn:aws:elasticloadbalancing:eu-west-1:123456789012:targetgroup/x/1"}},
+				"httpMethod":"GET","path":"/","queryStringParameters":{},`+headers+`,"body":"","isBase64Encoded":false}`)
+			if a := s.whole1(t, e); a.StatusCode != 200 || a.StatusDescription != "200 OK" || a.Body != "ok\n" {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+	}
+	// Others that call themselves so are answered as before.
+	e := ask("GET", "/admin", "", "")
+	e.Headers = map[string]string{"user-agent": "ELB-HealthChecker/2.0"}
+	if a := open(t, "getaccesskey", io.Discard, nil).whole1(t, e); a.StatusCode != 401 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // named is a function of the catalog.
 func named(t *testing.T, name string) *function.Function {
 	t.Helper()
@@ -226,7 +308,10 @@ func TestBase64Body(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	e.Body = "?"
-	if a := s.whole1(t, e); a.StatusCode != 400 || !strings.Contains(a.Body, `"kind":"Status"`) {
+	if a := s.whole1(t, e); a.StatusCode != 400 || !strings.Contains(a.Body, `"kind":"Status"`) || !strings.Contains(a.Body, "isBase64Encoded") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.whole1(t, ask("GE T", "", "", "")); a.StatusCode != 400 || !strings.Contains(a.Body, "GE T") {
 		t.Errorf("%+v", a)
 	}
 	// The largest that Lambda passes on is refused by the frame.
@@ -247,13 +332,15 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%s: %v, %v: %s", source, done, err, &log)
 		}
 	}
-	if _, err := s.handle(t.Context(), parse(t, `{"hello":"world"}`)); err == nil {
-		t.Error("any event runs the schedule")
+	for _, e := range []*event{parse(t, `{"hello":"world"}`), nil} {
+		if _, err := s.handle(t.Context(), e); err == nil {
+			t.Error("any event runs the schedule")
+		}
 	}
 	if _, err := open(t, "whoami", io.Discard, nil).handle(t.Context(), &event{Source: "aws.events"}); err == nil {
 		t.Error("a function without a schedule runs one")
 	}
-	// The platform calls again after an error.
+	// The platform learns that a run failed.
 	away, err := newShell(named(t, "expirekeys"), func(name string) string {
 		return map[string]string{"PLATFORM_REDIS_URL": "redis://127.0.0.1:1"}[name]
 	}, io.Discard)
@@ -301,6 +388,13 @@ func TestWatchEnds(t *testing.T) {
 
 func TestDeadline(t *testing.T) {
 	t.Parallel()
+	for left, want := range map[time.Duration]time.Duration{
+		29 * time.Second: 28 * time.Second, 10 * time.Second: 9 * time.Second, time.Second: 900 * time.Millisecond, 0: 0, -time.Second: -900 * time.Millisecond,
+	} {
+		if got := allowed(left); got != want {
+			t.Errorf("of %s it allows %s, not %s", left, got, want)
+		}
+	}
 	s := open(t, "getaccesskey", io.Discard, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()

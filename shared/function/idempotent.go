@@ -10,6 +10,8 @@ import (
 	"maps"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/encryption"
 	"management.platform.sh/shared/idempotency"
@@ -41,7 +43,8 @@ type kept struct {
 }
 
 // Idempotent makes an endpoint that creates something answer a request again that carries the same Idempotency-Key as one
-// of the last ten minutes, by the same credential and with the same content, instead of creating a second one. Another
+// of the last ten minutes, by the same credential and with the same content, instead of creating a second one, as long as the caller may still ask
+// for it. Another
 // request under that key is 422; the same one, while it is being served, 409 with Retry-After. The function has to say
 // that it Encrypts. Dry runs are not kept. Source: ADR-0017.
 func Idempotent(endpoint Endpoint) Endpoint {
@@ -106,6 +109,9 @@ func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency
 	case err != nil:
 		return nil, fmt.Errorf("serving a request once: %w", err)
 	case before != nil:
+		if err := permitted(ctx, c, operate); err != nil {
+			return nil, err
+		}
 		return again(endpoint, before)
 	}
 	c.random = attempt.Random
@@ -130,6 +136,24 @@ func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency
 		_ = attempt.Finish(noted, text)
 	}
 	return result, nil
+}
+
+// permitted asks by a dry run whether the caller may still make a request that was answered before. Other refusals, such as
+// that of a name which the first attempt took, are no matter.
+func permitted(ctx context.Context, c *call, operate operation) error {
+	dry := *c
+	dry.query = maps.Clone(c.query)
+	dry.query.Set("dryRun", metav1.DryRunAll)
+	_, err := operate(ctx, &dry)
+	if err == nil {
+		return nil
+	}
+	switch apierror.From(err).Status().Code {
+	case http.StatusForbidden, http.StatusNotFound:
+		return err
+	default:
+		return nil
+	}
 }
 
 func keep(result *answer) ([]byte, error) {

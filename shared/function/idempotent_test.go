@@ -211,3 +211,29 @@ func TestIdempotentAtRest(t *testing.T) {
 		t.Errorf("it is in the state: %s", text)
 	}
 }
+
+// Who may not ask any more is not given what he was given before: a narrowed key is refused as it would be without the
+// header. Source: ADR-0017.
+func TestIdempotentNotPermittedAnyMore(t *testing.T) {
+	t.Parallel()
+	w := once(t, nil)
+	const named, unnamed = `{"metadata":{"name":"ci"}}`, `{}`
+	first := map[string]string{named: bearerOf(t, w.create("a", anaKey, named)), unnamed: bearerOf(t, w.create("b", anaKey, unnamed))}
+	for body, bearer := range first {
+		key := map[string]string{named: "a", unnamed: "b"}[body]
+		if again := bearerOf(t, w.create(key, anaKey, body)); again != bearer {
+			t.Errorf("%s: another bearer", body)
+		}
+	}
+	if _, err := resource.Patch(t.Context(), w.env.AccessKeys(), resource.PatchInput{
+		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "ana",
+		Type: resource.MergePatch, Patch: []byte(`{"spec":{"scope":{}}}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, w.create("a", anaKey, named), 403, "Forbidden", "spec.scope")
+	refused(t, w.create("b", anaKey, unnamed), 403, "Forbidden", "spec.scope")
+	if made := w.made(); made != 2 {
+		t.Errorf("%d keys", made)
+	}
+}

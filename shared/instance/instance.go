@@ -77,7 +77,7 @@ type Settings struct {
 	Project func(namespace string) string
 	// Keyring is the keys that seal the material of signers. nil: there are none.
 	Keyring func() (*encryption.Keyring, error)
-	// AllowLocal permits signers at addresses that only mean something on this machine. Source: ADR-0017.
+	// AllowLocal permits signers at the loopback addresses of this machine. Source: ADR-0017.
 	AllowLocal bool
 }
 
@@ -152,7 +152,8 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 		instance.Spec.Signer = old.Spec.Signer.DeepCopy()
 	}
 	before := signerType(old)
-	if signer := instance.Spec.Signer; signer != nil && signer.Type == "" {
+	if signer := instance.Spec.Signer; signer != nil && (signer.Type == "" || old.Spec.Signer != nil && signer.Type == before) {
+		// A type that is left as it was does not speak against material of another one: patches and applies do not repeat it.
 		switch {
 		case signer.CA != nil:
 			signer.Type = model.InstanceSignerTypeCA

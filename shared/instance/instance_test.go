@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,10 @@ func TestValidate(t *testing.T) {
 		{"a kubeconfig that runs a program", func(o *object) {
 			o.Spec.Signer = &model.InstanceSigner{Kubeconfig: `{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}], ` +
 				`clusters: [{name: c, cluster: {server: "https://a"}}], users: [{name: u, user: {exec: {command: sh}}}]}`}
+		}, []string{"spec.signer.kubeconfig"}},
+		{"a kubeconfig for where clouds serve credentials", func(o *object) {
+			o.Spec.Signer = &model.InstanceSigner{Kubeconfig: `{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}], ` +
+				`clusters: [{name: c, cluster: {server: "https://169.254.169.254"}}], users: [{name: u, user: {token: sesame}}]}`}
 		}, []string{"spec.signer.kubeconfig"}},
 		{"an authority that is expired", func(o *object) { o.Spec.Signer = pair(expired, expiredKey) }, []string{ca + ".certData"}},
 		{"no authority", func(o *object) { o.Spec.Signer = pair(leaf, leafKey) }, []string{ca + ".certData"}},
@@ -401,6 +406,13 @@ func TestMaterial(t *testing.T) {
 	if _, text := stored(t, w); strings.Contains(text, "kubeconfig\":") || strings.Contains(text, "keyData") {
 		t.Errorf("something is left: %s", text)
 	}
+	// A type that nobody speaks of follows the material, as it does for a new instance.
+	patch(`{"spec":{"signer":{"ca":{"certData":"` + base64.StdEncoding.EncodeToString(pair.CertData) + `","keyData":"` + encoded + `"}}}}`)
+	material("an authority again", pair, "")
+	if followed := patch(`{"spec":{"signer":{"kubeconfig":` + strconv.Quote(config) + `}}}`); followed.Spec.Signer.Type != "Kubeconfig" {
+		t.Errorf("%+v", followed.Spec.Signer)
+	}
+	material("a kubeconfig again", model.InstanceSignerCA{}, config)
 }
 
 // A record of another instance does not open in this one's place, and a ring without the key says so.

@@ -275,8 +275,8 @@ func (r *rules) validateKubeconfig(text string, path *field.Path) field.ErrorLis
 		return field.ErrorList{field.TooLong(path, field.OmitValueType{}, maxMaterial)}
 	}
 	access, err := signer.ParseAccess(text)
-	if err == nil && !r.AllowLocal {
-		err = checkLiteral(access.Server)
+	if err == nil {
+		err = r.checkLiteral(access.Server)
 	}
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
@@ -285,7 +285,7 @@ func (r *rules) validateKubeconfig(text string, path *field.Path) field.ErrorLis
 }
 
 // checkLiteral says at once what each connection would find of an address that stands in the URL itself.
-func checkLiteral(server string) error {
+func (r *rules) checkLiteral(server string) error {
 	at, err := url.Parse(server)
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func checkLiteral(server string) error {
 	if err != nil {
 		return nil //nolint:nilerr // a name, which leads to an address when it is asked for
 	}
-	if err := signer.CheckAddress(address); err != nil {
+	if err := signer.CheckAddress(address, r.AllowLocal); err != nil {
 		return fmt.Errorf("server of the cluster: %w", err)
 	}
 	return nil

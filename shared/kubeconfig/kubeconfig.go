@@ -117,7 +117,12 @@ func (m *Maker) Make(ctx context.Context, in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	narrowed := &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: m.Project(in.Namespace), VirtualCluster: in.Name}}}
+	project := m.Project(in.Namespace)
+	if project == "" {
+		return Output{}, apierror.BadRequest(fmt.Sprintf("the namespace %q is of no project, as the platform's projectNamespacePrefix has it now: register the virtual cluster in its project's",
+			in.Namespace), nil)
+	}
+	narrowed := &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: in.Name}}}
 	if excess := scope.Exceeds(narrowed, in.Caller.Scope, field.NewPath("scope")); len(excess) > 0 {
 		return Output{}, apierror.Forbidden(part, in.Name, excess.ToAggregate().Error(), excess)
 	}
@@ -136,6 +141,16 @@ func (m *Maker) Make(ctx context.Context, in Input) (Output, error) {
 		if err != nil {
 			return Output{}, err
 		}
+		// We sign to the second. Virtual clusters back-date, take their time and have clocks of their own.
+		slack := time.Second
+		if _, asks := material.(*csr.Signer); asks {
+			slack = min(2*signer.Backdate, life.lasts/10)
+		}
+		warnings, err := m.judge(life, end, slack)
+		if err != nil {
+			return Output{}, err
+		}
+		life.warnings = append(life.warnings, warnings...)
 	} else if order.document, end, err = m.key(ctx, order); err != nil {
 		return Output{}, err
 	}
@@ -193,10 +208,16 @@ func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, found *model.Vir
 		server, ca = "https://"+at.Host, at.CAData
 	}
 	if spec.Server != "" {
-		server = spec.Server
+		// It may be in capitals, which clients write in small letters.
+		_, rest, _ := strings.Cut(spec.Server, ":")
+		server = "https:" + rest
 	}
 	if server == "" {
-		return "", nil, apierror.BadRequest("the virtual cluster has no ingress endpoint: enable spec.accessPoint.ingress of the instance, or name spec.server", field.ErrorList{
+		todo := "enable spec.accessPoint.ingress of the instance"
+		if at := found.Spec.AccessPoint; at != nil && at.Ingress != nil && at.Ingress.Enabled {
+			todo = "it is asked for, and status.ingress of the instance does not have it: wait until it is published"
+		}
+		return "", nil, apierror.BadRequest("the virtual cluster has no ingress endpoint: "+todo+", or name spec.server", field.ErrorList{
 			field.Required(field.NewPath("spec", "server"), "there is no ingress endpoint to take it from")})
 	}
 	return server, ca, nil
@@ -204,9 +225,10 @@ func endpoint(spec *model.VirtualClusterInstanceKubeConfigSpec, found *model.Vir
 
 // life is how long a credential lives.
 type life struct {
-	// lasts is how long, in whole seconds, and asked is what is asked of a signer: 0 leaves it to that.
-	lasts, asked time.Duration
-	warnings     []string
+	// lasts is how long, in whole seconds, and asked is what is asked of a signer: 0 leaves it to that. Most is what it may
+	// never exceed; 0: there is no bound.
+	lasts, asked, most time.Duration
+	warnings           []string
 }
 
 // lifetime is how long the credential lives: as long as is asked for, a day where nothing is asked, the signing duration
@@ -231,11 +253,17 @@ func (m *Maker) lifetime(in Input, duration time.Duration) (life, error) {
 	if in.Object.Spec.ClientCert {
 		shorten(duration, "that is the signing duration of the virtual cluster")
 	}
+	bound := func(most time.Duration, why string) {
+		if l.most == 0 || most < l.most {
+			l.most = most
+		}
+		shorten(most, why)
+	}
 	if limit := m.Limits().Max; limit > 0 {
-		shorten(limit, "the platform permits no more")
+		bound(limit, "the platform permits no more")
 	}
 	if end := in.Caller.KeyExpires; !end.IsZero() {
-		shorten(end.Sub(m.Now()), "it does not outlive the access key that asks for it")
+		bound(end.Sub(m.Now()), "it does not outlive the access key that asks for it")
 	}
 	if l.lasts < time.Second {
 		return life{}, apierror.Forbidden(part, in.Name, "the access key that asks ends within a second", nil)
@@ -312,6 +340,9 @@ func (m *Maker) material(ctx context.Context, record store.Record, found *model.
 		return nil, err
 	}
 	material, err := instance.Open(sealed, ring)
+	if errors.Is(err, encryption.ErrUnknownKey) {
+		return nil, setUp("spec.signer of the instance was encrypted with a key that the platform has no more; give it again").Because(err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +374,7 @@ func (m *Maker) certify(ctx context.Context, order order, by signer.Signer) (doc
 	if _, asks := by.(*csr.Signer); asks && order.life.asked > 0 && order.life.asked < csr.MinLifetime {
 		return document{}, time.Time{}, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), order.in.Name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "certificateTTL"), int64(order.life.asked/time.Second),
-				fmt.Sprintf("the virtual cluster signs for %d seconds at least", csr.MinLifetime/time.Second))})
+				strings.Join(append([]string{fmt.Sprintf("the virtual cluster signs for %d seconds at least", csr.MinLifetime/time.Second)}, order.life.warnings...), "; "))})
 	}
 	if order.in.DryRun {
 		return made, m.Now().Add(order.life.lasts).Truncate(time.Second), nil
@@ -372,6 +403,25 @@ func (m *Maker) certify(ctx context.Context, order order, by signer.Signer) (doc
 	}
 	made.key = secret.String(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 	return made, chain[0].NotAfter, nil
+}
+
+// judge looks at when a certificate ends, which its signer decides. What is over, or lives longer than a credential of this
+// caller may, is not handed out; what ends otherwise than was asked comes with a warning. Slack is how far off is no matter.
+// Source: ADR-0017.
+func (m *Maker) judge(life life, end time.Time, slack time.Duration) ([]string, error) {
+	left := end.Sub(m.Now())
+	switch early := life.lasts - left; {
+	case left <= 0:
+		return nil, apierror.Upstream("the virtual cluster signed a certificate that is over already")
+	case life.most > 0 && left > life.most+slack:
+		return nil, apierror.Upstream("the virtual cluster signed a certificate that lives longer than it may; it was thrown away")
+	case early > slack:
+		return []string{"the credential ends at " + end.UTC().Format(time.RFC3339) + ": its signer signs for no longer"}, nil
+	case life.asked > 0 && early < -slack:
+		return []string{"the credential ends at " + end.UTC().Format(time.RFC3339) + ", later than was asked: its signer decides"}, nil
+	default:
+		return nil, nil
+	}
 }
 
 // refusal says to the caller what became of a certificate. What the virtual cluster said is for the log: it may be

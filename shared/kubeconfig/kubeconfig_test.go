@@ -2,11 +2,20 @@ package kubeconfig_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	cryptorand "crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"flag"
 	"log/slog"
+	"math/big"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +40,7 @@ import (
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/secret"
 	"management.platform.sh/shared/signer/csr"
+	"management.platform.sh/shared/signer/signertest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -167,7 +177,7 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	seeded := w.Seed(t, instancetest.Instance(t, "dev"))
-	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{"platform:team:shop", "crew"})
+	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{"platform:team:shop", "crew", "system:odd"})
 	made, err := w.make(t, ana, model.VirtualClusterInstanceKubeConfigSpec{})
 	if err != nil {
 		t.Fatal(err)
@@ -414,5 +424,162 @@ func TestRepeated(t *testing.T) {
 	}
 	if keys := w.keys(t); texts[0] != texts[1] || len(keys) != 1 {
 		t.Errorf("%d keys, the same: %v", len(keys), texts[0] == texts[1])
+	}
+}
+
+// A certificate ends no later than its authority, and the caller is told when that is earlier than he asked.
+func TestAuthorityEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := instancetest.Instance(t, "dev")
+	end := instancetest.Now.Add(10 * time.Minute)
+	certificate, key := signertest.Authority(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = instancetest.Now.Add(-time.Hour), end })
+	object.Spec.Signer.CA = &model.InstanceSignerCA{CertData: certificate, KeyData: key}
+	w.Seed(t, object)
+	for ttl, warned := range map[int64]bool{599: false, 600: false, 602: true, 3600: true, 0: true} {
+		made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true, CertificateTTLSeconds: &ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := made.Object.Status.ExpirationTimestamp.Time; got.After(end) || (len(made.Warnings) > 0) != warned {
+			t.Errorf("ttl %d: until %s, warnings %q", ttl, got, made.Warnings)
+		}
+	}
+}
+
+// A virtual cluster may sign for another time than it was asked to. What is over, or outlives what bounds the credential, is
+// not handed out. Source: ADR-0017.
+func TestVirtualClusterDecides(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about       string
+		ttl         int64
+		lives       time.Duration
+		limit, ends time.Duration
+		code        int32
+		warned      bool
+	}{
+		{"as asked", 3600, time.Hour, 0, 0, 0, false},
+		{"back-dated by five minutes", 86400, 24*time.Hour - 5*time.Minute, 0, 0, 0, false},
+		{"for less", 3600, 20 * time.Minute, 0, 0, 0, true},
+		{"for more", 3600, 365 * 24 * time.Hour, 0, 0, 0, true},
+		{"for what it likes, as asked", 0, 100 * 24 * time.Hour, 0, 0, 0, true},
+		{"for more than the platform permits", 3600, 25 * time.Hour, 24 * time.Hour, 0, 503, false},
+		{"for longer than the access key lives", 3600, 3 * time.Hour, 0, 2 * time.Hour, 503, false},
+		{"for longer than the access key lives, as the platform would permit", 3600, 3 * time.Hour, 24 * time.Hour, 2 * time.Hour, 503, false},
+		{"for a time that is over", 3600, -time.Minute, 0, 0, 503, false},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.limit = row.limit
+			object := instancetest.Instance(t, "dev")
+			object.Spec.Signer = &model.InstanceSigner{Kubeconfig: secret.WriteOnly(signing(t, "ana", instancetest.Now.Add(row.lives)))}
+			w.Seed(t, object)
+			caller := instancetest.Ana
+			if row.ends > 0 {
+				caller.KeyExpires = instancetest.Now.Add(row.ends)
+			}
+			made, err := w.make(t, caller, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true, CertificateTTLSeconds: &row.ttl})
+			if accesskeytest.Code(err) != row.code || row.code == 0 && err != nil {
+				t.Fatalf("%+v, %v", made, err)
+			}
+			if (len(made.Warnings) > 0) != row.warned {
+				t.Errorf("warnings %q", made.Warnings)
+			}
+		})
+	}
+}
+
+// A certificate of somebody else is not handed out, whosever key it is for.
+func TestVirtualClusterSignsAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := instancetest.Instance(t, "dev")
+	object.Spec.Signer = &model.InstanceSigner{Kubeconfig: secret.WriteOnly(signing(t, "root", instancetest.Now.Add(24*time.Hour)))}
+	w.Seed(t, object)
+	if made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true}); accesskeytest.Code(err) != 503 {
+		t.Errorf("%+v, %v", made, err)
+	}
+}
+
+// signing is a kubeconfig for a virtual cluster that signs what it is asked to, for a user and until a time of its own.
+func signing(t *testing.T, user string, until time.Time) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	var object map[string]any
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_ = json.NewDecoder(r.Body).Decode(&object)
+			text, _ := base64.StdEncoding.DecodeString(object["spec"].(map[string]any)["request"].(string))
+			block, _ := pem.Decode(text)
+			request, err := x509.ParseCertificateRequest(block.Bytes)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			request.Subject.CommonName = user
+			der, err := x509.CreateCertificate(cryptorand.Reader, &x509.Certificate{
+				SerialNumber: big.NewInt(2), Subject: request.Subject, NotBefore: until.Add(-time.Hour), NotAfter: until,
+			}, authority, request.PublicKey, key)
+			if err != nil {
+				t.Error(err)
+			}
+			object["status"] = map[string]any{"certificate": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(rw).Encode(object)
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return strings.Replace(strings.Replace(unreachable, "https://127.0.0.1:1", server.URL, 1), `"}}]`, `", certificate-authority-data: `+base64.StdEncoding.EncodeToString(ca)+`}}]`, 1)
+}
+
+// What stands in the way is said, and nothing is made.
+func TestNotAnyMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, instancetest.Instance(t, "dev"))
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.maker.Keyring = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	if made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true}); accesskeytest.Code(err) != 400 {
+		t.Errorf("without the key that sealed the signer: %+v, %v", made, err)
+	}
+	w.maker.Project = func(string) string { return "" }
+	if made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{}); accesskeytest.Code(err) != 400 {
+		t.Errorf("in a namespace of no project: %+v, %v", made, err)
+	}
+}
+
+// A server is taken as it is written, and clients come to it. Source: Spec 2.6.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, instancetest.Instance(t, "dev"))
+	for server, want := range map[string]string{
+		"HTTPS://a.example.com/b": "https://a.example.com/b", "https://a.example.com/b%20c": "https://a.example.com/b%20c",
+		"https://[2001:db8::1]:6443/": "https://[2001:db8::1]:6443/", "https://a.example.com/b c": "", "https://a.example.com/ü": "",
+	} {
+		made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{Server: server})
+		if want == "" {
+			if accesskeytest.Code(err) != 422 {
+				t.Errorf("%s: %+v, %v", server, made, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", server, err)
+			continue
+		}
+		if got := client(t, made.Object.Status.KubeConfig).Host; got != want {
+			t.Errorf("%s: %s", server, got)
+		}
 	}
 }

@@ -132,7 +132,7 @@ type InstanceAccess struct {
 // set in a request; both are write-only, encrypted at rest and in no answer. A request that leaves them
 // out keeps what is stored. Source: ADR-0003, ADR-0017.
 type InstanceSigner struct {
-	// Type is which signer there is: `CA`, `Kubeconfig` or `None`. Absent in a request means the one whose
+	// Type is which signer there is: `CA`, `Kubeconfig` or `None`. Absent in a request, or left as it was, means the one whose
 	// material is given, or else the stored one. `None` removes the stored material. Source: ADR-0017.
 	// +optional
 	Type string `json:"type,omitempty"`

@@ -34,6 +34,9 @@ type Access struct {
 // The part of a kubeconfig that is understood. Everything else in a cluster, user or context is refused.
 type (
 	kubeconfig struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+
 		Clusters []struct {
 			Name    string         `json:"name"`
 			Cluster map[string]any `json:"cluster"`
@@ -83,6 +86,9 @@ func ParseAccess(text string) (*Access, error) {
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		// The parser quotes the text.
 		return nil, errors.New("is no kubeconfig in YAML or JSON")
+	}
+	if config.Kind != "" && config.Kind != "Config" || config.APIVersion != "" && config.APIVersion != "v1" {
+		return nil, errors.New("is of another kind than Config in apiVersion v1")
 	}
 	cluster, user, err := config.current()
 	if err != nil {
@@ -152,7 +158,8 @@ func (k *kubeconfig) current() (cluster, user named, err error) {
 // allow refuses fields that are not understood.
 func (n named) allow(known []string) error {
 	for field := range n.fields {
-		if slices.Contains(known, field) {
+		// Extensions are the notes of other programs.
+		if slices.Contains(known, field) || field == "extensions" {
 			continue
 		}
 		why, dangerous := refusals[field]
@@ -224,9 +231,15 @@ func CheckServer(text string) error {
 		return errors.New("must not have a fragment")
 	case server.RawQuery != "" || server.ForceQuery:
 		return errors.New("must not have a query")
-	default:
-		return checkHost(server.Host)
 	}
+	if err := checkHost(server.Host); err != nil {
+		return err
+	}
+	// Clients write it again, and would ask for something else than what stands there.
+	if _, rest, _ := strings.Cut(text, ":"); "https:"+rest != server.String() {
+		return errors.New("must have a path of characters that URLs may have, others with percent signs")
+	}
+	return nil
 }
 
 // CheckHost says what is wrong with a host, and a port where there is one.
@@ -237,6 +250,9 @@ func CheckHost(host string) error {
 	}
 	return checkHost(host)
 }
+
+// maxHost is the longest name of a host, as in DNS.
+const maxHost = 253
 
 func checkHost(host string) error {
 	parsed := url.URL{Host: host}
@@ -251,8 +267,11 @@ func checkHost(host string) error {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return nil
 	}
-	if name == "" || len(name) > 253 || strings.HasPrefix(host, "[") {
+	if name == "" || strings.HasPrefix(host, "[") {
 		return errors.New("must have a host")
+	}
+	if len(name) > maxHost {
+		return fmt.Errorf("must have a host of at most %d characters", maxHost)
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' ||
@@ -267,10 +286,10 @@ func checkHost(host string) error {
 
 // CheckAddress refuses addresses that only mean something on the machine that asks, or on the network that it happens to
 // stand in: loopback, link-local (where clouds serve credentials), multicast and unspecified ones. Private networks are
-// where virtual clusters are. Source: ADR-0017.
-func CheckAddress(address netip.Addr) error {
+// where virtual clusters are. AllowLoopback is for who runs them on the machine that asks. Source: ADR-0017.
+func CheckAddress(address netip.Addr, allowLoopback bool) error {
 	address = address.Unmap()
-	if address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() ||
+	if address.IsLoopback() && !allowLoopback || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() ||
 		slices.Contains(metadata, address) {
 		return fmt.Errorf("the address %s is not one of a virtual cluster", address)
 	}

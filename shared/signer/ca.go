@@ -91,6 +91,8 @@ func (c *CA) check() error {
 	}
 }
 
+var errEncrypted = errors.New("is encrypted; give it in clear, it is encrypted again before it is stored")
+
 func parseKey(text []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && block.Type == "EC PARAMETERS" {
@@ -98,6 +100,9 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	}
 	if block == nil {
 		return nil, errors.New("must be a private key in PEM")
+	}
+	if block.Headers["DEK-Info"] != "" {
+		return nil, errEncrypted
 	}
 	var key any
 	var err error
@@ -109,7 +114,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	case "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	case "ENCRYPTED PRIVATE KEY":
-		return nil, errors.New("is encrypted; give it in clear, it is encrypted again before it is stored")
+		return nil, errEncrypted
 	default:
 		return nil, fmt.Errorf("is a block %.32q; PRIVATE KEY, EC PRIVATE KEY and RSA PRIVATE KEY are understood", block.Type)
 	}

@@ -80,6 +80,23 @@ func TestParseCA(t *testing.T) {
 
 // Certificates begin five minutes back, live as long as is asked for, or as the signer has it, and never longer than the
 // authority. Source: Spec 2.6, 8.
+// Both forms of an encrypted key are told to be that.
+func TestParseCAEncrypted(t *testing.T) {
+	t.Parallel()
+	certificate, _ := signertest.Authority(t, nil)
+	var whys []string
+	for _, block := range []*pem.Block{
+		{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}},
+		{Type: "EC PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte{1}},
+	} {
+		_, _, wrongKey := signer.ParseCA(certificate, pem.EncodeToMemory(block), year, now)
+		whys = append(whys, fmt.Sprint(wrongKey))
+	}
+	if whys[0] != whys[1] {
+		t.Errorf("told %q", whys)
+	}
+}
+
 func TestSign(t *testing.T) {
 	t.Parallel()
 	request, key := signertest.Request(t, "ana", "team", "platform:authenticated")
@@ -117,6 +134,9 @@ func TestSign(t *testing.T) {
 			}
 			if _, err := got.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
 				t.Error("it is good for servers")
+			}
+			if !got.BasicConstraintsValid || got.KeyUsage != x509.KeyUsageDigitalSignature {
+				t.Errorf("basic constraints %v, key usage %b", got.BasicConstraintsValid, got.KeyUsage)
 			}
 			if got.IsCA || got.Subject.CommonName != "ana" || !slices.Equal(got.Subject.Organization, []string{"team", "platform:authenticated"}) ||
 				!got.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) || got.SerialNumber.BitLen() < 64 {
@@ -168,6 +188,9 @@ func TestParseAccess(t *testing.T) {
 		{"a certificate", kubeconfig(server, pair(certificate, key)), false},
 		{"an authority", kubeconfig(server+", certificate-authority-data: "+base64.StdEncoding.EncodeToString(certificate), token), false},
 		{"a name to verify", kubeconfig(server+", tls-server-name: kubernetes", token), false},
+		{"notes of minikube", kubeconfig(server+", extensions: [{name: cluster_info, extension: {provider: minikube}}]", token), false},
+		{"another kind", strings.Replace(kubeconfig(server, token), "kind: Config", "kind: Pod", 1), true},
+		{"another version", strings.Replace(kubeconfig(server, token), "apiVersion: v1", "apiVersion: v2", 1), true},
 		{"a program", kubeconfig(server, "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}"), true},
 		{"a program beside a token", kubeconfig(server, token+", exec: {command: sh}"), true},
 		{"a plugin", kubeconfig(server, "auth-provider: {name: oidc}"), true},
@@ -217,6 +240,7 @@ func TestCheckServer(t *testing.T) {
 		"https://a:b@vc.example.com": false, "https://a@vc.example.com": false, "https://vc.example.com#x": false, "https://vc.example.com/#": false,
 		"https://vc.example.com?a=b": false, "https://vc.example.com?": false, "https://vc.example.com:0": false, "https://vc.example.com:99999": false,
 		"https://vc.example.com:": false, "https://vc_example..com": false, "https://-a": false, "ftp://a": false, "https://[x]": false,
+		"HTTPS://a/b": true, "https://a/b%20c/": true, "https://a//b/../c": true, "https://a/b c": false, "https://a/ü": false, `https://a/"`: false,
 		"https://a\nb": false, "https://" + strings.Repeat("a.", 130) + "b": false,
 	} {
 		if err := signer.CheckServer(text); (err == nil) != good {
@@ -239,8 +263,13 @@ func TestCheckAddress(t *testing.T) {
 		"127.0.0.1": false, "127.8.9.10": false, "::1": false, "::ffff:127.0.0.1": false, "169.254.169.254": false, "fe80::1": false,
 		"0.0.0.0": false, "::": false, "224.0.0.1": false, "ff02::1": false, "fd00:ec2::254": false, "::ffff:169.254.169.254": false,
 	} {
-		if err := signer.CheckAddress(netip.MustParseAddr(text)); (err == nil) != good {
+		address := netip.MustParseAddr(text)
+		if err := signer.CheckAddress(address, false); (err == nil) != good {
 			t.Errorf("%s: %v", text, err)
+		}
+		// Of what is refused only loopback is ever permitted.
+		if err := signer.CheckAddress(address, true); (err == nil) != (good || address.Unmap().IsLoopback()) {
+			t.Errorf("%s, where loopback is permitted: %v", text, err)
 		}
 	}
 }

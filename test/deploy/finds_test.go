@@ -23,6 +23,8 @@ func TestServerlessFinds(t *testing.T) {
 		{`"Principal":"apigateway.amazonaws.com"`, `"Principal":"s3.amazonaws.com"`, "the gateway may not call"},
 		{`"State":"ENABLED"`, `"State":"DISABLED"`, "no rule starts"},
 		{`"Principal":"events.amazonaws.com"`, `"Principal":"s3.amazonaws.com"`, "the rule may not start"},
+		{`"MaximumRetryAttempts":0`, `"MaximumRetryAttempts":2`, "Lambda repeats runs of"},
+		{`"MaximumEventAgeInSeconds":60,`, ``, "Lambda repeats runs of"},
 		{`"RESPONSE_STREAM"`, `"BUFFERED"`, "no URL streams"},
 		{`"PLATFORM_STREAM":"true"`, `"PLATFORM_STREAM":"false"`, "does not know it"},
 		{`"secretsmanager:GetSecretValue"`, `"secretsmanager:*"`, `may do ["secretsmanager:*"]`},

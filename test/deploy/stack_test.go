@@ -117,7 +117,7 @@ func misrouted(s stack, functions []*function.Function) []string {
 	return findings
 }
 
-// unscheduled finds functions with a schedule that nothing starts by the clock.
+// unscheduled finds functions with a schedule that nothing starts by the clock, or that more than the clock starts.
 func unscheduled(s stack, functions []*function.Function) []string {
 	var findings []string
 	for _, f := range functions {
@@ -133,6 +133,13 @@ func unscheduled(s stack, functions []*function.Function) []string {
 			findings = append(findings, fmt.Sprintf("no rule starts %s", f.Name))
 		} else if !s.permitted("events.amazonaws.com", logical) {
 			findings = append(findings, fmt.Sprintf("the rule may not start %s", f.Name))
+		}
+		// CloudFormation numbers are those of JSON.
+		if !slices.ContainsFunc(s.of("AWS::Lambda::EventInvokeConfig"), func(name string) bool {
+			p := s.Resources[name].Properties
+			return refers(p["FunctionName"], logical) && p["MaximumRetryAttempts"] == 0.0 && p["MaximumEventAgeInSeconds"] == 60.0
+		}) {
+			findings = append(findings, fmt.Sprintf("Lambda repeats runs of %s", f.Name))
 		}
 	}
 	return findings

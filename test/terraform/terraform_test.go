@@ -322,7 +322,8 @@ var fixed = map[string]map[string]cty.Value{
 	"aws_elasticache_replication_group": {
 		"transit_encryption_enabled": cty.True, "transit_encryption_mode": cty.StringVal("required"), "at_rest_encryption_enabled": cty.True,
 	},
-	"google_redis_instance": {"auth_enabled": cty.True, "transit_encryption_mode": cty.StringVal("SERVER_AUTHENTICATION")},
+	"aws_lambda_function_event_invoke_config": {"maximum_retry_attempts": cty.NumberIntVal(0), "maximum_event_age_in_seconds": cty.NumberIntVal(60)},
+	"google_redis_instance":                   {"auth_enabled": cty.True, "transit_encryption_mode": cty.StringVal("SERVER_AUTHENTICATION")},
 }
 
 // present are attributes and blocks that must be there.
@@ -335,6 +336,9 @@ var present = map[string][]string{
 	"google_cloud_scheduler_job":        {"http_target", "retry_config"},
 }
 
+// beside are resources that must be there with others: what a run of the clock fails at, Lambda repeats unless told not to.
+var beside = map[string]string{"aws_cloudwatch_event_target": "aws_lambda_function_event_invoke_config"}
+
 // unsafe finds resources without what makes them safe.
 func unsafe(blocks []*hclsyntax.Block) []string {
 	var findings []string
@@ -343,6 +347,11 @@ func unsafe(blocks []*hclsyntax.Block) []string {
 			continue
 		}
 		name := strings.Join(b.Labels, ".")
+		if other := beside[b.Labels[0]]; other != "" && !slices.ContainsFunc(blocks, func(o *hclsyntax.Block) bool {
+			return o.Type == "resource" && o.Labels[0] == other
+		}) {
+			findings = append(findings, name+" is without "+other)
+		}
 		for attribute, want := range fixed[b.Labels[0]] {
 			var got cty.Value
 			if found := b.Body.Attributes[attribute]; found != nil {
@@ -519,6 +528,7 @@ resource "aws_lambda_function" "f" {
 resource "aws_elasticache_replication_group" "redis" {
   transit_encryption_enabled = false
 }
+resource "aws_cloudwatch_event_target" "t" {}
 resource "google_cloud_run_v2_service_iam_member" "m" {
   role = "roles/owner"
 }
@@ -536,7 +546,7 @@ output "o" { value = data.aws_iam_policy_document.d.json }
 		"main.tf is not formatted", "var.gone is not declared", "local.a is not declared", "var.a is used by nothing", "local.c is used by nothing",
 		"each.key without for_each", "variable a does not say", "output o does not say", "random_password.p.result is a secret",
 		"allows s3:*, on everything: true", "allows sqs:SendMessage", "allows the code what only Lambda needs", "gives roles/owner",
-		"want transit_encryption_enabled", "has no vpc_config", "has no auth_token",
+		"want transit_encryption_enabled", "is without aws_lambda_function_event_invoke_config", "has no vpc_config", "has no auth_token",
 	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("want %q in:\n%s", want, found)

@@ -5763,7 +5763,7 @@ func schema_managementplatformsh_shared_model_InstanceSigner(ref common.Referenc
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is which signer there is: `CA`, `Kubeconfig` or `None`. Absent in a request means the one whose material is given, or else the stored one. `None` removes the stored material. Source: ADR-0017.",
+							Description: "Type is which signer there is: `CA`, `Kubeconfig` or `None`. Absent in a request, or left as it was, means the one whose material is given, or else the stored one. `None` removes the stored material. Source: ADR-0017.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

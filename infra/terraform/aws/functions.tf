@@ -181,6 +181,15 @@ resource "aws_cloudwatch_event_target" "schedule" {
   }
 }
 
+# Lambda would repeat a failed run twice, and keep for six hours what it cannot start.
+resource "aws_lambda_function_event_invoke_config" "schedule" {
+  for_each = aws_cloudwatch_event_rule.schedule
+
+  function_name                = aws_lambda_function.function[each.key].function_name
+  maximum_retry_attempts       = 0
+  maximum_event_age_in_seconds = 60
+}
+
 resource "aws_lambda_permission" "schedule" {
   for_each = aws_cloudwatch_event_rule.schedule
 

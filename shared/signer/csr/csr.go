@@ -60,7 +60,7 @@ type Signer struct {
 
 // Options are for where the virtual cluster may be. The zero value is good in production.
 type Options struct {
-	// AllowLocal permits addresses that only mean something on this machine.
+	// AllowLocal permits the loopback addresses of this machine.
 	AllowLocal bool
 	// Within bounds a certificate. 0: 15 seconds.
 	Within time.Duration
@@ -72,10 +72,7 @@ func New(access *signer.Access, options Options) (*Signer, error) {
 	// Both only add types.
 	_ = certificatesv1.AddToScheme(scheme)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	if !options.AllowLocal {
-		dialer.Control = checkAddress
-	}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: checkAddress(options.AllowLocal)}
 	client, err := rest.RESTClientFor(&rest.Config{
 		Host:        access.Server,
 		APIPath:     "/apis",
@@ -106,12 +103,14 @@ func New(access *signer.Access, options Options) (*Signer, error) {
 }
 
 // checkAddress looks at an address when it is known and not yet connected to, whatever name led there.
-func checkAddress(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
+func checkAddress(allowLocal bool) func(network, address string, _ syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return signer.CheckAddress(at.Addr(), allowLocal)
 	}
-	return signer.CheckAddress(at.Addr())
 }
 
 // bounded follows no redirections, which would lead elsewhere with the credential, and reads no endless answers.
