@@ -175,4 +175,9 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s, %s: %s instead of %s", row.source, row.name, got, row.want)
 		}
 	}
+	// Nor does a rule keep it out by its stages.
+	silent := enabled(model.AuditRule{Level: "Request", OmitStages: []string{"ResponseComplete"}})
+	if choice := audit.NewPolicy(silent).Choose(reveal); choice.Level != audit.Request || !choice.Records(audit.ResponseComplete) {
+		t.Errorf("secrets that are shown where the stage is omitted: %+v", choice)
+	}
 }

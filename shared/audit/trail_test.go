@@ -261,6 +261,51 @@ func TestFlush(t *testing.T) {
 	})
 }
 
+// A setting of a sink that changes opens it anew; one of the policy does not. Source: Spec 2.7.
+func TestSettingsOfSinksAreLive(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		change func(*model.ConfigAudit)
+		opened int
+	}{
+		"policy":            {func(c *model.ConfigAudit) { c.Policy.Rules[0].Level = "Request" }, 1},
+		"path":              {func(c *model.ConfigAudit) { c.Path = "two" }, 2},
+		"maxAge":            {func(c *model.ConfigAudit) { c.MaxAgeDays = 1 }, 2},
+		"maxBackups":        {func(c *model.ConfigAudit) { c.MaxBackups = 1 }, 2},
+		"maxSize":           {func(c *model.ConfigAudit) { c.MaxSizeMegabytes = 1 }, 2},
+		"compress":          {func(c *model.ConfigAudit) { c.Compress = true }, 2},
+		"dataStoreEndpoint": {func(c *model.ConfigAudit) { c.DataStoreEndpoint = "redis://two.example" }, 2},
+		"dataStoreTTL":      {func(c *model.ConfigAudit) { c.DataStoreTTLHours = 1 }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			settings := func() *model.ConfigAudit {
+				audits := enabled(model.AuditRule{Level: "Metadata"})
+				audits.Path, audits.DataStoreEndpoint = "one", "redis://one.example"
+				return audits
+			}
+			config := &model.ConfigStatus{Audit: settings()}
+			opened := 0
+			opener := audit.Opener{Name: "shelf", Open: func(*model.ConfigAudit) (audit.Sink, error) {
+				opened++
+				return &shelf{}, nil
+			}}
+			trail := audit.NewTrail(audit.Options{
+				Config: func() *model.ConfigStatus { return config }, Log: slog.New(slog.DiscardHandler), Openers: []audit.Opener{opener, opener},
+			})
+			defer trail.Close(t.Context())
+			_ = trail.Record(one(ignore, event("a")))
+			changed := settings()
+			row.change(changed)
+			config = &model.ConfigStatus{Audit: changed}
+			_ = trail.Record(one(ignore, event("b")))
+			if opened != 2*row.opened {
+				t.Errorf("sinks were opened %d times", opened)
+			}
+		})
+	}
+}
+
 func TestTheConfigurationIsLive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

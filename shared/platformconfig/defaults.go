@@ -106,7 +106,7 @@ func setMetricsDefaults(metrics *model.MetricsBackend) {
 
 // setResourceDefaults makes requests of limits where there are none.
 func setResourceDefaults(resources *model.ComputeResources) {
-	if resources != nil && resources.Requests == nil {
+	if resources != nil && len(resources.Requests) == 0 {
 		resources.Requests = maps.Clone(resources.Limits)
 	}
 }

@@ -69,8 +69,8 @@ func (d *document) unseal(ring *encryption.Keyring) (config *model.Config, close
 		}
 		plain, problem := ring.Open(sealed, place(t.path))
 		if problem != nil {
-			closed = append(closed, t.path)
-			err = errors.Join(err, fmt.Errorf("%s: %w", t.path, problem))
+			closed = append(closed, t.at)
+			err = errors.Join(err, fmt.Errorf("%s: %w", t.at, problem))
 			if t.secret {
 				return ""
 			}
@@ -100,7 +100,7 @@ func restore(config *model.ConfigStatus, earlier map[string]string, path *field.
 		if hidden, _ := concealed(known); found && (whole || hidden == t.value) {
 			return known
 		}
-		problems = append(problems, field.Invalid(below(path, t.path), field.OmitValueType{},
+		problems = append(problems, field.Invalid(below(path, t.at), field.OmitValueType{},
 			"holds the mark "+secret.Mark+" of a hidden secret, and there is none here that it could stand for: give the secret"))
 		return t.value
 	})

@@ -8,6 +8,8 @@ package platformconfig
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -17,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/codec"
@@ -124,15 +125,19 @@ func Parse(text []byte) (*model.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	var form struct {
-		Kind string `json:"kind"`
-	}
-	if err := yaml.Unmarshal(text, &form); err != nil {
-		return nil, fmt.Errorf("reading YAML: %w", err)
-	}
 	config := &model.Config{}
-	if trimmed := bytes.TrimSpace(body.JSON); len(trimmed) == 0 || string(trimmed) == "null" {
+	trimmed := bytes.TrimSpace(body.JSON)
+	if len(trimmed) == 0 || string(trimmed) == "null" {
 		return config, nil
+	}
+	if trimmed[0] != '{' {
+		return nil, errors.New("the platform configuration is not an object")
+	}
+	var form struct {
+		Kind any `json:"kind"`
+	}
+	if err := json.Unmarshal(trimmed, &form); err != nil {
+		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
 	into, path := any(&config.Status), (*field.Path)(nil)
 	if form.Kind == Definition.Kind {

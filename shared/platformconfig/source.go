@@ -252,11 +252,15 @@ func (b *badVersion) Unwrap() error { return b.err }
 
 // lookAtFile returns the version in the file, nil when it was looked at before.
 func (s *Source) lookAtFile() (*version, error) {
-	content, err := os.ReadFile(s.File)
+	about, err := os.Stat(s.File)
+	if err == nil && !about.Mode().IsRegular() {
+		// Reading a pipe would wait for whoever writes to it.
+		err = fmt.Errorf("%s is no regular file", s.File)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	about, err := os.Stat(s.File)
+	content, err := os.ReadFile(s.File)
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
@@ -265,6 +269,10 @@ func (s *Source) lookAtFile() (*version, error) {
 	}
 	s.seen = append([]byte{}, content...)
 	revision := about.ModTime().UnixMilli()
+	if s.current.Load() != nil && len(bytes.TrimSpace(content)) == 0 {
+		// So is a file that is being written anew. It does not lift what was limited.
+		return nil, &badVersion{revision, fmt.Errorf("platform configuration %s: is empty; {} stands for the defaults", s.File)}
+	}
 	config, err := Parse(content)
 	if err != nil {
 		return nil, &badVersion{revision, fmt.Errorf("platform configuration %s: %w", s.File, err)}

@@ -135,7 +135,9 @@ func TestFile(t *testing.T) {
 		{"the one in effect", "auth: {accessKeyMaxTTLSeconds: 61}\n", "loaded", 61},
 		{"a good one", "auth: {accessKeyMaxTTLSeconds: 63}\n", "loaded", 63},
 		{"a whole Config", "kind: Config\nstatus: {auth: {accessKeyMaxTTLSeconds: 64}}\n", "loaded", 64},
-		{"an empty one", "", "loaded", 0},
+		{"an emptied one", "", "refused", 64},
+		{"one that is no object", "- a\n", "refused", 64},
+		{"one without fields", "# nothing\n", "loaded", 0},
 	} {
 		w.variables["ISSUER"] = "http://secret.example"
 		write(t, file, step.text)
@@ -155,7 +157,7 @@ func TestFile(t *testing.T) {
 		}
 		shown := w.get(source, false)
 		loaded := condition(shown, platformconfig.ConditionLoaded)
-		if bad := i >= 3 && i <= 7; (loaded.Status == metav1.ConditionFalse) != bad || loaded.Reason == "" || loaded.Message == "" || loaded.LastTransitionTime.IsZero() {
+		if bad := step.outcome == "refused" || i == 4; (loaded.Status == metav1.ConditionFalse) != bad || loaded.Reason == "" || loaded.Message == "" || loaded.LastTransitionTime.IsZero() {
 			t.Errorf("%s: the condition is %+v", step.sentence, loaded)
 		}
 	}
@@ -174,7 +176,7 @@ func TestFile(t *testing.T) {
 	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionFalse || loaded.Reason != "Unavailable" {
 		t.Errorf("a file that is gone: the condition is %+v", loaded)
 	}
-	write(t, file, "")
+	write(t, file, "# nothing\n")
 	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionTrue {
 		t.Errorf("a file that is back, as it was: the condition is %+v", loaded)
 	}

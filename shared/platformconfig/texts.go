@@ -1,6 +1,7 @@
 package platformconfig
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -16,6 +17,8 @@ type text struct {
 	// path is where it stands. Entries of a list stand under their own id or name where that tells them apart,
 	// so that the path survives when others are added or removed.
 	path string
+	// at is where it stands by the positions of lists, as causes of errors name it.
+	at string
 	// value is its clear text.
 	value string
 	// secret tells whether it is one by its type.
@@ -29,7 +32,7 @@ func lazily(pattern string) func() *regexp.Regexp {
 
 // everyText hands each string of a configuration to change and puts its answer there.
 func everyText(config *model.ConfigStatus, change func(text) string) {
-	walk(reflect.ValueOf(config).Elem(), "", change)
+	walk(reflect.ValueOf(config).Elem(), "", "", change)
 }
 
 var (
@@ -37,14 +40,14 @@ var (
 	modelPath  = reflect.TypeFor[model.ConfigStatus]().PkgPath()
 )
 
-func walk(value reflect.Value, path string, change func(text) string) {
+func walk(value reflect.Value, path, at string, change func(text) string) {
 	switch value.Kind() {
 	case reflect.Pointer:
 		if !value.IsNil() {
-			walk(value.Elem(), path, change)
+			walk(value.Elem(), path, at, change)
 		}
 	case reflect.String:
-		is := text{path: path, value: value.String(), secret: value.Type() == secretType}
+		is := text{path: path, at: at, value: value.String(), secret: value.Type() == secretType}
 		if now := change(is); now != is.value {
 			value.SetString(now)
 		}
@@ -55,23 +58,23 @@ func walk(value reflect.Value, path string, change func(text) string) {
 		}
 		for i := range value.NumField() {
 			name, options, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
-			at := path
-			if !strings.Contains(options, "inline") {
-				at = strings.TrimPrefix(path+"."+name, ".")
+			if strings.Contains(options, "inline") {
+				walk(value.Field(i), path, at, change)
+				continue
 			}
-			walk(value.Field(i), at, change)
+			walk(value.Field(i), strings.TrimPrefix(path+"."+name, "."), strings.TrimPrefix(at+"."+name, "."), change)
 		}
 	case reflect.Slice:
 		ids := idsOf(value)
 		for i := range value.Len() {
-			walk(value.Index(i), fmt.Sprintf("%s[%s]", path, ids[i]), change)
+			walk(value.Index(i), fmt.Sprintf("%s[%s]", path, ids[i]), fmt.Sprintf("%s[%d]", at, i), change)
 		}
 	case reflect.Map:
 		if value.Type().Elem().Kind() != reflect.String {
 			return
 		}
 		for _, key := range value.MapKeys() {
-			is := text{path: fmt.Sprintf("%s[%s]", path, key.String()), value: value.MapIndex(key).String()}
+			is := text{path: fmt.Sprintf("%s[%s]", path, key), at: fmt.Sprintf("%s[%s]", at, key), value: value.MapIndex(key).String()}
 			if now := change(is); now != is.value {
 				value.SetMapIndex(key, reflect.ValueOf(now).Convert(value.Type().Elem()))
 			}
@@ -81,7 +84,8 @@ func walk(value reflect.Value, path string, change func(text) string) {
 	}
 }
 
-// idsOf are what the entries of a list are known by: an id or name that no other has, else the position.
+// idsOf are what the entries of a list are known by: an id or name, or what else stands for them where they have
+// none, if no other has the same; else the position.
 func idsOf(list reflect.Value) []string {
 	ids := make([]string, list.Len())
 	times := map[string]int{}
@@ -90,9 +94,11 @@ func idsOf(list reflect.Value) []string {
 		case model.AuthConnector:
 			ids[i] = entry.ID
 		case model.AppRepository:
-			ids[i] = entry.Name
+			// A URL may hold a secret, which is not to be in a path.
+			address, _ := concealed(entry.URL)
+			ids[i] = cmp.Or(entry.Name, address)
 		case model.OIDCServerClient:
-			ids[i] = entry.ClientID
+			ids[i] = cmp.Or(entry.ClientID, entry.Name)
 		}
 		times[ids[i]]++
 	}
@@ -209,7 +215,7 @@ func resolve(config *model.ConfigStatus, lookup func(string) (string, bool)) []s
 			if known && !isOurs(name) {
 				return value, true
 			}
-			missing = append(missing, t.path+" ("+name+")")
+			missing = append(missing, t.at+" ("+name+")")
 			return "", false
 		})
 	})

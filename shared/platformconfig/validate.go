@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	c := &checker{}
 	everyText(config, func(t text) string {
-		c.placeholders(t, below(path, t.path))
+		c.placeholders(t, below(path, t.at))
 		return t.value
 	})
 	c.text(config.PlatformHost, below(path, "platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
@@ -149,7 +150,7 @@ func isSubdomain(value string) bool { return len(validation.IsDNS1123Subdomain(v
 // isHost accepts a host, with a port or without.
 func isHost(value string) bool {
 	parsed, err := url.Parse("//" + value)
-	if err != nil || parsed.Host != value {
+	if err != nil || parsed.Host != value || strings.HasSuffix(value, ":") || !isPort(parsed.Port()) {
 		return false
 	}
 	name := parsed.Hostname()
@@ -157,11 +158,17 @@ func isHost(value string) bool {
 	return err == nil || isSubdomain(strings.ToLower(name))
 }
 
+// isPort accepts the number of a port, or none.
+func isPort(text string) bool {
+	number, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && number > 0
+}
+
 // isURL accepts an absolute URL with a host and one of the schemes.
 func isURL(schemes ...string) func(string) bool {
 	return func(value string) bool {
 		parsed, err := url.Parse(value)
-		return err == nil && parsed.Hostname() != "" && slices.Contains(schemes, parsed.Scheme)
+		return err == nil && parsed.Hostname() != "" && isPort(parsed.Port()) && slices.Contains(schemes, parsed.Scheme)
 	}
 }
 
@@ -268,7 +275,10 @@ func (c *checker) secretsStore(store *model.ConfigSecretsStore, path *field.Path
 		return err == nil && interval > 0
 	}, "must be a duration above zero in the format of Go, such as 1m30s")
 	if store.Auth != nil && store.Auth.TokenSecretRef != nil {
-		c.required(store.Auth.TokenSecretRef.Name, path.Child("auth", "tokenSecretRef", "name"), isSubdomain, "must be the name of a Secret")
+		at := path.Child("auth", "tokenSecretRef")
+		c.required(store.Auth.TokenSecretRef.Name, at.Child("name"), isSubdomain, "must be the name of a Secret")
+		c.text(store.Auth.TokenSecretRef.Key, at.Child("key"), func(value string) bool { return len(validation.IsConfigMapKey(value)) == 0 },
+			"must be a key of a Secret: letters, digits, -, _ and .")
 	}
 }
 

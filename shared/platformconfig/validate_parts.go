@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
@@ -34,8 +35,11 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	if auth.LoginAccessKeyTTLSeconds != nil {
 		c.notNegative(*auth.LoginAccessKeyTTLSeconds, path.Child("loginAccessKeyTTLSeconds"))
 	}
+	given := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(auth.CustomHTTPHeaders)) {
 		at := path.Child("customHttpHeaders").Key(name)
+		// Which of two would be set is chance.
+		c.unique(given, textproto.CanonicalMIMEHeaderKey(name), at)
 		switch {
 		case !headerName(name):
 			c.add(field.Invalid(at, field.OmitValueType{}, "is no name of an HTTP header"))
@@ -290,6 +294,16 @@ func (c *checker) replicas(replicas *int32, path *field.Path) {
 func (c *checker) resources(resources *model.ComputeResources, path *field.Path) {
 	if resources == nil {
 		return
+	}
+	for _, list := range []struct {
+		name    string
+		amounts map[string]resource.Quantity
+	}{{"limits", resources.Limits}, {"requests", resources.Requests}} {
+		for _, name := range slices.Sorted(maps.Keys(list.amounts)) {
+			if len(validation.IsQualifiedName(name)) > 0 {
+				c.add(field.Invalid(path.Child(list.name).Key(name), field.OmitValueType{}, "is no name of a resource, such as cpu or example.com/gpu"))
+			}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(resources.Limits)) {
 		if limit := resources.Limits[name]; limit.Sign() < 0 {

@@ -198,8 +198,8 @@ func TestMarks(t *testing.T) {
 		change   func(*model.ConfigStatus)
 		field    string
 	}{
-		{"a new connector", func(s *model.ConfigStatus) { s.Auth.Connectors[0].ID = "c" }, "status.auth.connectors[c].clustermanager.bearerToken"},
-		{"another provider", func(s *model.ConfigStatus) { s.Auth.OIDC, s.Auth.SAML = nil, nil; s.OIDC.Clients[0].ClientID = "z" }, "status.oidc.clients[z].clientSecret"},
+		{"a new connector", func(s *model.ConfigStatus) { s.Auth.Connectors[0].ID = "c" }, "status.auth.connectors[0].clustermanager.bearerToken"},
+		{"another provider", func(s *model.ConfigStatus) { s.Auth.OIDC, s.Auth.SAML = nil, nil; s.OIDC.Clients[0].ClientID = "z" }, "status.oidc.clients[0].clientSecret"},
 		{"the whole URL is the secret", func(s *model.ConfigStatus) { s.Audit.DataStoreEndpoint = "postgres://ana:***@evil.example/audit" }, "status.audit.dataStoreEndpoint"},
 		{"a URL of another host", func(s *model.ConfigStatus) { s.Auth.GitForge2.BaseURL = "https://ana:***@evil.example" }, "status.auth.gitforge2.baseURL"},
 	} {
@@ -217,6 +217,48 @@ func TestMarks(t *testing.T) {
 	if got := w.get(source, true).Status.Auth; got.OIDC.ClientSecret != "fresh" || got.GitForge1.ClientSecret != "" {
 		t.Errorf("after new secrets: %q, %q", got.OIDC.ClientSecret.Reveal(), got.GitForge1.ClientSecret.Reveal())
 	}
+}
+
+// A mark in an entry without id or name stands for the secret of the same place, not of the same position: else removing
+// one repository would send its password to the next. Source: ADR-0015.
+func TestMarksOfNamelessEntries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, `
+oidc: {clients: [{name: one, clientSecret: s-one}, {name: two, clientSecret: s-two}]}
+apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'https://ana:p-url@two.example', password: p-two}]}
+`)
+	record, err := w.client.Resource("configs").Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(record.Object, []byte("p-url")) {
+		t.Errorf("the record holds a secret: %s", record.Object)
+	}
+	config := w.get(source, false)
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config, err = platformconfig.Decode(codec.Body{JSON: text}); err != nil {
+		t.Fatal(err)
+	}
+	config.Status.Apps.Repositories, config.Status.OIDC.Clients = config.Status.Apps.Repositories[1:], config.Status.OIDC.Clients[1:]
+	if _, err := w.update(source, config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	after := w.get(source, true).Status
+	if got := after.Apps.Repositories[0]; got.Password != "p-two" || got.URL != "https://ana:p-url@two.example" {
+		t.Errorf("the second repository is now %q, %q", got.URL, got.Password.Reveal())
+	}
+	if got := after.OIDC.Clients[0].ClientSecret; got != "s-two" {
+		t.Errorf("the second client has %q", got.Reveal())
+	}
+	config.ResourceVersion = ""
+	config.Status.Apps.Repositories[0].URL = "https://evil.example"
+	_, err = w.update(source, config)
+	refusal(t, err, 422, "status.apps.repositories[0].password")
 }
 
 // Writes insist on what they name, change only what they say, and are done once. Source: Spec 2.2; ADR-0015.
@@ -336,6 +378,19 @@ func TestShownIsUnchanged(t *testing.T) {
 	for _, filled := range []string{"profile", "common", "urn:"} {
 		if bytes.Contains(record.Object, []byte(filled)) {
 			t.Errorf("%s is stored: %s", filled, record.Object)
+		}
+	}
+}
+
+// Requests without entries are none, in the process that writes them and in the next. Source: Spec 2.7.
+func TestEmptyRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
+	for name, process := range map[string]*platformconfig.Source{"this process": source, "another": w.process("")} {
+		if cpu := w.get(process, false).Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" {
+			t.Errorf("in %s the request is %s", name, cpu.String())
 		}
 	}
 }

@@ -160,7 +160,7 @@ k8s.io/kube-openapi: infra/... shared/fieldmanager
 pgregory.net/rapid: shared/store/storetest
 sigs.k8s.io/json: local shared/codec shared/platformconfig shared/resource shared/token
 sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
-sigs.k8s.io/yaml: local shared/codec shared/function shared/instance shared/platformconfig shared/signer
+sigs.k8s.io/yaml: local shared/codec shared/function shared/instance shared/signer
 `
 
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a

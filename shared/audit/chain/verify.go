@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,10 +41,26 @@ type Anchored struct {
 	Head  Head
 }
 
+// maxStarts bounds how often files may move away while they are read.
+const maxStarts = 20
+
+// errMoved says that a file was rotated, compressed or removed after it was looked for.
+var errMoved = errors.New("the files move faster than they can be read")
+
 // Verify follows the chain through a directory: the backups by their age, and then the file. It finds events that were
 // changed, removed, repeated or put elsewhere, and with the head beside the file and the given anchors an end that was
-// cut off. That whole files are gone from the beginning is no finding: retention does that. A directory that is being written to can be verified. The error is that of reading.
+// cut off. That whole files are gone from the beginning is no finding: retention does that. A directory that is being
+// written to can be verified: where files move away meanwhile it starts again. The error is that of reading.
 func Verify(directory string, anchors ...Anchored) (*Report, error) {
+	for start := 1; ; start++ {
+		report, err := verify(directory, anchors)
+		if !errors.Is(err, errMoved) || start == maxStarts {
+			return report, err
+		}
+	}
+}
+
+func verify(directory string, anchors []Anchored) (*Report, error) {
 	report := &Report{}
 	// The anchors before the files: these may only have grown since.
 	text, err := os.ReadFile(filepath.Join(directory, HeadName))
@@ -54,19 +71,30 @@ func Verify(directory string, anchors ...Anchored) (*Report, error) {
 	} else {
 		anchors = append([]Anchored{{Where: HeadName, Head: head}}, anchors...)
 	}
-	files, err := files(directory)
+	// The file before the backups: it is the one behind the last of them, unless it was rotated in between.
+	current, err := os.Open(filepath.Join(directory, Name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("verifying: %w", err)
+	}
+	defer func() { _ = current.Close() }()
+	backups, err := backups(directory)
 	if err != nil {
 		return nil, err
+	}
+	if !stays(current, filepath.Join(directory, Name)) {
+		return nil, errMoved
 	}
 	met := map[int64]string{}
 	for _, a := range anchors {
 		met[a.Head.Sequence] = ""
 	}
-	for _, name := range files {
-		if err := report.file(filepath.Join(directory, name), met); err != nil {
+	for _, name := range backups {
+		if err := report.backup(filepath.Join(directory, name), met); err != nil {
 			return nil, err
 		}
-		report.Files++
+	}
+	if current != nil {
+		report.file(Name, current, met)
 	}
 	for _, a := range anchors {
 		switch hash := met[a.Head.Sequence]; {
@@ -79,8 +107,18 @@ func Verify(directory string, anchors ...Anchored) (*Report, error) {
 	return report, nil
 }
 
-// files are the names of the files of a directory from the oldest on. The times in the names sort as text.
-func files(directory string) ([]string, error) {
+// stays tells whether what was opened as a file, nil for none, is that file still.
+func stays(opened *os.File, path string) bool {
+	now, err := os.Stat(path)
+	if opened == nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	then, thenErr := opened.Stat()
+	return err == nil && thenErr == nil && os.SameFile(then, now)
+}
+
+// backups are the names of the backups in a directory from the oldest on. The times in the names sort as text.
+func backups(directory string) ([]string, error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit directory: %w", err)
@@ -88,34 +126,32 @@ func files(directory string) ([]string, error) {
 	prefix := strings.TrimSuffix(Name, ".log") + "-"
 	seen := map[string]bool{}
 	var names []string
-	current := false
 	for _, e := range entries {
 		name := e.Name()
-		switch plain := strings.TrimSuffix(name, ".gz"); {
-		case name == Name:
-			current = true
-		case strings.HasPrefix(plain, prefix) && strings.HasSuffix(plain, ".log"):
-			// While it is compressed, a backup is there in both forms; the plain one is whole.
-			if seen[plain] {
-				names = slices.DeleteFunc(names, func(other string) bool { return strings.TrimSuffix(other, ".gz") == plain })
-				name = plain
-			}
-			seen[plain] = true
-			names = append(names, name)
+		plain := strings.TrimSuffix(name, ".gz")
+		if !strings.HasPrefix(plain, prefix) || !strings.HasSuffix(plain, ".log") {
+			continue
 		}
+		// While it is compressed, a backup is there in both forms; the plain one is whole.
+		if seen[plain] {
+			names = slices.DeleteFunc(names, func(other string) bool { return strings.TrimSuffix(other, ".gz") == plain })
+			name = plain
+		}
+		seen[plain] = true
+		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b string) int {
 		return strings.Compare(strings.TrimSuffix(a, ".gz"), strings.TrimSuffix(b, ".gz"))
 	})
-	if current {
-		names = append(names, Name)
-	}
 	return names, nil
 }
 
-// file follows the chain through one file.
-func (r *Report) file(path string, met map[int64]string) error {
+// backup follows the chain through one backup.
+func (r *Report) backup(path string, met map[int64]string) error {
 	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errMoved
+	}
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
 	}
@@ -125,22 +161,30 @@ func (r *Report) file(path string, met map[int64]string) error {
 		unzipped, err := gzip.NewReader(file)
 		if err != nil {
 			r.finds("%s cannot be unpacked: %v", filepath.Base(path), err)
+			r.Files++
 			return nil
 		}
 		source = unzipped
 	}
+	r.file(filepath.Base(path), source, met)
+	return nil
+}
+
+// file follows the chain through the lines of one file.
+func (r *Report) file(name string, source io.Reader, met map[int64]string) {
+	r.Files++
 	reader := bufio.NewReaderSize(source, 1<<20)
 	for number := 1; ; number++ {
 		line, err := reader.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF):
 			// What follows the last end of a line is being written, or is torn: the anchors tell whether it is missed.
-			return nil
+			return
 		case err != nil:
-			r.finds("%s cannot be read from line %d on: %v", filepath.Base(path), number, err)
-			return nil
+			r.finds("%s cannot be read from line %d on: %v", name, number, err)
+			return
 		}
-		r.line(filepath.Base(path), number, line[:len(line)-1], met)
+		r.line(name, number, line[:len(line)-1], met)
 	}
 }
 

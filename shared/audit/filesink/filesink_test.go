@@ -210,6 +210,21 @@ func TestATornLine(t *testing.T) {
 	verify(t, config.Path, 3, nil)
 }
 
+// A process that starts where the end of the file is gone goes on behind it, so that the gap stays. Source: ADR-0016.
+func TestACutEnd(t *testing.T) {
+	t.Parallel()
+	config := &model.ConfigAudit{Path: t.TempDir()}
+	sink := open(t, nil, config)
+	write(t, sink, record("a", "x"), record("b", "x"), record("c", "x"))
+	_ = sink.Close()
+	path := filepath.Join(config.Path, chain.Name)
+	if err := os.WriteFile(path, []byte(strings.SplitAfter(read(t, path), "\n")[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, open(t, nil, config), record("d", "x"))
+	verify(t, config.Path, 2, nil, "events 2 to 3 are missing before audit.log line 2")
+}
+
 // memory is an anchor.
 type memory struct {
 	mu   sync.Mutex
