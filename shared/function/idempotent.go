@@ -43,10 +43,9 @@ type kept struct {
 }
 
 // Idempotent makes an endpoint that creates something answer a request again that carries the same Idempotency-Key as one
-// of the last ten minutes, by the same credential and with the same content, instead of creating a second one, as long as the caller may still ask
-// for it. Another
-// request under that key is 422; the same one, while it is being served, 409 with Retry-After. The function has to say
-// that it Encrypts. Dry runs are not kept. Source: ADR-0017.
+// of the last ten minutes, by the same credential and with the same content, instead of creating a second one, as long as
+// the caller may still ask for it. Another request under that key is 422; the same one, while it is being served, 409 with
+// Retry-After. The function has to say that it Encrypts. Dry runs are not kept. Source: ADR-0017.
 func Idempotent(endpoint Endpoint) Endpoint {
 	open := endpoint.open
 	endpoint.open = func(env *Environment) operation {
