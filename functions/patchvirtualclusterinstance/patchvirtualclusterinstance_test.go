@@ -23,7 +23,8 @@ func TestDo(t *testing.T) {
 		{"an unknown verb", `{"spec":{"access":[{"verbs":["x"],"users":["y"]}]}}`, func(*Input) {}, 422},
 		{"by a stranger", `{}`, func(in *Input) { in.Caller = instancetest.Ben }, 404},
 		{"the status", `{"spec":{"displayName":"no"},"status":{"phase":"Failed"}}`, func(in *Input) { in.Status = true }, 0},
-		{"applied to the status", `{}`, func(in *Input) { in.Status, in.Type = true, resource.ApplyPatch }, 415},
+		{"applied to the status", `{"apiVersion":"management.platform.sh/v1","kind":"VirtualClusterInstance","status":{"phase":"Failed"}}`,
+			func(in *Input) { in.Status, in.Type, in.Force = true, resource.ApplyPatch, true }, 0},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()

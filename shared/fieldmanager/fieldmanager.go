@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/resource"
@@ -60,19 +61,21 @@ type Manager struct {
 	types *types
 	one   kindOnly
 	// root is the name of the schema of the kind.
-	root   string
+	root string
+	// part is the field whose own fields stay when nobody owns them: the spec, or what a subresource is.
+	part   string
 	fields *managedfields.FieldManager
 }
 
 // New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
 // Source: ADR-0008.
-func New(kind schema.GroupVersionKind, empty func() resource.Object, unowned ...[]string) (resource.FieldManager, error) {
+func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource string, unowned ...[]string) (resource.FieldManager, error) {
 	types, err := parseTypes()
 	if err != nil {
 		return nil, err
 	}
 	one := kindOnly{kind: kind, empty: empty}
-	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind)}
+	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind), part: cmp.Or(subresource, "spec")}
 	if m.root == "" {
 		return nil, fmt.Errorf("the schemas have no %s", kind)
 	}
@@ -88,10 +91,12 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, unowned ...
 		}
 		ignored.Insert(made)
 	}
-	m.fields, err = managedfields.NewDefaultFieldManager(types.converter, one, one, one, kind, kind.GroupVersion(), "",
-		map[fieldpath.APIVersion]fieldpath.Filter{
-			fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(ignored),
-		})
+	considered := fieldpath.NewExcludeSetFilter(ignored)
+	if subresource != "" {
+		considered = fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie(subresource))
+	}
+	m.fields, err = managedfields.NewDefaultFieldManager(types.converter, one, one, one, kind, kind.GroupVersion(), subresource,
+		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.GroupVersion().String()): considered})
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +153,11 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 	return merged, nil
 }
 
-// keepUnowned puts back the fields of the spec that are gone from merged although nobody owned anything of them. The
-// library drops all of spec when a manager lets go of his last field there: a scope would go silently, and the key be
+// keepUnowned puts back the fields of the part that are gone from merged although nobody owned anything of them. The
+// library drops all of it when a manager lets go of his last field there: a scope would go silently, and the key be
 // wider. Source: ADR-0008.
 func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runtime.Object, error) {
-	const part = "spec"
+	part := m.part
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored object: %w", err)
@@ -175,8 +180,11 @@ func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runt
 	}
 	changed := false
 	for name, value := range had {
-		if _, still := has[name]; !still && !owned(entries, part, name) {
-			has[name], changed = value, true
+		if _, still := has[name]; still {
+			continue
+		}
+		if rest := unownedOf(value, ownedBelow(entries, part, name)); rest != nil {
+			has[name], changed = rest, true
 		}
 	}
 	if !changed {
@@ -185,23 +193,50 @@ func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runt
 	return m.one.read(after)
 }
 
-// owned tells whether an entry has a field, or anything below it.
-func owned(entries []metav1.ManagedFieldsEntry, part, name string) bool {
-	field := fieldpath.PathElement{FieldName: &name}
+// ownedBelow is what entries have of a field of the part: empty when nobody owns it or anything below it.
+func ownedBelow(entries []metav1.ManagedFieldsEntry, part, name string) *fieldpath.Set {
+	all := fieldpath.NewSet()
 	for _, entry := range entries {
 		if entry.FieldsV1 == nil {
 			continue
 		}
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
-			continue
-		}
-		within := set.WithPrefix(fieldpath.PathElement{FieldName: &part})
-		if within.Members.Has(field) || !within.WithPrefix(field).Empty() {
-			return true
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err == nil {
+			all = all.Union(set)
 		}
 	}
-	return false
+	field := fieldpath.PathElement{FieldName: &name}
+	within := all.WithPrefix(fieldpath.PathElement{FieldName: &part})
+	below := within.WithPrefix(field)
+	if within.Members.Has(field) {
+		below.Members.Insert(field)
+	}
+	return below
+}
+
+// unownedOf is what stays of the value of a field of which a set is owned: all of it when the set is empty, of a list with
+// keys the items that nobody owns anything of, and else nothing, which is nil.
+func unownedOf(value any, owned *fieldpath.Set) any {
+	if owned.Empty() {
+		return value
+	}
+	items, _ := value.([]any)
+	rest := slices.DeleteFunc(slices.Clone(items), func(item any) bool {
+		fields, keyed := item.(map[string]any)
+		found := !keyed
+		look := func(element fieldpath.PathElement) {
+			found = found || element.Key == nil || !slices.ContainsFunc(*element.Key, func(key smdvalue.Field) bool {
+				return !smdvalue.Equals(key.Value, smdvalue.NewValueInterface(fields[key.Name]))
+			})
+		}
+		owned.Members.Iterate(look)
+		owned.Children.Iterate(look)
+		return found
+	})
+	if len(rest) == 0 {
+		return nil
+	}
+	return rest
 }
 
 // refusal is what the caller is told of an error of an apply.

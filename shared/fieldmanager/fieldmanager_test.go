@@ -20,7 +20,7 @@ func empty() resource.Object { return &model.OwnedAccessKey{} }
 
 func newManager(t testing.TB) *Manager {
 	t.Helper()
-	made, err := New(kind, empty, []string{"status"}, []string{"spec", "key"})
+	made, err := New(kind, empty, "", []string{"status"}, []string{"spec", "key"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestPrune(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := New(schema.GroupVersionKind{Group: model.GroupName, Version: "v1", Kind: "Nothing"}, empty); err == nil {
+	if _, err := New(schema.GroupVersionKind{Group: model.GroupName, Version: "v1", Kind: "Nothing"}, empty, ""); err == nil {
 		t.Error("a kind without a schema has a manager")
 	}
 }

@@ -496,10 +496,67 @@ func TestStatus(t *testing.T) {
 	if got := fields(err); accesskeytest.Code(err) != 422 || !slices.Contains(got, "status.phase") || !slices.Contains(got, "status.ingress.host") || !slices.Contains(got, "status.conditions[0].status") {
 		t.Errorf("a bad status: %v", err)
 	}
-	_, err = resource.Patch(t.Context(), w.Instances, resource.PatchInput{
-		Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Status: true, Type: resource.ApplyPatch, Manager: "m", Patch: []byte(`{}`),
+}
+
+// Who set which field of the status is known, and it can be applied: to what is there, without a word about spec and
+// metadata, and without taking along what nobody owns. Source: Spec 2.2; ADR-0008, ADR-0017.
+func TestStatusOwners(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	w.Instances.Managed(fieldmanager.New)
+	created := w.Seed(t, instancetest.Instance(t, "dev"))
+	owners := func(o *object) map[string]string {
+		found := map[string]string{}
+		for _, entry := range o.ManagedFields {
+			if entry.Subresource == "status" {
+				found[entry.Manager+" "+string(entry.Operation)] = entry.FieldsV1.String()
+			}
+		}
+		return found
+	}
+	changed := created.DeepCopy()
+	changed.Status.Phase, changed.Spec.DisplayName = "Failed", "other"
+	written, err := resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
+		Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Object: changed, Manager: "ctl", Status: true,
 	})
-	if accesskeytest.Code(err) != 415 {
-		t.Errorf("applied: %v", err)
+	if got := owners(written.Object); err != nil || len(got) != 1 || !strings.Contains(got["ctl Update"], `{"f:status":{"f:phase":{}}}`) {
+		t.Fatalf("%v, %v", got, err)
+	}
+	apply := func(name, manager string, force bool, status string) (*object, error) {
+		written, err := resource.Patch(t.Context(), w.Instances, resource.PatchInput{
+			Caller: instancetest.Ana, Namespace: "p-shop", Name: name, Status: true, Type: resource.ApplyPatch, Manager: manager, Force: force,
+			Patch: fmt.Appendf(nil, `{"apiVersion":"management.platform.sh/v1","kind":"VirtualClusterInstance","metadata":{"name":%q,"labels":{"a":"b"}},`+
+				`"spec":{"displayName":"other"},"status":%s}`, name, status),
+		})
+		return written.Object, err
+	}
+	conditions := func(o *object) []string {
+		var kinds []string
+		for _, condition := range o.Status.Conditions {
+			kinds = append(kinds, condition.Type)
+		}
+		return kinds
+	}
+	const observed = `{"phase":"Ready","conditions":[{"type":"Synced","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`
+	if _, err := apply("dev", "gitops", false, observed); accesskeytest.Code(err) != 409 || !slices.Equal(fields(err), []string{".status.phase"}) {
+		t.Errorf("over another's field: %v", err)
+	}
+	got, err := apply("dev", "gitops", true, observed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has := owners(got); len(has) != 1 || !strings.Contains(has["gitops Apply"], "Synced") || got.Status.Phase != "Ready" ||
+		got.Spec.DisplayName != created.Spec.DisplayName || got.Labels != nil || got.Generation != created.Generation {
+		t.Errorf("forced: %+v, %v", got, has)
+	}
+	if want := []string{"IngressReady", "SignerReady", "Synced"}; !slices.Equal(conditions(got), want) {
+		t.Errorf("%v, want %v", conditions(got), want)
+	}
+	got, err = apply("dev", "gitops", false, `{}`)
+	if want := []string{"IngressReady", "SignerReady"}; err != nil || !slices.Equal(conditions(got), want) || got.Status.Phase != "" || got.Status.Ingress == nil {
+		t.Errorf("let go of: %+v, %v", got, err)
+	}
+	if _, err := apply("absent", "gitops", false, observed); accesskeytest.Code(err) != 404 {
+		t.Errorf("the status of nothing: %v", err)
 	}
 }

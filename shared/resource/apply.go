@@ -40,12 +40,12 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Written[T], err
 		return Written[T]{}, err
 	}
 	for attempt := 1; ; attempt++ {
-		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, false}
+		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
 		written, err := r.rewrite(ctx, target, owned[T], func(current T) (T, []string, error) {
 			object, err := r.merge(current, applied, in)
 			return object, nil, err
 		})
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && !in.Status {
 			written, err = r.applyNew(ctx, in, applied)
 			if errors.Is(err, store.ErrExists) && attempt < maxApplies {
 				continue
@@ -88,7 +88,7 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 // merge is the object with what is applied to it.
 func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, error) {
 	var none T
-	fields, err := r.fieldManager()
+	fields, err := r.fieldManager(in.Status)
 	if err != nil {
 		return none, err
 	}
@@ -112,7 +112,7 @@ func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, 
 
 // readApplication reads what is applied: one document, in YAML or in JSON, which is YAML too.
 func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
-	fields, err := r.fieldManager()
+	fields, err := r.fieldManager(in.Status)
 	switch {
 	case err != nil:
 		return nil, err

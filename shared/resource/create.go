@@ -56,7 +56,7 @@ func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (W
 	object := in.Object
 	requested, generateName := object.GetName(), object.GetGenerateName()
 	for attempt := 1; ; attempt++ {
-		written, err := r.create(ctx, in, object.DeepCopyObject().(T), r.updatedBy(in.Manager))
+		written, err := r.create(ctx, in, object.DeepCopyObject().(T), r.updatedBy(in.Manager, false))
 		switch {
 		case !errors.Is(err, store.ErrExists) || requested != "":
 			return written, err

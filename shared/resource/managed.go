@@ -34,9 +34,13 @@ type FieldManager interface {
 	Prune(applied map[string]any)
 }
 
-// NewFieldManager makes the FieldManager of a kind. Empty makes an empty object of it. Unowned are paths of fields that
-// nobody owns, with all below them.
-type NewFieldManager func(kind schema.GroupVersionKind, empty func() Object, unowned ...[]string) (FieldManager, error)
+// status is the subresource, and the field, that is written apart from all else.
+const status = "status"
+
+// NewFieldManager makes the FieldManager of a kind. Empty makes an empty object of it. Subresource is the one by which it
+// is written, which is the field of that name and the only one that is owned there; empty means the object itself.
+// Unowned are paths of fields that nobody owns, with all below them.
+type NewFieldManager func(kind schema.GroupVersionKind, empty func() Object, subresource string, unowned ...[]string) (FieldManager, error)
 
 // fieldManager is made at the first write.
 type fieldManager struct {
@@ -48,30 +52,34 @@ type fieldManager struct {
 // Managed makes the writes of the registry note who set which field, and returns the registry. Without it nothing is noted,
 // and an apply is an error. Every function that creates, updates or patches calls it. Source: ADR-0008.
 func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
-	r.fields.mu.Lock()
-	defer r.fields.mu.Unlock()
-	r.fields.make = by
+	for _, fields := range []*fieldManager{&r.fields, &r.statusFields} {
+		fields.mu.Lock()
+		fields.make = by
+		fields.mu.Unlock()
+	}
 	return r
 }
 
-// fieldManager knows who set which field; nil means that nobody asked for it. Nobody owns the status, which is the
-// server's, and what is not stored.
-func (r *Registry[T]) fieldManager() (FieldManager, error) {
-	f := &r.fields
+// fieldManager knows who set which field, of the status or of all else; nil means that nobody asked for it. Nobody owns
+// what is not stored, nor a status that clients cannot write.
+func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
+	f, subresource, unowned := &r.fields, "", append([][]string{{status}}, r.WriteOnly...)
+	if ofStatus {
+		f, subresource, unowned = &r.statusFields, status, nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.manager != nil || f.make == nil {
 		return f.manager, nil
 	}
 	var err error
-	unowned := append([][]string{{"status"}}, r.WriteOnly...)
-	f.manager, err = f.make(r.GroupVersionKind(), func() Object { return r.New() }, unowned...)
+	f.manager, err = f.make(r.GroupVersionKind(), func() Object { return r.New() }, subresource, unowned...)
 	return f.manager, err
 }
 
 // requestManagedFields leaves in a replacement the managedFields that its writer may ask for.
-func (r *Registry[T]) requestManagedFields(object, old T) error {
-	fields, err := r.fieldManager()
+func (r *Registry[T]) requestManagedFields(object, old T, ofStatus bool) error {
+	fields, err := r.fieldManager(ofStatus)
 	switch {
 	case err != nil:
 		return err
@@ -87,10 +95,10 @@ func (r *Registry[T]) requestManagedFields(object, old T) error {
 // for a new object.
 type own[T Object] func(object, old T) error
 
-// updatedBy gives the manager of a create, update or patch what that changes.
-func (r *Registry[T]) updatedBy(manager string) own[T] {
+// updatedBy gives the manager of a create, update or patch what that changes, in the status or in all else.
+func (r *Registry[T]) updatedBy(manager string, ofStatus bool) own[T] {
 	return func(object, old T) error {
-		fields, err := r.fieldManager()
+		fields, err := r.fieldManager(ofStatus)
 		if err != nil || fields == nil {
 			return err
 		}

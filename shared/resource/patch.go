@@ -53,11 +53,11 @@ type PatchInput struct {
 	MayCreate func() error
 	// DryRun does everything but the write.
 	DryRun bool
-	// Status is that of UpdateInput. A status has no owners, so that it cannot be applied.
+	// Status is that of UpdateInput. An apply to the status of what is not there makes nothing.
 	Status bool
 }
 
-// Patch changes an object and returns it as stored; an apply to an absent name makes it. Without a resourceVersion in
+// Patch changes an object and returns it as stored; an apply to an absent name makes it, unless it is one of the status. Without a resourceVersion in
 // the patch, it is applied anew while others write in between.
 //
 // Errors: those of Update; BadRequest for a patch that cannot be read; RequestEntityTooLarge for more than
@@ -65,10 +65,7 @@ type PatchInput struct {
 // Conflict with a cause for each field when an apply meets those of other managers.
 // Source: Spec 4 row 7; ADR-0004, ADR-0008.
 func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Written[T], error) {
-	switch {
-	case in.Type == ApplyPatch && in.Status:
-		return Written[T]{}, apierror.UnsupportedMediaType(string(in.Type), string(JSONPatch)+", "+string(MergePatch))
-	case in.Type == ApplyPatch:
+	if in.Type == ApplyPatch {
 		return r.apply(ctx, in)
 	}
 	var duplicates []string
@@ -84,7 +81,7 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Writte
 		return Written[T]{}, err
 	}
 	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager), func(current T) (T, []string, error) {
+	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(current T) (T, []string, error) {
 		var none T
 		text, err := json.Marshal(current)
 		if err != nil {

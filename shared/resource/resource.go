@@ -141,11 +141,13 @@ type Registry[T Object] struct {
 	// Random is where names and uids come from: crypto/rand.Reader but in tests.
 	Random io.Reader
 
-	fields  fieldManager
-	once    sync.Once
-	parsed  *lru.Cache[string, parsed[T]]
-	watched watched[T]
-	joined  *Graph
+	fields fieldManager
+	// statusFields are those of the status, where that is a subresource.
+	statusFields fieldManager
+	once         sync.Once
+	parsed       *lru.Cache[string, parsed[T]]
+	watched      watched[T]
+	joined       *Graph
 }
 
 // invalid is the answer for a bad object.

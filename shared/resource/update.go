@@ -40,7 +40,7 @@ const maxConflicts = 32
 // Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
 func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Written[T], error) {
 	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-	return r.rewrite(ctx, target, r.updatedBy(in.Manager), func(T) (T, []string, error) {
+	return r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(T) (T, []string, error) {
 		return in.Object.DeepCopyObject().(T), nil, nil
 	})
 }
@@ -114,7 +114,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	var digest string
 	var err error
 	if in.status {
-		object, digest, err = r.prepareStatus(object, old, record)
+		object, digest, err = r.prepareStatus(own, object, old, record)
 	} else {
 		digest, err = r.prepareReplacement(ctx, in, own, object, old, record)
 	}
@@ -169,7 +169,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 // prepareReplacement checks a replacement of all but the status, and makes it what is to be stored. It returns its digest.
 func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own[T], object, old T, record store.Record) (string, error) {
 	keepMetadata(object, old)
-	if err := r.requestManagedFields(object, old); err != nil {
+	if err := r.requestManagedFields(object, old, false); err != nil {
 		return "", err
 	}
 	if r.CopyStatus != nil {
@@ -193,10 +193,14 @@ func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own
 }
 
 // prepareStatus is the stored object with the status of another, as it is to be stored, and its digest. Spec and metadata
-// of the other are not looked at. Source: ADR-0017.
-func (r *Registry[T]) prepareStatus(object, old T, record store.Record) (T, string, error) {
+// of the other are not looked at, but for who owns which field of its status. Source: ADR-0008, ADR-0017.
+func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Record) (T, string, error) {
 	updated := old.DeepCopyObject().(T)
 	r.CopyStatus(object, updated)
+	updated.SetManagedFields(object.GetManagedFields())
+	if err := r.requestManagedFields(updated, old, true); err != nil {
+		return updated, "", err
+	}
 	var problems field.ErrorList
 	if rules, ok := r.Rules.(StatusRules[T]); ok {
 		problems = rules.ValidateStatus(updated, old)
@@ -205,7 +209,7 @@ func (r *Registry[T]) prepareStatus(object, old T, record store.Record) (T, stri
 	if problems = append(problems, more...); len(problems) > 0 {
 		return updated, "", r.invalid(old.GetName(), problems)
 	}
-	return updated, sealed.Digest, nil
+	return updated, sealed.Digest, own(updated, old)
 }
 
 // encodeSealed is encode for a stored object with the secrets that it was shown without, so that what became of those

@@ -20,7 +20,7 @@ import (
 // the part of it that says who set what.
 func BenchmarkFields(b *testing.B) {
 	kind := accesskey.Definition.GroupVersionKind()
-	fields, err := fieldmanager.New(kind, func() resource.Object { return &model.OwnedAccessKey{} }, []string{"status"}, []string{"spec", "key"})
+	fields, err := fieldmanager.New(kind, func() resource.Object { return &model.OwnedAccessKey{} }, "", []string{"status"}, []string{"spec", "key"})
 	if err != nil {
 		b.Fatal(err)
 	}
