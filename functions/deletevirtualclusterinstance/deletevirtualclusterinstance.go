@@ -1,4 +1,4 @@
-// Package deletevirtualclusterinstance is DELETE on one of virtualclusterinstances. Credentials that were made for it stay
+// Package deletevirtualclusterinstance is DELETE on one of virtualclusterinstances, and on those of a project that are selected. Credentials that were made for it stay
 // until they end: they are their owners'. Source: Spec 2.6, 3; ADR-0009, ADR-0017.
 package deletevirtualclusterinstance
 
@@ -21,16 +21,23 @@ type Input = resource.DeleteInput
 // Output is the answer.
 type Output = runtime.Object
 
-// Do removes one instance, or marks it while a grace period or finalizers hold it. Errors: NotFound, Forbidden or Conflict as
-// resource.Delete says; nothing is changed then.
+// Do removes one instance, or marks it while a grace period or finalizers hold it. With a selection it does so to all of
+// them that the caller sees in the namespace, and returns them as they were. Errors: those of resource.Delete and
+// resource.DeleteCollection; Forbidden for one that he sees and may not delete.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if in.Selection != nil {
+		return resource.DeleteCollection(ctx, deps.Instances, in)
+	}
 	return resource.Delete(ctx, deps.Instances, in)
 }
 
 // Function is the operation as it is deployed.
 var Function = &function.Function{
-	Name:      "deletevirtualclusterinstance",
-	Endpoints: []function.Endpoint{function.Delete(instance.Definition, open, Do)},
+	Name: "deletevirtualclusterinstance",
+	Endpoints: []function.Endpoint{
+		function.Delete(instance.Definition, open, Do),
+		function.DeleteCollection(instance.Definition, open, Do),
+	},
 }
 
 func open(env *function.Environment) Deps { return Deps{Instances: env.Instances()} }

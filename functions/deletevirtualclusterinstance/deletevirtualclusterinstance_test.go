@@ -3,9 +3,14 @@ package deletevirtualclusterinstance
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/instance/instancetest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/resource"
 )
 
 // Source: Spec 2.6, 3; ADR-0017.
@@ -26,5 +31,51 @@ func TestDo(t *testing.T) {
 	}
 	if _, err := Do(t.Context(), deps, in); accesskeytest.Code(err) != 404 {
 		t.Errorf("again: %v", err)
+	}
+}
+
+// A collection is what its namespace has for the caller; what he may only use stops it. Source: Spec 3; ADR-0009, ADR-0017.
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	for _, name := range []string{"one", "two"} {
+		given := instancetest.Instance(t, name)
+		given.Labels = map[string]string{"name": name}
+		given.Spec.Access = []model.InstanceAccess{{Verbs: []string{"use"}, Users: []string{"ben"}}}
+		w.Seed(t, given)
+	}
+	deps := Deps{Instances: w.Instances}
+	left := func() int {
+		t.Helper()
+		list, err := resource.List(t.Context(), w.Instances, resource.ListInput{Caller: instancetest.Ana})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return meta.LenList(list)
+	}
+	for _, row := range []struct {
+		about     string
+		caller    identity.Caller
+		namespace string
+		selector  string
+		code      int32
+		left      int
+	}{
+		{"another project's", instancetest.Ana, "p-other", "", 0, 2},
+		{"of one who may use them", instancetest.Ben, "p-shop", "", 403, 2},
+		{"those that are selected", instancetest.Ana, "p-shop", "name=one", 0, 1},
+		{"all", instancetest.Ana, "p-shop", "", 0, 0},
+	} {
+		selector, err := labels.Parse(row.selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Do(t.Context(), deps, Input{
+			Caller: row.caller, Namespace: row.namespace,
+			Selection: &resource.ListInput{Caller: row.caller, Namespace: row.namespace, Labels: selector},
+		})
+		if got := left(); accesskeytest.Code(err) != row.code || got != row.left {
+			t.Errorf("%s: %v, %d are left, want %d", row.about, err, got, row.left)
+		}
 	}
 }

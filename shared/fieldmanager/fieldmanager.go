@@ -62,9 +62,9 @@ type Manager struct {
 	one   kindOnly
 	// root is the name of the schema of the kind.
 	root string
-	// part is the field whose own fields stay when nobody owns them: the spec, or what a subresource is.
-	part   string
-	fields *managedfields.FieldManager
+	// subresource is the one whose writes are noted; empty: the object itself.
+	subresource string
+	fields      *managedfields.FieldManager
 }
 
 // New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
@@ -75,7 +75,7 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource
 		return nil, err
 	}
 	one := kindOnly{kind: kind, empty: empty}
-	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind), part: cmp.Or(subresource, "spec")}
+	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind), subresource: subresource}
 	if m.root == "" {
 		return nil, fmt.Errorf("the schemas have no %s", kind)
 	}
@@ -120,7 +120,8 @@ func rootOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) strin
 // Update implements resource.FieldManager.
 func (m *Manager) Update(live, object resource.Object, manager string, now time.Time) error {
 	before := object.GetManagedFields()
-	if before == nil {
+	// By a subresource nobody asks for other entries.
+	if before == nil || m.subresource != "" {
 		before = live.GetManagedFields()
 	}
 	updated, err := m.fields.Update(live, object, manager)
@@ -157,7 +158,7 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 // library drops all of it when a manager lets go of his last field there: a scope would go silently, and the key be
 // wider. Source: ADR-0008.
 func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runtime.Object, error) {
-	part := m.part
+	part := cmp.Or(m.subresource, "spec")
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored object: %w", err)
