@@ -64,6 +64,13 @@ func AlreadyExists(resource schema.GroupResource, name string) *Error {
 	return from(apierrors.NewAlreadyExists(resource, name))
 }
 
+// BeingDeleted answers 409 with the reason of AlreadyExists: the name is taken until its deletion has ended.
+func BeingDeleted(resource schema.GroupResource, name string) *Error {
+	err := AlreadyExists(resource, name)
+	err.status.Message = "object is being deleted: " + err.status.Message
+	return err
+}
+
 // GeneratedNameExists answers 409: the name made from generateName is in use. Source: Spec 7.
 func GeneratedNameExists(resource schema.GroupResource, name string) *Error {
 	return from(apierrors.NewGenerateNameConflict(resource, name, 1))

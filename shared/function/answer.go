@@ -188,7 +188,7 @@ func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 	case "":
 		return metav1.IncludeMetadata, nil
 	default:
-		return "", apierror.BadRequest(fmt.Sprintf("includeObject: invalid value %q: must be None, Metadata or Object", include), nil)
+		return "", unreadable("includeObject", string(include), "must be None, Metadata or Object")
 	}
 }
 

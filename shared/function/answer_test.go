@@ -123,7 +123,7 @@ func TestAcceptBeforeWrites(t *testing.T) {
 	list := map[string]string{"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "Content-Type": "application/json"}
 	refused(t, w.do(request{method: "POST", path: root, body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: list}), 406, metav1.StatusReasonNotAcceptable)
 	table := map[string]string{"Accept": tableV1, "Content-Type": "application/json"}
-	refused(t, w.do(request{method: "POST", path: root + "?includeObject=All", body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: table}), 400, metav1.StatusReasonBadRequest)
+	refused(t, w.do(request{method: "POST", path: root + "?includeObject=All", body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: table}), 400, metav1.StatusReasonBadRequest, "includeObject")
 	// Neither is a question asked that would panic.
 	for _, header := range []map[string]string{unwanted, table} {
 		refused(t, w.do(request{method: "POST", path: "/apis/test.example/v1/probes", body: "panic", header: header}), 406, metav1.StatusReasonNotAcceptable)
@@ -163,7 +163,7 @@ func TestTable(t *testing.T) {
 	} {
 		answer := w.do(request{path: root + row.include, header: map[string]string{"Accept": tableV1}})
 		if row.code != 200 {
-			refused(t, answer, row.code, metav1.StatusReasonBadRequest)
+			refused(t, answer, row.code, metav1.StatusReasonBadRequest, "includeObject")
 			continue
 		}
 		table := decodeInto[struct {

@@ -289,7 +289,7 @@ func deadline(ctx context.Context, query url.Values) (context.Context, context.C
 	if text := query.Get("timeout"); text != "" {
 		asked, err := time.ParseDuration(text)
 		if err != nil || asked < 0 {
-			malformed = apierror.BadRequest(fmt.Sprintf("timeout: invalid value %q: must be a duration such as 10s", text), nil)
+			malformed = unreadable("timeout", text, "must be a duration such as 10s")
 		} else if asked > 0 {
 			limit = min(limit, asked)
 		}

@@ -463,7 +463,7 @@ func TestDeadlines(t *testing.T) {
 		t.Errorf("the log does not know why: %v", record)
 	}
 	for _, text := range []string{"soon", "-1s", "10"} {
-		refused(t, w.do(request{path: root + "?timeout=" + text}), 400, metav1.StatusReasonBadRequest)
+		refused(t, w.do(request{path: root + "?timeout=" + text}), 400, metav1.StatusReasonBadRequest, "timeout")
 	}
 	for _, text := range []string{"", "0", "0s", "30s", "1000h"} {
 		if answer := w.do(request{path: root + "?timeout=" + text}); answer.Code != 200 {

@@ -83,7 +83,7 @@ func TestApplyOptions(t *testing.T) {
 		{"CBOR", "application/apply-patch+cbor", "?fieldManager=me", applied, 415, metav1.StatusReasonUnsupportedMediaType, nil},
 		{"strategic merge", "application/strategic-merge-patch+json", "", `{}`, 415, metav1.StatusReasonUnsupportedMediaType, nil},
 		{"not UTF-8", yaml, "?fieldManager=me", "a: \xff", 400, metav1.StatusReasonBadRequest, nil},
-		{"managedFields", yaml, "?fieldManager=me", strings.Replace(applied, `"name":"x"`, `"name":"x","managedFields":[{}]`, 1), 400, metav1.StatusReasonBadRequest, nil},
+		{"managedFields", yaml, "?fieldManager=me", strings.Replace(applied, `"name":"x"`, `"name":"x","managedFields":[{}]`, 1), 400, metav1.StatusReasonBadRequest, []string{"metadata.managedFields"}},
 		{"an unknown field", yaml, "?fieldManager=me&fieldValidation=Strict", strings.Replace(applied, "displayName", "displayname", 1), 400,
 			metav1.StatusReasonBadRequest, []string{"spec.displayname"}},
 	} {

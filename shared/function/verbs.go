@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/apierror"
@@ -238,8 +239,8 @@ func decodePart[O resource.Object](c *call, part *resource.Definition[O], valida
 		{"name", object.GetName(), c.name}, {"namespace", object.GetNamespace(), c.namespace},
 	} {
 		if each.given != "" && each.given != each.want {
-			return none, nil, apierror.BadRequest(fmt.Sprintf(
-				"the %s of the object (%s) does not match the %s on the URL (%s)", each.what, each.given, each.what, each.want), nil)
+			why := fmt.Sprintf("the %s of the object (%s) does not match the %s on the URL (%s)", each.what, each.given, each.what, each.want)
+			return none, nil, apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", each.what), each.given, why)})
 		}
 	}
 	return object, warnings, nil

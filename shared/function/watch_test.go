@@ -117,7 +117,7 @@ func TestWatchRefuses(t *testing.T) {
 		{query: "&limit=-1", code: 400, reason: "BadRequest", fields: "limit"},
 		{query: "&timeoutSeconds=-1", code: 400, reason: "BadRequest", fields: "timeoutSeconds"},
 		{query: "&timeoutSeconds=99999999999999999999", code: 400, reason: "BadRequest", fields: "timeoutSeconds"},
-		{query: "&timeout=soon", code: 400, reason: "BadRequest"},
+		{query: "&timeout=soon", code: 400, reason: "BadRequest", fields: "timeout"},
 		{query: "&resourceVersion=x", code: 400, reason: "BadRequest", fields: "resourceVersion"},
 		{query: "&resourceVersion=-1", code: 400, reason: "BadRequest", fields: "resourceVersion"},
 		{query: "&resourceVersion=007", code: 400, reason: "BadRequest", fields: "resourceVersion"},
@@ -131,7 +131,7 @@ func TestWatchRefuses(t *testing.T) {
 		{accept: "application/yaml", code: 406, reason: "NotAcceptable"},
 		{accept: "image/png", code: 406, reason: "NotAcceptable"},
 		{accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", code: 406, reason: "NotAcceptable"},
-		{accept: "application/json;as=Table;g=meta.k8s.io;v=v1", query: "&includeObject=All", code: 400, reason: "BadRequest"},
+		{accept: "application/json;as=Table;g=meta.k8s.io;v=v1", query: "&includeObject=All", code: 400, reason: "BadRequest", fields: "includeObject"},
 	} {
 		t.Log(row.query, row.accept)
 		answer := w.do(request{path: root + "?watch=true" + row.query, bearer: row.bearer, header: map[string]string{"Accept": row.accept}})

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/model"
@@ -39,7 +40,8 @@ func (s *Source) latest(ctx context.Context, reveal bool) (*model.Config, error)
 func (s *Source) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
 	for _, requirement := range in.Fields.Requirements() {
 		if requirement.Field != "metadata.name" && requirement.Field != "metadata.namespace" {
-			return nil, apierror.BadRequest(fmt.Sprintf("fieldSelector: %q is not supported", requirement.Field), nil)
+			return nil, apierror.BadRequest(fmt.Sprintf("fieldSelector: %q is not supported", requirement.Field),
+				field.ErrorList{field.NotSupported(field.NewPath("fieldSelector"), requirement.Field, []string{"metadata.name"})})
 		}
 	}
 	config, err := s.latest(ctx, in.Reveal)

@@ -201,9 +201,11 @@ func (s *Source) prepare(object *model.Config, now held) (*model.Config, error) 
 	switch {
 	case object.Name != "" && object.Name != Name:
 		return nil, apierror.BadRequest(fmt.Sprintf(
-			"the name of the object (%s) does not match the name on the URL (%s)", object.Name, Name), nil)
+			"the name of the object (%s) does not match the name on the URL (%s)", object.Name, Name),
+			field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), object.Name, "is not the name on the URL")})
 	case object.Namespace != "":
-		return nil, apierror.BadRequest(fmt.Sprintf("the namespace of the object (%s) is one too many: configs are in none", object.Namespace), nil)
+		return nil, apierror.BadRequest(fmt.Sprintf("the namespace of the object (%s) is one too many: configs are in none", object.Namespace),
+			field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), object.Namespace, "configs are in none")})
 	case object.UID != "" && object.UID != old.UID:
 		return nil, apierror.Conflict(Definition.GroupResource(), Name, fmt.Sprintf(
 			"Precondition failed: UID in precondition: %v, UID in object meta: %v", object.UID, old.UID))

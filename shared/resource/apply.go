@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
 	"management.platform.sh/shared/apierror"
@@ -65,7 +66,8 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 	}
 	switch {
 	case applied.meta.Name == "":
-		return Written[T]{}, apierror.BadRequest("metadata.name: a new object needs its name in the object to apply", nil)
+		const why = "a new object needs its name in the object to apply"
+		return Written[T]{}, apierror.BadRequest("metadata.name: "+why, field.ErrorList{field.Required(field.NewPath("metadata", "name"), why)})
 	case applied.meta.UID != "":
 		return Written[T]{}, apierror.Conflict(r.GroupResource(), in.Name, fmt.Sprintf(
 			"uid mismatch: the provided object specified uid %s, and no existing object was found", applied.meta.UID))
@@ -137,20 +139,26 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body.JSON, &applied.fields); err != nil {
 		return nil, apierror.BadRequest("the body could not be read: "+err.Error(), nil)
 	}
+	var missing field.ErrorList
 	for _, name := range []string{"apiVersion", "kind"} {
 		if value, _ := applied.fields[name].(string); value == "" {
-			return nil, apierror.BadRequest(name+": an object to apply needs one", nil)
+			missing = append(missing, field.Required(field.NewPath(name), "an object to apply needs one"))
 		}
+	}
+	if len(missing) > 0 {
+		return nil, apierror.BadRequest(missing.ToAggregate().Error(), missing)
 	}
 	if err := r.CheckKind(object); err != nil {
 		return nil, err
 	}
 	if name := object.GetName(); name != "" && name != in.Name {
-		return nil, apierror.BadRequest(fmt.Sprintf(
-			"the name of the object (%s) does not match the name on the URL (%s)", name, in.Name), nil)
+		return nil, mismatch("name", name, fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", name, in.Name))
 	}
 	if object.GetManagedFields() != nil {
-		return nil, apierror.BadRequest("metadata.managedFields must be nil", nil)
+		return nil, apierror.BadRequest("metadata.managedFields must be nil", field.ErrorList{
+			field.Forbidden(field.NewPath("metadata", "managedFields"), "must not be applied"),
+		})
 	}
 	applied.meta = metav1.ObjectMeta{Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
 	fields.Prune(applied.fields)

@@ -78,8 +78,8 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 		}
 	}
 	if given := object.GetNamespace(); r.Namespaced && given != "" && given != in.Namespace {
-		return Written[T]{}, apierror.BadRequest(fmt.Sprintf(
-			"the namespace of the provided object (%s) does not match the namespace of the request (%s)", given, in.Namespace), nil)
+		return Written[T]{}, mismatch("namespace", given, fmt.Sprintf(
+			"the namespace of the provided object (%s) does not match the namespace of the request (%s)", given, in.Namespace))
 	}
 	if err := r.prepareMetadata(object, in.Namespace, random); err != nil {
 		return Written[T]{}, err
@@ -115,12 +115,12 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 	r.index(&record, object)
 	if in.DryRun {
 		if err := r.wouldCreate(ctx, record); err != nil {
-			return Written[T]{}, r.translate(err, object.GetName())
+			return Written[T]{}, r.notCreated(ctx, in.Caller, object, err)
 		}
 	} else if record.Revision, err = r.insert(ctx, record); err != nil {
 		earlier, again := r.again(ctx, in, object.GetUID(), record.Name, err)
 		if !again {
-			return Written[T]{}, r.translate(err, object.GetName())
+			return Written[T]{}, r.notCreated(ctx, in.Caller, object, err)
 		}
 		if object, err = r.Decode(earlier); err != nil {
 			return Written[T]{}, err
@@ -134,6 +134,18 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 		sealed.Reveal(object)
 	}
 	return Written[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
+}
+
+// notCreated is translate for an object that could not be stored. Who may see the one that has its name is told when that is
+// being deleted: the name will be free.
+func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, object T, err error) error {
+	if errors.Is(err, store.ErrExists) {
+		holder, _, unseen := r.read(ctx, caller, object.GetNamespace(), object.GetName())
+		if unseen == nil && holder.GetDeletionTimestamp() != nil {
+			return apierror.BeingDeleted(r.GroupResource(), object.GetName()).Because(err)
+		}
+	}
+	return r.translate(err, object.GetName())
 }
 
 // again tells whether a create failed because it was done before, from the same random bytes: the uid is one of them.

@@ -11,6 +11,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/apierror"
+	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/store"
@@ -211,5 +214,30 @@ func TestCreateWithoutEntropy(t *testing.T) {
 	for _, object := range []*key{named("ci"), named("")} {
 		_, err := resource.Create(t.Context(), newRegistry(newStore(t), broken{}), resource.CreateInput[*key]{Caller: ana, Object: object})
 		expect(t, err, internal)
+	}
+}
+
+// Who meets a name that is being deleted is told so, unless he may not see what has it. Source: Spec 2.2; ADR-0009.
+func TestCreateWhileDeleting(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	held := named("ci")
+	held.Finalizers = []string{"example.com/hold"}
+	create(t, r, accesskeytest.Ana, held)
+	message := func(caller identity.Caller, dryRun bool) string {
+		t.Helper()
+		_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: named("ci"), DryRun: dryRun})
+		expect(t, err, alreadyExists)
+		return apierror.From(err).Status().Message
+	}
+	plain := message(accesskeytest.Ana, false)
+	if _, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: accesskeytest.Ana, Name: "ci"}); err != nil {
+		t.Fatal(err)
+	}
+	if deleting := message(accesskeytest.Ana, false); deleting == plain || deleting != message(accesskeytest.Ana, true) {
+		t.Errorf("%q, before the deletion %q, as a dry run %q", deleting, plain, message(accesskeytest.Ana, true))
+	}
+	if foreign := message(accesskeytest.Ben, false); foreign != plain {
+		t.Errorf("somebody else is told %q", foreign)
 	}
 }

@@ -123,11 +123,13 @@ func (d *Definition[T]) CheckKind(object T) error {
 	}
 	if apiVersion != "" && apiVersion != want.GroupVersion().String() {
 		return apierror.BadRequest(fmt.Sprintf(
-			"the API version in the data (%s) does not match the expected API version (%s)", apiVersion, want.GroupVersion()), nil)
+			"the API version in the data (%s) does not match the expected API version (%s)", apiVersion, want.GroupVersion()),
+			field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), apiVersion, []string{want.GroupVersion().String()})})
 	}
 	if kind != "" && kind != want.Kind {
 		return apierror.BadRequest(fmt.Sprintf(
-			"the kind in the data (%s) does not match the expected kind (%s)", kind, want.Kind), nil)
+			"the kind in the data (%s) does not match the expected kind (%s)", kind, want.Kind),
+			field.ErrorList{field.NotSupported(field.NewPath("kind"), kind, []string{want.Kind})})
 	}
 	return nil
 }

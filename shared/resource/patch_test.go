@@ -52,8 +52,8 @@ func TestPatch(t *testing.T) {
 		{"a merge patch with more behind it", mergeP, `{} {}`, badRequest, nil},
 		{"a merge patch with a wrong type", mergeP, `{"spec":{"ttl":"soon"}}`, refusal{400, "BadRequest", []string{"spec.ttl"}}, nil},
 		{"a merge patch to a bad value", mergeP, `{"spec":{"ttl":-1}}`, invalid("spec.ttl"), nil},
-		{"a merge patch of the kind (Spec 2.1)", mergeP, `{"kind":"Secret"}`, badRequest, nil},
-		{"a merge patch of the version (Spec 2.1, 7)", mergeP, `{"apiVersion":"management.platform.sh/v2"}`, badRequest, nil},
+		{"a merge patch of the kind (Spec 2.1)", mergeP, `{"kind":"Secret"}`, badFields("kind"), nil},
+		{"a merge patch of the version (Spec 2.1, 7)", mergeP, `{"apiVersion":"management.platform.sh/v2"}`, badFields("apiVersion"), nil},
 
 		{"add and replace (Spec 4 row 7)", jsonPatch, `[{"op":"replace","path":"/spec/displayName","value":"y"},{"op":"add","path":"/spec/description","value":"z"}]`,
 			refusal{}, func(k *key) bool { return k.Spec.DisplayName == "y" && k.Spec.Description == "z" && k.Generation == 2 }},
@@ -111,7 +111,7 @@ func TestPatch(t *testing.T) {
 		{"a stale resourceVersion is a precondition", mergeP, `{"metadata":{"resourceVersion":"2"},"spec":{"disabled":true}}`, conflict, nil},
 		{"a stale resourceVersion in a JSON patch", jsonPatch, `[{"op":"replace","path":"/metadata/resourceVersion","value":"2"}]`, conflict, nil},
 		{"another uid is a precondition", mergeP, `{"metadata":{"uid":"x"}}`, conflict, nil},
-		{"another name", mergeP, `{"metadata":{"name":"x"}}`, badRequest, nil},
+		{"another name", mergeP, `{"metadata":{"name":"x"}}`, badFields("metadata.name"), nil},
 		{"another creationTimestamp", mergeP, `{"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z"}}`, invalid("metadata.creationTimestamp"), nil},
 		{"the server's metadata", mergeP, `{"metadata":{"generation":7,"selfLink":"/x",` +
 			`"managedFields":[{"manager":"x"}],"uid":null,"creationTimestamp":null}}`, refusal{}, nil},

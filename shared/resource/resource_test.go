@@ -131,6 +131,11 @@ func badOperation(index int) refusal {
 	return refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: []string{fmt.Sprintf("patch[%d]", index)}}
 }
 
+// badFields is a body that contradicts its request or says too little, there.
+func badFields(fields ...string) refusal {
+	return refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: fields}
+}
+
 func invalid(fields ...string) refusal {
 	return refusal{code: 422, reason: metav1.StatusReasonInvalid, fields: fields}
 }

@@ -100,13 +100,13 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		object.SetNamespace(old.GetNamespace())
 	}
 	if object.GetName() != name {
-		return Written[T]{}, apierror.BadRequest(fmt.Sprintf(
-			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name), nil)
+		return Written[T]{}, mismatch("name", object.GetName(), fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name))
 	}
 	if object.GetNamespace() != old.GetNamespace() {
-		return Written[T]{}, apierror.BadRequest(fmt.Sprintf(
+		return Written[T]{}, mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
 			"the namespace of the object (%s) does not match the namespace on the request (%s)",
-			object.GetNamespace(), old.GetNamespace()), nil)
+			object.GetNamespace(), old.GetNamespace()))
 	}
 	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
 		return Written[T]{}, err
@@ -164,6 +164,11 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		r.collect(ctx, touched{node: node{member: r, record: next, object: object}, gone: true})
 	}
 	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+}
+
+// mismatch is the answer for an object whose metadata names another than the request.
+func mismatch(child, given, why string) error {
+	return apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", child), given, why)})
 }
 
 // prepareReplacement checks a replacement of all but the status, and makes it what is to be stored. It returns its digest.

@@ -103,8 +103,8 @@ func TestRefused(t *testing.T) {
 			[]string{"spec.configuration.sync.toHost.pods.patches[0].expression"}},
 		{"an unknown field under Strict", yaml, `spec: {patches: [{path: a, expression: value}], object: {}, patch: []}`, codec.Strict, 400, []string{"spec.patch"}},
 		{"no body", yaml, ``, codec.Warn, 400, nil},
-		{"another kind", yaml, `{apiVersion: v1, kind: Pod}`, codec.Warn, 400, nil},
-		{"another version", yaml, `{apiVersion: management.platform.sh/v9, kind: SyncPatchEvaluation}`, codec.Warn, 400, nil},
+		{"another kind", yaml, `{apiVersion: v1, kind: Pod}`, codec.Warn, 400, []string{"kind", "apiVersion"}},
+		{"another version", yaml, `{apiVersion: management.platform.sh/v9, kind: SyncPatchEvaluation}`, codec.Warn, 400, []string{"apiVersion"}},
 		{"another media type", "text/plain", `{}`, codec.Warn, 415, nil},
 	} {
 		answer, _, err := ask(t, e, row.contentType, row.body, row.strictness)
