@@ -14,8 +14,8 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/fieldmanager"
+	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/resource"
