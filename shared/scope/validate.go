@@ -107,7 +107,7 @@ func contradictions(e model.ScopeRule, path *field.Path) field.ErrorList {
 		return len(e.RequestTargets) == 0 || slices.Contains(e.RequestTargets, target)
 	}
 	nothing := func(at *field.Path, value any, excluded string) {
-		errs = append(errs, field.Invalid(at, value, fmt.Sprintf("permits nothing, as requestTargets excludes %s", excluded)))
+		errs = append(errs, field.Invalid(at, value, "permits nothing, as requestTargets excludes "+excluded))
 	}
 	if e.Cluster != "" {
 		at := path.Child("cluster")
