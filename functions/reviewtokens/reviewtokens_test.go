@@ -83,7 +83,9 @@ func TestReviews(t *testing.T) {
 		}, "token revoked"},
 		{"a token that was altered", func(w *issuertest.World) string {
 			text := []byte(w.Issue(w.Caller("ci"), hour).Status.Token)
-			text[len(text)-20] ^= 1
+			at := len(text) - 20
+			// Another character of the same alphabet.
+			text[at] = map[bool]byte{true: 'B', false: 'A'}[text[at] == 'A']
 			return string(text)
 		}, "token with a wrong signature"},
 		{"a token of another platform", func(*issuertest.World) string {
