@@ -556,6 +556,27 @@ func TestStatusOwners(t *testing.T) {
 	if want := []string{"IngressReady", "SignerReady"}; err != nil || !slices.Equal(conditions(got), want) || got.Status.Phase != "" || got.Status.Ingress == nil {
 		t.Errorf("let go of: %+v, %v", got, err)
 	}
+	// By its status nobody asks for other entries: each stays, with its time.
+	before := got.DeepCopy()
+	if len(before.ManagedFields) == 0 {
+		t.Fatal("nobody owns anything")
+	}
+	w.Clock = w.Clock.Add(time.Hour)
+	forgetful := got.DeepCopy()
+	forgetful.ManagedFields, forgetful.Status.Phase = []metav1.ManagedFieldsEntry{}, "Pending"
+	written, err = resource.Update(t.Context(), w.Instances, resource.UpdateInput[*object]{
+		Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Object: forgetful, Manager: "ctl", Status: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range before.ManagedFields {
+		if !slices.ContainsFunc(written.Object.ManagedFields, func(kept metav1.ManagedFieldsEntry) bool {
+			return kept.Manager == entry.Manager && kept.Subresource == entry.Subresource && kept.Time.Equal(entry.Time)
+		}) {
+			t.Errorf("%s %s is not in %v", entry.Manager, entry.Time, written.Object.ManagedFields)
+		}
+	}
 	if _, err := apply("absent", "gitops", false, observed); accesskeytest.Code(err) != 404 {
 		t.Errorf("the status of nothing: %v", err)
 	}
