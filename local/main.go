@@ -39,7 +39,7 @@ type serveCommand struct {
 	Listen       string        `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
 	HTTP         string        `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
 	Redis        secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix:// (embedded)."`
-	RedisTimeout time.Duration `env:"PLATFORM_REDIS_TIMEOUT" default:"1s" help:"The time for each operation on the state; what takes longer is answered with 503 (${default})."`
+	RedisTimeout time.Duration `env:"PLATFORM_REDIS_TIMEOUT" default:"1s" help:"The time for each operation on the state; from 100ms to 20s; what takes longer is answered with 503 (${default})."`
 	Data         string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key (${default})."`
 	AdminKey     secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
 	Encryption   secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64; after a comma older ones that still open (kept in the data folder)."`

@@ -63,12 +63,12 @@ func ended(code int) error {
 
 // patchFlags bound evaluations, for the server and offline.
 type patchFlags struct {
-	ExpressionTime time.Duration `name:"patch-expression-time" env:"PLATFORM_PATCH_EXPRESSION_TIME" default:"100ms" help:"The time for one expression of a sync patch (${default})."`
+	ExpressionTime time.Duration `name:"patch-expression-time" env:"PLATFORM_PATCH_EXPRESSION_TIME" default:"100ms" help:"The time for one expression of a sync patch, from a millisecond to 25 seconds, as the next (${default})."`
 	ObjectTime     time.Duration `name:"patch-object-time" env:"PLATFORM_PATCH_OBJECT_TIME" default:"1s" help:"The time for all sync patches of an object (${default})."`
-	Memory         quantity      `name:"patch-memory" env:"PLATFORM_PATCH_MEMORY" default:"64Mi" help:"What an evaluation may use (${default})."`
-	Result         quantity      `name:"patch-result" env:"PLATFORM_PATCH_RESULT" default:"1Mi" help:"The result of an expression (${default})."`
-	Depth          int           `name:"patch-depth" env:"PLATFORM_PATCH_DEPTH" default:"200" help:"How deep calls and results may be nested (${default})."`
-	Workers        int           `name:"patch-workers" env:"PLATFORM_PATCH_WORKERS" placeholder:"N" help:"How many evaluations run at a time (one per CPU)."`
+	Memory         quantity      `name:"patch-memory" env:"PLATFORM_PATCH_MEMORY" default:"64Mi" help:"What an evaluation may use, from 16Mi to 1Gi (${default})."`
+	Result         quantity      `name:"patch-result" env:"PLATFORM_PATCH_RESULT" default:"1Mi" help:"The result of an expression, from 1Ki to 16Mi (${default})."`
+	Depth          int           `name:"patch-depth" env:"PLATFORM_PATCH_DEPTH" default:"200" help:"How deep calls and results may be nested, from 10 to 1000 (${default})."`
+	Workers        int           `name:"patch-workers" env:"PLATFORM_PATCH_WORKERS" placeholder:"N" help:"How many evaluations run at a time, from 1 to 64 (one per CPU)."`
 	InProcess      bool          `name:"patch-in-process" env:"PLATFORM_PATCH_IN_PROCESS" help:"Evaluate without workers, for trusted patches."`
 }
 
@@ -83,6 +83,30 @@ func (q *quantity) UnmarshalText(text []byte) error {
 	}
 	*q = quantity(parsed.Value())
 	return nil
+}
+
+// check returns what is wrong with the flags, all at once.
+func (f *patchFlags) check() error {
+	var problems []error
+	within := func(flag string, ok bool, least, most any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("--%s: must be from %v to %v", flag, least, most))
+		}
+	}
+	times := func(flag string, value time.Duration) {
+		within(flag, value >= function.LeastPatchTime && value <= function.MostPatchTime, function.LeastPatchTime, function.MostPatchTime)
+	}
+	bytes := func(flag string, value quantity, least, most int64) {
+		within(flag, int64(value) >= least && int64(value) <= most,
+			resource.NewQuantity(least, resource.BinarySI), resource.NewQuantity(most, resource.BinarySI))
+	}
+	times("patch-expression-time", f.ExpressionTime)
+	times("patch-object-time", f.ObjectTime)
+	bytes("patch-memory", f.Memory, function.LeastPatchMemory, function.MostPatchMemory)
+	bytes("patch-result", f.Result, function.LeastPatchResult, function.MostPatchResult)
+	within("patch-depth", f.Depth >= function.LeastPatchDepth && f.Depth <= function.MostPatchDepth, function.LeastPatchDepth, function.MostPatchDepth)
+	within("patch-workers", f.Workers >= 0 && f.Workers <= function.MostPatchWorkers, 1, function.MostPatchWorkers)
+	return errors.Join(problems...)
 }
 
 func (f *patchFlags) settings() function.PatchSettings {
@@ -125,6 +149,9 @@ type patchEvalCommand struct {
 func (c *patchEvalCommand) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
 
 func (c *patchEvalCommand) run(ctx context.Context, t *terminal) error {
+	if err := c.Limits.check(); err != nil {
+		return badInput("%v", err)
+	}
 	evaluations, err := c.read(t)
 	if err != nil {
 		return err

@@ -89,12 +89,12 @@ func patch(t *testing.T, in string, args ...string) (code int, out, errs string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A machine under load takes its time.
-	slow := []string{"--patch-expression-time=1m", "--patch-object-time=1m"}
+	// A machine under load takes its time. What a row says comes last, and counts.
+	slow := []string{"--patch-expression-time=25s", "--patch-object-time=25s"}
 	if args[0] == "check" {
 		slow = nil
 	}
-	parsed, err := parser.Parse(append(args, slow...))
+	parsed, err := parser.Parse(append([]string{args[0]}, append(slow, args[1:]...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +157,10 @@ func TestPatchCommands(t *testing.T) {
 		{"no object", "", []string{"eval", "-c", "vcluster.yaml", "empty.yaml"}, 2, "", "there is no object"},
 		{"an unknown field", "", []string{"eval", "unknown.yaml"}, 2, "", `unknown.yaml:1: unknown field "spec.patch"`},
 		{"too much", strings.Repeat("#", maxFile+1), []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>: it is larger than"},
+
+		{"limits that are none", "", []string{"eval", "--patch-memory=1Ki", "--patch-result=1Gi", "--patch-depth=9", "--patch-workers=65", "--patch-expression-time=0s", "--patch-object-time=26s", "-c", "vcluster.yaml", "pod.yaml"}, 2, "",
+			"--patch-expression-time: must be from 1ms to 25s\n--patch-object-time: must be from 1ms to 25s\n--patch-memory: must be from 16Mi to 1Gi\n--patch-result: must be from 1Ki to 16Mi\n--patch-depth: must be from 10 to 1000\n--patch-workers: must be from 1 to 64"},
+		{"tests without limits", "", []string{"test", "--patch-depth=1001", "good_test.yaml"}, 2, "", "--patch-depth: must be from 10 to 1000"},
 
 		{"good patches", "", []string{"check", "vcluster.yaml", "nested.yaml"}, 0, "", ""},
 		{"a path", "", []string{"check", "bad.yaml"}, 2, "bad.yaml:6:16: error: sync.toHost.pods.patches[0].path: column 2: [ without ]\n          - path: a[\n                   ^\n", ""},

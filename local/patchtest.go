@@ -60,6 +60,9 @@ type testResult struct {
 func (c *patchTestCommand) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
 
 func (c *patchTestCommand) run(ctx context.Context, t *terminal) error {
+	if err := c.Limits.check(); err != nil {
+		return badInput("%v", err)
+	}
 	pool := worker.New(evaluation.Settings(c.Limits.settings()))
 	defer pool.Close()
 	var results []testResult

@@ -214,6 +214,15 @@ type PatchSettings struct {
 	InProcess bool
 }
 
+// The bounds of PatchSettings, whoever sets them. Source: ADR-0014.
+const (
+	LeastPatchTime, MostPatchTime     = time.Millisecond, 25 * time.Second
+	LeastPatchMemory, MostPatchMemory = 16 << 20, 1 << 30
+	LeastPatchResult, MostPatchResult = 1 << 10, 16 << 20
+	LeastPatchDepth, MostPatchDepth   = 10, 1000
+	MostPatchWorkers                  = 64
+)
+
 // AccessKeys is the registry of access keys.
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()

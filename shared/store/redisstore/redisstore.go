@@ -27,6 +27,9 @@ import (
 // DefaultTimeout bounds an operation when Options.Timeout is zero. Source: ADR-0002.
 const DefaultTimeout = time.Second
 
+// LeastTimeout and MostTimeout bound what an operator may set: an operation that a gateway would give up on need not go on.
+const LeastTimeout, MostTimeout = 100 * time.Millisecond, 20 * time.Second
+
 // DefaultLogLength is the length of an event log when Options.LogLength is zero. Source: ADR-0002.
 const DefaultLogLength = 10000
 
