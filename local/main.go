@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -76,7 +77,7 @@ type kubeconfigCommand struct {
 	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"How long the credential lives; 0 is the signing duration of the virtual cluster (a day)."`
 	Server     string `placeholder:"URL" help:"Address of the virtual cluster (that of its ingress endpoint)."`
 	Merge      bool   `help:"Add to the file, under a name of its own, and make it the current context."`
-	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge the first file of KUBECONFIG, else ~/.kube/config)."`
+	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge the first file of KUBECONFIG that exists, else its last, else ~/.kube/config)."`
 	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform (the one in the data folder)."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of the runner (${default})."`
 }
@@ -98,7 +99,7 @@ func (*versionCommand) Run() error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	all := &commands{}
-	parsed := kong.Parse(all,
+	parser := kong.Must(all,
 		kong.Name("local"),
 		kong.Description("The platform's management API on one machine."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -111,7 +112,11 @@ func main() {
 			os.Exit(code)
 		}),
 	)
-	err := parsed.Run()
+	parsed, err := parser.Parse(os.Args[1:])
+	if err != nil {
+		parser.FatalIfErrorf(fmt.Errorf("%w; %s", err, helpFor(err, os.Args[1:])))
+	}
+	err = parsed.Run()
 	stop()
 	if err == nil {
 		return
@@ -124,6 +129,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "local:", err)
 	}
 	os.Exit(code)
+}
+
+// helpFor says whose help tells what should have been written, to somebody who named a command or meant the default one.
+func helpFor(err error, line []string) string {
+	wrong, selected := (*kong.ParseError)(nil), (*kong.Node)(nil)
+	if errors.As(err, &wrong) {
+		selected = wrong.Context.Selected()
+	}
+	if selected == nil || selected == selected.Parent.DefaultCmd && !slices.Contains(line, selected.Name) {
+		return "local --help and local serve --help tell what there is"
+	}
+	return selected.FullPath() + " --help tells what there is"
 }
 
 // build is the version of this program.

@@ -96,6 +96,22 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 	return &parsed, found.Command(), nil
 }
 
+// A line that is wrong names the command whose help has the right ones.
+func TestHelpFor(t *testing.T) {
+	for line, want := range map[string]string{
+		"bogus": "local --help", "--port=1": "local --help", "serve --port=1": "local serve --help", "patch eval": "local patch eval --help",
+		"token --server=x --ttl=1": "local token --help",
+	} {
+		parser, err := kong.New(&commands{}, kong.Name("local"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = parser.Parse(strings.Fields(line)); err == nil || !strings.HasPrefix(helpFor(err, strings.Fields(line)), want) {
+			t.Errorf("%s: %v, %s", line, err, helpFor(err, strings.Fields(line)))
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	plain := serveCommand{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, RedisTimeout: redisstore.DefaultTimeout, LogLevel: logLevel(slog.LevelInfo)}
 	// The defaults are those that deployed functions have.
