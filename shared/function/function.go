@@ -216,11 +216,15 @@ type PatchSettings struct {
 
 // The bounds of PatchSettings, whoever sets them. Source: ADR-0014.
 const (
-	LeastPatchTime, MostPatchTime     = time.Millisecond, 25 * time.Second
-	LeastPatchMemory, MostPatchMemory = 16 << 20, 1 << 30
-	LeastPatchResult, MostPatchResult = 1 << 10, 16 << 20
-	LeastPatchDepth, MostPatchDepth   = 10, 1000
-	MostPatchWorkers                  = 64
+	LeastPatchTime   = time.Millisecond
+	MostPatchTime    = 25 * time.Second
+	LeastPatchMemory = 16 << 20
+	MostPatchMemory  = 1 << 30
+	LeastPatchResult = 1 << 10
+	MostPatchResult  = 16 << 20
+	LeastPatchDepth  = 10
+	MostPatchDepth   = 1000
+	MostPatchWorkers = 64
 )
 
 // AccessKeys is the registry of access keys.
