@@ -167,11 +167,15 @@ func TestPatchCommands(t *testing.T) {
 		{"a folder", "", []string{"eval", "-c", "vcluster.yaml", "."}, 2, "", ".: error: it is a folder; files are expected, such as *.yaml"},
 		{"all that cannot be read", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml", "broken.yaml"}, 2, "", "nowhere.yaml: error: no such file or directory\nbroken.yaml:2: error: "},
 		{"the object of patches that fail", "", []string{"eval", "-c", "failing.yaml", "-o", "object", "pod.yaml"}, 1, "", "TypeError"},
-		{"flags that an evaluation does not read", "", []string{"eval", "--reverse", "--tenant=t", "evaluation.yaml"}, 2, "", "evaluation.yaml:1:1: error: --reverse, --tenant: a SyncPatchEvaluation says so in its spec"},
+		{"flags that an evaluation does not read", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "--reverse", "--namespace-mode=Multi", "--cluster-domain=d", "--tenant=t", "--tenant-namespace=n", "--host-object=pod.yaml", "--virtual-object=pod.yaml", "--check=Fixpoint", "evaluation.yaml"}, 2, "",
+			"evaluation.yaml:1:1: error: --config, --resource, --reverse, --namespace-mode, --cluster-domain, --tenant, --tenant-namespace, --host-object, --virtual-object, --check: a SyncPatchEvaluation says so in its spec"},
 		{"another version", "", []string{"eval", "later.yaml"}, 2, "", `later.yaml:1:13: error: apiVersion: "management.platform.sh/v2" is none; "management.platform.sh/v1" is`},
 		{"an object as configuration", "", []string{"eval", "-c", "pod.yaml", "pod.yaml"}, 2, "", `pod.yaml:1:1: error: it is an object of kind "Pod"; a virtual cluster configuration is expected`},
 		{"evaluations in a list", `{kind: List, items: [{apiVersion: management.platform.sh/v1, kind: SyncPatchEvaluation, spec: {patches: [{path: 'a[', expression: value}], object: {}}}]}`,
 			[]string{"eval", "-"}, 2, "", "<stdin>:1:115: error: items[0].spec.patches[0].path: "},
+		{"no YAML behind a separator", "a: 1\n---\nb: [\n", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>:3: error: did not"},
+		{"an empty list", "{kind: List, items: []}", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "-: error: there is no object"},
+		{"workers below none", "", []string{"eval", "--patch-workers=-1", "-c", "vcluster.yaml", "pod.yaml"}, 2, "", "--patch-workers: must be from 1 to 64"},
 		{"limits that are none", "", []string{"eval", "--patch-memory=1Ki", "--patch-result=1Gi", "--patch-depth=9", "--patch-workers=65", "--patch-expression-time=0s", "--patch-object-time=26s", "-c", "vcluster.yaml", "pod.yaml"}, 2, "",
 			"--patch-expression-time: must be from 1ms to 25s\n--patch-object-time: must be from 1ms to 25s\n--patch-memory: must be from 16Mi to 1Gi\n--patch-result: must be from 1Ki to 16Mi\n--patch-depth: must be from 10 to 1000\n--patch-workers: must be from 1 to 64"},
 		{"an object that is checked", "", []string{"check", "pod.yaml"}, 2, `pod.yaml:1:1: error: it is an object of kind "Pod"`, ""},
@@ -212,6 +216,7 @@ func TestPatchCommands(t *testing.T) {
 		{"nothing is run where one file is bad", "", []string{"test", "good_test.yaml", "none_test.yaml"}, 2, "", "none_test.yaml:1:8: error: tests: it has no tests"},
 		{"what a check has found", "", []string{"test", "wrong_test.yaml"}, 1, "what was there\n    a: want 0, got 2\n", ""},
 		{"why a test failed, as JSON", "", []string{"test", "-o", "json", "wrong_test.yaml"}, 1, `"message": "at a: TypeError`, ""},
+		{"a test without a name", "{tests: [{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, expect: {a: 1}}]}", []string{"test", "-"}, 0, "ok  tests[0]\n", ""},
 		{"no tests", "", []string{"test", "none_test.yaml"}, 2, "", "it has no tests"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
@@ -224,6 +229,17 @@ func TestPatchCommands(t *testing.T) {
 				t.Errorf("found %s", out)
 			}
 		})
+	}
+}
+
+// Tests find other files by whole paths as well.
+func TestPatchTestsOfOtherFolders(t *testing.T) {
+	t.Parallel()
+	folder := folderOf(t, map[string]string{"vcluster.yaml": patchFiles["vcluster.yaml"], "pod.yaml": patchFiles["pod.yaml"], "host.yaml": patchFiles["host.yaml"]})
+	file := func(name string) string { return filepath.Join(folder, name) }
+	tests := folderOf(t, map[string]string{"all_test.yaml": "configuration: " + file("vcluster.yaml") + "\ntests:\n- spec: {object: " + file("pod.yaml") + "}\n  expect: " + file("host.yaml") + "\n"})
+	if code, out, errs := patch(t, "", "test", filepath.Join(tests, "all_test.yaml")); code != 0 {
+		t.Errorf("ended with %d, said\n%s\nand\n%s", code, out, errs)
 	}
 }
 

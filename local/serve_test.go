@@ -227,8 +227,8 @@ func TestServeRefuses(t *testing.T) {
 		{"plain HTTP for others", func(c *serveCommand) { c.HTTP = "0.0.0.0:0" }, "--http"},
 		{"no pause between expiries", func(c *serveCommand) { c.ExpireEvery = 0 }, "--expire-every"},
 		{"a pause below none", func(c *serveCommand) { c.ExpireEvery = -time.Second }, "--expire-every"},
-		{"no time for the state", func(c *serveCommand) { c.RedisTimeout = 0 }, "--redis-timeout"},
-		{"more time than a gateway has", func(c *serveCommand) { c.RedisTimeout = time.Minute }, "--redis-timeout"},
+		{"no time for the state", func(c *serveCommand) { c.RedisTimeout = redisstore.LeastTimeout - 1 }, "--redis-timeout"},
+		{"more time than a gateway has", func(c *serveCommand) { c.RedisTimeout = redisstore.MostTimeout + 1 }, "--redis-timeout"},
 		{"memory that no worker starts with", func(c *serveCommand) { c.Patches.Memory = 1 << 10 }, "--patch-memory"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
