@@ -45,6 +45,14 @@ func (c *bootstrapCommand) Run(ctx context.Context) error {
 	if err := createAdmin(ctx, env, bearer); err != nil {
 		return err
 	}
+	// A key that is there already is left as it is, which may be no admin's.
+	caller, err := env.Authenticator().Bearer(ctx, bearer)
+	if err != nil {
+		return fmt.Errorf("--admin-key: the key is there already: %w", err)
+	}
+	if !caller.Admin() || caller.Scope != nil {
+		return fmt.Errorf("--admin-key: the key is there already, of %s, and not one of an admin without a scope", caller.Owner)
+	}
 	if _, err := fmt.Println(bearer.Reveal()); err != nil {
 		return fmt.Errorf("printing the admin key: %w", err)
 	}

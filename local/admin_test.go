@@ -14,6 +14,7 @@ import (
 
 	"management.platform.sh/shared/accesskey"
 	"management.platform.sh/shared/encryption"
+	"management.platform.sh/shared/fieldmanager"
 	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
@@ -312,6 +313,30 @@ func TestBootstrapPrints(t *testing.T) {
 	}
 	if len(seen) != 3 || len(keysOf(t, env)) != 3 {
 		t.Errorf("%d keys were printed, %d are there", len(seen), len(keysOf(t, env)))
+	}
+}
+
+// A key that is there already and opens nothing, or not everything, is no first admin key.
+func TestBootstrapRefusesAKeyOfOthers(t *testing.T) {
+	for _, spec := range []model.OwnedAccessKeySpec{
+		{User: "ana"},
+		{User: "root", Groups: []string{identity.Admins}, Disabled: true},
+		{User: "root", Groups: []string{identity.Admins}, Scope: &model.Scope{}},
+	} {
+		env, url := environment(t)
+		spec.Key = givenKey.Reveal()
+		if _, err := resource.Create(t.Context(), env.AccessKeys().Managed(fieldmanager.New), resource.CreateInput[*model.OwnedAccessKey]{
+			Caller: root, Object: &model.OwnedAccessKey{Spec: spec},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		printed := stdout(t, func() {
+			err = (&bootstrapCommand{Redis: secret.String(url), AdminKey: givenKey}).Run(t.Context())
+		})
+		if err == nil || !strings.HasPrefix(err.Error(), "--admin-key: ") || printed != "" {
+			t.Errorf("%+v: %v, printed %q", spec, err, printed)
+		}
 	}
 }
 

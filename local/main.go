@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"syscall"
@@ -100,6 +101,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	all := &commands{}
 	parser := kong.Must(all,
+		secretFlags(),
 		kong.Name("local"),
 		kong.Description("The platform's management API on one machine."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -141,6 +143,19 @@ func helpFor(err error, line []string) string {
 		return "local --help and local serve --help tell what there is"
 	}
 	return selected.FullPath() + " --help tells what there is"
+}
+
+// secretFlags takes the next argument as the value of a flag that is a secret, whatever it begins with: a PEM text begins
+// with hyphens. Kong would take it for a flag and print it.
+func secretFlags() kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[secret.String](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		text, ok := ctx.Scan.Pop().Value.(string)
+		if !ok {
+			return errors.New("its value is missing")
+		}
+		target.SetString(text)
+		return nil
+	}))
 }
 
 // build is the version of this program.

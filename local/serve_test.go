@@ -85,7 +85,7 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 		}
 	}
 	var parsed commands
-	parser, err := kong.New(&parsed)
+	parser, err := kong.New(&parsed, secretFlags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,5 +369,17 @@ func TestReachable(t *testing.T) {
 		if got := reachable(given); got != want {
 			t.Errorf("%s is reached at %s, want %s", given, got, want)
 		}
+	}
+}
+
+// A secret is what stands behind its flag, whatever it begins with, and no error shows it.
+func TestSecretFlags(t *testing.T) {
+	const pem = "-----BEGIN EC PRIVATE KEY-----\ncanary\n-----END EC PRIVATE KEY-----"
+	parsed, _, err := parse(t, nil, "--signing-key", pem, "--admin-key=-a", "--encryption-key", "--b")
+	if err != nil || parsed.Serve.SigningKey.Reveal() != pem || parsed.Serve.AdminKey.Reveal() != "-a" || parsed.Serve.Encryption.Reveal() != "--b" {
+		t.Errorf("%v, %v", parsed, err)
+	}
+	if _, _, err := parse(t, nil, "--signing-key"); err == nil || !strings.Contains(err.Error(), "--signing-key") {
+		t.Errorf("without a value: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
@@ -34,12 +35,31 @@ type tokenCommand struct {
 	Key       secret.String `name:"key" env:"PLATFORM_ACCESS_KEY" hidden:"" help:"The access key."`
 	KeyFile   string        `placeholder:"FILE" help:"File with the access key; or PLATFORM_ACCESS_KEY holds it."`
 	TTL       time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Life of a token, in whole seconds (${default}). The platform may make it shorter."`
-	Cluster   []string      `placeholder:"NAME" help:"Connected cluster that the token is for, may be repeated; absent: all that the access key reaches."`
+	Cluster   clusterNames  `placeholder:"NAME" help:"Connected cluster that the token is for, may be repeated; absent: all that the access key reaches."`
 	Cache     string        `placeholder:"DIR" help:"Folder for tokens that are in use (the user's cache folder)."`
 
 	now    func() time.Time
 	output io.Writer
 	warn   io.Writer
+}
+
+// clusterNames are names of clusters. An empty one is refused: a variable that was forgotten must not make a token
+// for everything.
+type clusterNames []string
+
+// Decode adds the names of one flag, which commas separate.
+func (n *clusterNames) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("NAME", &text); err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		if name == "" {
+			return errors.New("a name of a cluster is empty; leave the flag out for all that the access key reaches")
+		}
+		*n = append(*n, name)
+	}
+	return nil
 }
 
 const (

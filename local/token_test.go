@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -278,6 +279,28 @@ func TestTokenOfTheDocument(t *testing.T) {
 	claims, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
 	if err != nil || claims.Scope == nil || len(claims.Scope.Clusters) != 1 || claims.Scope.Clusters[0].Cluster != "cluster-a" {
 		t.Errorf("%+v, %v", claims, err)
+	}
+}
+
+// A name that is empty, such as that of a variable which is not set, does not ask for a token for everything.
+func TestClusterFlag(t *testing.T) {
+	for _, row := range []struct {
+		line []string
+		want []string
+		ok   bool
+	}{
+		{nil, nil, true},
+		{[]string{"--cluster=a"}, []string{"a"}, true},
+		{[]string{"--cluster", "a,b", "--cluster=c"}, []string{"a", "b", "c"}, true},
+		{[]string{"--cluster="}, nil, false},
+		{[]string{"--cluster", ""}, nil, false},
+		{[]string{"--cluster=a,"}, nil, false},
+		{[]string{"--cluster=a", "--cluster="}, nil, false},
+	} {
+		parsed, _, err := parse(t, nil, append([]string{"token", "--server=https://platform.example"}, row.line...)...)
+		if (err == nil) != row.ok || row.ok && !slices.Equal(parsed.Token.Cluster, row.want) {
+			t.Errorf("%q: %v, %v", row.line, parsed, err)
+		}
 	}
 }
 

@@ -36,10 +36,14 @@ var Function = &function.Function{
 	Name:     "publishkeys",
 	Encrypts: true,
 	Endpoints: []function.Endpoint{
-		function.Document(issuer.ConfigurationPath, function.Everyone, open, Do).AtRoot(),
-		function.Document(issuer.KeysPath, function.Everyone, open, Do).AtRoot(),
-		function.Document(issuer.RevokedPath, function.Everyone, open, Do).AtRoot(),
+		document(issuer.ConfigurationPath), document(issuer.ConfigurationPath).Head(),
+		document(issuer.KeysPath), document(issuer.KeysPath).Head(),
+		document(issuer.RevokedPath), document(issuer.RevokedPath).Head(),
 	},
+}
+
+func document(path string) function.Endpoint {
+	return function.Document(path, function.Everyone, open, Do).AtRoot()
 }
 
 func open(env *function.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }

@@ -1,6 +1,7 @@
 package publishkeys
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,8 +18,9 @@ func TestDocuments(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	handler := Function.Handler(w.Env)
+	asked := http.MethodGet
 	ask := func(path, tag string) *http.Response {
-		request := httptest.NewRequest(http.MethodGet, path, nil)
+		request := httptest.NewRequest(asked, path, nil)
 		request.Header.Set("If-None-Match", tag)
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, request)
@@ -37,6 +39,20 @@ func TestDocuments(t *testing.T) {
 			}
 			if again := ask(base+path, tag); again.StatusCode != http.StatusNotModified || again.Header.Get("ETag") != tag || again.Header.Get("Cache-Control") != row.caching {
 				t.Errorf("%s again: %d, %v", base+path, again.StatusCode, again.Header)
+			}
+			asked = http.MethodHead
+			head, unchanged := ask(base+path, ""), ask(base+path, tag)
+			asked = http.MethodGet
+			for _, name := range []string{"Content-Type", "Cache-Control", "ETag", "Content-Length"} {
+				if head.Header.Get(name) != first.Header.Get(name) {
+					t.Errorf("HEAD %s: %s is %q, want %q", base+path, name, head.Header.Get(name), first.Header.Get(name))
+				}
+			}
+			if body, err := io.ReadAll(head.Body); head.StatusCode != http.StatusOK || len(body) > 0 || err != nil {
+				t.Errorf("HEAD %s: %d, %q, %v", base+path, head.StatusCode, body, err)
+			}
+			if unchanged.StatusCode != http.StatusNotModified {
+				t.Errorf("HEAD %s again: %d", base+path, unchanged.StatusCode)
 			}
 		}
 	}

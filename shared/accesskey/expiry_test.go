@@ -1,6 +1,7 @@
 package accesskey_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -106,6 +107,39 @@ func TestExpired(t *testing.T) {
 		t.Run(row.sentence, func(t *testing.T) {
 			if got := accesskey.Expired(after(row.end), after(row.now)); got != row.want {
 				t.Errorf("%s: expired is %v", row.section, got)
+			}
+		})
+	}
+}
+
+// Until when a key is good for what is issued with it. Deleted is when its grace period is over.
+func TestUsable(t *testing.T) {
+	for _, row := range []struct {
+		section, sentence  string
+		spec               string
+		deleted, now, want time.Duration
+		err                error
+	}{
+		{"Spec 2.5", "without an end for ever", `{}`, never, time.Hour, never, nil},
+		{"Spec 2.5", "until its own end", `{ttl: 60}`, never, 0, time.Minute, nil},
+		{"Spec 2.5", "and not from then on", `{ttl: 60}`, never, time.Minute, time.Minute, accesskey.ErrExpired},
+		{"Spec 2.2", "until the end of the grace period", `{}`, time.Minute, 0, time.Minute, nil},
+		{"Spec 2.2", "until the end of the grace period, before its own", `{ttl: 120}`, time.Minute, 0, time.Minute, nil},
+		{"Spec 2.2", "until its own, before that of the grace period", `{ttl: 60}`, 2 * time.Minute, 0, time.Minute, nil},
+		{"Spec 2.2", "not from the end of the grace period on", `{}`, time.Minute, time.Minute, never, accesskey.ErrDeleted},
+		{"Spec 3", "not while it is disabled", `{disabled: true}`, never, 0, never, accesskey.ErrDisabled},
+		{"Spec 3", "nor in its grace period", `{disabled: true}`, time.Minute, 0, time.Minute, accesskey.ErrDisabled},
+		{"ADR-0005", "that it is over is said first", `{ttl: 60, disabled: true}`, never, time.Hour, time.Minute, accesskey.ErrExpired},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			k := key(t, row.spec)
+			k.CreationTimestamp = metav1.Time{Time: born}
+			if row.deleted != never {
+				k.DeletionTimestamp = &metav1.Time{Time: after(row.deleted)}
+			}
+			until, err := accesskey.Usable(k, time.Time{}, accesskey.Limits{}, after(row.now))
+			if !until.Equal(after(row.want)) || !errors.Is(err, row.err) || (err == nil) != (row.err == nil) {
+				t.Errorf("%s: until %v, %v", row.section, until, err)
 			}
 		})
 	}

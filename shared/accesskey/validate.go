@@ -99,11 +99,16 @@ func validateGroups(groups []string) field.ErrorList {
 	return problems
 }
 
-// validateType refuses types that are unknown, and the server's own where they are not the stored one.
+// validateType refuses types that are unknown, and to give or to take away the server's own: a login key that became
+// another would outlive logins.
 func validateType(kind string, old *model.OwnedAccessKey) field.ErrorList {
 	path := specPath.Child("type")
 	switch {
-	case slices.Contains(clientTypes, kind), old != nil && old.Spec.Type == kind:
+	case old != nil && old.Spec.Type == kind:
+		return nil
+	case old != nil && slices.Contains(serverTypes, old.Spec.Type) && slices.Contains(clientTypes, kind):
+		return field.ErrorList{field.Invalid(path, kind, "the platform has made the key, which stays of the type "+old.Spec.Type)}
+	case slices.Contains(clientTypes, kind):
 		return nil
 	case slices.Contains(serverTypes, kind):
 		return field.ErrorList{field.NotSupported(path, kind, clientTypes)}
@@ -136,8 +141,9 @@ func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 
 // Authorize returns the fields in which a key asks for more than the caller may give: an owner who is not
 // himself or a team of his, groups that he does not have, a scope wider than his own, and what logins alone
-// write. Fields that the caller leaves as they are stored ask for nothing, but for the scope: a scoped key
-// touches only keys within its own scope. Source: Spec 2.5; ADR-0005.
+// write. Fields that the caller leaves as they are stored ask for nothing, but for two: a scoped key touches only
+// keys within its own scope, and of a key with groups that he does not have a caller changes only what gives it
+// nothing. Source: Spec 2.5; ADR-0005.
 func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	var excess field.ErrorList
 	owner := OwnerOf(&key.Spec)
@@ -147,7 +153,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 	}
 	if !caller.Admin() {
 		var had []string
-		if old != nil {
+		if old != nil && givesNothing(&key.Spec, &old.Spec) {
 			had = old.Spec.Groups
 		}
 		for i, group := range key.Spec.Groups {
@@ -166,6 +172,15 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 		excess = append(excess, field.Forbidden(path, "the stored scope is wider than yours"))
 	}
 	return excess
+}
+
+// givesNothing tells whether a key can do no more than before, and no longer, whatever its groups: its texts alone
+// differ, or it is disabled now.
+func givesNothing(spec, old *model.OwnedAccessKeySpec) bool {
+	before := *old
+	before.DisplayName, before.Description, before.Groups = spec.DisplayName, spec.Description, spec.Groups
+	before.Disabled = old.Disabled || spec.Disabled
+	return apiequality.Semantic.DeepEqual(spec, &before)
 }
 
 // loginFields returns the fields of sign-on data in which a key differs from the stored one.

@@ -124,15 +124,17 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A stored key of a type that is the server's may be changed, but not into another one. Source: ADR-0005.
+// A stored key of a type that is the server's may be changed, but keeps its type: the life of login keys hangs on it.
+// Source: Spec 2.7 (loginAccessKeyTTLSeconds); ADR-0005.
 func TestValidateStoredType(t *testing.T) {
 	for _, row := range []struct {
 		sentence, old, new string
 		want               []string
 	}{
 		{"the stored type stays", "Login", "Login", nil},
-		{"the server's type becomes a caller's", "Login", "User", nil},
-		{"the server's type becomes another one of the server's", "Login", "Workspace", []string{notSupported + "spec.type"}},
+		{"the server's type becomes no caller's", "Login", "User", []string{invalid + "spec.type"}},
+		{"nor the other", "Workspace", "Other", []string{invalid + "spec.type"}},
+		{"the server's type becomes no other one of the server's", "Login", "Workspace", []string{notSupported + "spec.type"}},
 		{"a caller's type becomes the server's", "User", "Login", []string{notSupported + "spec.type"}},
 		{"a caller's type becomes another one", "User", "Other", nil},
 	} {

@@ -38,13 +38,16 @@ type reply struct {
 	body   []byte
 }
 
-func (r *reply) write(w http.ResponseWriter) {
+func (r *reply) write(w http.ResponseWriter, method string) {
 	header := w.Header()
 	for name, values := range r.header {
 		header[name] = values
 	}
 	header.Set("Content-Length", strconv.Itoa(len(r.body)))
 	w.WriteHeader(r.status)
+	if method == http.MethodHead {
+		return
+	}
 	// The client is gone when this fails; there is nobody to tell.
 	_, _ = w.Write(r.body)
 }

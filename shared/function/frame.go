@@ -125,7 +125,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(requestIDHeader, c.id)
 	f.addCustomHeaders(w.Header())
-	reply.write(w)
+	reply.write(w, r.Method)
 
 	took := time.Since(begun)
 	done(f.verb(c), reply.status, took)

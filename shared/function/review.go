@@ -177,6 +177,13 @@ func Document[D any](
 	}
 }
 
+// Head returns the endpoint for HEAD: the header fields of a GET, without what they describe, and audited as one.
+// Source: RFC 9110, section 9.3.2.
+func (e Endpoint) Head() Endpoint {
+	e.Method = http.MethodHead
+	return e
+}
+
 // matches tells whether If-None-Match names a tag. Tags that a gateway has made weak are the same: it does so
 // when it compresses.
 func matches(values []string, tag string) bool {

@@ -106,12 +106,14 @@ func TestEnd(t *testing.T) {
 	for about, row := range map[string]struct {
 		key      model.OwnedAccessKeySpec
 		cap      int64
+		max      time.Duration
 		later    time.Duration
 		ttl      int64
 		want     time.Duration
 		warnings int
 	}{
 		"the default":                         {ttl: 0, want: time.Hour},
+		"no default above the longest":        {max: 10 * time.Minute, want: 10 * time.Minute},
 		"as asked":                            {ttl: 90, want: 90 * time.Second},
 		"the longest":                         {ttl: 86400, want: 24 * time.Hour},
 		"above the longest":                   {ttl: 86401, want: 24 * time.Hour, warnings: 1},
@@ -126,6 +128,7 @@ func TestEnd(t *testing.T) {
 			t.Parallel()
 			w := issuertest.New(t)
 			w.Env.Config().Auth = &model.ConfigAuth{AccessKeyMaxTTLSeconds: row.cap}
+			w.Env.Tokens.MaxTTL = row.max
 			w.Key("ci", "ana", row.key)
 			w.Pass(row.later)
 			begin := w.Now()

@@ -1,6 +1,7 @@
 package signingkey
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/x509"
 	"encoding/pem"
@@ -18,11 +19,14 @@ func ParsePEM(text secret.String) (*Set, error) {
 	set := &Set{}
 	seen := map[string]bool{}
 	rest := []byte(text.Reveal())
+	// A block that is damaged is passed over by package pem: a key that is to be published would be missing.
+	blocks := 0
 	for position := 1; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			break
 		}
+		blocks++
 		if block.Type == "EC PARAMETERS" {
 			continue
 		}
@@ -39,6 +43,9 @@ func ParsePEM(text secret.String) (*Set, error) {
 	}
 	if set.Signing == nil {
 		return nil, errors.New("the signing keys hold no PEM block")
+	}
+	if begun := bytes.Count([]byte(text.Reveal()), []byte("-----BEGIN ")); begun != blocks {
+		return nil, fmt.Errorf("the signing keys begin %d PEM blocks, of which %d can be read", begun, blocks)
 	}
 	return set, nil
 }
