@@ -30,9 +30,9 @@ import (
 
 // Run makes the first admin key in a Redis and prints it: the only time that it can be seen.
 func (c *bootstrapCommand) Run(ctx context.Context) error {
-	client, err := redisstore.Open(c.Redis.Reveal(), redisstore.Options{})
+	client, err := openRedis(ctx, c.Redis, redisstore.Options{})
 	if err != nil {
-		return fmt.Errorf("--redis: %w", err)
+		return err
 	}
 	defer func() { _ = client.Close() }()
 	bearer := c.AdminKey

@@ -38,9 +38,9 @@ func (c *verifyCommand) Run(ctx context.Context) error {
 		anchors = append(anchors, chain.Anchored{Where: "--head", Head: head})
 	}
 	if c.Redis != "" {
-		client, err := redisstore.Open(c.Redis.Reveal(), redisstore.Options{})
+		client, err := openRedis(ctx, c.Redis, redisstore.Options{})
 		if err != nil {
-			return fmt.Errorf("--redis: %w", err)
+			return err
 		}
 		defer func() { _ = client.Close() }()
 		head, err := redissink.NewAnchor(client).Load(ctx, directory)

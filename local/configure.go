@@ -25,9 +25,9 @@ func (c *configureCommand) Run(ctx context.Context) error {
 			return fmt.Errorf("--encryption-key: %w", err)
 		}
 	}
-	client, err := redisstore.Open(c.Redis.Reveal(), redisstore.Options{})
+	client, err := openRedis(ctx, c.Redis, redisstore.Options{})
 	if err != nil {
-		return fmt.Errorf("--redis: %w", err)
+		return err
 	}
 	defer func() { _ = client.Close() }()
 	env := newEnvironment(client, slog.New(slog.DiscardHandler), "", ring, prometheus.NewRegistry())

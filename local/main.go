@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -40,7 +41,7 @@ type serveCommand struct {
 	Listen       string        `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
 	HTTP         string        `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
 	Redis        secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix:// (embedded)."`
-	RedisTimeout time.Duration `env:"PLATFORM_REDIS_TIMEOUT" default:"1s" help:"The time for each operation on the state; what takes longer is answered with 503 (${default})."`
+	RedisTimeout time.Duration `env:"PLATFORM_REDIS_TIMEOUT" default:"1s" help:"The time for each operation on the state; from 100ms to 20s; what takes longer is answered with 503 (${default})."`
 	Data         string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key (${default})."`
 	AdminKey     secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
 	Encryption   secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64; after a comma older ones that still open (kept in the data folder)."`
@@ -77,7 +78,7 @@ type kubeconfigCommand struct {
 	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"How long the credential lives; 0 is the signing duration of the virtual cluster (a day)."`
 	Server     string `placeholder:"URL" help:"Address of the virtual cluster (that of its ingress endpoint)."`
 	Merge      bool   `help:"Add to the file, under a name of its own, and make it the current context."`
-	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge the first file of KUBECONFIG, else ~/.kube/config)."`
+	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge the first file of KUBECONFIG that exists, else its last, else ~/.kube/config)."`
 	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform (the one in the data folder)."`
 	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of the runner (${default})."`
 }
@@ -99,7 +100,7 @@ func (*versionCommand) Run() error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	all := &commands{}
-	parsed := kong.Parse(all,
+	parser := kong.Must(all,
 		secretFlags(),
 		kong.Name("local"),
 		kong.Description("The platform's management API on one machine."),
@@ -113,7 +114,11 @@ func main() {
 			os.Exit(code)
 		}),
 	)
-	err := parsed.Run()
+	parsed, err := parser.Parse(os.Args[1:])
+	if err != nil {
+		parser.FatalIfErrorf(fmt.Errorf("%w; %s", err, helpFor(err, os.Args[1:])))
+	}
+	err = parsed.Run()
 	stop()
 	if err == nil {
 		return
@@ -126,6 +131,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "local:", err)
 	}
 	os.Exit(code)
+}
+
+// helpFor says whose help tells what should have been written, to somebody who named a command or meant the default one.
+func helpFor(err error, line []string) string {
+	wrong, selected := (*kong.ParseError)(nil), (*kong.Node)(nil)
+	if errors.As(err, &wrong) {
+		selected = wrong.Context.Selected()
+	}
+	if selected == nil || selected == selected.Parent.DefaultCmd && !slices.Contains(line, selected.Name) {
+		return "local --help and local serve --help tell what there is"
+	}
+	return selected.FullPath() + " --help tells what there is"
 }
 
 // secretFlags takes the next argument as the value of a flag that is a secret, whatever it begins with: a PEM text begins

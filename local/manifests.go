@@ -20,6 +20,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/function"
 	"management.platform.sh/shared/resource"
 	"management.platform.sh/shared/secret"
 )
@@ -66,6 +67,9 @@ func applyObject(ctx context.Context, api *client, object *unstructured.Unstruct
 	if err != nil {
 		return err
 	}
+	if object.GetName() == "" && isKept(object) {
+		return errors.New("metadata.name: Required value: without a name there would be one more at each start")
+	}
 	text, err := object.MarshalJSON()
 	if err != nil {
 		return err
@@ -95,6 +99,15 @@ func collectionOf(object *unstructured.Unstructured) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no function creates a %s of %s", object.GetKind(), object.GetAPIVersion())
+}
+
+// isKept tells whether objects of that kind stay when they have been created.
+func isKept(object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(catalog.Functions, func(f *function.Function) bool {
+		return slices.ContainsFunc(f.Endpoints, func(e function.Endpoint) bool {
+			return e.Verb == "get" && e.Subresource == "" && e.Kind == object.GetKind() && e.Resource.GroupVersion().String() == object.GetAPIVersion()
+		})
+	})
 }
 
 // client is an admin at this process's own listener.

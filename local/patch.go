@@ -31,8 +31,8 @@ type patchCommand struct {
 
 // Help is printed below the commands.
 func (*patchCommand) Help() string {
-	return "Nothing is sent anywhere. Ends with 0 when all is well; with 1 when a patch failed, a check did not pass or a test did not; " +
-		"with 2 when the input cannot be used. See docs/patches.md."
+	return "Nothing is sent anywhere. Ends with 0 when all is well; with 1 when a patch failed, a check or a test did not pass, or there are " +
+		"warnings under check --strict; with 2 when the input cannot be used. See docs/patches.md."
 }
 
 // Exit codes of the patch commands. Source: docs/patches.md.
@@ -63,12 +63,12 @@ func ended(code int) error {
 
 // patchFlags bound evaluations, for the server and offline.
 type patchFlags struct {
-	ExpressionTime time.Duration `name:"patch-expression-time" env:"PLATFORM_PATCH_EXPRESSION_TIME" default:"100ms" help:"The time for one expression of a sync patch (${default})."`
+	ExpressionTime time.Duration `name:"patch-expression-time" env:"PLATFORM_PATCH_EXPRESSION_TIME" default:"100ms" help:"The time for one expression of a sync patch, from a millisecond to 25 seconds, as the next (${default})."`
 	ObjectTime     time.Duration `name:"patch-object-time" env:"PLATFORM_PATCH_OBJECT_TIME" default:"1s" help:"The time for all sync patches of an object (${default})."`
-	Memory         quantity      `name:"patch-memory" env:"PLATFORM_PATCH_MEMORY" default:"64Mi" help:"What an evaluation may use (${default})."`
-	Result         quantity      `name:"patch-result" env:"PLATFORM_PATCH_RESULT" default:"1Mi" help:"The result of an expression (${default})."`
-	Depth          int           `name:"patch-depth" env:"PLATFORM_PATCH_DEPTH" default:"200" help:"How deep calls and results may be nested (${default})."`
-	Workers        int           `name:"patch-workers" env:"PLATFORM_PATCH_WORKERS" placeholder:"N" help:"How many evaluations run at a time (one per CPU)."`
+	Memory         quantity      `name:"patch-memory" env:"PLATFORM_PATCH_MEMORY" default:"64Mi" help:"What an evaluation may use, from 16Mi to 1Gi (${default})."`
+	Result         quantity      `name:"patch-result" env:"PLATFORM_PATCH_RESULT" default:"1Mi" help:"The result of an expression, from 1Ki to 16Mi (${default})."`
+	Depth          int           `name:"patch-depth" env:"PLATFORM_PATCH_DEPTH" default:"200" help:"How deep calls and results may be nested, from 10 to 1000 (${default})."`
+	Workers        int           `name:"patch-workers" env:"PLATFORM_PATCH_WORKERS" placeholder:"N" help:"How many evaluations run at a time, from 1 to 64 (one per CPU)."`
 	InProcess      bool          `name:"patch-in-process" env:"PLATFORM_PATCH_IN_PROCESS" help:"Evaluate without workers, for trusted patches."`
 }
 
@@ -83,6 +83,30 @@ func (q *quantity) UnmarshalText(text []byte) error {
 	}
 	*q = quantity(parsed.Value())
 	return nil
+}
+
+// check returns what is wrong with the flags, all at once.
+func (f *patchFlags) check() error {
+	var problems []error
+	within := func(flag string, ok bool, least, most any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("--%s: must be from %v to %v", flag, least, most))
+		}
+	}
+	times := func(flag string, value time.Duration) {
+		within(flag, value >= function.LeastPatchTime && value <= function.MostPatchTime, function.LeastPatchTime, function.MostPatchTime)
+	}
+	bytes := func(flag string, value quantity, least, most int64) {
+		within(flag, int64(value) >= least && int64(value) <= most,
+			resource.NewQuantity(least, resource.BinarySI), resource.NewQuantity(most, resource.BinarySI))
+	}
+	times("patch-expression-time", f.ExpressionTime)
+	times("patch-object-time", f.ObjectTime)
+	bytes("patch-memory", f.Memory, function.LeastPatchMemory, function.MostPatchMemory)
+	bytes("patch-result", f.Result, function.LeastPatchResult, function.MostPatchResult)
+	within("patch-depth", f.Depth >= function.LeastPatchDepth && f.Depth <= function.MostPatchDepth, function.LeastPatchDepth, function.MostPatchDepth)
+	within("patch-workers", f.Workers >= 0 && f.Workers <= function.MostPatchWorkers, 1, function.MostPatchWorkers)
+	return errors.Join(problems...)
 }
 
 func (f *patchFlags) settings() function.PatchSettings {
@@ -116,7 +140,7 @@ type patchEvalCommand struct {
 	HostObject      string     `placeholder:"FILE" help:"What context.hostObject is."`
 	VirtualObject   string     `placeholder:"FILE" help:"What context.virtualObject is."`
 	Check           []string   `enum:"RoundTrip,Fixpoint" placeholder:"NAME" help:"What else to find out: RoundTrip, Fixpoint."`
-	Output          string     `short:"o" enum:"diff,yaml,json,object" default:"diff" help:"diff and what each patch did; yaml or json, the evaluations as the server answers them; object, the objects alone (${default})."`
+	Output          string     `short:"o" enum:"diff,yaml,json,object" default:"diff" help:"diff and what each patch did; yaml or json, the evaluations as the server answers them; object, the objects alone, but for those whose patches failed (${default})."`
 	Color           string     `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
 	Limits          patchFlags `embed:""`
 }
@@ -125,6 +149,9 @@ type patchEvalCommand struct {
 func (c *patchEvalCommand) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
 
 func (c *patchEvalCommand) run(ctx context.Context, t *terminal) error {
+	if err := c.Limits.check(); err != nil {
+		return badInput("%v", err)
+	}
 	evaluations, err := c.read(t)
 	if err != nil {
 		return err
@@ -157,18 +184,12 @@ func (c *patchEvalCommand) run(ctx context.Context, t *terminal) error {
 	return ended(code)
 }
 
-// read makes an evaluation of each document.
+// read makes an evaluation of each document, and tells of all that cannot be one.
 func (c *patchEvalCommand) read(t *terminal) ([]*offline, error) {
 	var configuration *configurationFile
-	var err error
+	var found []finding
 	if c.Config != "" {
-		if configuration, err = readConfigurationFile(t, c.Config); err != nil {
-			return nil, err
-		}
-		t.report(configuration.findings)
-		if configuration.configuration == nil || hasErrors(configuration.findings) {
-			return nil, ended(exitBadInput)
-		}
+		configuration, found = readConfigurationFile(t, c.Config)
 	}
 	common := model.SyncPatchEvaluationSpec{
 		NamespaceMode: c.NamespaceMode, ClusterDomain: c.ClusterDomain, Checks: c.Check, Direction: model.TenantToHost,
@@ -177,57 +198,59 @@ func (c *patchEvalCommand) read(t *terminal) ([]*offline, error) {
 	if c.Reverse {
 		common.Direction = model.HostToTenant
 	}
-	for _, one := range []struct {
+	for _, other := range []struct {
 		name string
 		into **model.JSON
 	}{{c.HostObject, &common.Context.HostObject}, {c.VirtualObject, &common.Context.VirtualObject}} {
-		if one.name == "" {
+		if other.name == "" {
 			continue
 		}
-		documents, err := readDocuments(t, one.name)
-		if err != nil {
-			return nil, err
+		documents, wrong := readDocuments(t, other.name)
+		d, wrong := one(other.name, documents, wrong)
+		found = append(found, wrong...)
+		if d != nil {
+			*other.into = &model.JSON{Raw: d.json}
 		}
-		if len(documents) != 1 {
-			return nil, badInput("%s: it has %d documents; one is expected", one.name, len(documents))
-		}
-		*one.into = &model.JSON{Raw: documents[0].json}
 	}
 	var all []*offline
 	for _, name := range c.Files {
-		documents, err := readDocuments(t, name)
-		if err != nil {
-			return nil, err
+		documents, wrong := readDocuments(t, name)
+		if len(documents)+len(wrong) == 0 {
+			wrong = []finding{{File: name, Message: "there is no object"}}
+		}
+		found = append(found, wrong...)
+		if c.Config != "" && configuration == nil {
+			continue
 		}
 		for _, d := range documents {
-			e, err := c.evaluation(d, common, configuration)
-			if err != nil {
-				return nil, err
-			}
+			e, wrong := c.evaluation(d, common, configuration)
+			found = append(found, wrong...)
 			all = append(all, e)
 		}
 	}
-	if len(all) == 0 {
-		return nil, badInput("%s: there is no object", strings.Join(c.Files, ", "))
+	t.report(found)
+	if hasErrors(found) {
+		return nil, ended(exitBadInput)
 	}
 	return all, nil
 }
 
 // evaluation is one document: a whole SyncPatchEvaluation, or an object for the patches of the configuration.
-func (c *patchEvalCommand) evaluation(d *document, common model.SyncPatchEvaluationSpec, from *configurationFile) (*offline, error) {
-	if d.kind.Kind == evaluation.Kind && d.kind.Group == model.GroupName {
-		e := &offline{source: d, absent: syncpatch.AbsentPaths(d.json)}
-		if err := d.decode(&e.evaluation); err != nil {
-			return nil, err
+func (c *patchEvalCommand) evaluation(d *document, common model.SyncPatchEvaluationSpec, from *configurationFile) (*offline, []finding) {
+	if d.isEvaluation() {
+		e, found := readEvaluation(d)
+		if unread := c.unread(); len(unread) > 0 {
+			found = append(found, d.finding("", fmt.Sprintf("%s: a %s says so in its spec", strings.Join(unread, ", "), evaluation.Kind)))
 		}
-		return e, nil
+		return e, found
 	}
 	if from == nil {
-		return nil, badInput("%s: a %s is no %s, so --config must say where the patches are", d.name, cmp.Or(d.kind.Kind, "text without kind"), evaluation.Kind)
+		return nil, []finding{d.finding("", fmt.Sprintf("a %s is no %s, so --config must say where the patches are",
+			cmp.Or(d.kind.Kind, "text without kind"), evaluation.Kind))}
 	}
 	name, err := from.resource(c.Resource, d.kind)
 	if err != nil {
-		return nil, err
+		return nil, []finding{d.finding("", err.Error())}
 	}
 	e := &offline{source: d, configuration: from}
 	e.evaluation.Spec = common
@@ -235,6 +258,24 @@ func (c *patchEvalCommand) evaluation(d *document, common model.SyncPatchEvaluat
 	e.evaluation.Spec.Context.Tenant.Config = e.evaluation.Spec.Configuration
 	e.evaluation.Spec.Object = &model.JSON{Raw: d.json}
 	return e, nil
+}
+
+// unread are the flags that were given and are about objects alone.
+func (c *patchEvalCommand) unread() []string {
+	var all []string
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{
+		{"--config", c.Config != ""}, {"--resource", c.Resource != ""}, {"--reverse", c.Reverse}, {"--namespace-mode", c.NamespaceMode != model.SingleNamespace},
+		{"--cluster-domain", c.ClusterDomain != ""}, {"--tenant", c.Tenant != ""}, {"--tenant-namespace", c.TenantNamespace != ""},
+		{"--host-object", c.HostObject != ""}, {"--virtual-object", c.VirtualObject != ""}, {"--check", len(c.Check) > 0},
+	} {
+		if flag.given {
+			all = append(all, flag.name)
+		}
+	}
+	return all
 }
 
 // offline is an evaluation without a server.
@@ -247,6 +288,20 @@ type offline struct {
 	// absent are the patches of the source that have no path.
 	absent   []syncpatch.Problem
 	findings []finding
+}
+
+// isEvaluation tells whether the document is a SyncPatchEvaluation, of whatever version.
+func (d *document) isEvaluation() bool {
+	return d.kind.Kind == evaluation.Kind && d.kind.Group == model.GroupName
+}
+
+// readEvaluation reads a document that is a SyncPatchEvaluation, and finds what is wrong with its form.
+func readEvaluation(d *document) (*offline, []finding) {
+	if d.kind.Version != model.SchemeGroupVersion.Version {
+		return nil, []finding{d.finding("apiVersion", fmt.Sprintf("%q is none; %q is", d.kind.GroupVersion(), model.SchemeGroupVersion))}
+	}
+	e := &offline{source: d, absent: syncpatch.AbsentPaths(d.json)}
+	return e, d.decode(&e.evaluation)
 }
 
 // evaluate finds what is wrong, and else does what the patches say. It tells whether there is a status.
@@ -300,6 +355,10 @@ func (t *terminal) print(form string, all []*model.SyncPatchEvaluation) error {
 	case "object":
 		var objects [][]byte
 		for _, e := range all {
+			if e.Status.Error != nil {
+				// It is as it was sent; who pipes it on wants what patches made of it.
+				continue
+			}
 			one, err := yaml.JSONToYAML(e.Status.Object.Raw)
 			if err != nil {
 				return err
@@ -342,11 +401,7 @@ func (c *patchCheckCommand) Run() error { return c.run(standard(c.Color)) }
 func (c *patchCheckCommand) run(t *terminal) error {
 	all := []finding{}
 	for _, name := range c.Files {
-		found, err := checkFile(t, name)
-		if err != nil {
-			return err
-		}
-		all = append(all, found...)
+		all = append(all, checkFile(t, name)...)
 	}
 	if c.Output == "text" {
 		t.errors = t.out
@@ -370,28 +425,25 @@ func (c *patchCheckCommand) run(t *terminal) error {
 }
 
 // checkFile finds what is wrong with the patches of a file.
-func checkFile(t *terminal, name string) ([]finding, error) {
-	documents, err := readDocuments(t, name)
-	if err != nil {
-		return nil, err
+func checkFile(t *terminal, name string) []finding {
+	documents, all := readDocuments(t, name)
+	if len(documents)+len(all) == 0 {
+		return []finding{{File: name, Message: "it is empty"}}
 	}
-	if len(documents) == 0 {
-		return nil, badInput("%s: it is empty", name)
-	}
-	var all []finding
 	for _, d := range documents {
-		if d.kind.Kind != evaluation.Kind || d.kind.Group != model.GroupName {
+		if !d.isEvaluation() {
 			all = append(all, newConfigurationFile(d).findings...)
 			continue
 		}
-		e := &offline{source: d}
-		if err := d.decode(&e.evaluation); err != nil {
-			return nil, err
+		e, wrong := readEvaluation(d)
+		all = append(all, wrong...)
+		if len(wrong) > 0 {
+			continue
 		}
 		_, problems := syncpatch.NewRequest(&e.evaluation.Spec)
-		for _, p := range append(problems, syncpatch.AbsentPaths(d.json)...) {
+		for _, p := range append(problems, e.absent...) {
 			all = append(all, e.locate(p))
 		}
 	}
-	return all, nil
+	return all
 }

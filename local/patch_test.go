@@ -66,8 +66,13 @@ var patchFiles = map[string]string{
 		"- name: refused otherwise\n  spec: {patches: [{path: 'a[', expression: value}], object: {}}\n  error: direction\n" +
 		"- name: lost\n  spec: {patches: [{path: a, expression: '1', reverseExpression: '2'}], object: {a: 0}, checks: [RoundTrip]}\n  expect: {a: 1}\n" +
 		"- name: good\n  spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}\n  expect: {a: 1}\n",
-	"both_test.yaml": "tests:\n- name: x\n  spec: {}\n  expect: {}\n  error: x\n",
-	"none_test.yaml": "tests: []\n",
+	"list.yaml":       "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  spec: {image: a}\n- apiVersion: v1\n  kind: Pod\n  spec: {image: b}\n",
+	"later.yaml":      "apiVersion: management.platform.sh/v2\nkind: SyncPatchEvaluation\nspec: {}\n",
+	"twice.yaml":      "sync: {}\nsync: {}\n" + strings.Repeat("a: 1\n", 30),
+	"types_test.yaml": "configuration: 1\ntenant: {name: true}\ntests:\n- name: x\n  spek: {}\n",
+	"files_test.yaml": "configuration: vcluster.yaml\ntests:\n- name: x\n  spec: {object: nowhere.yaml}\n  expect: nothing.yaml\n- name: z\n  spec: {object: service.yaml}\n  expect: {}\n",
+	"both_test.yaml":  "tests:\n- name: x\n  spec: {}\n  expect: {}\n  error: x\n",
+	"none_test.yaml":  "tests: []\n",
 }
 
 // patch runs a patch command in a folder with the files above, and returns its exit code and what it says.
@@ -89,12 +94,12 @@ func patch(t *testing.T, in string, args ...string) (code int, out, errs string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A machine under load takes its time.
-	slow := []string{"--patch-expression-time=1m", "--patch-object-time=1m"}
+	// A machine under load takes its time. What a row says comes last, and counts.
+	slow := []string{"--patch-expression-time=25s", "--patch-object-time=25s"}
 	if args[0] == "check" {
 		slow = nil
 	}
-	parsed, err := parser.Parse(append(args, slow...))
+	parsed, err := parser.Parse(append([]string{args[0]}, append(slow, args[1:]...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +144,7 @@ func TestPatchCommands(t *testing.T) {
 		{"without a tenant", "", []string{"eval", "-c", "vcluster.yaml", "backup.yaml"}, 2, "", "backup.yaml: error: --tenant: "},
 		{"what comes from the host", "", []string{"eval", "-c", "vcluster.yaml", "--reverse", "node.yaml"}, 0, "+  a: 2\n", ""},
 		{"another resource", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "service.yaml"}, 0, "patch 0: spec.image: Skipped: nothing matches: ", ""},
-		{"a resource without patches", "", []string{"eval", "-c", "vcluster.yaml", "service.yaml"}, 2, "", `it has no patches for a "Service"; it has fromHost.nodes, toHost.customResources.backups.example.com/v1, toHost.pods`},
+		{"a resource without patches", "", []string{"eval", "-c", "vcluster.yaml", "service.yaml"}, 2, "", `vcluster.yaml has no patches for a "Service"; it has fromHost.nodes, toHost.customResources.backups.example.com/v1, toHost.pods`},
 		{"an unknown resource", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pots", "pod.yaml"}, 2, "", "pod.yaml: error: --resource: "},
 		{"checks that pass", "", []string{"eval", "-c", "vcluster.yaml", "--check=RoundTrip", "--check=Fixpoint", "pod.yaml"}, 0, "check RoundTrip: passed\ncheck Fixpoint: passed\n", ""},
 		{"a check that does not", "", []string{"eval", "-c", "lossy.yaml", "--check=RoundTrip", "pod.yaml"}, 1, "    spec.image: want \"nginx\", got \"y\"\n", ""},
@@ -155,8 +160,31 @@ func TestPatchCommands(t *testing.T) {
 		{"no file", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml"}, 2, "", "nowhere.yaml"},
 		{"no YAML", "", []string{"eval", "-c", "vcluster.yaml", "broken.yaml"}, 2, "", "broken.yaml:2: "},
 		{"no object", "", []string{"eval", "-c", "vcluster.yaml", "empty.yaml"}, 2, "", "there is no object"},
-		{"an unknown field", "", []string{"eval", "unknown.yaml"}, 2, "", `unknown.yaml:1: unknown field "spec.patch"`},
-		{"too much", strings.Repeat("#", maxFile+1), []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>: it is larger than"},
+		{"an unknown field", "", []string{"eval", "unknown.yaml"}, 2, "", `unknown.yaml:3:15: error: spec.patch: `},
+		{"too much", strings.Repeat("#", maxFile+1), []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>: error: it is larger than"},
+
+		{"a list", "", []string{"eval", "-c", "vcluster.yaml", "-o", "object", "list.yaml"}, 0, "image: registry/a\n---\n", ""},
+		{"a folder", "", []string{"eval", "-c", "vcluster.yaml", "."}, 2, "", ".: error: it is a folder; files are expected, such as *.yaml"},
+		{"all that cannot be read", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml", "broken.yaml"}, 2, "", "nowhere.yaml: error: no such file or directory\nbroken.yaml:2: error: "},
+		{"the object of patches that fail", "", []string{"eval", "-c", "failing.yaml", "-o", "object", "pod.yaml"}, 1, "", "TypeError"},
+		{"flags that an evaluation does not read", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "--reverse", "--namespace-mode=Multi", "--cluster-domain=d", "--tenant=t", "--tenant-namespace=n", "--host-object=pod.yaml", "--virtual-object=pod.yaml", "--check=Fixpoint", "evaluation.yaml"}, 2, "",
+			"evaluation.yaml:1:1: error: --config, --resource, --reverse, --namespace-mode, --cluster-domain, --tenant, --tenant-namespace, --host-object, --virtual-object, --check: a SyncPatchEvaluation says so in its spec"},
+		{"another version", "", []string{"eval", "later.yaml"}, 2, "", `later.yaml:1:13: error: apiVersion: "management.platform.sh/v2" is none; "management.platform.sh/v1" is`},
+		{"an object as configuration", "", []string{"eval", "-c", "pod.yaml", "pod.yaml"}, 2, "", `pod.yaml:1:1: error: it is an object of kind "Pod"; a virtual cluster configuration is expected`},
+		{"evaluations in a list", `{kind: List, items: [{apiVersion: management.platform.sh/v1, kind: SyncPatchEvaluation, spec: {patches: [{path: 'a[', expression: value}], object: {}}}]}`,
+			[]string{"eval", "-"}, 2, "", "<stdin>:1:115: error: items[0].spec.patches[0].path: "},
+		{"no YAML behind a separator", "a: 1\n---\nb: [\n", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>:3: error: did not"},
+		{"an empty list", "{kind: List, items: []}", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "-: error: there is no object"},
+		{"workers below none", "", []string{"eval", "--patch-workers=-1", "-c", "vcluster.yaml", "pod.yaml"}, 2, "", "--patch-workers: must be from 1 to 64"},
+		{"limits that are none", "", []string{"eval", "--patch-memory=1Ki", "--patch-result=1Gi", "--patch-depth=9", "--patch-workers=65", "--patch-expression-time=0s", "--patch-object-time=26s", "-c", "vcluster.yaml", "pod.yaml"}, 2, "",
+			"--patch-expression-time: must be from 1ms to 25s\n--patch-object-time: must be from 1ms to 25s\n--patch-memory: must be from 16Mi to 1Gi\n--patch-result: must be from 1Ki to 16Mi\n--patch-depth: must be from 10 to 1000\n--patch-workers: must be from 1 to 64"},
+		{"an object that is checked", "", []string{"check", "pod.yaml"}, 2, `pod.yaml:1:1: error: it is an object of kind "Pod"`, ""},
+		{"tests that are checked", "", []string{"check", "good_test.yaml"}, 2, "good_test.yaml:1:1: error: it is a file of tests, which `patch test` runs", ""},
+		{"files behind one that cannot be read", "", []string{"check", "nowhere.yaml", "bad.yaml"}, 2, "bad.yaml:6:16: error: ", ""},
+		{"what cannot be read, as JSON", "", []string{"check", "-o", "json", "broken.yaml"}, 2, `"line": 2,`, ""},
+		{"a key that is there twice", "", []string{"check", "twice.yaml"}, 2, "twice.yaml:2: error: key \"sync\" already set in map\n", ""},
+		{"many keys", "", []string{"check", "twice.yaml"}, 2, "twice.yaml: error: there is more of this kind\n", ""},
+		{"tests without limits", "", []string{"test", "--patch-depth=1001", "good_test.yaml"}, 2, "", "--patch-depth: must be from 10 to 1000"},
 
 		{"good patches", "", []string{"check", "vcluster.yaml", "nested.yaml"}, 0, "", ""},
 		{"a path", "", []string{"check", "bad.yaml"}, 2, "bad.yaml:6:16: error: sync.toHost.pods.patches[0].path: column 2: [ without ]\n          - path: a[\n                   ^\n", ""},
@@ -168,7 +196,7 @@ func TestPatchCommands(t *testing.T) {
 		{"a warning", "", []string{"check", "warning.yaml"}, 0, "warning.yaml:6:21: warning: ", ""},
 		{"a warning that counts", "", []string{"check", "--strict", "warning.yaml"}, 1, "warning", ""},
 		{"an evaluation", strings.Replace(patchFiles["evaluation.yaml"], "value.b.c", "value +", 1), []string{"check", "-"}, 2, "<stdin>:4:47: error: spec.patches[0].expression: ", ""},
-		{"an empty file", "", []string{"check", "empty.yaml"}, 2, "", "it is empty"},
+		{"an empty file", "", []string{"check", "empty.yaml"}, 2, "empty.yaml: error: it is empty", ""},
 
 		{"tests", "", []string{"test", "good_test.yaml"}, 0, "ok  in\nok  out\nok  refused\nok  failed\n4 passed, 0 failed\n", ""},
 		{"tests that fail", "", []string{"test", "wrong_test.yaml"}, 1, "1 passed, 7 failed\n", ""},
@@ -176,11 +204,19 @@ func TestPatchCommands(t *testing.T) {
 		{"no error", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  no error: ", ""},
 		{"another error", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  another error: ", ""},
 		{"an error", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  an error: ", "wrong_test.yaml:16:27: error: tests[3].spec.patches[0].expression: at a: "},
-		{"refused", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  refused: ", "wrong_test.yaml:22:15: error: spec.patches[0].path: "},
+		{"refused", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  refused: ", "wrong_test.yaml:22:15: error: tests[4].spec.patches[0].path: "},
 		{"refused otherwise", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  refused otherwise: ", ""},
 		{"a check", "", []string{"test", "wrong_test.yaml"}, 1, "FAIL  lost: check RoundTrip failed", ""},
 		{"as YAML", "", []string{"test", "-o", "yaml", "wrong_test.yaml"}, 1, "failed: 7\npassed: 1\n", ""},
 		{"two expectations", "", []string{"test", "both_test.yaml"}, 2, "", "exactly one of expect and error"},
+		{"tests of wrong types", "", []string{"test", "types_test.yaml"}, 2, "", "types_test.yaml:1:16: error: configuration: must be a string, is a number\n    configuration: 1\n                   ^\ntypes_test.yaml:2:16: error: tenant.name: must be a string, is true or false\n"},
+		{"an unknown field of a test", "", []string{"test", "types_test.yaml"}, 2, "", "types_test.yaml:5:9: error: tests[0].spek: "},
+		{"files of tests that are not there", "", []string{"test", "files_test.yaml"}, 2, "", "files_test.yaml:5:11: error: tests[0].expect: \"nothing.yaml\" cannot be used\n"},
+		{"a test of an object without patches", "", []string{"test", "files_test.yaml"}, 2, "", "files_test.yaml:7:18: error: tests[1].spec.object: "},
+		{"nothing is run where one file is bad", "", []string{"test", "good_test.yaml", "none_test.yaml"}, 2, "", "none_test.yaml:1:8: error: tests: it has no tests"},
+		{"what a check has found", "", []string{"test", "wrong_test.yaml"}, 1, "what was there\n    a: want 0, got 2\n", ""},
+		{"why a test failed, as JSON", "", []string{"test", "-o", "json", "wrong_test.yaml"}, 1, `"message": "at a: TypeError`, ""},
+		{"a test without a name", "{tests: [{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, expect: {a: 1}}]}", []string{"test", "-"}, 0, "ok  tests[0]\n", ""},
 		{"no tests", "", []string{"test", "none_test.yaml"}, 2, "", "it has no tests"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
@@ -193,6 +229,17 @@ func TestPatchCommands(t *testing.T) {
 				t.Errorf("found %s", out)
 			}
 		})
+	}
+}
+
+// Tests find other files by whole paths as well.
+func TestPatchTestsOfOtherFolders(t *testing.T) {
+	t.Parallel()
+	folder := folderOf(t, map[string]string{"vcluster.yaml": patchFiles["vcluster.yaml"], "pod.yaml": patchFiles["pod.yaml"], "host.yaml": patchFiles["host.yaml"]})
+	file := func(name string) string { return filepath.Join(folder, name) }
+	tests := folderOf(t, map[string]string{"all_test.yaml": "configuration: " + file("vcluster.yaml") + "\ntests:\n- spec: {object: " + file("pod.yaml") + "}\n  expect: " + file("host.yaml") + "\n"})
+	if code, out, errs := patch(t, "", "test", filepath.Join(tests, "all_test.yaml")); code != 0 {
+		t.Errorf("ended with %d, said\n%s\nand\n%s", code, out, errs)
 	}
 }
 

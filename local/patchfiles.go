@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"management.platform.sh/shared/codec"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )
@@ -35,68 +38,123 @@ type document struct {
 	text []byte
 	json []byte
 	kind schema.GroupVersionKind
-	// prefix is what stands in front of the fields of an evaluation that is only a part of the document.
+	// prefix is what stands in front of the fields of an object that is only a part of the document.
 	prefix string
 }
 
 var separator = regexp.MustCompile(`^---[ \t]*(#.*)?\r?\n?$`)
 
-// readDocuments reads a file, or standard input for "-". Documents without content are left out.
-func readDocuments(t *terminal, name string) ([]*document, error) {
+// readDocuments reads a file, or standard input for "-", and finds what is wrong with it. Documents without content are left
+// out; each item of a list is a document.
+func readDocuments(t *terminal, name string) ([]*document, []finding) {
 	in := t.in
 	if name == "-" {
 		name = "<stdin>"
 	} else {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, badInput("%v", err)
+			return nil, []finding{unreadable(name, err)}
 		}
 		defer func() { _ = file.Close() }()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return nil, []finding{{File: name, Message: "it is a folder; files are expected, such as " + filepath.Join(name, "*.yaml")}}
+		}
 		in = file
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
-	if err != nil {
-		return nil, badInput("reading %s: %v", name, err)
+	switch {
+	case err != nil:
+		return nil, []finding{unreadable(name, err)}
+	case len(text) > maxFile:
+		return nil, []finding{{File: name, Message: fmt.Sprintf("it is larger than %d bytes", maxFile)}}
 	}
-	if len(text) > maxFile {
-		return nil, badInput("%s: it is larger than %d bytes", name, maxFile)
-	}
-	documents := []*document{{name: name}}
+	parts := []*document{{name: name}}
 	number := 0
 	for l := range bytes.Lines(text) {
 		number++
 		if separator.Match(l) {
-			documents = append(documents, &document{name: name, line: number})
+			parts = append(parts, &document{name: name, line: number})
 			continue
 		}
-		last := documents[len(documents)-1]
+		last := parts[len(parts)-1]
 		last.text = append(last.text, l...)
 	}
-	var failed error
-	documents = slices.DeleteFunc(documents, func(d *document) bool {
-		if err := d.parse(); err != nil && failed == nil {
-			failed = err
+	var documents []*document
+	var found []finding
+	for _, d := range parts {
+		wrong := d.parse()
+		found = append(found, wrong...)
+		if len(wrong) == 0 && len(d.json) > 0 && string(d.json) != "null" {
+			documents = append(documents, d.items()...)
 		}
-		return len(d.json) == 0 || string(d.json) == "null"
-	})
-	return documents, failed
+	}
+	return documents, found
 }
 
-var yamlLine = regexp.MustCompile(`line (\d+):?`)
-
-func (d *document) parse() error {
-	var err error
-	if d.json, err = yaml.YAMLToJSONStrict(d.text); err != nil {
-		why := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-		line := d.line + 1
-		if found := yamlLine.FindStringSubmatch(why); found != nil {
-			n, _ := strconv.Atoi(found[1])
-			line, why = d.line+n, strings.Replace(why, found[0]+" ", "", 1)
-		}
-		return badInput("%s:%d: %s", d.name, line, why)
+// unreadable is what is said of a file that the system does not give.
+func unreadable(name string, err error) finding {
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = failed.Err
 	}
-	d.recognize()
-	return nil
+	return finding{File: name, Message: err.Error()}
+}
+
+// one is the only document of a file.
+func one(name string, documents []*document, found []finding) (*document, []finding) {
+	if len(found) == 0 && len(documents) != 1 {
+		found = []finding{{File: name, Message: fmt.Sprintf("it has %d documents; one is expected", len(documents))}}
+	}
+	if len(found) > 0 {
+		return nil, found
+	}
+	return documents[0], nil
+}
+
+var yamlLine = regexp.MustCompile(`(?:yaml: |^ *)line (\d+): `)
+
+func (d *document) parse() []finding {
+	var err error
+	if d.json, err = yaml.YAMLToJSONStrict(d.text); err == nil {
+		d.recognize()
+		return nil
+	}
+	var all []finding
+	for why := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "\n") {
+		if why == "yaml: unmarshal errors:" {
+			continue
+		}
+		if len(all) == maxComplaints {
+			return append(all, finding{File: d.name, Message: "there is more of this kind"})
+		}
+		line := 1
+		if found := yamlLine.FindStringSubmatch(why); found != nil {
+			line, _ = strconv.Atoi(found[1])
+			why = strings.Replace(why, found[0], "", 1)
+		}
+		all = append(all, finding{File: d.name, Line: d.line + line, Message: strings.TrimPrefix(why, "yaml: ")})
+	}
+	return all
+}
+
+// maxComplaints is how much is said about the form of one document.
+const maxComplaints = 20
+
+// items are the objects of a list, as kubectl prints several, or the document itself.
+func (d *document) items() []*document {
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if !strings.HasSuffix(d.kind.Kind, "List") || json.Unmarshal(d.json, &list) != nil || list.Items == nil {
+		return []*document{d}
+	}
+	var all []*document
+	for i, item := range list.Items {
+		of := *d
+		of.json, of.prefix = item, fmt.Sprintf("items[%d].", i)
+		of.recognize()
+		all = append(all, &of)
+	}
+	return all
 }
 
 // recognize finds out the kind of the object.
@@ -107,13 +165,31 @@ func (d *document) recognize() {
 	}
 }
 
-// decode reads the document as an object. Fields that it does not have are a mistake.
-func (d *document) decode(into any) error {
+// decode reads the document as an object. Fields that it does not have, and values of wrong types, are mistakes.
+func (d *document) decode(into any) []finding {
 	unknown, err := sigsjson.UnmarshalStrict(d.json, into)
-	if err = errors.Join(append(unknown, err)...); err != nil {
-		return badInput("%s:%d: %v", d.name, d.line+1, strings.ReplaceAll(err.Error(), "\n", "; "))
+	if err == nil && len(unknown) == 0 {
+		return nil
 	}
-	return nil
+	var all []finding
+	for _, wrong := range codec.Misfits(codec.Body{JSON: d.json}, into) {
+		all = append(all, d.finding(wrong.Field, wrong.Detail))
+	}
+	if all == nil {
+		why := errors.Join(append(unknown, err)...).Error()
+		all = []finding{{File: d.name, Line: d.line + 1, Message: strings.ReplaceAll(why, "\n", "; ")}}
+	}
+	return all
+}
+
+// finding is what is to be said about a field of the document; empty: about all of it.
+func (d *document) finding(field, message string) finding {
+	f := finding{Field: d.prefix + field, Message: message}
+	if field == "" {
+		f.Field = strings.TrimSuffix(d.prefix, ".")
+	}
+	f.place(d, f.Field, 0, 0)
+	return f
 }
 
 // configurationFile is a virtual cluster configuration, with what was found in it.
@@ -123,19 +199,27 @@ type configurationFile struct {
 	findings      []finding
 }
 
-func readConfigurationFile(t *terminal, name string) (*configurationFile, error) {
-	documents, err := readDocuments(t, name)
-	if err != nil {
-		return nil, err
+// readConfigurationFile reads the one configuration of a file, and finds what is wrong with it. It is nil where there are
+// errors.
+func readConfigurationFile(t *terminal, name string) (*configurationFile, []finding) {
+	documents, found := readDocuments(t, name)
+	d, found := one(name, documents, found)
+	if d == nil {
+		return nil, found
 	}
-	if len(documents) != 1 {
-		return nil, badInput("%s: it has %d documents; one is expected", name, len(documents))
+	c := newConfigurationFile(d)
+	if c.configuration == nil || hasErrors(c.findings) {
+		return nil, c.findings
 	}
-	return newConfigurationFile(documents[0]), nil
+	return c, c.findings
 }
 
 func newConfigurationFile(d *document) *configurationFile {
 	c := &configurationFile{document: d}
+	if what := d.noConfiguration(); what != "" {
+		c.findings = []finding{d.finding("", what+"; a virtual cluster configuration is expected")}
+		return c
+	}
 	var problems []syncpatch.Problem
 	c.configuration, problems = syncpatch.ReadConfiguration(nil, d.text)
 	for _, p := range problems {
@@ -144,6 +228,24 @@ func newConfigurationFile(d *document) *configurationFile {
 		c.findings = append(c.findings, f)
 	}
 	return c
+}
+
+// noConfiguration says what the document is in place of a configuration, which would be found to have nothing to complain of.
+// Empty: it may be one.
+func (d *document) noConfiguration() string {
+	var of struct {
+		Kind  string          `json:"kind"`
+		Tests json.RawMessage `json:"tests"`
+	}
+	switch {
+	case json.Unmarshal(d.json, &of) != nil:
+		return ""
+	case of.Kind != "":
+		return fmt.Sprintf("it is an object of kind %q", of.Kind)
+	case of.Tests != nil:
+		return "it is a file of tests, which `patch test` runs"
+	}
+	return ""
 }
 
 // resource is the full name of the resource whose patches are meant: the one that was asked for, or that of a kind.
@@ -173,7 +275,7 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 	if names := c.configuration.Resources(); len(names) > 0 {
 		there = strings.Join(names, ", ")
 	}
-	return "", badInput("%s: it has no patches for a %q; it has %s, and --resource says which is meant", c.name, kind.Kind, there)
+	return "", fmt.Errorf("%s has no patches for a %q; it has %s, and --resource says which is meant", c.name, kind.Kind, there)
 }
 
 // patchesField is where the patches of a resource are in a configuration, as problems name it.

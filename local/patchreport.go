@@ -58,7 +58,8 @@ var flags = map[string]string{
 func (e *offline) locate(p syncpatch.Problem) finding {
 	f := newFinding(p)
 	if e.configuration == nil {
-		f.place(e.source, e.source.prefix+p.Field, p.InLine, p.InColumn)
+		f.Field = e.source.prefix + p.Field
+		f.place(e.source, f.Field, p.InLine, p.InColumn)
 		return f
 	}
 	if in, ok := strings.CutPrefix(p.Field, specConfiguration); ok {
@@ -137,7 +138,10 @@ func (t *terminal) report(all []finding) {
 	for _, f := range all {
 		place := f.File
 		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if f.Column > 0 {
+			place = fmt.Sprintf("%s:%d", place, f.Column)
 		}
 		severity := t.paint(red, "error")
 		if f.Warning {
@@ -219,9 +223,14 @@ func (t *terminal) explain(e *offline) {
 			_, _ = fmt.Fprintf(t.out, ": %s", check.Reason)
 		}
 		_, _ = fmt.Fprintln(t.out)
-		for _, d := range check.Differences {
-			_, _ = fmt.Fprintf(t.out, "    %s: want %s, got %s\n", d.Path, short(d.Want), short(d.Got))
-		}
+		t.differences(check.Differences)
+	}
+}
+
+// differences shows what a check found.
+func (t *terminal) differences(all []model.SyncPatchDifference) {
+	for _, d := range all {
+		_, _ = fmt.Fprintf(t.out, "    %s: want %s, got %s\n", d.Path, short(d.Want), short(d.Got))
 	}
 }
 

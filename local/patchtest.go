@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,33 +55,44 @@ type testResult struct {
 	// Want and Got are the objects, where they differ.
 	Want *model.JSON `json:"want,omitempty"`
 	Got  *model.JSON `json:"got,omitempty"`
+	// Findings are what is wrong with the patches, or what one of them did wrong.
+	Findings []finding `json:"findings,omitempty"`
+	// Differences are what the check that failed has found.
+	Differences []model.SyncPatchDifference `json:"differences,omitempty"`
 }
 
 // Run runs every test.
 func (c *patchTestCommand) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
 
 func (c *patchTestCommand) run(ctx context.Context, t *terminal) error {
+	if err := c.Limits.check(); err != nil {
+		return badInput("%v", err)
+	}
 	pool := worker.New(evaluation.Settings(c.Limits.settings()))
 	defer pool.Close()
-	var results []testResult
-	failed := 0
+	var tests []test
+	var found []finding
 	for _, name := range c.Files {
-		tests, err := readTests(t, name)
+		more, wrong := readTests(t, name)
+		tests, found = append(tests, more...), append(found, wrong...)
+	}
+	t.report(found)
+	if hasErrors(found) {
+		return ended(exitBadInput)
+	}
+	results := []testResult{}
+	failed := 0
+	for i := range tests {
+		one, err := tests[i].run(ctx, pool)
 		if err != nil {
 			return err
 		}
-		for i := range tests {
-			one, err := tests[i].run(ctx, pool)
-			if err != nil {
-				return err
-			}
-			if !one.Passed {
-				failed++
-			}
-			results = append(results, one)
-			if c.Output == "diff" {
-				t.tell(&tests[i], &one)
-			}
+		if !one.Passed {
+			failed++
+		}
+		results = append(results, one)
+		if c.Output == "diff" {
+			t.tell(&one)
 		}
 	}
 	if c.Output == "diff" {
@@ -106,87 +118,96 @@ type test struct {
 	offline
 }
 
-// readTests reads a file of tests and what it refers to. What is wrong with the patches is part of the tests: an error
-// may be what one expects.
-func readTests(t *terminal, name string) ([]test, error) {
-	documents, err := readDocuments(t, name)
-	if err != nil {
-		return nil, err
-	}
-	if len(documents) != 1 {
-		return nil, badInput("%s: it has %d documents; one is expected", name, len(documents))
+// readTests reads a file of tests and what it refers to, and finds all that is wrong with its form. What is wrong with the
+// patches of a test is part of the test: an error may be what one expects.
+func readTests(t *terminal, name string) ([]test, []finding) {
+	documents, found := readDocuments(t, name)
+	d, found := one(name, documents, found)
+	if d == nil {
+		return nil, found
 	}
 	var file testFile
-	if err := documents[0].decode(&file); err != nil {
-		return nil, err
+	if wrong := d.decode(&file); wrong != nil {
+		return nil, wrong
 	}
 	var sent struct {
 		Tests []json.RawMessage `json:"tests"`
 	}
-	if err := json.Unmarshal(documents[0].json, &sent); err != nil {
-		return nil, err
+	if err := json.Unmarshal(d.json, &sent); err != nil {
+		return nil, []finding{d.finding("tests", err.Error())}
 	}
 	if len(file.Tests) == 0 {
-		return nil, badInput("%s: it has no tests", name)
+		return nil, []finding{d.finding("tests", "it has no tests")}
 	}
-	beside := func(other string) string { return filepath.Join(filepath.Dir(name), other) }
+	beside := func(other string) string {
+		if filepath.IsAbs(other) {
+			return other
+		}
+		return filepath.Join(filepath.Dir(name), other)
+	}
 	var configuration *configurationFile
 	if file.Configuration != "" {
-		if configuration, err = readConfigurationFile(t, beside(file.Configuration)); err != nil {
-			return nil, err
-		}
-		t.report(configuration.findings)
-		if configuration.configuration == nil || hasErrors(configuration.findings) {
-			return nil, ended(exitBadInput)
+		if configuration, found = readConfigurationFile(t, beside(file.Configuration)); configuration == nil {
+			return nil, append(found, d.finding("configuration", fmt.Sprintf("%q cannot be used", file.Configuration)))
 		}
 	}
 	var tests []test
 	for i, one := range file.Tests {
-		source := *documents[0]
-		source.prefix = fmt.Sprintf("tests[%d].", i)
-		fail := func(format string, args ...any) error {
-			return badInput("%s: tests[%d] %q: %s", name, i, one.Name, fmt.Sprintf(format, args...))
-		}
-		if (one.Expect == nil) == (one.Error == "") {
-			return nil, fail("exactly one of expect and error is expected")
-		}
-		for _, value := range []**model.JSON{&one.Spec.Object, &one.Expect} {
-			var other string
-			if *value == nil || json.Unmarshal((*value).Raw, &other) != nil {
-				continue
-			}
-			documents, err := readDocuments(t, beside(other))
-			if err != nil {
-				return nil, err
-			}
-			if len(documents) != 1 {
-				return nil, fail("%s has %d documents; one is expected", other, len(documents))
-			}
-			*value = &model.JSON{Raw: documents[0].json}
-		}
-		made := test{testCase: one, offline: offline{source: &source, absent: syncpatch.AbsentPaths(sent.Tests[i])}}
-		spec := &one.Spec
-		if spec.Context.Tenant.Name == "" && spec.Context.Tenant.Namespace == "" && spec.Context.Tenant.Config == nil {
-			spec.Context.Tenant = file.Tenant
-		}
-		if configuration != nil && len(spec.Patches) == 0 && spec.Configuration == nil {
-			made.configuration = configuration
-			spec.Configuration = &model.JSON{Raw: configuration.json}
-			if spec.Context.Tenant.Config == nil {
-				spec.Context.Tenant.Config = spec.Configuration
-			}
-			if spec.Resource == "" && spec.Object != nil {
-				object := &document{name: name, json: spec.Object.Raw}
-				object.recognize()
-				if spec.Resource, err = configuration.resource("", object.kind); err != nil {
-					return nil, err
-				}
-			}
-		}
-		made.evaluation.Spec = *spec
-		tests = append(tests, made)
+		made, wrong := readTest(t, d, i, one, sent.Tests[i], &file, configuration, beside)
+		tests, found = append(tests, made), append(found, wrong...)
 	}
-	return tests, nil
+	return tests, found
+}
+
+// readTest makes one test ready to run.
+func readTest(
+	t *terminal, d *document, i int, from testCase, sent []byte, file *testFile, configuration *configurationFile, beside func(string) string,
+) (test, []finding) {
+	source := *d
+	source.prefix = fmt.Sprintf("tests[%d].", i)
+	from.Name = cmp.Or(from.Name, fmt.Sprintf("tests[%d]", i))
+	var found []finding
+	if (from.Expect == nil) == (from.Error == "") {
+		found = append(found, source.finding("", "exactly one of expect and error is expected"))
+	}
+	for _, value := range []struct {
+		field string
+		of    **model.JSON
+	}{{"spec.object", &from.Spec.Object}, {"expect", &from.Expect}} {
+		var other string
+		if *value.of == nil || json.Unmarshal((*value.of).Raw, &other) != nil {
+			continue
+		}
+		documents, wrong := readDocuments(t, beside(other))
+		read, wrong := one(beside(other), documents, wrong)
+		if read == nil {
+			found = append(append(found, wrong...), source.finding(value.field, fmt.Sprintf("%q cannot be used", other)))
+			continue
+		}
+		*value.of = &model.JSON{Raw: read.json}
+	}
+	made := test{testCase: from, offline: offline{source: &source, absent: syncpatch.AbsentPaths(sent)}}
+	spec := &made.Spec
+	if spec.Context.Tenant.Name == "" && spec.Context.Tenant.Namespace == "" && spec.Context.Tenant.Config == nil {
+		spec.Context.Tenant = file.Tenant
+	}
+	if configuration != nil && len(spec.Patches) == 0 && spec.Configuration == nil {
+		made.configuration = configuration
+		spec.Configuration = &model.JSON{Raw: configuration.json}
+		if spec.Context.Tenant.Config == nil {
+			spec.Context.Tenant.Config = spec.Configuration
+		}
+		if spec.Resource == "" && spec.Object != nil && len(found) == 0 {
+			object := &document{json: spec.Object.Raw}
+			object.recognize()
+			var err error
+			if spec.Resource, err = configuration.resource("", object.kind); err != nil {
+				found = append(found, source.finding("spec.object", err.Error()))
+			}
+		}
+	}
+	made.evaluation.Spec = *spec
+	return made, found
 }
 
 // run evaluates, and compares with what is expected.
@@ -225,8 +246,11 @@ func (c *test) run(ctx context.Context, pool *worker.Pool) (testResult, error) {
 	}
 	for _, check := range status.Checks {
 		if !check.Passed && result.Passed {
-			result.Passed, result.Reason = false, "check "+check.Type+" failed: "+check.Reason
+			result.Passed, result.Reason, result.Differences = false, "check "+check.Type+" failed: "+check.Reason, check.Differences
 		}
+	}
+	if !result.Passed {
+		result.Findings = c.findings
 	}
 	return result, nil
 }
@@ -242,13 +266,14 @@ func equal(a, b *model.JSON) (bool, error) {
 }
 
 // tell shows how a test went.
-func (t *terminal) tell(c *test, result *testResult) {
+func (t *terminal) tell(result *testResult) {
 	if result.Passed {
 		_, _ = fmt.Fprintf(t.out, "%s  %s\n", t.paint(green, "ok"), result.Name)
 		return
 	}
 	_, _ = fmt.Fprintf(t.out, "%s  %s: %s\n", t.paint(red, "FAIL"), result.Name, result.Reason)
-	t.report(c.findings)
+	t.report(result.Findings)
+	t.differences(result.Differences)
 	if result.Want != nil {
 		t.diff(result.Name+" (want)", result.Want, result.Name+" (got)", result.Got)
 	}

@@ -49,10 +49,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 	if err := requireLoopback(c.HTTP); err != nil {
 		return err
 	}
-	if c.ExpireEvery <= 0 {
-		return fmt.Errorf("--expire-every: %s is not positive", c.ExpireEvery)
-	}
-	if err := c.checkTokens(); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -173,6 +170,18 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		err = errors.Join(err, each.Shutdown(bounded))
 	}
 	return err
+}
+
+// check returns what is wrong with the flags, all at once.
+func (c *serveCommand) check() error {
+	problems := []error{c.checkTokens(), c.Patches.check()}
+	if c.ExpireEvery <= 0 {
+		problems = append(problems, fmt.Errorf("--expire-every: %s is not positive", c.ExpireEvery))
+	}
+	if c.RedisTimeout < redisstore.LeastTimeout || c.RedisTimeout > redisstore.MostTimeout {
+		problems = append(problems, fmt.Errorf("--redis-timeout: must be from %s to %s", redisstore.LeastTimeout, redisstore.MostTimeout))
+	}
+	return errors.Join(problems...)
 }
 
 // newEnvironment is where all functions of this process run.

@@ -96,6 +96,22 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 	return &parsed, found.Command(), nil
 }
 
+// A line that is wrong names the command whose help has the right ones.
+func TestHelpFor(t *testing.T) {
+	for line, want := range map[string]string{
+		"bogus": "local --help", "--port=1": "local --help", "serve --port=1": "local serve --help", "patch eval": "local patch eval --help",
+		"token --server=x --ttl=1": "local token --help",
+	} {
+		parser, err := kong.New(&commands{}, kong.Name("local"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = parser.Parse(strings.Fields(line)); err == nil || !strings.HasPrefix(helpFor(err, strings.Fields(line)), want) {
+			t.Errorf("%s: %v, %s", line, err, helpFor(err, strings.Fields(line)))
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	plain := serveCommand{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, RedisTimeout: redisstore.DefaultTimeout, LogLevel: logLevel(slog.LevelInfo)}
 	// The defaults are those that deployed functions have.
@@ -184,6 +200,22 @@ func TestFlagsAreRefused(t *testing.T) {
 	}
 }
 
+// goodServe is a runner with the defaults, on a state of its own.
+func goodServe(t *testing.T, data string) *serveCommand {
+	t.Helper()
+	limits := syncpatch.DefaultLimits()
+	return &serveCommand{
+		Listen: "127.0.0.1:0", Redis: secret.String(redistest.Embedded(t)), RedisTimeout: redisstore.DefaultTimeout, Data: data, ExpireEvery: time.Hour,
+		Signing: signingFlags{
+			TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
+			RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
+		},
+		Patches: patchFlags{
+			ExpressionTime: limits.Expression, ObjectTime: limits.Object, Memory: quantity(limits.Memory), Result: quantity(limits.Result), Depth: limits.Depth,
+		},
+	}
+}
+
 // What cannot be served is refused before anything is made.
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
@@ -195,11 +227,14 @@ func TestServeRefuses(t *testing.T) {
 		{"plain HTTP for others", func(c *serveCommand) { c.HTTP = "0.0.0.0:0" }, "--http"},
 		{"no pause between expiries", func(c *serveCommand) { c.ExpireEvery = 0 }, "--expire-every"},
 		{"a pause below none", func(c *serveCommand) { c.ExpireEvery = -time.Second }, "--expire-every"},
+		{"no time for the state", func(c *serveCommand) { c.RedisTimeout = redisstore.LeastTimeout - 1 }, "--redis-timeout"},
+		{"more time than a gateway has", func(c *serveCommand) { c.RedisTimeout = redisstore.MostTimeout + 1 }, "--redis-timeout"},
+		{"memory that no worker starts with", func(c *serveCommand) { c.Patches.Memory = 1 << 10 }, "--patch-memory"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			data := filepath.Join(t.TempDir(), "data")
-			command := &serveCommand{Listen: "127.0.0.1:0", Redis: secret.String(redistest.Embedded(t)), Data: data, ExpireEvery: time.Hour}
+			command := goodServe(t, data)
 			row.change(command)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -240,13 +275,7 @@ func TestServeNamesTheFlag(t *testing.T) {
 	} {
 		t.Run(row.flag, func(t *testing.T) {
 			t.Parallel()
-			command := &serveCommand{
-				Listen: "127.0.0.1:0", Redis: secret.String(redistest.Embedded(t)), Data: filepath.Join(t.TempDir(), "data"), ExpireEvery: time.Hour,
-				Signing: signingFlags{
-					TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
-					RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
-				},
-			}
+			command := goodServe(t, filepath.Join(t.TempDir(), "data"))
 			row.change(t, command)
 			if err := command.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), row.flag+": ") {
 				t.Errorf("the error is %v", err)

@@ -82,12 +82,12 @@ type taintSigningKey struct {
 
 // Run prints the keys.
 func (*listSigningKeys) Run(ctx context.Context, c *commands) error {
-	return c.SigningKeys.with(func(keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
+	return c.SigningKeys.with(ctx, func(keys *signingkey.Keys) ([]signingkey.Key, error) { return keys.List(ctx) })
 }
 
 // Run begins a rotation and prints the keys.
 func (*rotateSigningKeys) Run(ctx context.Context, c *commands) error {
-	return c.SigningKeys.with(func(keys *signingkey.Keys) ([]signingkey.Key, error) {
+	return c.SigningKeys.with(ctx, func(keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Rotate(ctx, true)
 		return done.Keys, err
 	})
@@ -95,14 +95,14 @@ func (*rotateSigningKeys) Run(ctx context.Context, c *commands) error {
 
 // Run withdraws a key and prints the keys.
 func (t *taintSigningKey) Run(ctx context.Context, c *commands) error {
-	return c.SigningKeys.with(func(keys *signingkey.Keys) ([]signingkey.Key, error) {
+	return c.SigningKeys.with(ctx, func(keys *signingkey.Keys) ([]signingkey.Key, error) {
 		done, err := keys.Taint(ctx, t.ID)
 		return done.Keys, err
 	})
 }
 
 // with does something to the keys and prints what there is then.
-func (c *signingKeysCommand) with(do func(*signingkey.Keys) ([]signingkey.Key, error)) error {
+func (c *signingKeysCommand) with(ctx context.Context, do func(*signingkey.Keys) ([]signingkey.Key, error)) error {
 	if err := c.Signing.check(); err != nil {
 		return err
 	}
@@ -125,9 +125,9 @@ func (c *signingKeysCommand) with(do func(*signingkey.Keys) ([]signingkey.Key, e
 	if err != nil {
 		return err
 	}
-	client, err := redisstore.Open(url.Reveal(), redisstore.Options{})
+	client, err := openRedis(ctx, url, redisstore.Options{})
 	if err != nil {
-		return fmt.Errorf("--redis: %w", err)
+		return err
 	}
 	defer func() { _ = client.Close() }()
 	keys, err := do(signingkey.New(client.Resource(signingkey.Resource),

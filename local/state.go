@@ -39,9 +39,9 @@ type state struct {
 // data folder when one is on PATH, else one in this process that forgets everything at its end.
 func openState(ctx context.Context, given secret.String, options redisstore.Options, folder string, log *slog.Logger) (*state, error) {
 	if given != "" {
-		client, err := redisstore.Open(given.Reveal(), options)
+		client, err := openRedis(ctx, given, options)
 		if err != nil {
-			return nil, fmt.Errorf("--redis: %w", err)
+			return nil, err
 		}
 		return &state{client: client, description: "Redis at " + hosts(given), close: client.Close}, nil
 	}
@@ -64,6 +64,18 @@ func openState(ctx context.Context, given secret.String, options redisstore.Opti
 			return client.Close()
 		},
 	}, nil
+}
+
+// openRedis connects to a Redis of the operator. One that cannot be reached is told of by the flag, before anything is done.
+func openRedis(ctx context.Context, given secret.String, options redisstore.Options) (*redisstore.Client, error) {
+	client, err := redisstore.Open(given.Reveal(), options)
+	if err != nil {
+		return nil, fmt.Errorf("--redis: %w", err)
+	}
+	if err := client.Ping(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("--redis: %w", err), client.Close())
+	}
+	return client, nil
 }
 
 // hosts names the servers of a URL without what may be secret in it.

@@ -44,6 +44,26 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// A Redis that cannot be reached is told of by the flag that names it, without what is secret of its URL, by every command.
+func TestRedisThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	url := secret.String("unix://:hunter2@" + filepath.Join(t.TempDir(), "nobody.sock"))
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, "auth: {}\n")
+	serve := goodServe(t, filepath.Join(t.TempDir(), "data"))
+	serve.Redis = url
+	for about, run := range map[string]func(context.Context) error{
+		"serve":     serve.Run,
+		"bootstrap": (&bootstrapCommand{Redis: url}).Run,
+		"configure": (&configureCommand{Redis: url, File: file}).Run,
+		"verify":    (&verifyCommand{Redis: url, Path: t.TempDir()}).Run,
+	} {
+		if err := run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "--redis: ") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error is %v", about, err)
+		}
+	}
+}
+
 func TestOpenStateWhereOneIsGiven(t *testing.T) {
 	t.Parallel()
 	url, folder := redistest.Embedded(t), t.TempDir()

@@ -10,15 +10,6 @@ import (
 	"management.platform.sh/shared/function"
 )
 
-// The bounds of the settings of sync patches. Source: ADR-0014.
-const (
-	leastTime, mostTime     = time.Millisecond, 25 * time.Second
-	leastMemory, mostMemory = 16 << 20, 1 << 30
-	leastResult, mostResult = 1 << 10, 16 << 20
-	leastDepth, mostDepth   = 10, 1000
-	mostWorkers             = 64
-)
-
 // readEdition collects which edition of the platform this is.
 func readEdition(text func(string) string, wrong func(name, why string)) string {
 	name := text(edition)
@@ -32,8 +23,8 @@ func readEdition(text func(string) string, wrong func(name, why string)) string 
 func readPatches(text func(string) string, wrong func(name, why string)) function.PatchSettings {
 	duration := func(name string) time.Duration {
 		value, err := time.ParseDuration(text(name))
-		if err != nil || value < leastTime || value > mostTime {
-			wrong(name, fmt.Sprintf("must be a duration from %s to %s", leastTime, mostTime))
+		if err != nil || value < function.LeastPatchTime || value > function.MostPatchTime {
+			wrong(name, fmt.Sprintf("must be a duration from %s to %s", function.LeastPatchTime, function.MostPatchTime))
 		}
 		return value
 	}
@@ -55,10 +46,10 @@ func readPatches(text func(string) string, wrong func(name, why string)) functio
 	s := function.PatchSettings{
 		ExpressionTime: duration(patchExpressionTime),
 		ObjectTime:     duration(patchObjectTime),
-		MemoryBytes:    bytes(patchMemory, leastMemory, mostMemory),
-		ResultBytes:    bytes(patchResult, leastResult, mostResult),
-		Depth:          number(patchDepth, leastDepth, mostDepth),
-		Workers:        number(patchWorkers, 1, mostWorkers),
+		MemoryBytes:    bytes(patchMemory, function.LeastPatchMemory, function.MostPatchMemory),
+		ResultBytes:    bytes(patchResult, function.LeastPatchResult, function.MostPatchResult),
+		Depth:          number(patchDepth, function.LeastPatchDepth, function.MostPatchDepth),
+		Workers:        number(patchWorkers, 1, function.MostPatchWorkers),
 	}
 	var err error
 	if s.InProcess, err = strconv.ParseBool(text(patchInProcess)); err != nil {

@@ -69,8 +69,6 @@ const (
 	lambdaPool = 4
 	// maxCount bounds the numbers.
 	maxCount = 1024
-	// An operation that a gateway would give up on need not go on.
-	leastTimeout, mostTimeout = 100 * time.Millisecond, 20 * time.Second
 )
 
 // Variables are all that a deployed function reads, in the order in which a reader wants them.
@@ -214,8 +212,8 @@ func read(lookup func(string) string) (settings, error) {
 	}
 	count(redisPoolSize, 1, &s.redis.PoolSize)
 	count(redisReplicas, 0, &s.redis.Replicas)
-	if s.redis.Timeout, err = time.ParseDuration(text(redisTimeout)); err != nil || s.redis.Timeout < leastTimeout || s.redis.Timeout > mostTimeout {
-		wrong(redisTimeout, fmt.Sprintf("must be a duration from %s to %s", leastTimeout, mostTimeout))
+	if s.redis.Timeout, err = time.ParseDuration(text(redisTimeout)); err != nil || s.redis.Timeout < redisstore.LeastTimeout || s.redis.Timeout > redisstore.MostTimeout {
+		wrong(redisTimeout, fmt.Sprintf("must be a duration from %s to %s", redisstore.LeastTimeout, redisstore.MostTimeout))
 	}
 	s.edition, s.patches = readEdition(text, wrong), readPatches(text, wrong)
 	return s, errors.Join(problems...)

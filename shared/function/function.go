@@ -214,6 +214,19 @@ type PatchSettings struct {
 	InProcess bool
 }
 
+// The bounds of PatchSettings, whoever sets them. Source: ADR-0014.
+const (
+	LeastPatchTime   = time.Millisecond
+	MostPatchTime    = 25 * time.Second
+	LeastPatchMemory = 16 << 20
+	MostPatchMemory  = 1 << 30
+	LeastPatchResult = 1 << 10
+	MostPatchResult  = 16 << 20
+	LeastPatchDepth  = 10
+	MostPatchDepth   = 1000
+	MostPatchWorkers = 64
+)
+
 // AccessKeys is the registry of access keys.
 func (e *Environment) AccessKeys() *accesskey.Registry {
 	e.prepare()

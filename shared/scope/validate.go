@@ -85,8 +85,11 @@ func validateRule(e model.ScopeRule, path *field.Path) field.ErrorList {
 	})...)
 	if e.Cluster != "" {
 		errs = append(errs, subdomain(e.Cluster, path.Child("cluster"), "every cluster")...)
+		if len(e.RequestTargets) > 0 && !slices.Contains(e.RequestTargets, TargetCluster) {
+			errs = append(errs, field.Invalid(path.Child("cluster"), e.Cluster,
+				fmt.Sprintf("permits nothing, as requestTargets excludes %q", TargetCluster)))
+		}
 	}
-	errs = append(errs, contradictions(e, path)...)
 	return append(errs, each(e.VirtualClusters, path.Child("virtualClusters"), func(e model.ScopeRuleVirtualCluster, path *field.Path) field.ErrorList {
 		var errs field.ErrorList
 		if e.Name != "" {
@@ -97,40 +100,6 @@ func validateRule(e model.ScopeRule, path *field.Path) field.ErrorList {
 		}
 		return errs
 	})...)
-}
-
-// contradictions are restrictions of a rule that no request meets together: a cluster is for requests to clusters, virtual
-// clusters are for requests to them and for their instances on this API, which alone know a namespace of them.
-func contradictions(e model.ScopeRule, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	targeted := func(target string) bool {
-		return len(e.RequestTargets) == 0 || slices.Contains(e.RequestTargets, target)
-	}
-	nothing := func(at *field.Path, value any, excluded string) {
-		errs = append(errs, field.Invalid(at, value, "permits nothing, as requestTargets excludes "+excluded))
-	}
-	if e.Cluster != "" {
-		at := path.Child("cluster")
-		if !targeted(TargetCluster) {
-			nothing(at, e.Cluster, TargetCluster)
-		}
-		if len(e.VirtualClusters) > 0 {
-			errs = append(errs, field.Invalid(at, e.Cluster, "permits nothing, as virtualClusters excludes every cluster"))
-		}
-	}
-	at := path.Child("virtualClusters")
-	switch {
-	case targeted(TargetManagement):
-	case len(e.VirtualClusters) > 0 && !targeted(TargetProjectVirtualCluster):
-		nothing(at, field.OmitValueType{}, TargetManagement+" and "+TargetProjectVirtualCluster)
-	default:
-		for i, v := range e.VirtualClusters {
-			if v.Namespace != "" {
-				nothing(at.Index(i).Child("namespace"), v.Namespace, TargetManagement)
-			}
-		}
-	}
-	return errs
 }
 
 func validateGroup(e model.ScopeGroupResources, path *field.Path) field.ErrorList {

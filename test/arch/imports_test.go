@@ -100,7 +100,7 @@ infra/lambda/functions/*: functions/* infra/lambda
 infra/lambda/bootstrap:
 infra/lambda/lambdatest: infra/lambda/bootstrap
 infra/shells: functions/catalog infra/lambda/bootstrap shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/kubeconfig shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
+local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/codec shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/kubeconfig shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
 test/load: shared/model shared/secret
 test/arch:
 test/bench:

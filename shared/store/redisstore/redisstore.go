@@ -27,6 +27,12 @@ import (
 // DefaultTimeout bounds an operation when Options.Timeout is zero. Source: ADR-0002.
 const DefaultTimeout = time.Second
 
+// The bounds of Options.Timeout where an operator sets it: an operation that a gateway would give up on need not go on.
+const (
+	LeastTimeout = 100 * time.Millisecond
+	MostTimeout  = 20 * time.Second
+)
+
 // DefaultLogLength is the length of an event log when Options.LogLength is zero. Source: ADR-0002.
 const DefaultLogLength = 10000
 
