@@ -1,5 +1,6 @@
-// Package deletevirtualclusterinstance is DELETE on one of virtualclusterinstances, and on those of a project that are selected. Credentials that were made for it stay
-// until they end: they are their owners'. Source: Spec 2.6, 3; ADR-0009, ADR-0017.
+// Package deletevirtualclusterinstance is DELETE on one of virtualclusterinstances, and on those of a project that are
+// selected. The access keys that were made for it go with it; certificates stay good until they end. Source: Spec 2.6, 3;
+// ADR-0009, ADR-0017.
 package deletevirtualclusterinstance
 
 import (
