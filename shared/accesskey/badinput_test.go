@@ -164,14 +164,14 @@ func TestBadInput(t *testing.T) {
 		want []string
 	}{
 		// Spec 2.1.
-		{"Spec 2.1", "another kind", request{alice, "create", "", `{kind: Config, metadata: {name: other}}`}, badRequest, nil},
-		{"Spec 2.1", "a kind with another case", request{alice, "create", "", `{kind: ownedaccesskey, metadata: {name: other}}`}, badRequest, nil},
-		{"Spec 2.1", "the kind cannot be updated", request{alice, "update", "ci", `{kind: Config, metadata: {name: ci}}`}, badRequest, nil},
-		{"Spec 2.1", "the kind cannot be patched", request{alice, "patch", "ci", `[{"op":"replace","path":"/kind","value":"Config"}]`}, badRequest, nil},
-		{"Spec 2.1", "an unrecognized version", request{alice, "create", "", `{apiVersion: management.platform.sh/v2, metadata: {name: other}}`}, badRequest, nil},
-		{"Spec 2.1", "an unrecognized group", request{alice, "create", "", `{apiVersion: platform.sh/v1, metadata: {name: other}}`}, badRequest, nil},
-		{"Spec 2.1", "a version without the group", request{alice, "update", "ci", `{apiVersion: v1, metadata: {name: ci}}`}, badRequest, nil},
-		{"Spec 2.1", "a patch to another version", request{alice, "merge", "ci", `{"apiVersion":"management.platform.sh/v2"}`}, badRequest, nil},
+		{"Spec 2.1", "another kind", request{alice, "create", "", `{kind: Config, metadata: {name: other}}`}, badRequest, []string{unsupported + "kind"}},
+		{"Spec 2.1", "a kind with another case", request{alice, "create", "", `{kind: ownedaccesskey, metadata: {name: other}}`}, badRequest, []string{unsupported + "kind"}},
+		{"Spec 2.1", "the kind cannot be updated", request{alice, "update", "ci", `{kind: Config, metadata: {name: ci}}`}, badRequest, []string{unsupported + "kind"}},
+		{"Spec 2.1", "the kind cannot be patched", request{alice, "patch", "ci", `[{"op":"replace","path":"/kind","value":"Config"}]`}, badRequest, []string{unsupported + "kind"}},
+		{"Spec 2.1", "an unrecognized version", request{alice, "create", "", `{apiVersion: management.platform.sh/v2, metadata: {name: other}}`}, badRequest, []string{unsupported + "apiVersion"}},
+		{"Spec 2.1", "an unrecognized group", request{alice, "create", "", `{apiVersion: platform.sh/v1, metadata: {name: other}}`}, badRequest, []string{unsupported + "apiVersion"}},
+		{"Spec 2.1", "a version without the group", request{alice, "update", "ci", `{apiVersion: v1, metadata: {name: ci}}`}, badRequest, []string{unsupported + "apiVersion"}},
+		{"Spec 2.1", "a patch to another version", request{alice, "merge", "ci", `{"apiVersion":"management.platform.sh/v2"}`}, badRequest, []string{unsupported + "apiVersion"}},
 		{"Spec 2.1", "a spec that is no object", request{alice, "create", "", `{metadata: {name: other}, spec: []}`}, badRequest, []string{wrongType + "spec"}},
 		{"Spec 2.1", "a metadata that is no object", request{alice, "create", "", `{metadata: other}`}, badRequest, []string{wrongType + "metadata"}},
 		{"ADR-0003", "an unknown field under Strict", request{alice, "create", "", other + `{colour: red}}`}, badRequest, []string{unsupported + "spec.colour"}},
@@ -187,8 +187,8 @@ func TestBadInput(t *testing.T) {
 		{"Spec 2.2", "a name that is a number", request{alice, "create", "", `{metadata: {name: 5}}`}, badRequest, []string{wrongType + "metadata.name"}},
 		{"Spec 2.2", "a name is unique", request{alice, "create", "", `{metadata: {name: ci}}`}, conflict, nil},
 		{"ADR-0004", "also against names of others", request{alice, "create", "", `{metadata: {name: foreign}}`}, conflict, nil},
-		{"Spec 2.2", "the name cannot be updated", request{alice, "update", "ci", `{metadata: {name: other}}`}, badRequest, nil},
-		{"Spec 2.2", "the name cannot be patched", request{alice, "patch", "ci", `[{"op":"replace","path":"/metadata/name","value":"other"}]`}, badRequest, nil},
+		{"Spec 2.2", "the name cannot be updated", request{alice, "update", "ci", `{metadata: {name: other}}`}, badRequest, []string{valueInvalid + "metadata.name"}},
+		{"Spec 2.2", "the name cannot be patched", request{alice, "patch", "ci", `[{"op":"replace","path":"/metadata/name","value":"other"}]`}, badRequest, []string{valueInvalid + "metadata.name"}},
 
 		// generateName.
 		{"Spec 2.2", "a generateName in upper case", request{alice, "create", "", `{metadata: {generateName: Ci-}}`}, invalid422, []string{valueInvalid + "metadata.generateName", valueInvalid + "metadata.name"}},
@@ -197,8 +197,8 @@ func TestBadInput(t *testing.T) {
 
 		// namespace.
 		{"Spec 2.2", "a namespace on an object without", request{alice, "create", "", `{metadata: {name: other, namespace: default}}`}, invalid422, []string{valueForbidden + "metadata.namespace"}},
-		{"Spec 2.2", "the namespace cannot be updated", request{alice, "update", "ci", object(`namespace: default`)}, badRequest, nil},
-		{"Spec 2.2", "the namespace cannot be patched", request{alice, "merge", "ci", `{"metadata":{"namespace":"default"}}`}, badRequest, nil},
+		{"Spec 2.2", "the namespace cannot be updated", request{alice, "update", "ci", object(`namespace: default`)}, badRequest, []string{valueInvalid + "metadata.namespace"}},
+		{"Spec 2.2", "the namespace cannot be patched", request{alice, "merge", "ci", `{"metadata":{"namespace":"default"}}`}, badRequest, []string{valueInvalid + "metadata.namespace"}},
 
 		// What is the server's.
 		{"Spec 2.2", "the uid cannot be updated", request{alice, "update", "ci", object(`uid: 11111111-1111-4111-8111-111111111111`)}, conflict, nil},
