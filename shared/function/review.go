@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/codec"
@@ -65,15 +66,30 @@ func (q Question) read(into runtime.Object, want schema.GroupVersionKind, fromPr
 	if err != nil {
 		return err
 	}
-	apiVersion, kind := into.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	if kind != "" && kind != want.Kind || apiVersion != "" && apiVersion != want.GroupVersion().String() {
-		return apierror.BadRequest(fmt.Sprintf("the body is a %s of %s; a %s of %s was expected",
-			kind, apiVersion, want.Kind, want.GroupVersion()), nil)
+	if err := CheckKind(into, want); err != nil {
+		return err
 	}
 	if len(warnings) > 0 {
 		q.Warn(warnings...)
 	}
 	return nil
+}
+
+// CheckKind refuses a body that says that it is of another kind or version than is wanted, with a cause for each. It may
+// leave both out. Source: Spec 2.1, 9.
+func CheckKind(body runtime.Object, want schema.GroupVersionKind) error {
+	apiVersion, kind := body.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	var wrong field.ErrorList
+	if kind != "" && kind != want.Kind {
+		wrong = append(wrong, field.NotSupported(field.NewPath("kind"), kind, []string{want.Kind}))
+	}
+	if apiVersion != "" && apiVersion != want.GroupVersion().String() {
+		wrong = append(wrong, field.NotSupported(field.NewPath("apiVersion"), apiVersion, []string{want.GroupVersion().String()}))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return apierror.BadRequest(fmt.Sprintf("the body is a %s of %s; a %s of %s was expected", kind, apiVersion, want.Kind, want.GroupVersion()), wrong)
 }
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.

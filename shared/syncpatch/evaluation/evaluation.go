@@ -105,15 +105,8 @@ func read(in function.Question) (*model.SyncPatchEvaluation, []syncpatch.Problem
 		return nil, nil, nil, err
 	}
 	want := model.SchemeGroupVersion.WithKind(Kind)
-	if got := evaluation.TypeMeta; got.Kind != "" && got.Kind != Kind || got.APIVersion != "" && got.APIVersion != want.GroupVersion().String() {
-		var wrong field.ErrorList
-		if got.Kind != "" && got.Kind != Kind {
-			wrong = append(wrong, field.NotSupported(field.NewPath("kind"), got.Kind, []string{Kind}))
-		}
-		if got.APIVersion != "" && got.APIVersion != want.GroupVersion().String() {
-			wrong = append(wrong, field.NotSupported(field.NewPath("apiVersion"), got.APIVersion, []string{want.GroupVersion().String()}))
-		}
-		return nil, nil, nil, apierror.BadRequest("the body is a "+got.Kind+" of "+got.APIVersion+"; a "+Kind+" of "+want.GroupVersion().String()+" was expected", wrong)
+	if err := function.CheckKind(evaluation, want); err != nil {
+		return nil, nil, nil, err
 	}
 	evaluation.SetGroupVersionKind(want)
 	return evaluation, syncpatch.AbsentPaths(body.JSON), warnings, nil
