@@ -86,7 +86,7 @@ gen: ## Write the generated files anew.
 	go run ./infra/shells generate
 
 verify: gen ## Fail when a generated file is not what the source says.
-	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/fieldmanager \
+	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
 		infra/serverless infra/terraform/functions.json infra/lambda/functions infra/knative
 
 redis: # Install redis-server where it is missing and apt-get is there for root.

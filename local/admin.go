@@ -16,16 +16,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/store"
 )
 
 // Run makes the first admin key in a Redis and prints it: the only time that it can be seen.
@@ -61,7 +61,7 @@ func (c *bootstrapCommand) Run(ctx context.Context) error {
 
 // ensureAdmin returns the admin key of this data folder and sees to it that the state knows it: the given
 // one, else the one in the file, else a new one. The file keeps it for the next start.
-func ensureAdmin(ctx context.Context, env *function.Environment, given secret.String, file string) (secret.String, error) {
+func ensureAdmin(ctx context.Context, env *frame.Environment, given secret.String, file string) (secret.String, error) {
 	bearer := given
 	if given != "" {
 		if err := accesskey.CheckBearer(given); err != nil {
@@ -116,7 +116,7 @@ func openKeyring(given secret.String, file string) (*encryption.Keyring, error) 
 }
 
 // createAdmin stores the admin key unless the state has it already.
-func createAdmin(ctx context.Context, env *function.Environment, bearer secret.String) error {
+func createAdmin(ctx context.Context, env *frame.Environment, bearer secret.String) error {
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return fmt.Errorf("the admin key: %w", err)
 	}

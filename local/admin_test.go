@@ -12,16 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 var root = identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
 
 // environment is one over a state of its own, and the URL of that state.
-func environment(t *testing.T) (*function.Environment, string) {
+func environment(t *testing.T) (*frame.Environment, string) {
 	t.Helper()
 	url := redistest.Embedded(t)
 	client, err := redisstore.Open(url, redisstore.Options{})
@@ -44,7 +44,7 @@ func environment(t *testing.T) (*function.Environment, string) {
 	return newEnvironment(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry()), url
 }
 
-func ensure(t *testing.T, env *function.Environment, given secret.String, file string) secret.String {
+func ensure(t *testing.T, env *frame.Environment, given secret.String, file string) secret.String {
 	t.Helper()
 	bearer, err := ensureAdmin(t.Context(), env, given, file)
 	if err != nil {
@@ -54,7 +54,7 @@ func ensure(t *testing.T, env *function.Environment, given secret.String, file s
 }
 
 // keysOf are the access keys of a state.
-func keysOf(t *testing.T, env *function.Environment) []model.OwnedAccessKey {
+func keysOf(t *testing.T, env *frame.Environment) []model.OwnedAccessKey {
 	t.Helper()
 	list, err := resource.List(t.Context(), env.AccessKeys(), resource.ListInput{Caller: root})
 	if err != nil {
@@ -64,7 +64,7 @@ func keysOf(t *testing.T, env *function.Environment) []model.OwnedAccessKey {
 }
 
 // wantAdmin fails unless a key is an admin's, by the name of the object.
-func wantAdmin(t *testing.T, env *function.Environment, bearer secret.String, name string) {
+func wantAdmin(t *testing.T, env *frame.Environment, bearer secret.String, name string) {
 	t.Helper()
 	caller, err := env.Authenticator().Bearer(t.Context(), bearer)
 	if err != nil {
@@ -108,19 +108,19 @@ func TestEnsureAdmin(t *testing.T) {
 	for _, row := range []struct {
 		about string
 		// happens is between the first start and the next one.
-		happens func(t *testing.T, env *function.Environment, file string)
+		happens func(t *testing.T, env *frame.Environment, file string)
 		given   secret.String
 		same    bool
 		name    string
 		total   int
 	}{
-		{"the file is gone", func(t *testing.T, _ *function.Environment, file string) {
+		{"the file is gone", func(t *testing.T, _ *frame.Environment, file string) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
 		}, "", false, "admin-", 2},
-		{"the object is gone", func(t *testing.T, env *function.Environment, _ string) { remove(t, env, "admin") }, "", true, "admin", 1},
-		{"the object is gone and another has its name", func(t *testing.T, env *function.Environment, _ string) {
+		{"the object is gone", func(t *testing.T, env *frame.Environment, _ string) { remove(t, env, "admin") }, "", true, "admin", 1},
+		{"the object is gone and another has its name", func(t *testing.T, env *frame.Environment, _ string) {
 			remove(t, env, "admin")
 			if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
 				Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}},
@@ -128,18 +128,18 @@ func TestEnsureAdmin(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "", true, "admin-", 2},
-		{"the file has another key", func(t *testing.T, _ *function.Environment, file string) {
+		{"the file has another key", func(t *testing.T, _ *frame.Environment, file string) {
 			write(t, file, otherKey.Reveal())
 		}, "", false, "admin-", 2},
-		{"the file was edited", func(t *testing.T, _ *function.Environment, file string) {
+		{"the file was edited", func(t *testing.T, _ *frame.Environment, file string) {
 			write(t, file, "\n  "+string(read(t, file))+"\r\n\n")
 		}, "", true, "admin", 1},
-		{"others may read the file", func(t *testing.T, _ *function.Environment, file string) {
+		{"others may read the file", func(t *testing.T, _ *frame.Environment, file string) {
 			if err := os.Chmod(file, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, "", true, "admin", 1},
-		{"a key is given", func(*testing.T, *function.Environment, string) {}, givenKey, false, "admin-", 2},
+		{"a key is given", func(*testing.T, *frame.Environment, string) {}, givenKey, false, "admin-", 2},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +166,7 @@ func TestEnsureAdmin(t *testing.T) {
 	}
 }
 
-func remove(t *testing.T, env *function.Environment, name string) {
+func remove(t *testing.T, env *frame.Environment, name string) {
 	t.Helper()
 	if _, err := resource.Delete(t.Context(), env.AccessKeys(), resource.DeleteInput{Caller: root, Name: name}); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 
 	"management.platform.sh/shared/audit/chain"
 	"management.platform.sh/shared/audit/redissink"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 type auditCommand struct {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // Run writes the configuration of a file into a Redis, as an operator.

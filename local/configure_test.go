@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
 )
 
 // An operator writes the configuration, also where its endpoint is disabled; what is bad is not written.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"management.platform.sh/shared/kubeconfig"
+	"management.platform.sh/shared/credentials/kubeconfig"
 	"management.platform.sh/shared/model"
 )
 

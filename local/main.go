@@ -19,7 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // version is set by the build; a plain `go run` says what the module knows of itself.

@@ -20,9 +20,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model/secret"
 )
 
 // applyManifests creates every object of the YAML and JSON files in a folder, in the order of their names,
@@ -103,8 +103,8 @@ func collectionOf(object *unstructured.Unstructured) (string, error) {
 
 // isKept tells whether objects of that kind stay when they have been created.
 func isKept(object *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(catalog.Functions, func(f *function.Function) bool {
-		return slices.ContainsFunc(f.Endpoints, func(e function.Endpoint) bool {
+	return slices.ContainsFunc(catalog.Functions, func(f *frame.Function) bool {
+		return slices.ContainsFunc(f.Endpoints, func(e frame.Endpoint) bool {
 			return e.Verb == "get" && e.Subresource == "" && e.Kind == object.GetKind() && e.Resource.GroupVersion().String() == object.GetAPIVersion()
 		})
 	})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // manifest is a document for a key with further fields of spec.
@@ -45,17 +45,17 @@ func clientOf(t *testing.T, handler http.Handler) *client {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return newClient(server.URL+function.BasePath, encodePEM("CERTIFICATE", server.Certificate().Raw), givenKey)
+	return newClient(server.URL+frame.BasePath, encodePEM("CERTIFICATE", server.Certificate().Raw), givenKey)
 }
 
 // served is an API with an admin, and a client of it.
-func served(t *testing.T) (*function.Environment, *client) {
+func served(t *testing.T) (*frame.Environment, *client) {
 	t.Helper()
 	env, _ := environment(t)
 	if err := createAdmin(t.Context(), env, givenKey); err != nil {
 		t.Fatal(err)
 	}
-	return env, clientOf(t, function.Mount(env, catalog.Functions...))
+	return env, clientOf(t, frame.Mount(env, catalog.Functions...))
 }
 
 func TestApplyManifests(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
@@ -94,7 +94,7 @@ func (f *patchFlags) check() error {
 		}
 	}
 	times := func(flag string, value time.Duration) {
-		within(flag, value >= function.LeastPatchTime && value <= function.MostPatchTime, function.LeastPatchTime, function.MostPatchTime)
+		within(flag, value >= frame.LeastPatchTime && value <= frame.MostPatchTime, frame.LeastPatchTime, frame.MostPatchTime)
 	}
 	bytes := func(flag string, value quantity, least, most int64) {
 		within(flag, int64(value) >= least && int64(value) <= most,
@@ -102,15 +102,15 @@ func (f *patchFlags) check() error {
 	}
 	times("patch-expression-time", f.ExpressionTime)
 	times("patch-object-time", f.ObjectTime)
-	bytes("patch-memory", f.Memory, function.LeastPatchMemory, function.MostPatchMemory)
-	bytes("patch-result", f.Result, function.LeastPatchResult, function.MostPatchResult)
-	within("patch-depth", f.Depth >= function.LeastPatchDepth && f.Depth <= function.MostPatchDepth, function.LeastPatchDepth, function.MostPatchDepth)
-	within("patch-workers", f.Workers >= 0 && f.Workers <= function.MostPatchWorkers, 1, function.MostPatchWorkers)
+	bytes("patch-memory", f.Memory, frame.LeastPatchMemory, frame.MostPatchMemory)
+	bytes("patch-result", f.Result, frame.LeastPatchResult, frame.MostPatchResult)
+	within("patch-depth", f.Depth >= frame.LeastPatchDepth && f.Depth <= frame.MostPatchDepth, frame.LeastPatchDepth, frame.MostPatchDepth)
+	within("patch-workers", f.Workers >= 0 && f.Workers <= frame.MostPatchWorkers, 1, frame.MostPatchWorkers)
 	return errors.Join(problems...)
 }
 
-func (f *patchFlags) settings() function.PatchSettings {
-	return function.PatchSettings{
+func (f *patchFlags) settings() frame.PatchSettings {
+	return frame.PatchSettings{
 		ExpressionTime: f.ExpressionTime, ObjectTime: f.ObjectTime, MemoryBytes: int64(f.Memory), ResultBytes: int64(f.Result),
 		Depth: f.Depth, Workers: f.Workers, InProcess: f.InProcess,
 	}

@@ -21,7 +21,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"management.platform.sh/shared/codec"
+	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )

@@ -24,16 +24,16 @@ import (
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/expiretokens"
 	"management.platform.sh/functions/rotatesigningkeys"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/redissink"
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/metrics"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 const (
@@ -116,7 +116,7 @@ func (c *serveCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	address = reachable(address)
-	server := "https://" + address + function.BasePath
+	server := "https://" + address + frame.BasePath
 	if err := writeKubeconfig(filepath.Join(c.Data, "kubeconfig"), server, authority.certificatePEM, admin); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (c *serveCommand) check() error {
 // newEnvironment is where all functions of this process run.
 func newEnvironment(
 	client *redisstore.Client, log *slog.Logger, file string, ring *encryption.Keyring, registry prometheus.Registerer,
-) *function.Environment {
+) *frame.Environment {
 	counters := metrics.New(registry)
 	keyring := func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	source := platformconfig.New(platformconfig.Options{
@@ -200,7 +200,7 @@ func newEnvironment(
 		Log:     log,
 		Report:  counters.Configuration,
 	})
-	return &function.Environment{
+	return &frame.Environment{
 		Stores:     client.Resource,
 		Now:        time.Now,
 		Random:     rand.Reader,
@@ -215,7 +215,7 @@ func newEnvironment(
 }
 
 // routes are the functions of the catalog, and the health of the process beside them.
-func routes(env *function.Environment, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
+func routes(env *frame.Environment, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
 	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
 	tokens := issuer.Open(env)
 	ready := func(w http.ResponseWriter, r *http.Request) {
@@ -231,13 +231,13 @@ func routes(env *function.Environment, client *redisstore.Client, registry prome
 		alive(w, r)
 	}
 	mux := http.NewServeMux()
-	for _, base := range []string{"", function.BasePath} {
+	for _, base := range []string{"", frame.BasePath} {
 		mux.HandleFunc("GET "+base+"/healthz", alive)
 		mux.HandleFunc("GET "+base+"/livez", alive)
 		mux.HandleFunc("GET "+base+"/readyz", ready)
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.Handle("/", function.Mount(env, catalog.Functions...))
+	mux.Handle("/", frame.Mount(env, catalog.Functions...))
 	return mux
 }
 
@@ -245,7 +245,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       function.MaxDuration,
+		ReadTimeout:       frame.MaxDuration,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -256,9 +256,9 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 func (c *serveCommand) announce(address, plain, state string) {
 	out := os.Stdout
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", build())
-	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, function.BasePath)
+	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, frame.BasePath)
 	if plain != "" {
-		_, _ = fmt.Fprintf(out, "  plain HTTP  http://%s%s\n", plain, function.BasePath)
+		_, _ = fmt.Fprintf(out, "  plain HTTP  http://%s%s\n", plain, frame.BasePath)
 	}
 	_, _ = fmt.Fprintf(out, "  state       %s\n", state)
 	_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", filepath.Join(c.Data, "admin.key"))

@@ -17,12 +17,12 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/syncpatch"
 )
 
@@ -120,7 +120,7 @@ func TestFlags(t *testing.T) {
 		RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
 	}
 	limits := syncpatch.DefaultLimits()
-	plain.Edition = function.Enterprise
+	plain.Edition = frame.Enterprise
 	plain.Patches = patchFlags{
 		ExpressionTime: limits.Expression, ObjectTime: limits.Object, Memory: quantity(limits.Memory), Result: quantity(limits.Result), Depth: limits.Depth,
 	}
@@ -153,7 +153,7 @@ func TestFlags(t *testing.T) {
 			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
 			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "9", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
 		}, nil, with(func(c *serveCommand) {
-			c.Edition = function.Community
+			c.Edition = frame.Community
 			c.Patches = patchFlags{ExpressionTime: time.Second, ObjectTime: 2 * time.Second, Memory: 128 << 20, Result: 2 << 10, Depth: 9, Workers: 3, InProcess: true}
 		})},
 		{"a flag wins over its variable", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_LOG_LEVEL": "warn"},

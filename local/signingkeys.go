@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/signingkey"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/signingkey"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // signingFlags say how tokens are signed. The defaults are those of package issuer.
@@ -25,8 +25,8 @@ type signingFlags struct {
 	PublishBefore time.Duration `name:"signing-publish-before" env:"PLATFORM_SIGNING_PUBLISH_BEFORE" default:"1h" help:"How long a signing key is published before it signs (${default})."`
 }
 
-func (f signingFlags) settings() function.TokenSettings {
-	return function.TokenSettings{MaxTTL: f.TokenMaxTTL, Algorithm: f.Algorithm, RotateEvery: f.RotateEvery, PublishBefore: f.PublishBefore}
+func (f signingFlags) settings() frame.TokenSettings {
+	return frame.TokenSettings{MaxTTL: f.TokenMaxTTL, Algorithm: f.Algorithm, RotateEvery: f.RotateEvery, PublishBefore: f.PublishBefore}
 }
 
 // check returns what is wrong with the flags, all at once.
@@ -48,7 +48,7 @@ func (f signingFlags) check() error {
 func (c *serveCommand) checkTokens() error {
 	problems := []error{c.Signing.check()}
 	if c.Issuer != "" {
-		if err := function.CheckIssuer(c.Issuer); err != nil {
+		if err := frame.CheckIssuer(c.Issuer); err != nil {
 			problems = append(problems, fmt.Errorf("--issuer: %w", err))
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/encryption"
+	"management.platform.sh/shared/state/encryption"
 )
 
 // Whatever is wrong with the flags is named at once, and no key is quoted.

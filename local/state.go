@@ -15,8 +15,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 const (

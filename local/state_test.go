@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

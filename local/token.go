@@ -24,7 +24,7 @@ import (
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // tokenCommand is a credential plugin of kubectl: it prints a direct cluster endpoint token, which it keeps and renews in

@@ -21,11 +21,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // plugin is the token command against a platform of its own.
@@ -41,7 +41,7 @@ type plugin struct {
 func newPlugin(t *testing.T) *plugin {
 	t.Helper()
 	p := &plugin{World: issuertest.New(t), t: t, folder: t.TempDir()}
-	handler := function.Mount(p.Env, catalog.Functions...)
+	handler := frame.Mount(p.Env, catalog.Functions...)
 	p.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		if status := p.status.Load(); status != 0 {
@@ -64,7 +64,7 @@ func newPlugin(t *testing.T) *plugin {
 
 func (p *plugin) command() *tokenCommand {
 	return &tokenCommand{
-		Server: p.server.URL + function.BasePath, Authority: filepath.Join(p.folder, "ca"), KeyFile: filepath.Join(p.folder, "key"),
+		Server: p.server.URL + frame.BasePath, Authority: filepath.Join(p.folder, "ca"), KeyFile: filepath.Join(p.folder, "key"),
 		TTL: time.Hour, Cache: filepath.Join(p.folder, "cache"), now: p.Now, output: &bytes.Buffer{}, warn: &bytes.Buffer{},
 	}
 }
@@ -252,7 +252,7 @@ func TestTokenOfTheDocument(t *testing.T) {
 	}
 	exec := config.AuthInfos["ana"].Exec
 	given := strings.NewReplacer(
-		"https://platform.example/kubernetes/management", p.server.URL+function.BasePath,
+		"https://platform.example/kubernetes/management", p.server.URL+frame.BasePath,
 		"/srv/ana/platform/ca.crt", filepath.Join(p.folder, "ca"), "/srv/ana/platform/key", filepath.Join(p.folder, "key"),
 	)
 	arguments := []string{"--cache=" + filepath.Join(p.folder, "cache")}

@@ -8,15 +8,15 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/review"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/review"
 )
 
 // Deps is what the operation needs: nothing.
 type Deps struct{}
 
 // Input is the request.
-type Input = function.Question
+type Input = frame.Question
 
 // Do answers a SubjectAccessReview. BadRequest when the URL does not say whose API it is about, or the review asks
 // for nothing.
@@ -37,14 +37,14 @@ func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessRevi
 }
 
 // endpoint is where the parameters are in the query.
-var endpoint = function.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
-	"SubjectAccessReview", "subjectaccessreview", func(*function.Environment) Deps { return Deps{} }, Do)
+var endpoint = frame.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
+	"SubjectAccessReview", "subjectaccessreview", func(*frame.Environment) Deps { return Deps{} }, Do)
 
 // Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so that each kind of
 // target has a path as well.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "authorizescopes",
-	Endpoints: []function.Endpoint{
+	Endpoints: []frame.Endpoint{
 		endpoint,
 		endpoint.Below("/cluster/{cluster}"),
 		endpoint.Below("/project/{project}/space/{space}"),

@@ -10,7 +10,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 )
 

@@ -35,11 +35,11 @@ import (
 	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/updatevirtualclusterinstance"
 	"management.platform.sh/functions/whoami"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // Functions are all of them.
-var Functions = []*function.Function{
+var Functions = []*frame.Function{
 	discoverapi.Function,
 	whoami.Function,
 	createaccesskey.Function,

@@ -21,13 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/metrics"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 const bearer = "0123456789-0123456789-0123456789-0123456789"
@@ -40,7 +40,7 @@ func serve(t testing.TB) *rest.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = state.Close() })
-	env := &function.Environment{
+	env := &frame.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
@@ -51,10 +51,10 @@ func serve(t testing.TB) *rest.Config {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewTLSServer(function.Mount(env, catalog.Functions...))
+	server := httptest.NewTLSServer(frame.Mount(env, catalog.Functions...))
 	t.Cleanup(server.Close)
 	return &rest.Config{
-		Host: server.URL + function.BasePath, BearerToken: bearer, QPS: -1,
+		Host: server.URL + frame.BasePath, BearerToken: bearer, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: certificate(server)},
 	}
 }

@@ -20,15 +20,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/metrics"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // The bearers of configured.
@@ -42,7 +42,7 @@ const (
 // configured is the whole catalog over a real state that holds its configuration too, with a clock.
 type configured struct {
 	t       *testing.T
-	env     *function.Environment
+	env     *frame.Environment
 	handler http.Handler
 	metrics http.Handler
 	log     bytes.Buffer
@@ -70,11 +70,11 @@ func newConfigured(t *testing.T, redisURL string) *configured {
 		Store: state.Resource("configs"), Keyring: keyring,
 		Now: clock, Random: random, Log: log, Report: counters.Configuration,
 	})
-	c.env = &function.Environment{
+	c.env = &frame.Environment{
 		Stores: state.Resource, Now: clock, Random: random, Encryption: keyring, Log: log, Config: source.Current, Source: source,
 		Metrics: counters, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
 	}
-	c.handler = function.Mount(c.env, catalog.Functions...)
+	c.handler = frame.Mount(c.env, catalog.Functions...)
 	c.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return c
 }
@@ -160,7 +160,7 @@ func TestConfig(t *testing.T) {
 	c := newConfigured(t, redistest.Embedded(t))
 	c.seed()
 	c.set(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"canary"}},"audit":{"dataStoreEndpoint":"redis://:canary@a.example"}}`)
-	for _, base := range []string{config, configs, function.BasePath + config} {
+	for _, base := range []string{config, configs, frame.BasePath + config} {
 		for _, bearer := range []string{adminBearer, anaBearer, narrowBearer} {
 			list := c.expect(200, bearer, "GET", base, "")
 			if !strings.Contains(list, `"kind":"ConfigList"`) || strings.Count(list, `"name":"config"`) != 1 || strings.Contains(list, "canary") || !strings.Contains(list, `"clientSecret":"***"`) {

@@ -25,20 +25,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/metrics"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 // site is the catalog over a Redis, and what a test does to it beside the API.
 type site struct {
 	t      *testing.T
-	env    *function.Environment
+	env    *frame.Environment
 	server *httptest.Server
 	client dynamic.ResourceInterface
 }
@@ -52,16 +52,16 @@ func newSite(t *testing.T, redisURL string) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = state.Close() })
-	s := &site{t: t, env: &function.Environment{
+	s := &site{t: t, env: &frame.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
-		Watch: function.WatchSettings{BookmarkEvery: 100 * time.Millisecond},
+		Watch: frame.WatchSettings{BookmarkEvery: 100 * time.Millisecond},
 	}}
 	admin := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}
 	admin.Spec = model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, Key: bearer}
 	s.create(admin)
-	s.server = httptest.NewServer(function.Mount(s.env, catalog.Functions...))
+	s.server = httptest.NewServer(frame.Mount(s.env, catalog.Functions...))
 	t.Cleanup(func() {
 		s.env.EndWatches()
 		s.server.Close()

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/platformconfig"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/platformconfig"
 )
 
 // Functions that write the fields of objects link what notes who set them, and no others do. Source: ADR-0008.
@@ -22,8 +22,8 @@ func TestWhoLinksTheFieldManager(t *testing.T) {
 				continue
 			}
 			// A review is not stored, and the record of a token is never changed: nobody asks who set what in it.
-			changes := slices.ContainsFunc(catalog.Functions, func(other *function.Function) bool {
-				return slices.ContainsFunc(other.Endpoints, func(o function.Endpoint) bool {
+			changes := slices.ContainsFunc(catalog.Functions, func(other *frame.Function) bool {
+				return slices.ContainsFunc(other.Endpoints, func(o frame.Endpoint) bool {
 					return o.Resource == endpoint.Resource && o.Verb == "update"
 				})
 			})
@@ -35,7 +35,7 @@ func TestWhoLinksTheFieldManager(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if links := slices.Contains(strings.Fields(string(list)), "management.platform.sh/shared/fieldmanager"); links != writes {
+		if links := slices.Contains(strings.Fields(string(list)), "management.platform.sh/shared/api/fieldmanager"); links != writes {
 			t.Errorf("%s: links the field manager: %v, want %v", f.Name, links, writes)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"context"
 	"log/slog"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
 )
 
 // Deps is what the operation needs.
@@ -23,9 +23,9 @@ type Output = resource.Collected
 func Do(ctx context.Context, deps Deps) (Output, error) { return deps.Graph.Sweep(ctx) }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "collectgarbage",
-	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {
 		return []slog.Attr{
 			slog.Int("removed", done.Removed), slog.Int("marked", done.Marked), slog.Int("changed", done.Changed),
 			slog.Int("busy", done.Busy), slog.Int("broken", done.Broken), slog.Bool("unfinished", done.Unfinished),
@@ -33,4 +33,4 @@ var Function = &function.Function{
 	}),
 }
 
-func open(env *function.Environment) Deps { return Deps{Graph: env.Graph()} }
+func open(env *frame.Environment) Deps { return Deps{Graph: env.Graph()} }

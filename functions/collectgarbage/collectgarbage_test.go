@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/functions/collectgarbage"
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"management.platform.sh/functions/collectgarbage"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 // A watch of any resource may be resumed for a day. The history of the configuration, which is read from its events, stays.
@@ -35,7 +35,7 @@ func TestOldEvents(t *testing.T) {
 		{23 * time.Hour, nil},
 		{25 * time.Hour, store.ErrGone},
 	} {
-		env := &function.Environment{Stores: client.Resource, Now: func() time.Time { return time.Now().Add(test.age) }}
+		env := &frame.Environment{Stores: client.Resource, Now: func() time.Time { return time.Now().Add(test.age) }}
 		if _, err := collectgarbage.Do(t.Context(), collectgarbage.Deps{Graph: env.Graph()}); err != nil {
 			t.Fatal(err)
 		}

@@ -6,11 +6,11 @@ package createaccesskey
 import (
 	"context"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -28,12 +28,12 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "createaccesskey",
-	Endpoints: []function.Endpoint{function.Idempotent(function.Create(accesskey.Definition, open, Do))},
+	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(accesskey.Definition, open, Do))},
 	Encrypts:  true,
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{Keys: env.AccessKeys().Managed(fieldmanager.New)}
 }

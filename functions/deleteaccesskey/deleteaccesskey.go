@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 )
 
 // Deps is what the operation needs.
@@ -33,12 +33,12 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "deleteaccesskey",
-	Endpoints: []function.Endpoint{
-		function.Delete(accesskey.Definition, open, Do),
-		function.DeleteCollection(accesskey.Definition, open, Do),
+	Endpoints: []frame.Endpoint{
+		frame.Delete(accesskey.Definition, open, Do),
+		frame.DeleteCollection(accesskey.Definition, open, Do),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }
+func open(env *frame.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

@@ -6,9 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/accesskey/accesskeytest"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/model/secret"
 )
 
 func TestDo(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuedtoken"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/issuedtoken"
 )
 
 // Deps is what the operation needs.
@@ -32,12 +32,12 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "deletetoken",
-	Endpoints: []function.Endpoint{
-		function.Delete(issuedtoken.Definition, open, Do),
-		function.DeleteCollection(issuedtoken.Definition, open, Do),
+	Endpoints: []frame.Endpoint{
+		frame.Delete(issuedtoken.Definition, open, Do),
+		frame.DeleteCollection(issuedtoken.Definition, open, Do),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }
+func open(env *frame.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }

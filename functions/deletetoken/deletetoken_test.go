@@ -3,9 +3,9 @@ package deletetoken
 import (
 	"testing"
 
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 func TestDo(t *testing.T) {

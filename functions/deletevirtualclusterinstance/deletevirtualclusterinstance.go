@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/instance"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/instance"
 )
 
 // Deps is what the operation needs.
@@ -33,12 +33,12 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "deletevirtualclusterinstance",
-	Endpoints: []function.Endpoint{
-		function.Delete(instance.Definition, open, Do),
-		function.DeleteCollection(instance.Definition, open, Do),
+	Endpoints: []frame.Endpoint{
+		frame.Delete(instance.Definition, open, Do),
+		frame.DeleteCollection(instance.Definition, open, Do),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Instances: env.Instances()} }
+func open(env *frame.Environment) Deps { return Deps{Instances: env.Instances()} }

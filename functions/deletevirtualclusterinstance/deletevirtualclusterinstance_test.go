@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"management.platform.sh/shared/accesskey/accesskeytest"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/instance/instancetest"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/kinds/instance/instancetest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/model/identity"
 )
 
 // Source: Spec 2.6, 3; ADR-0017.

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 )
 
 //go:embed openapi discovery.json routes.json
@@ -56,24 +56,24 @@ func (d Deps) pages(path string) map[string][]form {
 // form is one form of a document: the media type that it is sent as, and what a client must ask for to
 // get it.
 type form struct {
-	page   function.Page
+	page   frame.Page
 	params map[string]string
 }
 
 // Input is the request.
-type Input = function.DocumentInput
+type Input = frame.DocumentInput
 
 // Do returns the first form of a document that the client can read. NotFound where there is no such
 // document, NotAcceptable where it has no such form. The forms of discovery are told apart by all the
 // parameters of the media type, since an older client takes another version for no resources at all.
-func Do(_ context.Context, deps Deps, in Input) (*function.Page, error) {
+func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	forms, ok := deps.pages(in.Path)[in.Path]
 	if !ok {
 		return nil, apierror.NoRoute()
 	}
 	accept := in.Accept
 	if len(accept) == 0 {
-		accept = []function.Clause{{MediaType: "*/*"}}
+		accept = []frame.Clause{{MediaType: "*/*"}}
 	}
 	for _, clause := range accept {
 		for i := range forms {
@@ -91,7 +91,7 @@ func Do(_ context.Context, deps Deps, in Input) (*function.Page, error) {
 
 // satisfies tells whether a clause of an Accept header asks for this form. A form without parameters is the
 // plain one, which any clause without a transformation takes.
-func (f *form) satisfies(clause function.Clause) bool {
+func (f *form) satisfies(clause frame.Clause) bool {
 	media, _, _ := strings.Cut(f.page.MediaType, ";")
 	if len(f.params) == 0 {
 		_, transformed := clause.Params["as"]
@@ -111,17 +111,17 @@ func (f *form) satisfies(clause function.Clause) bool {
 
 // Function is the operation as it is deployed. The version can be read without a credential unless the
 // configuration forbids it (Spec 5.5).
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "discoverapi",
-	Endpoints: []function.Endpoint{
+	Endpoints: []frame.Endpoint{
 		endpoint("/version", func(config *model.ConfigStatus) bool { return !config.AuthenticateVersionEndpoint }),
-		endpoint("/api", function.Authenticated),
-		endpoint("/apis", function.Authenticated),
-		endpoint("/apis/{group}", function.Authenticated),
-		endpoint("/apis/{group}/{version}", function.Authenticated),
-		endpoint("/openapi/v2", function.Authenticated),
-		endpoint("/openapi/v3", function.Authenticated),
-		endpoint("/openapi/v3/apis/{group}/{version}", function.Authenticated),
+		endpoint("/api", frame.Authenticated),
+		endpoint("/apis", frame.Authenticated),
+		endpoint("/apis/{group}", frame.Authenticated),
+		endpoint("/apis/{group}/{version}", frame.Authenticated),
+		endpoint("/openapi/v2", frame.Authenticated),
+		endpoint("/openapi/v3", frame.Authenticated),
+		endpoint("/openapi/v3/apis/{group}/{version}", frame.Authenticated),
 	},
 	Elsewhere: elsewhere,
 }
@@ -140,8 +140,8 @@ func elsewhere() map[string][]string {
 	return found
 }
 
-func endpoint(path string, public func(*model.ConfigStatus) bool) function.Endpoint {
-	return function.Document(path, public, open, Do)
+func endpoint(path string, public func(*model.ConfigStatus) bool) frame.Endpoint {
+	return frame.Document(path, public, open, Do)
 }
 
 // The documents of the program, read once for all endpoints.
@@ -161,7 +161,7 @@ func embedded(read func(pages map[string][]form) error) func() map[string][]form
 	})
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{version: sync.OnceValue(func() map[string][]form {
 		pages := map[string][]form{}
 		add(pages, "/version", jsonType, version.Info{
@@ -272,7 +272,7 @@ func addRaw(pages map[string][]form, path, mediaType string, body []byte, params
 	sum := sha256.Sum256(body)
 	tag = strings.ToUpper(hex.EncodeToString(sum[:]))
 	pages[path] = append(pages[path], form{
-		page: function.Page{MediaType: mediaType, Body: body, ETag: tag}, params: params,
+		page: frame.Page{MediaType: mediaType, Body: body, ETag: tag}, params: params,
 	})
 	return tag
 }

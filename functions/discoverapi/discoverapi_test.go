@@ -23,14 +23,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/spec3"
 
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/metrics"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 const (
@@ -48,7 +48,7 @@ const (
 // resources at all (ADR-0006).
 func TestDo(t *testing.T) {
 	t.Parallel()
-	deps := open(&function.Environment{Version: "1.2.3"})
+	deps := open(&frame.Environment{Version: "1.2.3"})
 	const group = "/apis/management.platform.sh"
 	for _, row := range []struct {
 		about, path, accept string
@@ -90,7 +90,7 @@ func TestDo(t *testing.T) {
 			t.Parallel()
 			in := Input{Path: row.path}
 			if row.accept != "" {
-				in.Accept = function.ParseAccept([]string{row.accept})
+				in.Accept = frame.ParseAccept([]string{row.accept})
 			}
 			page, err := Do(t.Context(), deps, in)
 			if row.code != 0 {
@@ -116,9 +116,9 @@ func TestDo(t *testing.T) {
 	}
 }
 
-func page(t testing.TB, path, accept string) *function.Page {
+func page(t testing.TB, path, accept string) *frame.Page {
 	t.Helper()
-	got, err := Do(t.Context(), open(&function.Environment{Version: "1.2.3"}), Input{Path: path, Accept: function.ParseAccept([]string{accept})})
+	got, err := Do(t.Context(), open(&frame.Environment{Version: "1.2.3"}), Input{Path: path, Accept: frame.ParseAccept([]string{accept})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	env := &function.Environment{
+	env := &frame.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return config }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "1.2.3",
@@ -237,7 +237,7 @@ func ask(t testing.TB, server *httptest.Server, path string, header http.Header)
 func TestForms(t *testing.T) {
 	t.Parallel()
 	server := serve(t, &model.ConfigStatus{})
-	for _, base := range []string{"", function.BasePath} {
+	for _, base := range []string{"", frame.BasePath} {
 		for path, forms := range map[string][]string{
 			"/api":                            {plain, v2, v2beta1},
 			"/apis":                           {plain, v2, v2beta1},
@@ -291,7 +291,7 @@ func TestDiscoveryClient(t *testing.T) {
 	t.Parallel()
 	server := serve(t, &model.ConfigStatus{})
 	for _, legacy := range []bool{false, true} {
-		client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL + function.BasePath, BearerToken: bearer})
+		client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL + frame.BasePath, BearerToken: bearer})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,13 +351,13 @@ func TestElsewhere(t *testing.T) {
 		code         int
 		allow        string
 	}{
-		{"PUT", function.BasePath + keys, 405, "DELETE, GET, POST"},
-		{"BREW", function.BasePath + keys + "/a", 405, "DELETE, GET, PATCH, PUT"},
+		{"PUT", frame.BasePath + keys, 405, "DELETE, GET, POST"},
+		{"BREW", frame.BasePath + keys + "/a", 405, "DELETE, GET, PATCH, PUT"},
 		{"GET", "/apis/management.platform.sh/v1/selves", 405, "POST"},
-		{"POST", function.BasePath + "/version", 405, "GET"},
+		{"POST", frame.BasePath + "/version", 405, "GET"},
 		// It is there, and not here.
 		{"GET", keys, 404, ""},
-		{"GET", function.BasePath + keys + "/a/b", 404, ""},
+		{"GET", frame.BasePath + keys + "/a/b", 404, ""},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), row.method, server.URL+row.path, http.NoBody)
 		if err != nil {

@@ -5,7 +5,7 @@ package evaluatepatches
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch/evaluation"
 )
@@ -14,7 +14,7 @@ import (
 type Deps struct{ Evaluator *evaluation.Evaluator }
 
 // Input is the request.
-type Input = function.Question
+type Input = frame.Question
 
 // Do evaluates patches. Errors: as evaluation.Evaluator says; a patch that fails is none.
 func Do(ctx context.Context, deps Deps, in Input) (*model.SyncPatchEvaluation, error) {
@@ -23,10 +23,10 @@ func Do(ctx context.Context, deps Deps, in Input) (*model.SyncPatchEvaluation, e
 
 // Function is the operation as it is deployed. Two workers in the midst of an attack, and the function itself, have room
 // in its memory.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "evaluatepatches",
-	Endpoints: []function.Endpoint{function.Review(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).Tabulated(evaluation.Table)},
+	Endpoints: []frame.Endpoint{frame.Review(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).Tabulated(evaluation.Table)},
 	MemoryMB:  1024,
 }
 
-func open(env *function.Environment) Deps { return Deps{Evaluator: evaluation.Open(env)} }
+func open(env *frame.Environment) Deps { return Deps{Evaluator: evaluation.Open(env)} }

@@ -3,13 +3,13 @@ package evaluatepatches
 import (
 	"testing"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // The answer is that of the evaluator, which is opened without a state. Source: Spec 2.8.
 func TestDo(t *testing.T) {
 	t.Parallel()
-	deps := open(&function.Environment{Edition: function.Enterprise})
+	deps := open(&frame.Environment{Edition: frame.Enterprise})
 	got, err := Do(t.Context(), deps, Input{
 		Body: []byte(`{"spec":{"patches":[{"path":"a","labels":{}}],"namespaceMode":"Multi","object":{"a":{"b":"c"}}}}`),
 		Warn: func(...string) {},

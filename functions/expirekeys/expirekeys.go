@@ -13,13 +13,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/idempotency"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/idempotency"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
 )
 
 const (
@@ -130,9 +130,9 @@ func expire(ctx context.Context, deps Deps, key *model.OwnedAccessKey, record st
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "expirekeys",
-	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {
 		return []slog.Attr{
 			slog.Int("removed", done.Removed), slog.Int("held", done.Held),
 			slog.Int("later", done.Later), slog.Int("changed", done.Changed),
@@ -141,7 +141,7 @@ var Function = &function.Function{
 	}),
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{
 		Keys: env.AccessKeys(), Now: env.Now, Limits: env.KeyLimits,
 		// To forget them needs no key.

@@ -7,8 +7,8 @@ import (
 	"context"
 	"log/slog"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuedtoken"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/issuedtoken"
 )
 
 // Deps is what the operation needs.
@@ -23,9 +23,9 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "expiretokens",
-	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {
 		return []slog.Attr{
 			slog.Int("expired", done.Expired), slog.Int("revoked", done.Revoked), slog.Int("forgotten", done.Forgotten),
 			slog.Int("changed", done.Changed), slog.Int("broken", done.Broken),
@@ -33,4 +33,4 @@ var Function = &function.Function{
 	}),
 }
 
-func open(env *function.Environment) Deps { return Deps{Tokens: env.IssuedTokens()} }
+func open(env *frame.Environment) Deps { return Deps{Tokens: env.IssuedTokens()} }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 )
 

@@ -5,10 +5,10 @@ package getaccesskey
 import (
 	"context"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -26,9 +26,9 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "getaccesskey",
-	Endpoints: []function.Endpoint{function.Get(accesskey.Definition, open, Do)},
+	Endpoints: []frame.Endpoint{frame.Get(accesskey.Definition, open, Do)},
 }
 
-func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }
+func open(env *frame.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

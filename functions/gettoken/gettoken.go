@@ -5,10 +5,10 @@ package gettoken
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuedtoken"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -26,9 +26,9 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "gettoken",
-	Endpoints: []function.Endpoint{function.Get(issuedtoken.Definition, open, Do)},
+	Endpoints: []frame.Endpoint{frame.Get(issuedtoken.Definition, open, Do)},
 }
 
-func open(env *function.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }
+func open(env *frame.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }

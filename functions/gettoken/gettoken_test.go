@@ -3,7 +3,7 @@ package gettoken
 import (
 	"testing"
 
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 )
 

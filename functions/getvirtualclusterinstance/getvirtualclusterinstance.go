@@ -5,10 +5,10 @@ package getvirtualclusterinstance
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -26,12 +26,12 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "getvirtualclusterinstance",
-	Endpoints: []function.Endpoint{
-		function.Get(instance.Definition, open, Do),
-		function.GetStatus(instance.Definition, open, Do),
+	Endpoints: []frame.Endpoint{
+		frame.Get(instance.Definition, open, Do),
+		frame.GetStatus(instance.Definition, open, Do),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Instances: env.Instances()} }
+func open(env *frame.Environment) Deps { return Deps{Instances: env.Instances()} }

@@ -5,8 +5,8 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"management.platform.sh/shared/accesskey/accesskeytest"
-	"management.platform.sh/shared/instance/instancetest"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/kinds/instance/instancetest"
 )
 
 // Source: Spec 2.6; ADR-0017.

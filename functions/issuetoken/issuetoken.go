@@ -6,9 +6,9 @@ package issuetoken
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuedtoken"
-	"management.platform.sh/shared/issuer"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds/issuedtoken"
 )
 
 // Deps is what the operation needs.
@@ -26,10 +26,10 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "issuetoken",
 	Encrypts:  true,
-	Endpoints: []function.Endpoint{function.Idempotent(function.Create(issuedtoken.Definition, open, Do))},
+	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(issuedtoken.Definition, open, Do))},
 }
 
-func open(env *function.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }
+func open(env *frame.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }

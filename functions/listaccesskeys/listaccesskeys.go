@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -36,12 +36,12 @@ func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*mo
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "listaccesskeys",
-	Endpoints: []function.Endpoint{
-		function.List(accesskey.Definition, open, Do),
-		function.Watch(accesskey.Definition, open, Watch),
+	Endpoints: []frame.Endpoint{
+		frame.List(accesskey.Definition, open, Do),
+		frame.Watch(accesskey.Definition, open, Watch),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Keys: env.AccessKeys()} }
+func open(env *frame.Environment) Deps { return Deps{Keys: env.AccessKeys()} }

@@ -6,9 +6,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/accesskey/accesskeytest"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 func TestDo(t *testing.T) {

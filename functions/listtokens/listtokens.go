@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuedtoken"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -36,12 +36,12 @@ func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*mo
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "listtokens",
-	Endpoints: []function.Endpoint{
-		function.List(issuedtoken.Definition, open, Do),
-		function.Watch(issuedtoken.Definition, open, Watch),
+	Endpoints: []frame.Endpoint{
+		frame.List(issuedtoken.Definition, open, Do),
+		frame.Watch(issuedtoken.Definition, open, Watch),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }
+func open(env *frame.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }

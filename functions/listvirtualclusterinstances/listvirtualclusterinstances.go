@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -36,14 +36,14 @@ func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*mo
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "listvirtualclusterinstances",
-	Endpoints: []function.Endpoint{
-		function.List(instance.Definition, open, Do),
-		function.Watch(instance.Definition, open, Watch),
-		function.Everywhere(function.List(instance.Definition, open, Do)),
-		function.Everywhere(function.Watch(instance.Definition, open, Watch)),
+	Endpoints: []frame.Endpoint{
+		frame.List(instance.Definition, open, Do),
+		frame.Watch(instance.Definition, open, Watch),
+		frame.Everywhere(frame.List(instance.Definition, open, Do)),
+		frame.Everywhere(frame.Watch(instance.Definition, open, Watch)),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Instances: env.Instances()} }
+func open(env *frame.Environment) Deps { return Deps{Instances: env.Instances()} }

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
-	"management.platform.sh/shared/instance/instancetest"
+	"management.platform.sh/shared/kinds/instance/instancetest"
 	"management.platform.sh/shared/model"
 )
 

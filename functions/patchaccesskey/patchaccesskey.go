@@ -5,11 +5,11 @@ package patchaccesskey
 import (
 	"context"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -27,11 +27,11 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "patchaccesskey",
-	Endpoints: []function.Endpoint{function.Patch(accesskey.Definition, open, Do)},
+	Endpoints: []frame.Endpoint{frame.Patch(accesskey.Definition, open, Do)},
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{Keys: env.AccessKeys().Managed(fieldmanager.New)}
 }

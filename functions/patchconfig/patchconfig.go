@@ -5,9 +5,9 @@ package patchconfig
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
 )
 
 // Deps is what the operation needs.
@@ -22,13 +22,13 @@ type Output = platformconfig.Written
 // Do changes a part of the configuration. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Patch(ctx, in) }
 
-var endpoint = function.Patch(platformconfig.Definition, open, Do)
+var endpoint = frame.Patch(platformconfig.Definition, open, Do)
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "patchconfig",
 	Encrypts:  true,
-	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 
-func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }
+func open(env *frame.Environment) Deps { return Deps{Config: env.Configuration()} }

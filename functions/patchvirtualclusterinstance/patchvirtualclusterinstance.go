@@ -5,11 +5,11 @@ package patchvirtualclusterinstance
 import (
 	"context"
 
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/instance"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -28,15 +28,15 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "patchvirtualclusterinstance",
-	Endpoints: []function.Endpoint{
-		function.Patch(instance.Definition, open, Do),
-		function.PatchStatus(instance.Definition, open, Do),
+	Endpoints: []frame.Endpoint{
+		frame.Patch(instance.Definition, open, Do),
+		frame.PatchStatus(instance.Definition, open, Do),
 	},
 	Encrypts: true,
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{Instances: env.Instances().Managed(fieldmanager.New)}
 }

@@ -3,10 +3,10 @@ package patchvirtualclusterinstance
 import (
 	"testing"
 
-	"management.platform.sh/shared/accesskey/accesskeytest"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/instance/instancetest"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/kinds/instance/instancetest"
 )
 
 // Source: Spec 2.6; ADR-0017.

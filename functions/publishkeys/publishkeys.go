@@ -6,19 +6,19 @@ package publishkeys
 import (
 	"context"
 
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/model/apierror"
 )
 
 // Deps is what the operation needs.
 type Deps struct{ Issuer *issuer.Issuer }
 
 // Input is the request.
-type Input = function.DocumentInput
+type Input = frame.DocumentInput
 
 // Do returns a document by its path. Errors: those of issuer.Current.
-func Do(ctx context.Context, deps Deps, in Input) (*function.Page, error) {
+func Do(ctx context.Context, deps Deps, in Input) (*frame.Page, error) {
 	switch in.Path {
 	case issuer.ConfigurationPath:
 		return deps.Issuer.Configuration(ctx)
@@ -32,18 +32,18 @@ func Do(ctx context.Context, deps Deps, in Input) (*function.Page, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:     "publishkeys",
 	Encrypts: true,
-	Endpoints: []function.Endpoint{
+	Endpoints: []frame.Endpoint{
 		document(issuer.ConfigurationPath), document(issuer.ConfigurationPath).Head(),
 		document(issuer.KeysPath), document(issuer.KeysPath).Head(),
 		document(issuer.RevokedPath), document(issuer.RevokedPath).Head(),
 	},
 }
 
-func document(path string) function.Endpoint {
-	return function.Document(path, function.Everyone, open, Do).AtRoot()
+func document(path string) frame.Endpoint {
+	return frame.Document(path, frame.Everyone, open, Do).AtRoot()
 }
 
-func open(env *function.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }
+func open(env *frame.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }

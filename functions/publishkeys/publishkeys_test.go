@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 )
 
 // Verifiers without a credential get each document below the base path and at the root, may keep it, and ask again
@@ -31,7 +31,7 @@ func TestDocuments(t *testing.T) {
 		issuer.KeysPath:          {"application/jwk-set+json", "public, max-age=300"},
 		issuer.RevokedPath:       {"application/json", "public, max-age=60"},
 	} {
-		for _, base := range []string{"", function.BasePath} {
+		for _, base := range []string{"", frame.BasePath} {
 			first := ask(base+path, "")
 			tag := first.Header.Get("ETag")
 			if first.StatusCode != http.StatusOK || first.Header.Get("Content-Type") != row.mediaType || first.Header.Get("Cache-Control") != row.caching || tag == "" {

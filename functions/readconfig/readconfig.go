@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -38,19 +38,19 @@ func History(ctx context.Context, deps Deps, in Input) (*model.ConfigHistory, er
 }
 
 var (
-	list    = function.List(platformconfig.Definition, open, List).Revealing()
-	get     = function.Get(platformconfig.Definition, open, Get).Revealing()
-	history = function.GetPart(platformconfig.HistoryDefinition, "history", open, History)
+	list    = frame.List(platformconfig.Definition, open, List).Revealing()
+	get     = frame.Get(platformconfig.Definition, open, Get).Revealing()
+	history = frame.GetPart(platformconfig.HistoryDefinition, "history", open, History)
 )
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:     "readconfig",
 	Encrypts: true,
-	Endpoints: []function.Endpoint{
+	Endpoints: []frame.Endpoint{
 		list, get, history,
 		list.At(platformconfig.Name), get.At(platformconfig.Name), history.At(platformconfig.Name),
 	},
 }
 
-func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }
+func open(env *frame.Environment) Deps { return Deps{Config: env.Configuration()} }

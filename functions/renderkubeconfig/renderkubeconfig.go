@@ -5,9 +5,9 @@ package renderkubeconfig
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/kubeconfig"
-	"management.platform.sh/shared/signer/csr"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/kubeconfig"
+	"management.platform.sh/shared/signing/clusterca/csr"
 )
 
 // Deps is what the operation needs.
@@ -25,15 +25,15 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "renderkubeconfig",
-	Endpoints: []function.Endpoint{
-		function.Idempotent(function.CreatePart(kubeconfig.Definition, kubeconfig.Subresource, open, Do)),
+	Endpoints: []frame.Endpoint{
+		frame.Idempotent(frame.CreatePart(kubeconfig.Definition, kubeconfig.Subresource, open, Do)),
 	},
 	Encrypts: true,
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{Maker: &kubeconfig.Maker{
 		Instances: env.Instances(), Keys: env.AccessKeys(),
 		Keyring: env.Keyring, Project: env.Project, Limits: env.KeyLimits, Now: env.Now, Random: env.Random,

@@ -11,18 +11,18 @@ import (
 
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/instance/instancetest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/instance/instancetest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
+	"management.platform.sh/shared/state/encryption"
 )
 
 // The operation is bound to what it needs, and answers over HTTP as the specification has it. Source: Spec 4 row 1.
 func TestFunction(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
-	env := &function.Environment{
+	env := &frame.Environment{
 		Stores: w.State, Now: w.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""),
 		Config:     func() *model.ConfigStatus { return &model.ConfigStatus{} },
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },

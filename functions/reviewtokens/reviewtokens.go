@@ -8,9 +8,9 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/review"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/credentials/review"
 )
 
 // Deps is what the operation needs.
@@ -20,7 +20,7 @@ type Deps struct {
 }
 
 // Input is the request.
-type Input = function.Question
+type Input = frame.Question
 
 // Do answers a TokenReview. BadRequest when it has no token; a bearer that is refused is an answer, not an error.
 func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview, error) {
@@ -36,13 +36,13 @@ func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "reviewtokens", Encrypts: true,
-	Endpoints: []function.Endpoint{function.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
+	Endpoints: []frame.Endpoint{frame.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
 		"TokenReview", "tokenreview", open, Do)},
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	from := issuer.Open(env)
 	return Deps{Credentials: review.Credentials{AccessKey: env.Authenticator().Bearer, Token: from.Verify, Audiences: from.Audiences()}}
 }

@@ -13,11 +13,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
 )
 
 const route = "/kubernetes/management/apis/authentication.k8s.io/v1/tokenreviews"
@@ -217,8 +217,8 @@ func TestWhatCannotBeChecked(t *testing.T) {
 }
 
 // fresh is an environment with the same fields that has opened nothing yet.
-func fresh(env *function.Environment) *function.Environment {
-	return &function.Environment{
+func fresh(env *frame.Environment) *frame.Environment {
+	return &frame.Environment{
 		Stores: env.Stores, Now: env.Now, Random: env.Random, Encryption: env.Encryption, Log: env.Log, Config: env.Config,
 		Tracer: env.Tracer, Version: env.Version, Tokens: env.Tokens,
 	}

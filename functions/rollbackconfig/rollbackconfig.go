@@ -5,10 +5,10 @@ package rollbackconfig
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -26,13 +26,13 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return Output{Object: made}, err
 }
 
-var endpoint = function.CreatePart(platformconfig.RollbackDefinition, "rollback", open, Do)
+var endpoint = frame.CreatePart(platformconfig.RollbackDefinition, "rollback", open, Do)
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "rollbackconfig",
 	Encrypts:  true,
-	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 
-func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }
+func open(env *frame.Environment) Deps { return Deps{Config: env.Configuration()} }

@@ -8,9 +8,9 @@ import (
 	"context"
 	"log/slog"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/signingkey"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/signing/signingkey"
 )
 
 // Deps is what the operation needs.
@@ -25,10 +25,10 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:     "rotatesigningkeys",
 	Encrypts: true,
-	Schedule: function.Scheduled(open, Do, func(done Output) []slog.Attr {
+	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {
 		var states []slog.Attr
 		for _, key := range done.Keys {
 			states = append(states, slog.String(key.ID, string(key.State)))
@@ -37,4 +37,4 @@ var Function = &function.Function{
 	}),
 }
 
-func open(env *function.Environment) Deps { return Deps{Keys: issuer.Open(env).Keys} }
+func open(env *frame.Environment) Deps { return Deps{Keys: issuer.Open(env).Keys} }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/issuer/issuertest"
-	"management.platform.sh/shared/signingkey"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/signing/signingkey"
 )
 
 // The rhythm of the defaults, as the schedule sees it.

@@ -6,11 +6,11 @@ package updateaccesskey
 import (
 	"context"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -28,11 +28,11 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 }
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "updateaccesskey",
-	Endpoints: []function.Endpoint{function.Update(accesskey.Definition, open, Do)},
+	Endpoints: []frame.Endpoint{frame.Update(accesskey.Definition, open, Do)},
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{Keys: env.AccessKeys().Managed(fieldmanager.New)}
 }

@@ -5,10 +5,10 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"management.platform.sh/shared/accesskey/accesskeytest"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
 )
 
 func TestDo(t *testing.T) {

@@ -5,10 +5,10 @@ package updateconfig
 import (
 	"context"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/resource"
 )
 
 // Deps is what the operation needs.
@@ -23,13 +23,13 @@ type Output = platformconfig.Written
 // Do replaces the configuration. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Update(ctx, in) }
 
-var endpoint = function.Update(platformconfig.Definition, open, Do)
+var endpoint = frame.Update(platformconfig.Definition, open, Do)
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name:      "updateconfig",
 	Encrypts:  true,
-	Endpoints: []function.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 
-func open(env *function.Environment) Deps { return Deps{Config: env.Configuration()} }
+func open(env *frame.Environment) Deps { return Deps{Config: env.Configuration()} }

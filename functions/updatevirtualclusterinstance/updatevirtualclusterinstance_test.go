@@ -3,9 +3,9 @@ package updatevirtualclusterinstance
 import (
 	"testing"
 
-	"management.platform.sh/shared/accesskey/accesskeytest"
-	"management.platform.sh/shared/fieldmanager"
-	"management.platform.sh/shared/instance/instancetest"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/kinds/instance/instancetest"
 )
 
 // Source: Spec 2.6; ADR-0017.

@@ -10,13 +10,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/credentials/review"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/review"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
 )
 
 // Deps is what the operation needs.
@@ -30,7 +30,7 @@ type Deps struct {
 }
 
 // Input is the request.
-type Input = function.Question
+type Input = frame.Question
 
 // Self answers POST selves: the caller, or whom spec.accessKey stands for. Unauthorized when that key is
 // refused; BadRequest for a body that is no Self. An empty body asks about the caller.
@@ -111,17 +111,17 @@ func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.Self
 var namespaced = map[string]bool{"virtualclusterinstances": true}
 
 // Function is the operation as it is deployed.
-var Function = &function.Function{
+var Function = &frame.Function{
 	Name: "whoami",
-	Endpoints: []function.Endpoint{
-		function.Review(model.SchemeGroupVersion.WithResource("selves"), "Self", "self", open, Self),
-		function.Review(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
+	Endpoints: []frame.Endpoint{
+		frame.Review(model.SchemeGroupVersion.WithResource("selves"), "Self", "self", open, Self),
+		frame.Review(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
 			"SelfSubjectReview", "selfsubjectreview", open, SubjectReview),
-		function.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"),
+		frame.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"),
 			"SelfSubjectAccessReview", "selfsubjectaccessreview", open, AccessReview),
 	},
 }
 
-func open(env *function.Environment) Deps {
+func open(env *frame.Environment) Deps {
 	return Deps{Authenticate: env.Authenticator().Bearer, Project: env.Project, Config: env.Config}
 }

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/identity"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
 )
 
 const bearer = "0123456789-0123456789-0123456789-0123456789"

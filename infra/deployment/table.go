@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"slices"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // fallback is the function that answers what no route takes, so that clients get the Status that they understand
@@ -16,7 +16,7 @@ const fallback = "discoverapi"
 const (
 	// gatewaySeconds is below the 30 seconds after which an HTTP API gives up.
 	gatewaySeconds = 29
-	// scheduledSeconds is above the longest run of a schedule, function.MaxDuration, so that the run itself ends first.
+	// scheduledSeconds is above the longest run of a schedule, frame.MaxDuration, so that the run itself ends first.
 	scheduledSeconds = 75
 	// memoryMB decides on the share of a processor as well: about a third of one.
 	memoryMB = 512
@@ -51,7 +51,7 @@ var (
 
 // table is the entry of each function by its name. Errors: a name or path that no gateway can take, or a function
 // that nothing starts.
-func table(functions []*function.Function) (map[string]entry, error) {
+func table(functions []*frame.Function) (map[string]entry, error) {
 	entries := map[string]entry{}
 	for _, f := range functions {
 		if !name.MatchString(f.Name) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // The files in the repository are what the command writes.
@@ -41,13 +41,13 @@ func TestWritten(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	get := func(path, verb string) function.Endpoint {
-		return function.Endpoint{Method: http.MethodGet, Path: path, Verb: verb}
+	get := func(path, verb string) frame.Endpoint {
+		return frame.Endpoint{Method: http.MethodGet, Path: path, Verb: verb}
 	}
-	one := &function.Function{Name: "discoverapi", Endpoints: []function.Endpoint{
+	one := &frame.Function{Name: "discoverapi", Endpoints: []frame.Endpoint{
 		get("/.a", "list").AtRoot(), get("/.a", "watch"), get("/a/{name}/{rest...}", "get"),
 	}}
-	entries, err := table([]*function.Function{one, {Name: "clock", Schedule: &function.Schedule{}}})
+	entries, err := table([]*frame.Function{one, {Name: "clock", Schedule: &frame.Schedule{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +59,9 @@ func TestTable(t *testing.T) {
 	if got := entries["clock"]; len(got.Routes) != 0 || got.ScheduleMinutes != 1 || got.TimeoutSeconds != scheduledSeconds {
 		t.Errorf("got %+v", got)
 	}
-	for want, functions := range map[string][]*function.Function{
+	for want, functions := range map[string][]*frame.Function{
 		"want a name":     {one, {Name: "Two"}},
-		"no pattern":      {one, {Name: "two", Endpoints: []function.Endpoint{get("/a/{$}", "get")}}},
+		"no pattern":      {one, {Name: "two", Endpoints: []frame.Endpoint{get("/a/{$}", "get")}}},
 		"neither a route": {one, {Name: "two"}},
 		"no function":     catalog.Functions[1:],
 	} {

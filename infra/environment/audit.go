@@ -3,8 +3,8 @@ package environment
 import (
 	"context"
 
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/audit"
-	"management.platform.sh/shared/function"
 )
 
 // Sinks are what a shell can keep audit events in: each kind costs the size of its library. Source: ADR-0016.
@@ -15,12 +15,12 @@ type Sinks struct {
 }
 
 // BeginAudit records what happens in an environment, as its configuration says.
-func BeginAudit(env *function.Environment, sinks Sinks) {
+func BeginAudit(env *frame.Environment, sinks Sinks) {
 	env.Audit = audit.NewTrail(audit.Options{Config: env.Config, Openers: sinks.Openers, Log: env.Log, Flush: sinks.Flush})
 }
 
 // EndAudit keeps the events that wait, until ctx ends. It is for a process that ends.
-func EndAudit(ctx context.Context, env *function.Environment) {
+func EndAudit(ctx context.Context, env *frame.Environment) {
 	if trail, ok := env.Audit.(*audit.Trail); ok {
 		trail.Close(ctx)
 	}

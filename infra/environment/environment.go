@@ -16,10 +16,10 @@ import (
 
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/store"
 )
 
 // ShortWindow is how long a watch lasts where answers cannot be streamed and PLATFORM_WATCH_WINDOW is absent.
@@ -27,7 +27,7 @@ const ShortWindow = 10 * time.Second
 
 // Open makes an environment from variables, which lookup returns by name, and a log on out. Streams tells whether
 // answers can be streamed. Its tracer makes no spans. Errors name each variable that is wrong, and quote none.
-func Open(lookup func(string) string, out io.Writer, streams bool) (*function.Environment, error) {
+func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Environment, error) {
 	s, wrong := read(lookup)
 	stores, unopened := s.stores()
 	if err := errors.Join(wrong, unopened); err != nil {
@@ -57,7 +57,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 	if window == 0 && !streams {
 		window = ShortWindow
 	}
-	return &function.Environment{
+	return &frame.Environment{
 		Stores:     stores,
 		Now:        time.Now,
 		Random:     rand.Reader,
@@ -67,7 +67,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*function.En
 		Source:     source,
 		Tracer:     noop.NewTracerProvider().Tracer(""),
 		Version:    s.version,
-		Watch:      function.WatchSettings{Window: window},
+		Watch:      frame.WatchSettings{Window: window},
 		Edition:    s.edition,
 		Patches:    s.patches,
 		Tokens:     s.tokens,

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
 )
@@ -121,17 +121,17 @@ func TestPatches(t *testing.T) {
 	}
 	limits := evaluation.Settings(env.Patches).Limits
 	limits.Trace = syncpatch.DefaultLimits().Trace
-	if limits != syncpatch.DefaultLimits() || env.Edition != function.Enterprise || env.Patches.Workers != 2 || env.Patches.InProcess {
+	if limits != syncpatch.DefaultLimits() || env.Edition != frame.Enterprise || env.Patches.Workers != 2 || env.Patches.InProcess {
 		t.Errorf("%+v, %q", env.Patches, env.Edition)
 	}
 	env, err = Open(from(map[string]string{
 		redisURL: "redis://127.0.0.1:1", edition: "community", patchExpressionTime: "1s", patchObjectTime: "2s", patchMemory: "128Mi", patchResult: "2Mi",
 		patchDepth: "50", patchWorkers: "3", patchInProcess: "true",
 	}), io.Discard, false)
-	want := function.PatchSettings{
+	want := frame.PatchSettings{
 		ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 20, Depth: 50, Workers: 3, InProcess: true,
 	}
-	if err != nil || env.Patches != want || env.Edition != function.Community {
+	if err != nil || env.Patches != want || env.Edition != frame.Community {
 		t.Errorf("%+v, %v", env, err)
 	}
 }
@@ -386,14 +386,14 @@ func TestTokens(t *testing.T) {
 	const key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
 	for about, row := range map[string]struct {
 		variables map[string]string
-		want      function.TokenSettings
+		want      frame.TokenSettings
 	}{
-		"nothing": {nil, function.TokenSettings{
+		"nothing": {nil, frame.TokenSettings{
 			MaxTTL: 24 * time.Hour, Algorithm: "ES256", RotateEvery: 168 * time.Hour, PublishBefore: time.Hour,
 		}},
 		"all": {map[string]string{
 			issuer: "https://a.example/b", audiences: "x, y,", tokenMaxTTL: "90m", algorithm: "RS256", rotateEvery: "2h", publishBefore: "10m", signingKey: key,
-		}, function.TokenSettings{
+		}, frame.TokenSettings{
 			Issuer: "https://a.example/b", Audiences: []string{"x", "y"}, MaxTTL: 90 * time.Minute, Algorithm: "RS256",
 			RotateEvery: 2 * time.Hour, PublishBefore: 10 * time.Minute, SigningKeys: key,
 		}},

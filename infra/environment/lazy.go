@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/store"
 )
 
 // fetchWithin bounds a question to the extension, which keeps what it has read in memory.

@@ -7,24 +7,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // readEdition collects which edition of the platform this is.
 func readEdition(text func(string) string, wrong func(name, why string)) string {
 	name := text(edition)
-	if name != function.Enterprise && name != function.Community {
-		wrong(edition, "must be "+function.Enterprise+" or "+function.Community)
+	if name != frame.Enterprise && name != frame.Community {
+		wrong(edition, "must be "+frame.Enterprise+" or "+frame.Community)
 	}
 	return name
 }
 
 // readPatches collects the settings of sync patches.
-func readPatches(text func(string) string, wrong func(name, why string)) function.PatchSettings {
+func readPatches(text func(string) string, wrong func(name, why string)) frame.PatchSettings {
 	duration := func(name string) time.Duration {
 		value, err := time.ParseDuration(text(name))
-		if err != nil || value < function.LeastPatchTime || value > function.MostPatchTime {
-			wrong(name, fmt.Sprintf("must be a duration from %s to %s", function.LeastPatchTime, function.MostPatchTime))
+		if err != nil || value < frame.LeastPatchTime || value > frame.MostPatchTime {
+			wrong(name, fmt.Sprintf("must be a duration from %s to %s", frame.LeastPatchTime, frame.MostPatchTime))
 		}
 		return value
 	}
@@ -43,13 +43,13 @@ func readPatches(text func(string) string, wrong func(name, why string)) functio
 		}
 		return value
 	}
-	s := function.PatchSettings{
+	s := frame.PatchSettings{
 		ExpressionTime: duration(patchExpressionTime),
 		ObjectTime:     duration(patchObjectTime),
-		MemoryBytes:    bytes(patchMemory, function.LeastPatchMemory, function.MostPatchMemory),
-		ResultBytes:    bytes(patchResult, function.LeastPatchResult, function.MostPatchResult),
-		Depth:          number(patchDepth, function.LeastPatchDepth, function.MostPatchDepth),
-		Workers:        number(patchWorkers, 1, function.MostPatchWorkers),
+		MemoryBytes:    bytes(patchMemory, frame.LeastPatchMemory, frame.MostPatchMemory),
+		ResultBytes:    bytes(patchResult, frame.LeastPatchResult, frame.MostPatchResult),
+		Depth:          number(patchDepth, frame.LeastPatchDepth, frame.MostPatchDepth),
+		Workers:        number(patchWorkers, 1, frame.MostPatchWorkers),
 	}
 	var err error
 	if s.InProcess, err = strconv.ParseBool(text(patchInProcess)); err != nil {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // Variable is a setting in an environment variable.
@@ -112,7 +112,7 @@ type settings struct {
 	secretID     string
 	keyring      *encryption.Keyring
 	keyringID    string
-	tokens       function.TokenSettings
+	tokens       frame.TokenSettings
 	config       string
 	level        slog.Level
 	window       time.Duration
@@ -121,7 +121,7 @@ type settings struct {
 	sessionToken secret.String
 	redis        redisstore.Options
 	edition      string
-	patches      function.PatchSettings
+	patches      frame.PatchSettings
 }
 
 // read collects the settings, and everything that is wrong with them. Errors name variables and never quote them.
@@ -229,10 +229,10 @@ const (
 )
 
 // readTokens collects the settings of tokens, but for the keys.
-func readTokens(text func(string) string, wrong func(name, why string)) function.TokenSettings {
-	s := function.TokenSettings{Issuer: text(issuer), Algorithm: text(algorithm)}
+func readTokens(text func(string) string, wrong func(name, why string)) frame.TokenSettings {
+	s := frame.TokenSettings{Issuer: text(issuer), Algorithm: text(algorithm)}
 	if s.Issuer != "" {
-		if err := function.CheckIssuer(s.Issuer); err != nil {
+		if err := frame.CheckIssuer(s.Issuer); err != nil {
 			wrong(issuer, err.Error())
 		}
 	}

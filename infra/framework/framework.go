@@ -25,18 +25,18 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"management.platform.sh/infra/environment"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/redissink"
-	"management.platform.sh/shared/function"
 )
 
 const (
 	// drain is how long requests may take to finish after SIGTERM; Cloud Run kills after ten seconds.
 	drain = 9 * time.Second
 	// maxBody bounds what is read of a request at all. The frame refuses a body before, with a Status.
-	maxBody = function.MaxBodyBytes + 1<<20
+	maxBody = frame.MaxBodyBytes + 1<<20
 	// maxEvent bounds an event of the clock.
 	maxEvent = 256 << 10
 	// tracer is the name of what makes spans, for an SDK that is attached from outside.
@@ -44,15 +44,15 @@ const (
 )
 
 // sinks are all there are. A server that is not ours is frozen when it has answered, and ends without a word.
-func sinks(env *function.Environment, flush bool) environment.Sinks {
+func sinks(env *frame.Environment, flush bool) environment.Sinks {
 	return environment.Sinks{Flush: flush, Openers: []audit.Opener{
 		audit.Output(os.Stdout), filesink.Opener(nil, env.Log), redissink.Opener, postgressink.Opener,
 	}}
 }
 
 // Register gives a function to the framework, for a server that is not ours. A setting that is wrong ends the process.
-func Register(f *function.Function) {
-	open := sync.OnceValue(func() *function.Environment {
+func Register(f *frame.Function) {
+	open := sync.OnceValue(func() *frame.Environment {
 		env, err := environment.Open(os.Getenv, os.Stderr, true)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, f.Name+":", err)
@@ -76,7 +76,7 @@ func Register(f *function.Function) {
 // errRun is what a sender is told. What went wrong is in the log.
 var errRun = errors.New("the run failed")
 
-func run(ctx context.Context, f *function.Function, env *function.Environment) error {
+func run(ctx context.Context, f *frame.Function, env *frame.Environment) error {
 	if f.Run(ctx, env) != nil {
 		return errRun
 	}
@@ -84,7 +84,7 @@ func run(ctx context.Context, f *function.Function, env *function.Environment) e
 }
 
 // Handler is a function as Serve serves it, of either kind.
-func Handler(f *function.Function, env *function.Environment) http.Handler {
+func Handler(f *frame.Function, env *frame.Environment) http.Handler {
 	if f.Schedule == nil {
 		return http.MaxBytesHandler(f.Handler(env), maxBody)
 	}
@@ -116,9 +116,9 @@ func Handler(f *function.Function, env *function.Environment) http.Handler {
 }
 
 // Target returns the function that FUNCTION_TARGET names.
-func Target(all []*function.Function, lookup func(string) string) (*function.Function, error) {
+func Target(all []*frame.Function, lookup func(string) string) (*frame.Function, error) {
 	target := lookup("FUNCTION_TARGET")
-	i := slices.IndexFunc(all, func(f *function.Function) bool { return f.Name == target })
+	i := slices.IndexFunc(all, func(f *frame.Function) bool { return f.Name == target })
 	if i >= 0 {
 		return all[i], nil
 	}
@@ -154,7 +154,7 @@ func portOf(lookup func(string) string) (string, error) {
 // Serve serves the function that FUNCTION_TARGET names, at every path and on PORT, until the context ends. Then it ends
 // the watches, whose clients resume elsewhere, and lets other requests finish. Ready is told the address; it may be nil.
 // Its error names every setting that is wrong.
-func Serve(ctx context.Context, all []*function.Function, lookup func(string) string, out io.Writer, ready func(net.Addr)) error {
+func Serve(ctx context.Context, all []*frame.Function, lookup func(string) string, out io.Writer, ready func(net.Addr)) error {
 	f, wrongTarget := Target(all, lookup)
 	limit, wrongLimit := timeLimit(lookup)
 	port, wrongPort := portOf(lookup)
@@ -207,7 +207,7 @@ func newServer(base context.Context, handler http.Handler) *http.Server {
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       function.MaxDuration,
+		ReadTimeout:       frame.MaxDuration,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}

@@ -13,7 +13,7 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/environment/environmenttest"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // served is a function behind our server.
@@ -87,7 +87,7 @@ func TestHTTP(t *testing.T) {
 		contains           string
 	}{
 		{"GET", environmenttest.Root + "/admin", "", 200, `"name":"admin"`},
-		{"GET", strings.TrimPrefix(environmenttest.Root, function.BasePath) + "/admin", "", 200, `"name":"admin"`},
+		{"GET", strings.TrimPrefix(environmenttest.Root, frame.BasePath) + "/admin", "", 200, `"name":"admin"`},
 		{"GET", environmenttest.Root + "/none", "", 404, `"reason":"NotFound"`},
 		{"DELETE", environmenttest.Root + "/admin", "", 405, `"kind":"Status"`},
 		{"GET", "/", "", 404, `"kind":"Status"`},
@@ -107,7 +107,7 @@ func TestBodyLimit(t *testing.T) {
 	if answer.StatusCode != 201 || !strings.Contains(text, `"name":"ci"`) {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	}
-	answer, text = s.do("POST", environmenttest.Root, strings.Repeat("x", function.MaxBodyBytes+1), nil)
+	answer, text = s.do("POST", environmenttest.Root, strings.Repeat("x", frame.MaxBodyBytes+1), nil)
 	if answer.StatusCode != 413 || !strings.Contains(text, `"reason":"RequestEntityTooLarge"`) {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	}

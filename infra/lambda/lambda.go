@@ -24,9 +24,9 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"management.platform.sh/infra/environment"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/redissink"
-	"management.platform.sh/shared/function"
 )
 
 // margin is what is left of the time that Lambda gives, to say that the rest was not enough.
@@ -38,9 +38,9 @@ var sinks = environment.Sinks{Openers: []audit.Opener{audit.Output(os.Stdout), r
 
 // shell is one function as Lambda calls it.
 type shell struct {
-	function *function.Function
+	function *frame.Function
 	// first is the environment that was opened at the start.
-	first *function.Environment
+	first *frame.Environment
 	// streams tells whether the function is invoked with response streaming.
 	streams bool
 	// whole and flowing serve what is answered in one piece and what is streamed.
@@ -48,18 +48,18 @@ type shell struct {
 
 	mu       sync.Mutex
 	draining bool
-	open     []*function.Environment
+	open     []*frame.Environment
 }
 
 // served is a function in an environment.
 type served struct {
-	env     *function.Environment
+	env     *frame.Environment
 	handler http.Handler
 }
 
 // Start serves a function until the platform ends the process. It does not return. A setting that is wrong ends the
 // process at once, with an error that names it.
-func Start(f *function.Function) {
+func Start(f *frame.Function) {
 	s, err := newShell(f, os.Getenv, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, f.Name+":", err)
@@ -74,7 +74,7 @@ func Start(f *function.Function) {
 	lambda.StartWithOptions(s.handle, options...)
 }
 
-func newShell(f *function.Function, lookup func(string) string, out io.Writer) (*shell, error) {
+func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*shell, error) {
 	s := &shell{function: f, streams: environment.Streams(lookup)}
 	opens := func(streams bool) func() (*served, error) {
 		return sync.OnceValues(func() (*served, error) {
@@ -101,7 +101,7 @@ func newShell(f *function.Function, lookup func(string) string, out io.Writer) (
 	return s, nil
 }
 
-func (s *shell) opened(env *function.Environment) {
+func (s *shell) opened(env *frame.Environment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = append(s.open, env)

@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/environment/environmenttest"
 	"management.platform.sh/infra/lambda/lambdatest"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // parse reads an event as the library does.
@@ -262,7 +262,7 @@ func TestHealthCheck(t *testing.T) {
 }
 
 // named is a function of the catalog.
-func named(t *testing.T, name string) *function.Function {
+func named(t *testing.T, name string) *frame.Function {
 	t.Helper()
 	for _, f := range catalog.Functions {
 		if f.Name == name {

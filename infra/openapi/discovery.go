@@ -8,12 +8,12 @@ import (
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // discovery describes what the functions serve in the aggregated form of Kubernetes discovery: each group,
 // each resource with the verbs that some function has an endpoint for, and its subresources.
-func discovery(functions []*function.Function) ([]byte, error) {
+func discovery(functions []*frame.Function) ([]byte, error) {
 	var list discoveryv2.APIGroupDiscoveryList
 	for _, f := range functions {
 		for _, endpoint := range f.Endpoints {
@@ -44,7 +44,7 @@ func discovery(functions []*function.Function) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-func groupOf(list *discoveryv2.APIGroupDiscoveryList, endpoint function.Endpoint) *discoveryv2.APIGroupDiscovery {
+func groupOf(list *discoveryv2.APIGroupDiscoveryList, endpoint frame.Endpoint) *discoveryv2.APIGroupDiscovery {
 	for i := range list.Items {
 		if list.Items[i].Name == endpoint.Resource.Group {
 			return &list.Items[i]
@@ -54,7 +54,7 @@ func groupOf(list *discoveryv2.APIGroupDiscoveryList, endpoint function.Endpoint
 	return &list.Items[len(list.Items)-1]
 }
 
-func versionOf(group *discoveryv2.APIGroupDiscovery, endpoint function.Endpoint) *discoveryv2.APIVersionDiscovery {
+func versionOf(group *discoveryv2.APIGroupDiscovery, endpoint frame.Endpoint) *discoveryv2.APIVersionDiscovery {
 	for i := range group.Versions {
 		if group.Versions[i].Version == endpoint.Resource.Version {
 			return &group.Versions[i]
@@ -66,7 +66,7 @@ func versionOf(group *discoveryv2.APIGroupDiscovery, endpoint function.Endpoint)
 	return &group.Versions[len(group.Versions)-1]
 }
 
-func resourceOf(version *discoveryv2.APIVersionDiscovery, endpoint function.Endpoint) *discoveryv2.APIResourceDiscovery {
+func resourceOf(version *discoveryv2.APIVersionDiscovery, endpoint frame.Endpoint) *discoveryv2.APIResourceDiscovery {
 	for i := range version.Resources {
 		if version.Resources[i].Resource == endpoint.Resource.Resource {
 			return &version.Resources[i]
@@ -83,7 +83,7 @@ func resourceOf(version *discoveryv2.APIVersionDiscovery, endpoint function.Endp
 	return &version.Resources[len(version.Resources)-1]
 }
 
-func kindOf(endpoint function.Endpoint) *metav1.GroupVersionKind {
+func kindOf(endpoint frame.Endpoint) *metav1.GroupVersionKind {
 	return &metav1.GroupVersionKind{Group: endpoint.Resource.Group, Version: endpoint.Resource.Version, Kind: endpoint.Kind}
 }
 

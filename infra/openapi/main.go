@@ -19,7 +19,7 @@ import (
 // computes field ownership.
 const (
 	target       = "functions/discoverapi"
-	schemaTarget = "shared/fieldmanager"
+	schemaTarget = "shared/api/fieldmanager"
 )
 
 func main() {

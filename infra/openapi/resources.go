@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 )
 
@@ -26,7 +26,7 @@ type resourcePaths struct {
 // resources are what is described: what the catalog serves of the management group, in its order.
 var resources = served(catalog.Functions)
 
-func served(functions []*function.Function) []resourcePaths {
+func served(functions []*frame.Function) []resourcePaths {
 	var list []resourcePaths
 	for _, f := range functions {
 		for _, endpoint := range f.Endpoints {

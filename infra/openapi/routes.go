@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // routes are the methods of each path that functions serve, for the one that a gateway sends what has no route.
-func routes(functions []*function.Function) ([]byte, error) {
+func routes(functions []*frame.Function) ([]byte, error) {
 	found := map[string][]string{}
 	for _, f := range functions {
 		for _, endpoint := range f.Endpoints {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"management.platform.sh/infra/lambda/bootstrap"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // module is the path of this project.
@@ -25,7 +25,7 @@ const module = "management.platform.sh"
 var architectures = []string{"arm64", "amd64"}
 
 // buildLambda makes <dir>/<function>/<architecture>/bootstrap and bootstrap.zip beside it.
-func buildLambda(dir string, functions []*function.Function) error {
+func buildLambda(dir string, functions []*frame.Function) error {
 	for _, architecture := range architectures {
 		together, err := os.MkdirTemp("", "bootstraps-")
 		if err != nil {
@@ -84,7 +84,7 @@ func pack(program []byte) ([]byte, error) {
 
 // stage lays out <dir>/<function>: a module of the name of this one, with the function at its root and those packages
 // of ours that it is made of.
-func stage(root, dir string, functions []*function.Function) error {
+func stage(root, dir string, functions []*frame.Function) error {
 	for _, f := range functions {
 		if err := stageOne(root, filepath.Join(dir, f.Name), f); err != nil {
 			return fmt.Errorf("staging %s: %w", f.Name, err)
@@ -93,7 +93,7 @@ func stage(root, dir string, functions []*function.Function) error {
 	return nil
 }
 
-func stageOne(root, dir string, f *function.Function) error {
+func stageOne(root, dir string, f *frame.Function) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}

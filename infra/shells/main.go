@@ -14,7 +14,7 @@ import (
 	"text/template"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 func main() {
@@ -45,13 +45,13 @@ func run(args []string) error {
 }
 
 // choose returns the functions of those names, or all.
-func choose(names []string) ([]*function.Function, error) {
+func choose(names []string) ([]*frame.Function, error) {
 	if len(names) == 0 {
 		return catalog.Functions, nil
 	}
-	var chosen []*function.Function
+	var chosen []*frame.Function
 	for _, name := range names {
-		i := slices.IndexFunc(catalog.Functions, func(f *function.Function) bool { return f.Name == name })
+		i := slices.IndexFunc(catalog.Functions, func(f *frame.Function) bool { return f.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("%q is no function of the catalog", name)
 		}
@@ -67,7 +67,7 @@ const (
 )
 
 // files are the generated files by path.
-func files(functions []*function.Function) (map[string][]byte, error) {
+func files(functions []*frame.Function) (map[string][]byte, error) {
 	found := map[string][]byte{}
 	for _, f := range functions {
 		if (f.Schedule != nil) == (len(f.Endpoints) > 0) {
@@ -87,7 +87,7 @@ func files(functions []*function.Function) (map[string][]byte, error) {
 	return found, nil
 }
 
-func fill(text *template.Template, f *function.Function) ([]byte, error) {
+func fill(text *template.Template, f *frame.Function) ([]byte, error) {
 	var out bytes.Buffer
 	if err := text.Execute(&out, f); err != nil {
 		return nil, fmt.Errorf("writing for %s: %w", f.Name, err)
@@ -96,7 +96,7 @@ func fill(text *template.Template, f *function.Function) ([]byte, error) {
 }
 
 // generate writes the generated files, and removes those of functions that are gone.
-func generate(root string, functions []*function.Function) error {
+func generate(root string, functions []*frame.Function) error {
 	wanted, err := files(functions)
 	if err != nil {
 		return err

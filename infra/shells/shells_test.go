@@ -21,7 +21,7 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/lambda/bootstrap"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 const root = "../.."
@@ -66,7 +66,7 @@ func TestGenerate(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("left are %v, %v", left, err)
 	}
-	if err := generate(folder, []*function.Function{{Name: "neither"}}); err == nil {
+	if err := generate(folder, []*frame.Function{{Name: "neither"}}); err == nil {
 		t.Error("a function that nothing calls")
 	}
 }

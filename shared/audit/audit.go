@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // Level is how much of a request is recorded. Source: Spec 2.7; the values are those of audit.k8s.io.

@@ -13,7 +13,7 @@ import (
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 const canary = "canary-Zq81xWv9Kt27Lm4PcY6Ua05Bn3"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // shortest is the length from which on a secret is looked for elsewhere in an event: a shorter one would be found in

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // Limits of the spool. Source: ADR-0016.

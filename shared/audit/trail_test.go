@@ -15,7 +15,7 @@ import (
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // shelf is a sink in memory that can be made to fail and to hang.

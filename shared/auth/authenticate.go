@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/store"
 )
 
 // The texts of a 401. A caller learns that a key is expired or disabled only by holding it.

@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/scope"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
 )
 
 // Decision is whether a request is permitted, and why not.

@@ -6,11 +6,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/apierror"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/scope"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
 )
 
 func TestDecide(t *testing.T) {

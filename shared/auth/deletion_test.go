@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
 )
 
 // A key authenticates until the moment of its deletionTimestamp and never after, whatever holds it; its use does not

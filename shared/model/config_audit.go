@@ -1,6 +1,6 @@
 package model
 
-import "management.platform.sh/shared/secret"
+import "management.platform.sh/shared/model/secret"
 
 // ConfigAudit is what is recorded of incoming requests, and where. Source: Spec 2.7, 6.
 type ConfigAudit struct {

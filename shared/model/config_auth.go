@@ -1,7 +1,7 @@
 package model
 
 import (
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // ConfigAuth is how users sign in. Source: Spec 2.7, 5.4.

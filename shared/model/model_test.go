@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // kinds are the kinds of the group that the scheme knows, without the options of requests.

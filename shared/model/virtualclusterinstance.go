@@ -3,7 +3,7 @@ package model
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 // VirtualClusterInstance is a virtual cluster of a project: where it runs, how it is reached, who may

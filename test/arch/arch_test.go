@@ -47,7 +47,7 @@ type file struct {
 
 // support tells whether a room exists for tests alone.
 func (r *room) support() bool {
-	return r.path == "shared/store/storetest" || r.path == "shared/store/redisstore/redistest"
+	return r.path == "shared/state/storetest" || r.path == "shared/state/redisstore/redistest"
 }
 
 // imports are the import paths of the files that are tests or are not, each once.

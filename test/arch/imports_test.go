@@ -10,102 +10,102 @@ import (
 // lattice says which packages of this module a package imports, tests aside. A package imports only from the
 // lines above its own, and each line is as long as it must be: a word that nobody needs any more goes.
 const lattice = `
-shared/secret:
-shared/model: shared/secret
-shared/apierror:
-shared/codec: shared/apierror
-shared/identity: shared/model
-shared/token: shared/model shared/secret
-shared/token/remote: shared/token
-shared/scope: shared/model
-shared/store:
-shared/store/storetest: shared/store
-shared/store/redisstore: shared/store
-shared/store/redisstore/redistest:
-shared/audit: shared/model shared/secret
+shared/model/secret:
+shared/model: shared/model/secret
+shared/model/apierror:
+shared/api/codec: shared/model/apierror
+shared/model/identity: shared/model
+shared/signing/token: shared/model shared/model/secret
+shared/signing/token/remote: shared/signing/token
+shared/auth/scope: shared/model
+shared/state/store:
+shared/state/storetest: shared/state/store
+shared/state/redisstore: shared/state/store
+shared/state/redisstore/redistest:
+shared/audit: shared/model shared/model/secret
 shared/audit/chain:
 shared/audit/filesink: shared/audit shared/audit/chain shared/model
-shared/audit/redissink: shared/audit shared/audit/chain shared/model shared/store/redisstore
+shared/audit/redissink: shared/audit shared/audit/chain shared/model shared/state/redisstore
 shared/audit/postgressink: shared/audit shared/model
 shared/audit/postgressink/postgrestest:
-shared/metrics: shared/audit
+shared/api/metrics: shared/audit
 shared/syncpatch: shared/model
 shared/syncpatch/worker: shared/model shared/syncpatch
-shared/resource: shared/apierror shared/codec shared/identity shared/store
-shared/encryption: shared/secret
-shared/platformconfig: shared/apierror shared/codec shared/encryption shared/identity shared/model shared/resource shared/scope shared/secret shared/store
-shared/fieldmanager: shared/apierror shared/resource
-shared/idempotency: shared/encryption shared/store
-shared/signer: shared/secret
-shared/signer/csr: shared/signer
-shared/signer/signertest:
-shared/instance: shared/encryption shared/identity shared/model shared/resource shared/secret shared/signer shared/store
-shared/accesskey: shared/identity shared/model shared/resource shared/scope shared/secret shared/store
-shared/accesskey/accesskeytest: shared/accesskey shared/apierror shared/identity shared/model shared/resource shared/store/redisstore shared/store/redisstore/redistest
-shared/auth: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/store
-shared/instance/instancetest: shared/encryption shared/identity shared/instance shared/model shared/resource shared/secret shared/signer/signertest shared/store shared/store/redisstore shared/store/redisstore/redistest
-shared/kubeconfig: shared/accesskey shared/apierror shared/encryption shared/identity shared/instance shared/model shared/resource shared/scope shared/secret shared/signer shared/signer/csr shared/store
-shared/issuedtoken: shared/accesskey shared/identity shared/model shared/resource shared/scope shared/store
-shared/function: shared/accesskey shared/apierror shared/audit shared/auth shared/codec shared/encryption shared/idempotency shared/identity shared/instance shared/issuedtoken shared/model shared/platformconfig shared/resource shared/scope shared/secret shared/store
-shared/signingkey: shared/encryption shared/secret shared/store shared/token
-shared/issuer: shared/accesskey shared/apierror shared/function shared/identity shared/issuedtoken shared/model shared/resource shared/scope shared/secret shared/signingkey shared/store shared/token
-shared/issuer/issuertest: shared/apierror shared/encryption shared/function shared/identity shared/issuedtoken shared/issuer shared/model shared/resource shared/secret shared/store/redisstore shared/store/redisstore/redistest
-shared/review: shared/accesskey shared/apierror shared/identity shared/model shared/scope shared/secret shared/token
-shared/syncpatch/evaluation: shared/apierror shared/codec shared/function shared/model shared/syncpatch shared/syncpatch/worker
+shared/api/resource: shared/model/apierror shared/api/codec shared/model/identity shared/state/store
+shared/state/encryption: shared/model/secret
+shared/kinds/platformconfig: shared/model/apierror shared/api/codec shared/state/encryption shared/model/identity shared/model shared/api/resource shared/auth/scope shared/model/secret shared/state/store
+shared/api/fieldmanager: shared/model/apierror shared/api/resource
+shared/api/idempotency: shared/state/encryption shared/state/store
+shared/signing/clusterca: shared/model/secret
+shared/signing/clusterca/csr: shared/signing/clusterca
+shared/signing/clusterca/signertest:
+shared/kinds/instance: shared/state/encryption shared/model/identity shared/model shared/api/resource shared/model/secret shared/signing/clusterca shared/state/store
+shared/kinds/accesskey: shared/model/identity shared/model shared/api/resource shared/auth/scope shared/model/secret shared/state/store
+shared/kinds/accesskey/accesskeytest: shared/kinds/accesskey shared/model/apierror shared/model/identity shared/model shared/api/resource shared/state/redisstore shared/state/redisstore/redistest
+shared/auth: shared/kinds/accesskey shared/model/apierror shared/model/identity shared/model shared/auth/scope shared/model/secret shared/state/store
+shared/kinds/instance/instancetest: shared/state/encryption shared/model/identity shared/kinds/instance shared/model shared/api/resource shared/model/secret shared/signing/clusterca/signertest shared/state/store shared/state/redisstore shared/state/redisstore/redistest
+shared/credentials/kubeconfig: shared/kinds/accesskey shared/model/apierror shared/state/encryption shared/model/identity shared/kinds/instance shared/model shared/api/resource shared/auth/scope shared/model/secret shared/signing/clusterca shared/signing/clusterca/csr shared/state/store
+shared/kinds/issuedtoken: shared/kinds/accesskey shared/model/identity shared/model shared/api/resource shared/auth/scope shared/state/store
+shared/api/frame: shared/kinds/accesskey shared/model/apierror shared/audit shared/auth shared/api/codec shared/state/encryption shared/api/idempotency shared/model/identity shared/kinds/instance shared/kinds/issuedtoken shared/model shared/kinds/platformconfig shared/api/resource shared/auth/scope shared/model/secret shared/state/store
+shared/signing/signingkey: shared/state/encryption shared/model/secret shared/state/store shared/signing/token
+shared/credentials/issuer: shared/kinds/accesskey shared/model/apierror shared/api/frame shared/model/identity shared/kinds/issuedtoken shared/model shared/api/resource shared/auth/scope shared/model/secret shared/signing/signingkey shared/state/store shared/signing/token
+shared/credentials/issuer/issuertest: shared/model/apierror shared/state/encryption shared/api/frame shared/model/identity shared/kinds/issuedtoken shared/credentials/issuer shared/model shared/api/resource shared/model/secret shared/state/redisstore shared/state/redisstore/redistest
+shared/credentials/review: shared/kinds/accesskey shared/model/apierror shared/model/identity shared/model shared/auth/scope shared/model/secret shared/signing/token
+shared/syncpatch/evaluation: shared/model/apierror shared/api/codec shared/api/frame shared/model shared/syncpatch shared/syncpatch/worker
 
 # Operations, and the list of them. They never import each other.
-functions/authorizescopes: shared/function shared/review
-functions/collectgarbage: shared/function shared/resource
-functions/createaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/createvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
-functions/deleteaccesskey: shared/accesskey shared/function shared/resource
-functions/deletevirtualclusterinstance: shared/function shared/instance shared/resource
-functions/discoverapi: shared/apierror shared/function shared/model
-functions/evaluatepatches: shared/function shared/model shared/syncpatch/evaluation
-functions/expirekeys: shared/accesskey shared/function shared/idempotency shared/identity shared/model shared/resource shared/store
-functions/getaccesskey: shared/accesskey shared/function shared/model shared/resource
-functions/getvirtualclusterinstance: shared/function shared/instance shared/model shared/resource
-functions/listaccesskeys: shared/accesskey shared/function shared/model shared/resource
-functions/listvirtualclusterinstances: shared/function shared/instance shared/model shared/resource
-functions/patchaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/patchvirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
-functions/renderkubeconfig: shared/function shared/kubeconfig shared/signer/csr
-functions/updateaccesskey: shared/accesskey shared/fieldmanager shared/function shared/model shared/resource
-functions/updatevirtualclusterinstance: shared/fieldmanager shared/function shared/instance shared/model shared/resource
-functions/whoami: shared/auth shared/function shared/identity shared/model shared/platformconfig shared/review shared/secret
-functions/reviewtokens: shared/function shared/issuer shared/review
-functions/patchconfig: shared/function shared/platformconfig shared/resource
-functions/readconfig: shared/function shared/model shared/platformconfig shared/resource
-functions/rollbackconfig: shared/function shared/model shared/platformconfig shared/resource
-functions/updateconfig: shared/function shared/model shared/platformconfig shared/resource
-functions/deletetoken: shared/function shared/issuedtoken shared/resource
-functions/expiretokens: shared/function shared/issuedtoken
-functions/gettoken: shared/function shared/issuedtoken shared/model shared/resource
-functions/issuetoken: shared/function shared/issuedtoken shared/issuer
-functions/listtokens: shared/function shared/issuedtoken shared/model shared/resource
-functions/publishkeys: shared/apierror shared/function shared/issuer
-functions/rotatesigningkeys: shared/function shared/issuer shared/signingkey
-functions/catalog: functions/* shared/function
+functions/authorizescopes: shared/api/frame shared/credentials/review
+functions/collectgarbage: shared/api/frame shared/api/resource
+functions/createaccesskey: shared/kinds/accesskey shared/api/fieldmanager shared/api/frame shared/model shared/api/resource
+functions/createvirtualclusterinstance: shared/api/fieldmanager shared/api/frame shared/kinds/instance shared/model shared/api/resource
+functions/deleteaccesskey: shared/kinds/accesskey shared/api/frame shared/api/resource
+functions/deletevirtualclusterinstance: shared/api/frame shared/kinds/instance shared/api/resource
+functions/discoverapi: shared/model/apierror shared/api/frame shared/model
+functions/evaluatepatches: shared/api/frame shared/model shared/syncpatch/evaluation
+functions/expirekeys: shared/kinds/accesskey shared/api/frame shared/api/idempotency shared/model/identity shared/model shared/api/resource shared/state/store
+functions/getaccesskey: shared/kinds/accesskey shared/api/frame shared/model shared/api/resource
+functions/getvirtualclusterinstance: shared/api/frame shared/kinds/instance shared/model shared/api/resource
+functions/listaccesskeys: shared/kinds/accesskey shared/api/frame shared/model shared/api/resource
+functions/listvirtualclusterinstances: shared/api/frame shared/kinds/instance shared/model shared/api/resource
+functions/patchaccesskey: shared/kinds/accesskey shared/api/fieldmanager shared/api/frame shared/model shared/api/resource
+functions/patchvirtualclusterinstance: shared/api/fieldmanager shared/api/frame shared/kinds/instance shared/model shared/api/resource
+functions/renderkubeconfig: shared/api/frame shared/credentials/kubeconfig shared/signing/clusterca/csr
+functions/updateaccesskey: shared/kinds/accesskey shared/api/fieldmanager shared/api/frame shared/model shared/api/resource
+functions/updatevirtualclusterinstance: shared/api/fieldmanager shared/api/frame shared/kinds/instance shared/model shared/api/resource
+functions/whoami: shared/auth shared/api/frame shared/model/identity shared/model shared/kinds/platformconfig shared/credentials/review shared/model/secret
+functions/reviewtokens: shared/api/frame shared/credentials/issuer shared/credentials/review
+functions/patchconfig: shared/api/frame shared/kinds/platformconfig shared/api/resource
+functions/readconfig: shared/api/frame shared/model shared/kinds/platformconfig shared/api/resource
+functions/rollbackconfig: shared/api/frame shared/model shared/kinds/platformconfig shared/api/resource
+functions/updateconfig: shared/api/frame shared/model shared/kinds/platformconfig shared/api/resource
+functions/deletetoken: shared/api/frame shared/kinds/issuedtoken shared/api/resource
+functions/expiretokens: shared/api/frame shared/kinds/issuedtoken
+functions/gettoken: shared/api/frame shared/kinds/issuedtoken shared/model shared/api/resource
+functions/issuetoken: shared/api/frame shared/kinds/issuedtoken shared/credentials/issuer
+functions/listtokens: shared/api/frame shared/kinds/issuedtoken shared/model shared/api/resource
+functions/publishkeys: shared/model/apierror shared/api/frame shared/credentials/issuer
+functions/rotatesigningkeys: shared/api/frame shared/credentials/issuer shared/signing/signingkey
+functions/catalog: functions/* shared/api/frame
 
 # Programs and tests. The runner is the clock of expirekeys and collectgarbage.
 infra/openapi/generated: shared/model
-infra/openapi: functions/catalog infra/openapi/generated shared/function shared/model
-infra/deployment: functions/catalog shared/function
-infra/environment: shared/audit shared/encryption shared/function shared/platformconfig shared/secret shared/store shared/store/redisstore
-infra/environment/environmenttest: infra/environment shared/function shared/identity shared/model shared/resource shared/store/redisstore/redistest
-infra/framework: infra/environment shared/audit shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/function
+infra/openapi: functions/catalog infra/openapi/generated shared/api/frame shared/model
+infra/deployment: functions/catalog shared/api/frame
+infra/environment: shared/audit shared/state/encryption shared/api/frame shared/kinds/platformconfig shared/model/secret shared/state/store shared/state/redisstore
+infra/environment/environmenttest: infra/environment shared/api/frame shared/model/identity shared/model shared/api/resource shared/state/redisstore/redistest
+infra/framework: infra/environment shared/audit shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/api/frame
 infra/framework/server: functions/catalog infra/framework
-infra/lambda: infra/environment shared/audit shared/audit/redissink shared/function
+infra/lambda: infra/environment shared/audit shared/audit/redissink shared/api/frame
 infra/lambda/functions/*: functions/* infra/lambda
 infra/lambda/bootstrap:
 infra/lambda/lambdatest: infra/lambda/bootstrap
-infra/shells: functions/catalog infra/lambda/bootstrap shared/function
-local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/codec shared/encryption shared/fieldmanager shared/function shared/identity shared/issuer shared/kubeconfig shared/metrics shared/model shared/platformconfig shared/resource shared/secret shared/signingkey shared/store shared/store/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
-test/load: shared/model shared/secret
+infra/shells: functions/catalog infra/lambda/bootstrap shared/api/frame
+local: functions/catalog functions/collectgarbage functions/expirekeys functions/expiretokens functions/rotatesigningkeys shared/kinds/accesskey shared/audit shared/audit/chain shared/audit/filesink shared/audit/postgressink shared/audit/redissink shared/api/codec shared/state/encryption shared/api/fieldmanager shared/api/frame shared/model/identity shared/credentials/issuer shared/credentials/kubeconfig shared/api/metrics shared/model shared/kinds/platformconfig shared/api/resource shared/model/secret shared/signing/signingkey shared/state/store shared/state/redisstore shared/syncpatch shared/syncpatch/evaluation shared/syncpatch/worker
+test/load: shared/model shared/model/secret
 test/arch:
 test/bench:
 test/deploy:
-test/cold: functions/catalog infra/lambda/bootstrap infra/lambda/lambdatest shared/encryption shared/function
+test/cold: functions/catalog infra/lambda/bootstrap infra/lambda/lambdatest shared/state/encryption shared/api/frame
 test/drift:
 test/revocation:
 test/script:
@@ -135,32 +135,32 @@ github.com/GoogleCloudPlatform/functions-framework-go: infra/framework
 github.com/alecthomas/kong: local test/load
 github.com/DeRuina/timberjack: shared/audit/filesink
 github.com/jackc/pgx/v5: shared/audit/postgressink shared/audit/postgressink/postgrestest
-github.com/alicebob/miniredis/v2: local shared/store/redisstore/redistest test/cold
+github.com/alicebob/miniredis/v2: local shared/state/redisstore/redistest test/cold
 github.com/aws/aws-lambda-go: infra/lambda
 github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/dop251/goja: shared/syncpatch
-github.com/evanphx/json-patch/v5: shared/resource
-github.com/golang-jwt/jwt/v5: shared/token
+github.com/evanphx/json-patch/v5: shared/api/resource
+github.com/golang-jwt/jwt/v5: shared/signing/token
 github.com/google/gnostic-models: infra/openapi
-github.com/hashicorp/golang-lru/v2: shared/issuedtoken shared/resource shared/store/redisstore shared/syncpatch
+github.com/hashicorp/golang-lru/v2: shared/kinds/issuedtoken shared/api/resource shared/state/redisstore shared/syncpatch
 github.com/fxamacker/cbor/v2: shared/syncpatch/worker
-github.com/prometheus/client_golang: local shared/metrics
-github.com/redis/go-redis/v9: shared/store/redisstore shared/store/redisstore/redistest test/load
+github.com/prometheus/client_golang: local shared/api/metrics
+github.com/redis/go-redis/v9: shared/state/redisstore shared/state/redisstore/redistest test/load
 github.com/rogpeppe/go-internal: local
-go.opentelemetry.io/otel: infra/environment infra/framework local shared/function shared/issuer/issuertest
-go.yaml.in/yaml/v2: shared/codec
+go.opentelemetry.io/otel: infra/environment infra/framework local shared/api/frame shared/credentials/issuer/issuertest
+go.yaml.in/yaml/v2: shared/api/codec
 go.yaml.in/yaml/v3: local shared/syncpatch
 golang.org/x/sys: shared/syncpatch/worker
 golang.org/x/term: local
 google.golang.org/protobuf: infra/openapi
-k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/review shared/signer/csr
-k8s.io/apimachinery: functions/* infra/... local shared/accesskey/... shared/apierror shared/audit shared/auth shared/codec shared/fieldmanager shared/function shared/instance/... shared/issuedtoken shared/issuer/... shared/kubeconfig shared/model shared/platformconfig shared/resource shared/review shared/scope shared/signer/csr shared/syncpatch shared/syncpatch/evaluation
-k8s.io/client-go: local shared/kubeconfig shared/signer/csr
-k8s.io/kube-openapi: infra/... shared/fieldmanager
-pgregory.net/rapid: shared/store/storetest
-sigs.k8s.io/json: local shared/codec shared/platformconfig shared/resource shared/token
-sigs.k8s.io/structured-merge-diff/v6: shared/fieldmanager
-sigs.k8s.io/yaml: local shared/codec shared/function shared/instance shared/signer
+k8s.io/api: functions/authorizescopes functions/discoverapi functions/reviewtokens functions/whoami infra/openapi shared/credentials/review shared/signing/clusterca/csr
+k8s.io/apimachinery: functions/* infra/... local shared/kinds/accesskey/... shared/model/apierror shared/audit shared/auth shared/api/codec shared/api/fieldmanager shared/api/frame shared/kinds/instance/... shared/kinds/issuedtoken shared/credentials/issuer/... shared/credentials/kubeconfig shared/model shared/kinds/platformconfig shared/api/resource shared/credentials/review shared/auth/scope shared/signing/clusterca/csr shared/syncpatch shared/syncpatch/evaluation
+k8s.io/client-go: local shared/credentials/kubeconfig shared/signing/clusterca/csr
+k8s.io/kube-openapi: infra/... shared/api/fieldmanager
+pgregory.net/rapid: shared/state/storetest
+sigs.k8s.io/json: local shared/api/codec shared/kinds/platformconfig shared/api/resource shared/signing/token
+sigs.k8s.io/structured-merge-diff/v6: shared/api/fieldmanager
+sigs.k8s.io/yaml: local shared/api/codec shared/api/frame shared/kinds/instance shared/signing/clusterca
 `
 
 // testBorrowed says whose tests import which module of others, beside those who import it anyway. Without a
@@ -169,13 +169,13 @@ const testBorrowed = `
 github.com/coreos/go-oidc/v3: test/script
 github.com/GoogleCloudPlatform/functions-framework-go:
 github.com/alecthomas/kong:
-github.com/alicebob/miniredis/v2: shared/store/redisstore
-github.com/anishathalye/porcupine: shared/resource
+github.com/alicebob/miniredis/v2: shared/state/redisstore
+github.com/anishathalye/porcupine: shared/api/resource
 github.com/aws/aws-lambda-go:
 github.com/dop251/goja: test/bench
 github.com/google/gnostic-models: functions/discoverapi
-github.com/prometheus/client_model: shared/function
-github.com/redis/go-redis/v9: shared/audit/redissink shared/function test/bench test/script
+github.com/prometheus/client_model: shared/api/frame
+github.com/redis/go-redis/v9: shared/audit/redissink shared/api/frame test/bench test/script
 github.com/rogpeppe/go-internal: test/script
 google.golang.org/protobuf: functions/discoverapi
 k8s.io/client-go: functions/catalog functions/discoverapi shared/model
@@ -188,33 +188,33 @@ sigs.k8s.io/randfill: shared/syncpatch/worker
 // aside. Rules and operations know nothing of HTTP, of files and of other processes. apierror knows the
 // status codes, platformconfig reads a file.
 const standard = `
-embed: functions/discoverapi shared/fieldmanager shared/store/redisstore
+embed: functions/discoverapi shared/api/fieldmanager shared/state/redisstore
 flag:
 log:
 math/rand:
-net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest test/load
-net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/apierror shared/auth shared/function shared/signer/csr shared/token/remote test/cold test/load
+net: infra/framework infra/lambda/lambdatest local shared/audit/postgressink/postgrestest shared/signing/clusterca/csr shared/state/redisstore shared/state/redisstore/redistest test/load
+net/http: infra/environment infra/framework infra/lambda infra/lambda/lambdatest infra/openapi local shared/model/apierror shared/auth shared/api/frame shared/signing/clusterca/csr shared/signing/token/remote test/cold test/load
 net/http/httptest:
-os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/bootstrap infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/platformconfig shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/cold test/load
-os/exec: infra/lambda/bootstrap infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/store/redisstore/redistest shared/syncpatch/worker test/load
+os: infra/deployment infra/environment infra/framework/... infra/lambda infra/lambda/bootstrap infra/openapi infra/shells local shared/audit/chain shared/audit/filesink shared/audit/postgressink/postgrestest shared/audit/redissink shared/kinds/platformconfig shared/state/redisstore shared/state/redisstore/redistest shared/syncpatch/worker test/cold test/load
+os/exec: infra/lambda/bootstrap infra/lambda/lambdatest infra/shells local shared/audit/postgressink/postgrestest shared/state/redisstore/redistest shared/syncpatch/worker test/load
 os/signal: infra/framework/server local shared/syncpatch/worker test/load
 plugin:
-syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/signer/csr shared/store/redisstore shared/store/redisstore/redistest shared/syncpatch/worker test/load
-testing: infra/environment/environmenttest shared/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/instance/instancetest shared/issuer/issuertest shared/signer/signertest shared/store/redisstore/redistest shared/store/storetest
+syscall: infra/framework/server infra/lambda/lambdatest local shared/audit/filesink shared/audit/postgressink/postgrestest shared/signing/clusterca/csr shared/state/redisstore shared/state/redisstore/redistest shared/syncpatch/worker test/load
+testing: infra/environment/environmenttest shared/kinds/accesskey/accesskeytest shared/audit/postgressink/postgrestest shared/kinds/instance/instancetest shared/credentials/issuer/issuertest shared/signing/clusterca/signertest shared/state/redisstore/redistest shared/state/storetest
 unsafe:
 `
 
 // links says of which modules the program of a function is made: those of the frame, and what its own line
 // and those of the rooms that it imports add. What is not here costs no function size and start-up: no Redis, no client, no generator.
 const links = `
-shared/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3 google.golang.org/protobuf
-shared/function: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
+shared/api/fieldmanager: github.com/go-openapi/jsonpointer github.com/go-openapi/jsonreference github.com/go-openapi/swag github.com/go-openapi/swag/cmdutils github.com/go-openapi/swag/conv github.com/go-openapi/swag/fileutils github.com/go-openapi/swag/jsonutils github.com/go-openapi/swag/loading github.com/go-openapi/swag/mangling github.com/go-openapi/swag/netutils github.com/go-openapi/swag/pools github.com/go-openapi/swag/stringutils github.com/go-openapi/swag/typeutils github.com/go-openapi/swag/yamlutils github.com/google/gnostic-models go.yaml.in/yaml/v3 google.golang.org/protobuf
+shared/api/frame: github.com/cespare/xxhash/v2 github.com/evanphx/json-patch/v5 github.com/fxamacker/cbor/v2 github.com/go-logr/logr github.com/hashicorp/golang-lru/v2 github.com/json-iterator/go github.com/modern-go/concurrent github.com/modern-go/reflect2 github.com/x448/float16 go.opentelemetry.io/otel go.opentelemetry.io/otel/trace go.yaml.in/yaml/v2 golang.org/x/net golang.org/x/text gopkg.in/inf.v0 k8s.io/apimachinery k8s.io/klog/v2 k8s.io/kube-openapi k8s.io/utils sigs.k8s.io/json sigs.k8s.io/randfill sigs.k8s.io/structured-merge-diff/v6 sigs.k8s.io/yaml
 shared/syncpatch: github.com/dlclark/regexp2/v2 github.com/dop251/goja github.com/go-sourcemap/sourcemap github.com/google/pprof go.yaml.in/yaml/v3
 shared/syncpatch/worker: golang.org/x/sys
-shared/kubeconfig: github.com/spf13/pflag golang.org/x/term
-shared/signer/csr: github.com/davecgh/go-spew github.com/munnerz/goautoneg golang.org/x/oauth2 golang.org/x/sys golang.org/x/term golang.org/x/time k8s.io/api k8s.io/client-go
-shared/review: k8s.io/api
-shared/token: github.com/golang-jwt/jwt/v5
+shared/credentials/kubeconfig: github.com/spf13/pflag golang.org/x/term
+shared/signing/clusterca/csr: github.com/davecgh/go-spew github.com/munnerz/goautoneg golang.org/x/oauth2 golang.org/x/sys golang.org/x/term golang.org/x/time k8s.io/api k8s.io/client-go
+shared/credentials/review: k8s.io/api
+shared/signing/token: github.com/golang-jwt/jwt/v5
 functions/authorizescopes: k8s.io/api
 functions/catalog: k8s.io/api
 functions/discoverapi: k8s.io/api
@@ -394,7 +394,7 @@ func linked(rooms []*room, table []line) []string {
 		}
 		return modules
 	}
-	frame, _ := find(table, "shared/function")
+	frame, _ := find(table, "shared/api/frame")
 	var findings []string
 	for _, r := range rooms {
 		if _, deployed := find(table, r.path); !deployed {
@@ -422,26 +422,26 @@ func TestLatticeFinds(t *testing.T) {
 	t.Parallel()
 	ours := func(folders ...string) string { return module + "/" + strings.Join(folders, " "+module+"/") }
 	planted := plant(t, map[string]string{
-		"functions/createaccesskey/a.go":      ours("functions/getaccesskey", "shared/function", "shared/store/redisstore"),
-		"functions/whoami/a_test.go":          ours("functions/whoami", "functions/catalog", "shared/store/redisstore/redistest"),
-		"shared/accesskey/a.go":               ours("shared/auth", "shared/model"),
-		"shared/accesskey/a_test.go":          ours("shared/function", "local"),
-		"shared/model/a.go":                   ours("shared/scope"),
-		"shared/store/redisstore/a.go":        ours("shared/store/redisstore/redistest"),
-		"shared/store/redisstore/a_test.go":   ours("shared/store/redisstore/redistest"),
-		"shared/store/redisstore/more/a.go":   "fmt",
+		"functions/createaccesskey/a.go":      ours("functions/getaccesskey", "shared/api/frame", "shared/state/redisstore"),
+		"functions/whoami/a_test.go":          ours("functions/whoami", "functions/catalog", "shared/state/redisstore/redistest"),
+		"shared/kinds/accesskey/a.go":         ours("shared/auth", "shared/model"),
+		"shared/kinds/accesskey/a_test.go":    ours("shared/api/frame", "local"),
+		"shared/model/a.go":                   ours("shared/auth/scope"),
+		"shared/state/redisstore/a.go":        ours("shared/state/redisstore/redistest"),
+		"shared/state/redisstore/a_test.go":   ours("shared/state/redisstore/redistest"),
+		"shared/state/redisstore/more/a.go":   "fmt",
 		"test/arch/a_test.go":                 ours("shared/model"),
 		"infra/openapi/generated/zz_model.go": ours("shared/model"),
 	})
 	expect(t, crossed(planted, lines(lattice), false),
-		"functions/createaccesskey imports functions/getaccesskey", "functions/createaccesskey imports shared/store/redisstore",
-		"shared/accesskey imports shared/auth", "shared/model imports shared/scope",
-		"shared/store/redisstore imports shared/store/redisstore/redistest", "shared/store/redisstore/more has no place")
+		"functions/createaccesskey imports functions/getaccesskey", "functions/createaccesskey imports shared/state/redisstore",
+		"shared/kinds/accesskey imports shared/auth", "shared/model imports shared/auth/scope",
+		"shared/state/redisstore imports shared/state/redisstore/redistest", "shared/state/redisstore/more has no place")
 	expect(t, crossed(planted, lines(testLattice), true),
-		"functions/whoami imports functions/catalog", "shared/accesskey imports local", "test/arch imports shared/model")
+		"functions/whoami imports functions/catalog", "shared/kinds/accesskey imports local", "test/arch imports shared/model")
 	expect(t, upward(lines("a:\nb: a c\nc: c a\n")), "b import c", "c import c")
-	expect(t, unneeded(planted, lines("shared/model: shared/scope shared/secret\nshared/gone:\n")),
-		"shared/model import shared/secret", "shared/gone, which is no package")
+	expect(t, unneeded(planted, lines("shared/model: shared/auth/scope shared/model/secret\nshared/gone:\n")),
+		"shared/model import shared/model/secret", "shared/gone, which is no package")
 }
 
 func TestBorrowed(t *testing.T) {
@@ -454,19 +454,19 @@ func TestBorrowed(t *testing.T) {
 func TestBorrowedFinds(t *testing.T) {
 	t.Parallel()
 	planted := plant(t, map[string]string{
-		"functions/whoami/a.go":      "github.com/aws/aws-lambda-go/lambda k8s.io/client-go/rest",
-		"infra/lambda/a.go":          "github.com/aws/aws-lambda-go/lambda",
-		"shared/accesskey/a.go":      "github.com/alicebob/miniredis/v2",
-		"shared/accesskey/a_test.go": "github.com/redis/go-redis/v9 pgregory.net/rapid github.com/example/assert k8s.io/client-gone",
-		"shared/syncpatch/a.go":      "github.com/dop251/goja/parser",
-		"shared/scope/a.go":          "github.com/dop251/goja",
+		"functions/whoami/a.go":            "github.com/aws/aws-lambda-go/lambda k8s.io/client-go/rest",
+		"infra/lambda/a.go":                "github.com/aws/aws-lambda-go/lambda",
+		"shared/kinds/accesskey/a.go":      "github.com/alicebob/miniredis/v2",
+		"shared/kinds/accesskey/a_test.go": "github.com/redis/go-redis/v9 pgregory.net/rapid github.com/example/assert k8s.io/client-gone",
+		"shared/syncpatch/a.go":            "github.com/dop251/goja/parser",
+		"shared/auth/scope/a.go":           "github.com/dop251/goja",
 	})
 	expect(t, misborrowed(planted, lines(borrowed), lines(testBorrowed)),
 		"functions/whoami imports github.com/aws/aws-lambda-go/lambda", "functions/whoami imports k8s.io/client-go/rest",
-		"shared/accesskey imports github.com/alicebob/miniredis/v2", "shared/accesskey imports github.com/example/assert",
-		"shared/accesskey imports github.com/redis/go-redis/v9", "shared/accesskey imports k8s.io/client-gone",
-		"shared/scope imports github.com/dop251/goja")
-	expect(t, unborrowed(planted, lines("github.com/dop251/goja: shared/syncpatch shared/scope local\ngithub.com/google/uuid: local\n"), false, isOf),
+		"shared/auth/scope imports github.com/dop251/goja",
+		"shared/kinds/accesskey imports github.com/alicebob/miniredis/v2", "shared/kinds/accesskey imports github.com/example/assert",
+		"shared/kinds/accesskey imports github.com/redis/go-redis/v9", "shared/kinds/accesskey imports k8s.io/client-gone")
+	expect(t, unborrowed(planted, lines("github.com/dop251/goja: shared/syncpatch shared/auth/scope local\ngithub.com/google/uuid: local\n"), false, isOf),
 		"names local, which does not")
 }
 
@@ -481,11 +481,11 @@ func TestStandardFinds(t *testing.T) {
 	planted := plant(t, map[string]string{
 		"functions/whoami/a.go":      "net/http fmt",
 		"functions/whoami/a_test.go": "net/http os",
-		"shared/resource/a.go":       "os testing unsafe",
-		"shared/function/a.go":       "net/http log/slog",
+		"shared/api/resource/a.go":   "os testing unsafe",
+		"shared/api/frame/a.go":      "net/http log/slog",
 	})
 	expect(t, outward(planted, lines(standard)), "functions/whoami imports net/http",
-		"shared/resource imports os", "shared/resource imports testing", "shared/resource imports unsafe")
+		"shared/api/resource imports os", "shared/api/resource imports testing", "shared/api/resource imports unsafe")
 }
 
 func TestLinks(t *testing.T) {
@@ -496,10 +496,10 @@ func TestLinks(t *testing.T) {
 func TestLinksFinds(t *testing.T) {
 	t.Parallel()
 	expect(t, linked([]*room{
-		{path: "shared/function", links: []string{"k8s.io/apimachinery", "k8s.io/client-go"}},
+		{path: "shared/api/frame", links: []string{"k8s.io/apimachinery", "k8s.io/client-go"}},
 		{path: "functions/whoami", links: []string{"k8s.io/api"}},
 		{path: "functions/getaccesskey", links: []string{"k8s.io/api", "sigs.k8s.io/controller-runtime"}},
 		{path: "local", links: []string{"github.com/alicebob/miniredis/v2"}},
-	}, lines(links)), "shared/function links k8s.io/client-go", "functions/getaccesskey links k8s.io/api",
+	}, lines(links)), "shared/api/frame links k8s.io/client-go", "functions/getaccesskey links k8s.io/api",
 		"functions/getaccesskey links sigs.k8s.io/controller-runtime")
 }

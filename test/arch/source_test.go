@@ -119,8 +119,8 @@ os.ExpandEnv:
 os.Getenv: shared/audit/postgressink/postgrestest shared/syncpatch/worker
 os.LookupEnv:
 os.Setenv:
-time.Now: shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink shared/function shared/store/redisstore shared/syncpatch shared/syncpatch/worker
-time.Since: shared/audit/filesink shared/audit/postgressink shared/function shared/store/redisstore shared/syncpatch
+time.Now: shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink shared/api/frame shared/state/redisstore shared/syncpatch shared/syncpatch/worker
+time.Since: shared/audit/filesink shared/audit/postgressink shared/api/frame shared/state/redisstore shared/syncpatch
 time.Until: shared/audit
 `
 
@@ -284,7 +284,7 @@ func plain(f *ast.FuncDecl) bool {
 		len(returns) == 2 && returns[1] == "error"
 }
 
-// literal are the fields of var Function = &function.Function{...}.
+// literal are the fields of var Function = &frame.Function{...}.
 func literal(node ast.Node) map[string]ast.Expr {
 	spec, ok := node.(*ast.ValueSpec)
 	if !ok || len(spec.Values) != 1 {
@@ -373,11 +373,11 @@ func TestCallsFinds(t *testing.T) {
 	const source = "package a\nvar x, now = os.Getenv(`X`), time.Now\n"
 	expect(t, grasped(plant(t, map[string]string{
 		"functions/whoami/a.go":                      source,
-		"shared/function/a.go":                       source,
-		"shared/function/a_test.go":                  source,
-		"shared/store/redisstore/redistest/embed.go": source,
+		"shared/api/frame/a.go":                      source,
+		"shared/api/frame/a_test.go":                 source,
+		"shared/state/redisstore/redistest/embed.go": source,
 		"local/a.go":                                 source,
-	}), lines(calls)), "functions/whoami/a.go uses os.Getenv", "functions/whoami/a.go uses time.Now", "shared/function/a.go uses os.Getenv")
+	}), lines(calls)), "functions/whoami/a.go uses os.Getenv", "functions/whoami/a.go uses time.Now", "shared/api/frame/a.go uses os.Getenv")
 }
 
 func TestOperations(t *testing.T) {
@@ -390,11 +390,11 @@ func TestOperationsFinds(t *testing.T) {
 	const do = "func Do(context.Context, Deps, Input) (Output, error) { return nil, nil }\n"
 	expect(t, misnamed(plant(t, map[string]string{
 		"functions/catalog/catalog.go": "package catalog\nvar Functions int",
-		"functions/good/a.go":          "package good\ntype Deps struct{}\ntype Input int\n" + do + "var Function = &function.Function{Name: `good`, Endpoints: nil}",
-		"functions/clock/a.go":         "package clock\ntype Deps struct{}\nfunc Do(context.Context, Deps) (int, error) { return 0, nil }\nvar Function = &function.Function{Name: \"clock\"}",
+		"functions/good/a.go":          "package good\ntype Deps struct{}\ntype Input int\n" + do + "var Function = &frame.Function{Name: `good`, Endpoints: nil}",
+		"functions/clock/a.go":         "package clock\ntype Deps struct{}\nfunc Do(context.Context, Deps) (int, error) { return 0, nil }\nvar Function = &frame.Function{Name: \"clock\"}",
 		"functions/deep/er/a.go":       "package er",
 		"functions/empty/a.go":         "package other",
-		"functions/lone/a.go":          "package lone\ntype Deps struct{}\nfunc Ask(_ context.Context, a, b Deps) error { return nil }\nvar Function = &function.Function{Name: \"lone\", Endpoints: nil}\nconst More = 1",
+		"functions/lone/a.go":          "package lone\ntype Deps struct{}\nfunc Ask(_ context.Context, a, b Deps) error { return nil }\nvar Function = &frame.Function{Name: \"lone\", Endpoints: nil}\nconst More = 1",
 	})), "functions/deep/er: an operation has no packages", "empty: the package is called other", "empty: there is no Function",
 		"empty: there is no Deps", "empty: it needs Do", "functions/good: the Name of Function", "lone: Ask is not func", "lone: exports More",
 		"lone: there is no Input", "lone: it needs Do")

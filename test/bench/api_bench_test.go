@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // BenchmarkAPI is whole requests through the mounted catalog, authentication and all, without a network in

@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // BenchmarkAudit is what the audit costs an authenticated get: without one, at level 1, where the policy leaves a get

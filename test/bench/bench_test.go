@@ -16,26 +16,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/metrics"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/platformconfig"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // objects is how many access keys there are to read, and the length of a page.
 const objects = 500
 
 // collectionPath is that of the access keys below the root of the API.
-var collectionPath = function.BasePath + "/apis/" + model.SchemeGroupVersion.String() + "/ownedaccesskeys"
+var collectionPath = frame.BasePath + "/apis/" + model.SchemeGroupVersion.String() + "/ownedaccesskeys"
 
 // server is the whole API in this process, without a network in front of it.
 type server struct {
 	http.Handler
-	env    *function.Environment
+	env    *frame.Environment
 	bearer secret.String
 }
 
@@ -57,7 +57,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 	source := platformconfig.New(platformconfig.Options{
 		Store: client.Resource("configs"), Now: now, Random: rand.Reader, Log: log,
 	})
-	env := &function.Environment{
+	env := &frame.Environment{
 		Stores:  client.Resource,
 		Now:     now,
 		Random:  rand.Reader,
@@ -68,7 +68,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 		Tracer:  otel.Tracer("management.platform.sh"),
 		Version: "bench",
 	}
-	s := &server{Handler: function.Mount(env, catalog.Functions...), env: env}
+	s := &server{Handler: frame.Mount(env, catalog.Functions...), env: env}
 	s.bearer = s.create(t, &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
 		Spec:       model.OwnedAccessKeySpec{User: "admin", Groups: []string{identity.Admins}},

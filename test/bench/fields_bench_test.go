@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/fieldmanager"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // BenchmarkFields is what every write pays for noting who set which field, without a state: a create, an update and an

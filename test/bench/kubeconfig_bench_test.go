@@ -14,14 +14,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/signer/signertest"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/clusterca/signertest"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // BenchmarkKubeconfig is whole requests for a kubeconfig on a real Redis, with a token and with a certificate of an
@@ -46,7 +46,7 @@ func BenchmarkKubeconfig(b *testing.B) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	path := function.BasePath + "/apis/" + model.SchemeGroupVersion.String() + "/namespaces/p-shop/virtualclusterinstances/dev/kubeconfig"
+	path := frame.BasePath + "/apis/" + model.SchemeGroupVersion.String() + "/namespaces/p-shop/virtualclusterinstances/dev/kubeconfig"
 	for name, body := range map[string]string{"token": `{}`, "certificate": `{"spec":{"clientCert":true}}`} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

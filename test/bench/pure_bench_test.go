@@ -8,12 +8,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/codec"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/scope"
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
 )
 
 // keep stops the compiler from leaving out what is measured.

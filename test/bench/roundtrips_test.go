@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // TestRoundTrips counts how often a request waits for Redis. It is what decides the speed of a function that

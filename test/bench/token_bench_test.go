@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // BenchmarkToken is a token from the request to its record, authentication and all, beside the signature alone that it
@@ -37,7 +37,7 @@ func BenchmarkToken(b *testing.B) {
 		}
 		rate(b)
 	})
-	path := function.BasePath + "/apis/" + model.SchemeGroupVersion.String() + "/directclusterendpointtokens"
+	path := frame.BasePath + "/apis/" + model.SchemeGroupVersion.String() + "/directclusterendpointtokens"
 	for _, state := range []struct {
 		name string
 		url  func() string
@@ -78,6 +78,6 @@ func newTokenServer(b *testing.B, url string) *server {
 	s := newServer(b, url, time.Now)
 	s.env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	s.env.Tokens.Issuer = "https://platform.example"
-	s.Handler = function.Mount(s.env, catalog.Functions...)
+	s.Handler = frame.Mount(s.env, catalog.Functions...)
 	return s
 }

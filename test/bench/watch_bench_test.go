@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // BenchmarkWatch is what a change costs that is watched: the write itself, as its client sees it, and the time from

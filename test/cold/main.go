@@ -22,8 +22,8 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/lambda/bootstrap"
 	"management.platform.sh/infra/lambda/lambdatest"
-	"management.platform.sh/shared/encryption"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/state/encryption"
 )
 
 const (
@@ -160,7 +160,7 @@ func compile(output string, packages ...string) error {
 
 // request is the event of a request below the management paths.
 func request(method, path string) string {
-	return fmt.Sprintf(`{"version":"2.0","rawPath":%q,"headers":{},"requestContext":{"http":{"method":%q}}}`, function.BasePath+path, method)
+	return fmt.Sprintf(`{"version":"2.0","rawPath":%q,"headers":{},"requestContext":{"http":{"method":%q}}}`, frame.BasePath+path, method)
 }
 
 // measure starts a program once.

@@ -30,10 +30,10 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/names"
 
-	"management.platform.sh/shared/accesskey"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
 )
 
 // patchTypes are what kube-apiserver takes for custom resources.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/state/store"
 )
 
 const (

@@ -24,14 +24,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
-	"management.platform.sh/shared/metrics"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 // adminBearer is the key that our side is asked with.
@@ -74,7 +74,7 @@ func sides(t *testing.T) (ours, theirs *side) {
 		t.Fatalf("opening store: %v", err)
 	}
 	t.Cleanup(func() { client.Close() })
-	env := &function.Environment{
+	env := &frame.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
@@ -101,7 +101,7 @@ func sides(t *testing.T) (ours, theirs *side) {
 		Name: "/ownedaccesskeys/admin", Created: admin.CreationTimestamp.Time, Object: text}); err != nil {
 		t.Fatalf("creating the admin key: %v", err)
 	}
-	ours = newSide(function.Mount(env, catalog.Functions...), adminBearer, "ours")
+	ours = newSide(frame.Mount(env, catalog.Functions...), adminBearer, "ours")
 	theirs = newSide(kubeHandler(env.AccessKeys(), other, caller), "", "kube")
 	return ours, theirs
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
 
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/state/store"
 )
 
 // Storage is a storage.Interface over a store.Store. The store gives revisions, optimistic writes, snapshots of

@@ -27,9 +27,9 @@ import (
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 	"k8s.io/apiserver/pkg/storage/value"
 
-	"management.platform.sh/shared/store"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 // marker is what the transformer of the contract tests puts before what is stored.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/c2sp/wycheproof"
 
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/token"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/token"
 )
 
 // vectors is a file of Project Wycheproof, as far as it is read here.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/util/flowcontrol"
 
-	"management.platform.sh/shared/store"
+	"management.platform.sh/shared/state/store"
 )
 
 // progress is how long nothing happens before a watch that asked for it is told how far it is.

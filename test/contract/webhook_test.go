@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/credentials/review"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/review"
 )
 
 // securityDocument is where the configuration of a kube-apiserver is written down.
@@ -75,13 +75,13 @@ type cluster struct {
 func connect(t *testing.T, w *issuertest.World) cluster {
 	t.Helper()
 	w.Key("cluster-a", "cluster-a", model.OwnedAccessKeySpec{Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "agent"}}}})
-	server := httptest.NewTLSServer(function.Mount(w.Env, catalog.Functions...))
+	server := httptest.NewTLSServer(frame.Mount(w.Env, catalog.Functions...))
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base := server.URL + function.BasePath
+	base := server.URL + frame.BasePath
 	backoff := webhookutil.DefaultRetryBackoffWithInitialDelay(time.Millisecond)
 	tokens, err := webhookutil.LoadKubeconfig(documented(t, "# authentication-webhook.yaml", base, authority, issuertest.Bearer+"cluster-a"), nil)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 )
 
 // stack is a CloudFormation template.
@@ -71,7 +71,7 @@ func (s stack) permitted(service, logical string) bool {
 var rest = regexp.MustCompile(`\{(\w+)\.\.\.\}`)
 
 // wanted are the routes of functions, with the function that answers them.
-func wanted(functions []*function.Function) map[string]string {
+func wanted(functions []*frame.Function) map[string]string {
 	found := map[string]string{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
@@ -84,7 +84,7 @@ func wanted(functions []*function.Function) map[string]string {
 }
 
 // misrouted finds endpoints that the gateway does not lead to their function, and routes that nobody serves.
-func misrouted(s stack, functions []*function.Function) []string {
+func misrouted(s stack, functions []*frame.Function) []string {
 	want := wanted(functions)
 	routes, findings := map[string]string{}, []string(nil)
 	for _, name := range s.of("AWS::ApiGatewayV2::Route") {
@@ -118,7 +118,7 @@ func misrouted(s stack, functions []*function.Function) []string {
 }
 
 // unscheduled finds functions with a schedule that nothing starts by the clock, or that more than the clock starts.
-func unscheduled(s stack, functions []*function.Function) []string {
+func unscheduled(s stack, functions []*frame.Function) []string {
 	var findings []string
 	for _, f := range functions {
 		if f.Schedule == nil {
@@ -146,10 +146,10 @@ func unscheduled(s stack, functions []*function.Function) []string {
 }
 
 // unstreamed finds functions with a watch that no URL streams, and functions that stream where nothing can.
-func unstreamed(s stack, functions []*function.Function) []string {
+func unstreamed(s stack, functions []*frame.Function) []string {
 	var findings []string
 	for _, f := range functions {
-		if !slices.ContainsFunc(f.Endpoints, func(e function.Endpoint) bool { return e.Verb == "watch" }) {
+		if !slices.ContainsFunc(f.Endpoints, func(e frame.Endpoint) bool { return e.Verb == "watch" }) {
 			continue
 		}
 		logical := s.function(f.Name + "Stream")
@@ -296,7 +296,7 @@ func inClear(s stack) []string {
 }
 
 // unkeyed finds functions that seal secrets and are not given the key, and others that are.
-func unkeyed(s stack, functions []*function.Function) []string {
+func unkeyed(s stack, functions []*frame.Function) []string {
 	encrypts := map[string]bool{}
 	for _, f := range functions {
 		encrypts[f.Name], encrypts[f.Name+"Stream"] = f.Encrypts, f.Encrypts
@@ -323,7 +323,7 @@ func unkeyed(s stack, functions []*function.Function) []string {
 
 // unfit finds functions outside the limits of Lambda and of what calls them, outside the network, or without a log that
 // ends; and two programs in one upload.
-func unfit(s stack, functions []*function.Function) []string {
+func unfit(s stack, functions []*frame.Function) []string {
 	var findings []string
 	uploads := map[string]string{}
 	routed, scheduled := map[string]bool{}, map[string]bool{}
@@ -344,8 +344,8 @@ func unfit(s stack, functions []*function.Function) []string {
 		switch {
 		case routed[name] && !scheduled[name] && (seconds < 1 || seconds > 30):
 			wrong("%v seconds behind an HTTP API, which gives up after 30", seconds)
-		case scheduled[name] && seconds <= function.MaxDuration.Seconds():
-			wrong("%v seconds for a run of up to %v", seconds, function.MaxDuration)
+		case scheduled[name] && seconds <= frame.MaxDuration.Seconds():
+			wrong("%v seconds for a run of up to %v", seconds, frame.MaxDuration)
 		case seconds < 1 || seconds > 900:
 			wrong("%v seconds; Lambda permits 1 to 900", seconds)
 		}

@@ -10,7 +10,7 @@ import (
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 )
 
@@ -36,7 +36,7 @@ func operations(p project) (folders map[string]bool, findings []string) {
 }
 
 // names are the names of functions, and a finding for each that stands twice.
-func names(functions []*function.Function) (found map[string]bool, findings []string) {
+func names(functions []*frame.Function) (found map[string]bool, findings []string) {
 	found = map[string]bool{}
 	for _, f := range functions {
 		if found[f.Name] {
@@ -48,7 +48,7 @@ func names(functions []*function.Function) (found map[string]bool, findings []st
 }
 
 // servedVerbs describes, one a line, what the endpoints of functions do to resources, as discovery says it.
-func servedVerbs(functions []*function.Function) map[string]bool {
+func servedVerbs(functions []*frame.Function) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
@@ -96,7 +96,7 @@ func discoveredVerbs(text string) (map[string]bool, error) {
 }
 
 // served are method and path of the endpoints of the platform's own group, which OpenAPI describes.
-func served(functions []*function.Function) map[string]bool {
+func served(functions []*frame.Function) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
@@ -175,7 +175,7 @@ func TestCatalogFinds(t *testing.T) {
 		"functions/catalog/catalog.go": "package catalog\n", "functions/a": "", "shared/d/d.go": "package d\n",
 	})
 	expect(t, findings, "functions/b/b.go: the package is not called b")
-	listed, findings := names([]*function.Function{{Name: "a"}, {Name: "a"}, {Name: "d"}})
+	listed, findings := names([]*frame.Function{{Name: "a"}, {Name: "a"}, {Name: "d"}})
 	expect(t, findings, `"a" twice`)
 	expect(t, differences("functions/", folders, "the catalog", listed), `functions/ has "b"`, `the catalog has "d"`)
 }
@@ -183,7 +183,7 @@ func TestCatalogFinds(t *testing.T) {
 func TestSelfDescriptionFinds(t *testing.T) {
 	t.Parallel()
 	keys := model.SchemeGroupVersion.WithResource("keys")
-	functions := []*function.Function{{Endpoints: []function.Endpoint{
+	functions := []*frame.Function{{Endpoints: []frame.Endpoint{
 		{Method: "GET", Path: "/v1/keys", Verb: "list", Resource: keys, Kind: "Key", Singular: "key"},
 		{Method: "POST", Path: "/v1/keys/{name}/token", Verb: "create", Resource: keys, Subresource: "token", Kind: "Token"},
 		{Method: "GET", Path: "/version", Verb: "get"},

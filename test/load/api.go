@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 const (

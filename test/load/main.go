@@ -30,7 +30,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 type commands struct {

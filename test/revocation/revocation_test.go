@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/issuer"
-	"management.platform.sh/shared/issuer/issuertest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/token"
-	"management.platform.sh/shared/token/remote"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/token"
+	"management.platform.sh/shared/signing/token/remote"
 )
 
 const (
@@ -80,9 +80,9 @@ func open(t *testing.T) *world {
 	var handler http.Handler
 	w.server = httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) { handler.ServeHTTP(out, r) }))
 	t.Cleanup(w.server.Close)
-	w.base = w.server.URL + function.BasePath
+	w.base = w.server.URL + frame.BasePath
 	w.Env.Tokens.Issuer = w.base
-	handler = function.Mount(w.Env, catalog.Functions...)
+	handler = frame.Mount(w.Env, catalog.Functions...)
 	w.Key("cluster", "cluster", model.OwnedAccessKeySpec{Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "agent"}}}})
 	w.token = w.Issue(w.Key("ci", "ana", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(life / second)})
 	w.bearer = w.token.Status.Token

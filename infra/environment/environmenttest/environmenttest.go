@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/infra/environment"
-	"management.platform.sh/shared/function"
-	"management.platform.sh/shared/identity"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/resource"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 // Root is where access keys are served.
-const Root = function.BasePath + "/apis/management.platform.sh/v1/ownedaccesskeys"
+const Root = frame.BasePath + "/apis/management.platform.sh/v1/ownedaccesskeys"
 
 // Admin is the bearer of the key "admin".
 const Admin = "admin-0123456789-0123456789-0123456789"
@@ -29,7 +29,7 @@ type World struct {
 	// URL is where the state is.
 	URL string
 	// Env is an environment of the test itself.
-	Env *function.Environment
+	Env *frame.Environment
 	t   testing.TB
 }
 

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/postgressink/postgrestest"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
+	"management.platform.sh/shared/model/secret"
 )
 
 func open(t *testing.T, url string, hours int64) audit.Sink {

@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/chain"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/store/redisstore"
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // journal is the name of what the audit keeps in a Redis.

@@ -12,9 +12,9 @@ import (
 	"management.platform.sh/shared/audit/chain"
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/secret"
-	"management.platform.sh/shared/store/redisstore"
-	"management.platform.sh/shared/store/redisstore/redistest"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 const stream = "p1:{audit}:events"

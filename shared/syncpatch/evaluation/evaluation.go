@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"management.platform.sh/shared/apierror"
-	"management.platform.sh/shared/codec"
-	"management.platform.sh/shared/function"
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/worker"
 )
@@ -27,7 +27,7 @@ const Kind = "SyncPatchEvaluation"
 
 // Evaluator answers requests. It is safe for concurrent use.
 type Evaluator struct {
-	// Edition is that of function.Environment.
+	// Edition is that of frame.Environment.
 	Edition string
 	// Evaluate evaluates one object, as syncpatch.Evaluate does.
 	Evaluate func(context.Context, syncpatch.Request) (*syncpatch.Result, error)
@@ -35,7 +35,7 @@ type Evaluator struct {
 
 // Open returns the evaluator of an environment. Its workers are started at the first evaluation, and end with the
 // process.
-func Open(env *function.Environment) *Evaluator {
+func Open(env *frame.Environment) *Evaluator {
 	pool := sync.OnceValue(func() *worker.Pool { return worker.New(Settings(env.Patches)) })
 	return &Evaluator{
 		Edition: env.Edition,
@@ -46,7 +46,7 @@ func Open(env *function.Environment) *Evaluator {
 }
 
 // Settings are those of workers in an environment.
-func Settings(s function.PatchSettings) worker.Settings {
+func Settings(s frame.PatchSettings) worker.Settings {
 	return worker.Settings{
 		Limits: syncpatch.Limits{
 			Expression: s.ExpressionTime, Object: s.ObjectTime, Memory: s.MemoryBytes, Result: s.ResultBytes, Depth: s.Depth,
@@ -59,8 +59,8 @@ func Settings(s function.PatchSettings) worker.Settings {
 // Review answers one request. What a patch does wrong while it runs is in the answer, with the object as it was sent.
 // Errors: Forbidden in the community edition; BadRequest for a body that is no SyncPatchEvaluation; Invalid with a cause
 // for each field that is wrong; Unavailable when no worker can be had. Source: Spec 2.8; ADR-0013.
-func (e *Evaluator) Review(ctx context.Context, in function.Question) (*model.SyncPatchEvaluation, error) {
-	if e.Edition == function.Community {
+func (e *Evaluator) Review(ctx context.Context, in frame.Question) (*model.SyncPatchEvaluation, error) {
+	if e.Edition == frame.Community {
 		return nil, apierror.Forbidden(Resource.GroupResource(), "",
 			"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
 	}
@@ -94,7 +94,7 @@ func (e *Evaluator) Review(ctx context.Context, in function.Question) (*model.Sy
 
 // read decodes a body, and finds what the object does not show. It may leave out that it is a SyncPatchEvaluation, but not
 // be something else. Source: Spec 2.1, 9.
-func read(in function.Question) (*model.SyncPatchEvaluation, []syncpatch.Problem, []string, error) {
+func read(in frame.Question) (*model.SyncPatchEvaluation, []syncpatch.Problem, []string, error) {
 	body, err := codec.Read(in.ContentType, in.Body)
 	if err != nil {
 		return nil, nil, nil, err
@@ -105,7 +105,7 @@ func read(in function.Question) (*model.SyncPatchEvaluation, []syncpatch.Problem
 		return nil, nil, nil, err
 	}
 	want := model.SchemeGroupVersion.WithKind(Kind)
-	if err := function.CheckKind(evaluation, want); err != nil {
+	if err := frame.CheckKind(evaluation, want); err != nil {
 		return nil, nil, nil, err
 	}
 	evaluation.SetGroupVersionKind(want)

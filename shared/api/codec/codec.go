@@ -1,0 +1,260 @@
+// Package codec turns request bodies into objects: JSON and YAML, with the three strictnesses of field
+// validation, and errors that name every field that is wrong. Source: Spec 2.1, 9; ADR-0003.
+//
+// What a type does not know is pruned, as a custom resource prunes it; nothing here looks at meaning.
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	goyaml "go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/model/apierror"
+)
+
+// Media types of bodies.
+const (
+	JSON = "application/json"
+	YAML = "application/yaml"
+)
+
+// Strictness tells what becomes of unknown and duplicate fields.
+type Strictness string
+
+// The strictnesses, by the names of the query parameter fieldValidation. The empty value is Warn.
+const (
+	Ignore Strictness = "Ignore"
+	Warn   Strictness = "Warn"
+	Strict Strictness = "Strict"
+)
+
+// Body is a request body as JSON, with what had to be forgiven to get there.
+type Body struct {
+	// JSON is the text; valid UTF-8, not yet parsed.
+	JSON []byte
+	// duplicates are complaints about a YAML text that its conversion to JSON would hide.
+	duplicates []error
+}
+
+// Read takes a body in a media type (the value of Content-Type; empty means JSON) and turns YAML into
+// JSON. It fails with 415 for another media type, with 400 for text that cannot be read or holds several
+// YAML documents, and with 413 for YAML whose aliases make more of it than a body may have.
+func Read(contentType string, data []byte) (Body, error) {
+	media := JSON
+	if contentType != "" {
+		parsed, _, err := mime.ParseMediaType(contentType)
+		if err != nil {
+			return Body{}, apierror.UnsupportedMediaType(contentType, JSON+", "+YAML)
+		}
+		media = parsed
+	}
+	if !utf8.Valid(data) {
+		return Body{}, apierror.BadRequest("the body is not valid UTF-8", nil)
+	}
+	switch media {
+	case JSON, "text/json":
+		return Body{JSON: data}, nil
+	case YAML, "application/x-yaml", "text/yaml", "application/vnd.yaml":
+		if err := checkYAML(data); err != nil {
+			return Body{}, err
+		}
+		converted, err := yaml.YAMLToJSON(data)
+		if err != nil {
+			return Body{}, apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
+		}
+		body := Body{JSON: converted}
+		if _, err := yaml.YAMLToJSONStrict(data); err != nil {
+			body.duplicates = yamlDuplicates(err)
+		}
+		return body, nil
+	default:
+		return Body{}, apierror.UnsupportedMediaType(contentType, JSON+", "+YAML)
+	}
+}
+
+// maxResolved bounds a YAML text with its aliases resolved: the limit of a body.
+const maxResolved = 3 << 20
+
+// checkYAML refuses what the conversion to JSON would drop or not survive: documents behind the first one, and
+// aliases that repeat long texts. Repetitions of many values are refused by the YAML library itself.
+func checkYAML(data []byte) error {
+	decoder := goyaml.NewDecoder(bytes.NewReader(data))
+	var tree any
+	first := any(&document{})
+	if bytes.IndexByte(data, '*') >= 0 {
+		first = &tree
+	}
+	rest := document{}
+	err := decoder.Decode(first)
+	for err == nil {
+		err = decoder.Decode(&rest)
+	}
+	switch {
+	case !errors.Is(err, io.EOF):
+		return apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
+	case rest.present:
+		return apierror.BadRequest("the body holds several YAML documents; send one at a time", nil)
+	case left(tree, maxResolved) < 0:
+		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved is larger than %d bytes", maxResolved))
+	default:
+		return nil
+	}
+}
+
+// document is a YAML document of which only its presence matters. An empty one is not present.
+type document struct{ present bool }
+
+// UnmarshalYAML is called for what is not null.
+func (d *document) UnmarshalYAML(func(any) error) error {
+	d.present = true
+	return nil
+}
+
+// left is what is left of a budget of bytes after a value. It stops where nothing is.
+func left(value any, budget int) int {
+	switch value := value.(type) {
+	case string:
+		budget -= len(value)
+	case []any:
+		for _, entry := range value {
+			if budget = left(entry, budget-1); budget < 0 {
+				break
+			}
+		}
+	case map[any]any:
+		for key, entry := range value {
+			if budget = left(entry, left(key, budget-1)); budget < 0 {
+				break
+			}
+		}
+	}
+	return budget
+}
+
+// Decode fills into from the body. Unknown and duplicate fields are 400 with a cause for each under
+// Strict, warnings under Warn, and nothing under Ignore. Text that is no JSON object for the type is 400.
+func Decode(body Body, into any, strictness Strictness) (warnings []string, err error) {
+	const blanks = " \t\r\n"
+	text := bytes.Trim(body.JSON, blanks)
+	switch {
+	case len(text) == 0, string(text) == "null":
+		return nil, apierror.BadRequest("the body is empty; an object was expected", nil)
+	case text[0] != '{':
+		return nil, apierror.BadRequest("the body is not an object; YAML is read where Content-Type says so", nil)
+	}
+	var complaints []error
+	if strictness == Ignore {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body.JSON, into)
+	} else {
+		complaints, err = kjson.UnmarshalStrict(body.JSON, into)
+		complaints = append(complaints, body.duplicates...)
+	}
+	if err != nil {
+		return nil, unreadable(body, into, strictness, err)
+	}
+	if len(complaints) == 0 {
+		return nil, nil
+	}
+	if strictness == Strict {
+		return nil, apierror.BadRequest("strict decoding error: "+join(complaints), strictProblems(complaints))
+	}
+	for _, complaint := range complaints {
+		warnings = append(warnings, complaint.Error())
+	}
+	return warnings, nil
+}
+
+// unreadable is the answer to a body that the decoder gave up on at the first fault. It names all of them.
+func unreadable(body Body, into any, strictness Strictness, err error) error {
+	const text = "the body could not be read: "
+	problems := Misfits(body, into)
+	if strictness != Strict {
+		problems = slices.DeleteFunc(problems, func(problem *field.Error) bool { return problem.Type == field.ErrorTypeNotSupported })
+	}
+	if len(problems) > 0 {
+		return apierror.BadRequest(text+problems.ToAggregate().Error(), problems)
+	}
+	if syntax, offset := kjson.SyntaxErrorOffset(err); syntax {
+		before := body.JSON[:min(max(0, int(offset)), len(body.JSON))]
+		line, column := 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')-1
+		return apierror.BadRequest(fmt.Sprintf("%s%v, at line %d, column %d", text, err, line, column), nil)
+	}
+	return apierror.BadRequest(text+err.Error(), typeProblem(err))
+}
+
+// typeProblem names the field of a value of the wrong type, where the decoder knows it.
+func typeProblem(err error) field.ErrorList {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) && wrongType.Field != "" {
+		return field.ErrorList{{
+			Type:     field.ErrorTypeTypeInvalid,
+			Field:    wrongType.Field,
+			BadValue: field.OmitValueType{},
+			Detail:   fmt.Sprintf("is a %s, must be a %s", wrongType.Value, wrongType.Type.Kind()),
+		}}
+	}
+	return nil
+}
+
+// strictProblems turns the decoder's complaints, such as `unknown field "spec.x"`, into causes.
+func strictProblems(complaints []error) field.ErrorList {
+	var problems field.ErrorList
+	for _, complaint := range complaints {
+		what, rest, _ := strings.Cut(complaint.Error(), ` "`)
+		problem := &field.Error{
+			Type:     field.ErrorTypeNotSupported,
+			Field:    strings.TrimSuffix(rest, `"`),
+			BadValue: field.OmitValueType{},
+			Detail:   what,
+		}
+		if strings.HasPrefix(what, "duplicate") {
+			problem.Type = field.ErrorTypeDuplicate
+		}
+		problems = append(problems, problem)
+	}
+	return problems
+}
+
+// maxComplaints is how many duplicates are told of: as many as the JSON decoder tells of.
+const maxComplaints = 100
+
+// yamlDuplicates gives the YAML library's complaints the form of the JSON decoder's, each of them once.
+func yamlDuplicates(err error) []error {
+	var list []error
+	seen := map[string]bool{}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if len(list) == maxComplaints {
+			break
+		}
+		if _, rest, ok := strings.Cut(line, `key "`); ok {
+			name, _, _ := strings.Cut(rest, `"`)
+			if !seen[name] {
+				seen[name] = true
+				list = append(list, fmt.Errorf("duplicate field %q", name))
+			}
+		}
+	}
+	if list == nil {
+		list = append(list, err)
+	}
+	return list
+}
+
+func join(complaints []error) string {
+	texts := make([]string, len(complaints))
+	for i, complaint := range complaints {
+		texts[i] = complaint.Error()
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,426 @@
+// Package fieldmanager knows who set which field of an object (managedFields), and merges what somebody applies into
+// it. The rules are those of Kubernetes, from apimachinery; this package gives them the schemas of the kinds, which
+// are generated from the model, and a clock. Source: Spec 2.2; ADR-0008.
+//
+// It stores nothing, knows no verbs, and decides nothing about what a field may hold. Only functions that create,
+// update and patch import it: the libraries behind it take room, and time at the start of a process.
+package fieldmanager
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model/apierror"
+)
+
+//go:embed schemas.json
+var schemas []byte
+
+// types are the parsed schemas.
+type types struct {
+	schemas   map[string]*spec.Schema
+	converter managedfields.TypeConverter
+}
+
+// parseTypes reads the schemas, once in a process.
+var parseTypes = sync.OnceValues(func() (*types, error) {
+	parsed := &types{}
+	if err := json.Unmarshal(schemas, &parsed.schemas); err != nil {
+		return nil, fmt.Errorf("reading the schemas: %w", err)
+	}
+	var err error
+	if parsed.converter, err = managedfields.NewTypeConverter(parsed.schemas, false); err != nil {
+		return nil, fmt.Errorf("reading the schemas: %w", err)
+	}
+	return parsed, nil
+})
+
+// Manager keeps the managedFields of one kind. It implements resource.FieldManager.
+type Manager struct {
+	kind  schema.GroupVersionKind
+	types *types
+	one   kindOnly
+	// root is the name of the schema of the kind.
+	root string
+	// subresource is the one whose writes are noted; empty: the object itself.
+	subresource string
+	fields      *managedfields.FieldManager
+}
+
+// New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
+// Source: ADR-0008.
+func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource string, unowned ...[]string) (resource.FieldManager, error) {
+	types, err := parseTypes()
+	if err != nil {
+		return nil, err
+	}
+	one := kindOnly{kind: kind, empty: empty}
+	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind), subresource: subresource}
+	if m.root == "" {
+		return nil, fmt.Errorf("the schemas have no %s", kind)
+	}
+	ignored := fieldpath.NewSet()
+	for _, path := range unowned {
+		names := make([]any, len(path))
+		for i, name := range path {
+			names[i] = name
+		}
+		made, err := fieldpath.MakePath(names...)
+		if err != nil {
+			return nil, fmt.Errorf("the path %q: %w", path, err)
+		}
+		ignored.Insert(made)
+	}
+	considered := fieldpath.NewExcludeSetFilter(ignored)
+	if subresource != "" {
+		considered = fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie(subresource))
+	}
+	m.fields, err = managedfields.NewDefaultFieldManager(types.converter, one, one, one, kind, kind.GroupVersion(), subresource,
+		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.GroupVersion().String()): considered})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// rootOf is the name of the schema of a kind; empty when there is none.
+func rootOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) string {
+	for name, candidate := range schemas {
+		kinds, _ := candidate.Extensions["x-kubernetes-group-version-kind"].([]any)
+		for _, each := range kinds {
+			gvk, _ := each.(map[string]any)
+			if gvk["group"] == kind.Group && gvk["version"] == kind.Version && gvk["kind"] == kind.Kind {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// Update implements resource.FieldManager.
+func (m *Manager) Update(live, object resource.Object, manager string, now time.Time) error {
+	before := object.GetManagedFields()
+	// By a subresource nobody asks for other entries.
+	if before == nil || m.subresource != "" {
+		before = live.GetManagedFields()
+	}
+	updated, err := m.fields.Update(live, object, manager)
+	if err != nil {
+		return fmt.Errorf("noting who changed what: %w", err)
+	}
+	written, err := meta.Accessor(updated)
+	if err != nil {
+		return err
+	}
+	object.SetManagedFields(onTime(written.GetManagedFields(), before, manager, metav1.ManagedFieldsOperationUpdate, now))
+	return nil
+}
+
+// Apply implements resource.FieldManager.
+func (m *Manager) Apply(live resource.Object, applied map[string]any, manager string, force bool, now time.Time) (runtime.Object, error) {
+	configuration := &unstructured.Unstructured{Object: applied}
+	merged, err := m.fields.Apply(live, configuration, manager, force)
+	if err != nil {
+		return nil, m.refusal(err, configuration)
+	}
+	if merged, err = m.keepUnowned(live, merged); err != nil {
+		return nil, err
+	}
+	written, err := meta.Accessor(merged)
+	if err != nil {
+		return nil, err
+	}
+	written.SetManagedFields(onTime(written.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
+	return merged, nil
+}
+
+// keepUnowned puts back the fields of the part that are gone from merged although nobody owned anything of them. The
+// library drops all of it when a manager lets go of his last field there: a scope would go silently, and the key be
+// wider. Source: ADR-0008.
+func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runtime.Object, error) {
+	part := cmp.Or(m.subresource, "spec")
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored object: %w", err)
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(merged)
+	if err != nil {
+		return nil, fmt.Errorf("reading the merged object: %w", err)
+	}
+	accessor, err := meta.Accessor(merged)
+	if err != nil {
+		return nil, err
+	}
+	// What is owned now is as it was applied, be it zero and thus not written.
+	entries := append(slices.Clone(live.GetManagedFields()), accessor.GetManagedFields()...)
+	had, _ := before[part].(map[string]any)
+	has, _ := after[part].(map[string]any)
+	if has == nil {
+		has = map[string]any{}
+		after[part] = has
+	}
+	changed := false
+	for name, value := range had {
+		if _, still := has[name]; still {
+			continue
+		}
+		if rest := unownedOf(value, ownedBelow(entries, part, name)); rest != nil {
+			has[name], changed = rest, true
+		}
+	}
+	if !changed {
+		return merged, nil
+	}
+	return m.one.read(after)
+}
+
+// ownedBelow is what entries have of a field of the part: empty when nobody owns it or anything below it.
+func ownedBelow(entries []metav1.ManagedFieldsEntry, part, name string) *fieldpath.Set {
+	all := fieldpath.NewSet()
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err == nil {
+			all = all.Union(set)
+		}
+	}
+	field := fieldpath.PathElement{FieldName: &name}
+	within := all.WithPrefix(fieldpath.PathElement{FieldName: &part})
+	below := within.WithPrefix(field)
+	if within.Members.Has(field) {
+		below.Members.Insert(field)
+	}
+	return below
+}
+
+// unownedOf is what stays of the value of a field of which a set is owned: all of it when the set is empty, of a list with
+// keys the items that nobody owns anything of, and else nothing, which is nil.
+func unownedOf(value any, owned *fieldpath.Set) any {
+	if owned.Empty() {
+		return value
+	}
+	items, _ := value.([]any)
+	rest := slices.DeleteFunc(slices.Clone(items), func(item any) bool {
+		fields, keyed := item.(map[string]any)
+		found := !keyed
+		look := func(element fieldpath.PathElement) {
+			found = found || element.Key == nil || !slices.ContainsFunc(*element.Key, func(key smdvalue.Field) bool {
+				return !smdvalue.Equals(key.Value, smdvalue.NewValueInterface(fields[key.Name]))
+			})
+		}
+		owned.Members.Iterate(look)
+		owned.Children.Iterate(look)
+		return found
+	})
+	if len(rest) == 0 {
+		return nil
+	}
+	return rest
+}
+
+// refusal is what the caller is told of an error of an apply.
+func (m *Manager) refusal(err error, applied *unstructured.Unstructured) error {
+	if status := (*apierrors.StatusError)(nil); errors.As(err, &status) {
+		if status.ErrStatus.Details != nil {
+			// The library has them in the order of a map.
+			slices.SortFunc(status.ErrStatus.Details.Causes, func(a, b metav1.StatusCause) int {
+				return cmp.Or(cmp.Compare(a.Message, b.Message), cmp.Compare(a.Field, b.Field))
+			})
+		}
+		return apierror.Of(status)
+	}
+	// The library has one kind of error for what it was given and for what it is.
+	if _, malformed := m.types.converter.ObjectToTyped(applied); malformed != nil {
+		return apierror.BadRequest("the object to apply is malformed: "+malformed.Error(), nil).Because(err)
+	}
+	return fmt.Errorf("applying as %q: %w", applied.GetName(), err)
+}
+
+// onTime sets the times of entries: an entry that was there before keeps its time, unless the manager of this operation
+// changed it. They are in the library's order. The library would use a clock of its own, and leaves an entry without a time that an apply makes of fields
+// that have their values already.
+func onTime(
+	entries, before []metav1.ManagedFieldsEntry, manager string, operation metav1.ManagedFieldsOperationType, now time.Time,
+) []metav1.ManagedFieldsEntry {
+	stamp := &metav1.Time{Time: now.UTC().Truncate(time.Second)}
+	for i := range entries {
+		entry := &entries[i]
+		at := slices.IndexFunc(before, func(known metav1.ManagedFieldsEntry) bool { return sameManager(&known, entry) })
+		switch {
+		case at < 0:
+			entry.Time = stamp
+		case !before[at].Time.Equal(entry.Time),
+			entry.Manager == manager && entry.Operation == operation && !sameFields(&before[at], entry):
+			entry.Time = stamp
+		}
+	}
+	slices.SortFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(seconds(a.Time), seconds(b.Time)), cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
+	})
+	return entries
+}
+
+func seconds(t *metav1.Time) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.Unix()
+}
+
+// sameManager tells whether two entries are of one manager, as Kubernetes tells them apart.
+func sameManager(a, b *metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource &&
+		(a.APIVersion == b.APIVersion || a.Operation == metav1.ManagedFieldsOperationApply)
+}
+
+func sameFields(a, b *metav1.ManagedFieldsEntry) bool {
+	return a.APIVersion == b.APIVersion && a.FieldsV1 != nil && b.FieldsV1 != nil && string(a.FieldsV1.GetRawBytes()) == string(b.FieldsV1.GetRawBytes())
+}
+
+// Requested implements resource.FieldManager. [] and [{}] ask to forget all owners. Source: ADR-0008.
+func (*Manager) Requested(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	switch {
+	case entries == nil:
+		return nil
+	case len(entries) == 0, len(entries) == 1 && entries[0] == (metav1.ManagedFieldsEntry{}):
+		return []metav1.ManagedFieldsEntry{}
+	case managedfields.ValidateManagedFields(entries) != nil:
+		return nil
+	}
+	plain := slices.Clone(entries)
+	for i := range plain {
+		plain[i].FieldsV1 = unescaped(plain[i].FieldsV1)
+	}
+	return plain
+}
+
+// unescaped writes names plainly that were written with escapes, so that who looks for a text in an object finds it.
+func unescaped(fields *metav1.FieldsV1) *metav1.FieldsV1 {
+	if fields == nil || !bytes.ContainsRune(fields.GetRawBytes(), '\\') {
+		return fields
+	}
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(fields.GetRawBytes())); err != nil {
+		return fields
+	}
+	text, err := set.ToJSON()
+	if err != nil {
+		return fields
+	}
+	return metav1.NewFieldsV1(string(text))
+}
+
+// Prune implements resource.FieldManager.
+func (m *Manager) Prune(applied map[string]any) { m.prune(applied, m.types.schemas[m.root]) }
+
+func (m *Manager) prune(value any, s *spec.Schema) {
+	if s = m.resolve(s); s == nil {
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			property, known := s.Properties[name]
+			switch {
+			case known:
+				m.prune(field, &property)
+			case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+				m.prune(field, s.AdditionalProperties.Schema)
+			case len(s.Properties) > 0:
+				delete(value, name)
+			}
+		}
+	case []any:
+		if s.Items != nil {
+			for _, item := range value {
+				m.prune(item, s.Items.Schema)
+			}
+		}
+	}
+}
+
+// resolve follows a reference.
+func (m *Manager) resolve(s *spec.Schema) *spec.Schema {
+	if s == nil {
+		return nil
+	}
+	reference := s.Ref.String()
+	if reference == "" && len(s.AllOf) == 1 {
+		reference = s.AllOf[0].Ref.String()
+	}
+	if reference == "" {
+		return s
+	}
+	return m.types.schemas[reference[strings.LastIndexByte(reference, '/')+1:]]
+}
+
+// kindOnly makes, converts and defaults objects of one kind: it is what the library asks for in place of a scheme. There
+// is one version and nothing to default here.
+type kindOnly struct {
+	kind  schema.GroupVersionKind
+	empty func() resource.Object
+}
+
+// New implements runtime.ObjectCreater.
+func (k kindOnly) New(schema.GroupVersionKind) (runtime.Object, error) {
+	object := k.empty()
+	object.GetObjectKind().SetGroupVersionKind(k.kind)
+	return object, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (kindOnly) Default(runtime.Object) {}
+
+// ConvertToVersion implements runtime.ObjectConvertor. Entries of versions that are not served are forgotten, since they
+// are not converted to.
+func (k kindOnly) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner) (runtime.Object, error) {
+	if kind, ok := version.KindForGroupVersionKinds([]schema.GroupVersionKind{k.kind}); !ok || kind != k.kind {
+		return nil, runtime.NewNotRegisteredGVKErrForTarget("fieldmanager", k.kind, version)
+	}
+	merged, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return in, nil
+	}
+	return k.read(merged.Object)
+}
+
+// read makes an object of its fields.
+func (k kindOnly) read(fields map[string]any) (runtime.Object, error) {
+	object := k.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, object); err != nil {
+		return nil, fmt.Errorf("reading the merged object: %w", err)
+	}
+	object.GetObjectKind().SetGroupVersionKind(k.kind)
+	return object, nil
+}
+
+// Convert implements runtime.ObjectConvertor. The library does not use it.
+func (kindOnly) Convert(any, any, any) error { return errors.ErrUnsupported }
+
+// ConvertFieldLabel implements runtime.ObjectConvertor. The library does not use it.
+func (kindOnly) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
+	return "", "", errors.ErrUnsupported
+}

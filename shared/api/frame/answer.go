@@ -1,0 +1,243 @@
+package frame
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/model/apierror"
+)
+
+// answer is what an operation gave back, not yet in the form that the client wants.
+type answer struct {
+	status   int
+	object   any
+	warnings []string
+	// raw is a finished body with its media type, instead of object.
+	raw       []byte
+	mediaType string
+	header    http.Header
+	// stream is what is sent bit by bit, instead of all else.
+	stream stream
+}
+
+// reply is a finished answer.
+type reply struct {
+	status int
+	reason string
+	header http.Header
+	body   []byte
+}
+
+func (r *reply) write(w http.ResponseWriter, method string) {
+	header := w.Header()
+	for name, values := range r.header {
+		header[name] = values
+	}
+	header.Set("Content-Length", strconv.Itoa(len(r.body)))
+	w.WriteHeader(r.status)
+	if method == http.MethodHead {
+		return
+	}
+	// The client is gone when this fails; there is nobody to tell.
+	_, _ = w.Write(r.body)
+}
+
+// render gives an answer, or an error, the form that the client asked for. It returns the error that was
+// answered: the given one, or what went wrong with the answer.
+func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
+	if err == nil {
+		var rendered *reply
+		if rendered, err = f.encode(c, result); err == nil {
+			return rendered, nil
+		}
+	}
+	known := apierror.From(err)
+	status := known.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	if status.Code >= http.StatusInternalServerError {
+		status.Message += " (request " + c.id + ")"
+	}
+	rendered := &reply{
+		status: int(status.Code),
+		reason: string(status.Reason),
+		header: http.Header{"Content-Type": {codec.JSON}, "Cache-Control": {"no-cache, private"}},
+	}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		rendered.header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	// A Status holds only strings and numbers: it always marshals.
+	text, _ := json.Marshal(status)
+	if chosen, err := negotiate(c.http.Header.Values("Accept"), true); err == nil && chosen.yaml {
+		if converted, err := yaml.JSONToYAML(text); err == nil {
+			text = converted
+			rendered.header.Set("Content-Type", codec.YAML)
+		}
+	}
+	text = append(text, '\n')
+	rendered.body = text
+	return rendered, err
+}
+
+// encode finishes an answer, and turns a panic on the way into an error.
+func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			c.panicked = true
+			rendered, err = nil, panicked(problem)
+		}
+	}()
+	rendered = &reply{status: result.status, header: http.Header{"Cache-Control": {"no-cache, private"}}}
+	for name, values := range result.header {
+		rendered.header[name] = values
+	}
+	addWarnings(rendered.header, result.warnings)
+	if result.raw != nil {
+		rendered.header.Set("Content-Type", result.mediaType)
+		rendered.body = result.raw
+		return rendered, nil
+	}
+	chosen := c.form
+	if _, isStatus := result.object.(*metav1.Status); isStatus {
+		// As in Kubernetes, a Status has no other form.
+		chosen.as = ""
+	}
+	object, err := f.shape(c, result.object, chosen)
+	if err != nil {
+		return nil, err
+	}
+	if c.reveal && chosen.as == "" {
+		// This converter keeps the text of secrets, unlike encoding/json.
+		if object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+			return nil, fmt.Errorf("encoding the answer: %w", err)
+		}
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the answer: %w", err)
+	}
+	mediaType := codec.JSON
+	if chosen.yaml {
+		mediaType = codec.YAML
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return nil, fmt.Errorf("encoding the answer: %w", err)
+		}
+	} else if pretty := c.query.Get("pretty"); pretty == "true" || pretty == "1" {
+		if text, err = json.MarshalIndent(object, "", "  "); err != nil {
+			return nil, fmt.Errorf("encoding the answer: %w", err)
+		}
+	}
+	rendered.header.Set("Content-Type", mediaType)
+	text = append(text, '\n')
+	rendered.body = text
+	return rendered, nil
+}
+
+// The most that warnings may take: gateways refuse answers with large headers.
+const (
+	maxWarningRunes  = 256
+	maxWarningsBytes = 4 << 10
+)
+
+// addWarnings makes headers of warnings. Long ones are cut short, and what is too much is left out.
+func addWarnings(header http.Header, warnings []string) {
+	left := maxWarningsBytes
+	for _, warning := range warnings {
+		if runes := []rune(warning); len(runes) > maxWarningRunes {
+			warning = string(runes[:maxWarningRunes]) + "..."
+		}
+		text, err := utilnet.NewWarningHeader(299, "-", warning)
+		if err != nil {
+			continue
+		}
+		if left -= len(text); left < 0 {
+			return
+		}
+		header.Add("Warning", text)
+	}
+}
+
+// shape turns the object into a Table or its metadata alone, where the client asked for that.
+func (f *frame) shape(c *call, answered any, chosen form) (any, error) {
+	object, isObject := answered.(runtime.Object)
+	if chosen.as == "" || !isObject {
+		return answered, nil
+	}
+	if chosen.as != asTable {
+		return partial(object, chosen)
+	}
+	table, err := f.endpoint.tabulate(f.env, object, c.include)
+	if err != nil {
+		return nil, err
+	}
+	return versioned(table, chosen.version), nil
+}
+
+// includeObject reads what the rows of a Table hold beside their cells.
+func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
+	include := metav1.IncludeObjectPolicy(query.Get("includeObject"))
+	switch include {
+	case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
+		return include, nil
+	case "":
+		return metav1.IncludeMetadata, nil
+	default:
+		return "", unreadable("includeObject", string(include), "must be None, Metadata or Object")
+	}
+}
+
+// versioned says which version of a Table it is, and its rows with it.
+func versioned(table *metav1.Table, version string) *metav1.Table {
+	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
+	table.APIVersion = metav1.GroupName + "/" + version
+	for _, row := range table.Rows {
+		if metadata, ok := row.Object.Object.(*metav1.PartialObjectMetadata); ok {
+			metadata.APIVersion = table.APIVersion
+		}
+	}
+	return table
+}
+
+// partial keeps the metadata of an object, or of every item of a list.
+func partial(object runtime.Object, chosen form) (any, error) {
+	version := metav1.GroupName + "/" + chosen.version
+	isList := meta.IsListType(object)
+	if isList != (chosen.as == asPartialList) {
+		return nil, apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
+	}
+	if !isList {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return nil, fmt.Errorf("reading metadata: %w", err)
+		}
+		one := meta.AsPartialObjectMetadata(accessor)
+		one.Kind, one.APIVersion = "PartialObjectMetadata", version
+		return one, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.Kind, list.APIVersion = "PartialObjectMetadataList", version
+	if source, err := meta.ListAccessor(object); err == nil {
+		list.ResourceVersion, list.Continue = source.GetResourceVersion(), source.GetContinue()
+		list.RemainingItemCount = source.GetRemainingItemCount()
+	}
+	err := meta.EachListItem(object, func(item runtime.Object) error {
+		accessor, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		one := meta.AsPartialObjectMetadata(accessor)
+		one.Kind, one.APIVersion = "PartialObjectMetadata", version
+		list.Items = append(list.Items, *one)
+		return nil
+	})
+	return list, err
+}

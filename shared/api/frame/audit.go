@@ -1,0 +1,386 @@
+package frame
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+)
+
+// auditIDHeader carries the auditID of a request's events to the client, as in Kubernetes.
+const auditIDHeader = "Audit-Id"
+
+// managementTarget is the kind of endpoint that all of these are. Source: Spec 2.7 (requestTargets).
+const managementTarget = "Management"
+
+// Audit records what happens. Package audit's Trail does it. Implementations are safe for concurrent use.
+type Audit interface {
+	// Enabled tells whether anything is recorded at this moment.
+	Enabled() bool
+	// Choose says how much of a request is.
+	Choose(asked audit.Asked) audit.Choice
+	// Record takes events, in which no text of hidden may remain. An error means that a choice refuses the
+	// request whose event cannot be recorded.
+	Record(events []audit.Chosen, hidden ...secret.String) error
+}
+
+// recording is what is recorded of one request. Nil: nothing is.
+type recording struct {
+	trail   Audit
+	choice  audit.Choice
+	event   audit.Event
+	hidden  []secret.String
+	settled bool
+	// gone are the objects that are removed meanwhile.
+	gone []resource.Removal
+}
+
+// newAuditID is what the events of one request have in common: a UUID of version 4.
+func newAuditID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	text := make([]byte, 0, 36)
+	for i, part := range [][]byte{id[0:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, part)
+	}
+	return string(text)
+}
+
+// audited tells whether there is an audit at this moment.
+func (f *frame) audited() bool { return f.env.Audit != nil && f.env.Audit.Enabled() }
+
+// userOf is a caller as the policy sees him.
+func userOf(caller identity.Caller) audit.User {
+	if caller.Owner == (identity.Owner{}) {
+		return audit.Anonymous
+	}
+	return audit.User{Username: caller.Owner.Username(), Groups: caller.Groups}
+}
+
+// observe begins the recording of a request once its caller is known, with the event RequestReceived. It fails where the
+// policy refuses what cannot be recorded.
+func (f *frame) observe(c *call) error {
+	if c.auditID == "" || c.recording != nil {
+		return nil
+	}
+	seen := f.request(c)
+	asked := audit.Asked{
+		User: userOf(c.caller), Verb: seen.Verb, Group: seen.Group, Resource: seen.Resource, Subresource: seen.Subresource,
+		Namespace: seen.Namespace, Name: seen.Name, Path: seen.Path, Target: managementTarget,
+		Reveals: flag(c.query, "reveal"),
+	}
+	if asked.Verb == "" {
+		asked.Verb = strings.ToLower(c.http.Method)
+	}
+	choice := f.env.Audit.Choose(asked)
+	if !choice.Level.Covers(audit.Metadata) {
+		return nil
+	}
+	path := c.http.URL.Path
+	// Below a base path the URL is what is left of it.
+	if whole, _, _ := strings.Cut(c.http.RequestURI, "?"); strings.HasPrefix(whole, "/") {
+		path = whole
+	}
+	r := &recording{trail: f.env.Audit, choice: choice, event: audit.Event{
+		Level: choice.Level, AuditID: c.auditID, RequestURI: audit.URI(path, c.http.URL.RawQuery), Verb: asked.Verb, User: asked.User,
+		UserAgent: c.http.UserAgent(), RequestReceivedTimestamp: metav1.NewMicroTime(c.begun),
+	}}
+	if c.caller.Key != "" {
+		r.event.User.UID = c.caller.Owner.String()
+		r.event.User.Extra = map[string][]string{model.GroupName + "/access-key": {c.caller.Key}}
+	}
+	for _, address := range utilnet.SourceIPs(c.http) {
+		r.event.SourceIPs = append(r.event.SourceIPs, address.String())
+	}
+	if asked.Resource != "" {
+		r.event.ObjectRef = &audit.ObjectReference{
+			Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name, APIGroup: asked.Group,
+			APIVersion: f.endpoint.Resource.Version, Subresource: asked.Subresource,
+		}
+	}
+	r.event.Annotate(audit.RequestID, c.id)
+	for _, given := range c.http.Header.Values("Authorization") {
+		_, bearer, _ := strings.Cut(given, " ")
+		r.hidden = append(r.hidden, secret.String(given), secret.String(strings.TrimSpace(bearer)))
+	}
+	c.recording = r
+	return r.record(audit.RequestReceived)
+}
+
+// allowed notes what authorization said.
+func (r *recording) allowed(err error) {
+	if r == nil {
+		return
+	}
+	if err != nil {
+		r.event.Annotate(audit.Decision, "forbid")
+		return
+	}
+	r.event.Annotate(audit.Decision, "allow")
+}
+
+// record sends the event of a stage.
+func (r *recording) record(stage audit.Stage) error {
+	if !r.choice.Records(stage) {
+		return nil
+	}
+	event := r.event
+	event.Stage, event.StageTimestamp = stage, metav1.NowMicro()
+	if stage == audit.RequestReceived {
+		event.StageTimestamp = event.RequestReceivedTimestamp
+		// The annotations grow afterwards.
+		event.Annotations = map[string]string{audit.RequestID: event.Annotations[audit.RequestID]}
+	}
+	return r.send(audit.Chosen{Choice: r.choice, Event: &event})
+}
+
+func (r *recording) send(events ...audit.Chosen) error {
+	if err := r.trail.Record(events, r.hidden...); err != nil {
+		return apierror.Unrecorded().Because(err)
+	}
+	return nil
+}
+
+// watchRemovals returns a context whose operations tell of what they remove.
+func (r *recording) watchRemovals(ctx context.Context) context.Context {
+	if r == nil {
+		return ctx
+	}
+	return resource.ObserveRemovals(ctx, func(one resource.Removal) { r.gone = append(r.gone, one) })
+}
+
+// manyRemovals is how many removals are recorded at once.
+const manyRemovals = 500
+
+// recordRemovals sends an event for each of some objects that are gone: whoever asked has removed them, but what went
+// in consequence is the collector's doing, whether it came by in the request or by the clock.
+func (r *recording) recordRemovals(gone []resource.Removal) error {
+	var unrecorded error
+	for some := range slices.Chunk(gone, manyRemovals) {
+		var events []audit.Chosen
+		for _, one := range some {
+			asked := audit.Asked{
+				User: r.event.User, Verb: "delete", Group: one.Resource.Group, Resource: one.Resource.Resource,
+				Namespace: one.Namespace, Name: one.Name, Target: managementTarget,
+			}
+			if one.Consequence {
+				asked.User = systemUser("collectgarbage")
+			}
+			choice := r.trail.Choose(asked)
+			if !choice.Records(audit.ResponseComplete) {
+				continue
+			}
+			event := &audit.Event{
+				Level: choice.Level, AuditID: newAuditID(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
+				Verb: asked.Verb, User: asked.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp,
+				StageTimestamp: metav1.NowMicro(), ResponseStatus: &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess},
+				ObjectRef: &audit.ObjectReference{
+					Resource: one.Resource.Resource, Namespace: one.Namespace, Name: one.Name, UID: string(one.UID),
+					APIGroup: one.Resource.Group, APIVersion: one.Resource.Version,
+				},
+			}
+			event.Annotate(audit.Cause, r.event.AuditID)
+			events = append(events, audit.Chosen{Choice: choice, Event: event})
+		}
+		if len(events) > 0 {
+			unrecorded = cmp.Or(unrecorded, r.send(events...))
+		}
+	}
+	return unrecorded
+}
+
+// systemUser is a function of the platform that nobody asks.
+func systemUser(function string) audit.User {
+	caller := identity.New(identity.Owner{Kind: identity.Subject, Name: function}, []string{identity.Admins})
+	user := userOf(caller)
+	user.UID = caller.Owner.String()
+	return user
+}
+
+// started records that an answer is about to be streamed.
+func (f *frame) started(c *call) error {
+	if c.recording == nil {
+		return nil
+	}
+	c.recording.event.ResponseStatus = &metav1.Status{Code: http.StatusOK}
+	return c.recording.record(audit.ResponseStarted)
+}
+
+// conclude records the outcome of a request, before its answer is sent. An error is what is to be answered instead.
+func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error {
+	// What was refused before its caller was known is recorded as well.
+	if observed := f.observe(c); observed != nil {
+		return observed
+	}
+	r := c.recording
+	if r == nil || r.settled {
+		return nil
+	}
+	r.settled = true
+	// What the request names is in its own event.
+	gone := r.gone
+	if f.endpoint.Verb != "deletecollection" {
+		gone = slices.DeleteFunc(gone, func(one resource.Removal) bool { return !one.Consequence })
+	}
+	unrecorded := r.recordRemovals(gone)
+	status := &metav1.Status{Code: int32(reply.status)}
+	if unrecorded != nil {
+		err, status.Code = unrecorded, http.StatusServiceUnavailable
+	}
+	if err != nil {
+		told := apierror.From(err).Status()
+		status.Status, status.Reason, status.Message = told.Status, told.Reason, told.Message
+	}
+	r.event.ResponseStatus = status
+	stage := audit.ResponseComplete
+	if c.panicked {
+		stage = audit.Panic
+	}
+	f.requestObject(c, r)
+	f.responseObject(c, r, result, err)
+	return cmp.Or(unrecorded, r.record(stage))
+}
+
+// requestObject adds what was sent, without its secrets, which are hidden wherever else they stand.
+func (f *frame) requestObject(c *call, r *recording) {
+	if len(c.sent) == 0 {
+		return
+	}
+	text, form, why := c.sent, audit.Whole, ""
+	media := c.http.Header.Get("Content-Type")
+	if f.endpoint.Verb == "patch" {
+		if parsed, _, err := mime.ParseMediaType(media); err == nil {
+			media = parsed
+		}
+		switch resource.PatchType(media) {
+		case resource.JSONPatch:
+			form, media = audit.Operations, codec.JSON
+		case resource.ApplyPatch:
+			media = codec.YAML
+		default:
+			media = codec.JSON
+		}
+	}
+	body, err := codec.Read(media, text)
+	if err != nil {
+		why = "decode-failed"
+	}
+	if why == "" {
+		var hidden []secret.String
+		of := f.endpoint.object
+		if verb := f.endpoint.Verb; verb == "delete" || verb == "deletecollection" {
+			of = reflect.TypeFor[metav1.DeleteOptions]()
+		}
+		text, hidden, why = audit.Body(of, form, body.JSON)
+		// Also where the level asks for no object: an error may quote what was sent.
+		r.hidden = append(r.hidden, hidden...)
+	}
+	switch {
+	case !r.choice.Level.Covers(audit.Request):
+	case why != "":
+		r.event.Annotate(audit.RequestOmitted, why)
+	default:
+		r.event.RequestObject = text
+	}
+}
+
+// responseObject adds what is answered, without its secrets.
+func (f *frame) responseObject(c *call, r *recording, result *answer, err error) {
+	if err == nil && result != nil && result.object != nil && r.event.ObjectRef != nil {
+		// Whoever creates an object may leave its name to the server.
+		if object, accessErr := meta.Accessor(result.object); accessErr == nil && f.endpoint.stored {
+			ref := *r.event.ObjectRef
+			ref.Name, ref.UID, ref.ResourceVersion = object.GetName(), string(object.GetUID()), object.GetResourceVersion()
+			r.event.ObjectRef = &ref
+		}
+	}
+	if !r.choice.Level.Covers(audit.RequestResponse) || f.endpoint.Resource.Resource == "" {
+		return
+	}
+	var object any
+	switch {
+	case err != nil:
+		status := apierror.From(err).Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		object = &status
+	case flag(c.query, "reveal"):
+		r.event.Annotate(audit.ResponseOmitted, "revealed")
+		return
+	case result == nil || result.object == nil:
+		return
+	default:
+		object = result.object
+	}
+	text, why := audit.Object(object)
+	if why != "" {
+		r.event.Annotate(audit.ResponseOmitted, why)
+		return
+	}
+	r.event.ResponseObject = text
+}
+
+// scheduledPath is where events say that a schedule ran: no request can be sent there.
+const scheduledPath = "/schedules/"
+
+// scheduled begins the recording of a run, with the event RequestReceived. An error means that it must not run. The
+// context tells of what the run removes.
+func (e *Environment) scheduled(ctx context.Context, name string, begun time.Time) (context.Context, *recording, error) {
+	if e.Audit == nil || !e.Audit.Enabled() {
+		return ctx, nil, nil
+	}
+	asked := audit.Asked{User: systemUser(name), Verb: "run", Path: scheduledPath + name, Target: managementTarget}
+	choice := e.Audit.Choose(asked)
+	r := &recording{trail: e.Audit, choice: choice, event: audit.Event{
+		Level: choice.Level, AuditID: newAuditID(), RequestURI: asked.Path, Verb: asked.Verb, User: asked.User,
+		RequestReceivedTimestamp: metav1.NewMicroTime(begun),
+	}}
+	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)
+}
+
+// concludeRun records what a run removed, an event for each, and how it ended.
+func (r *recording) concludeRun(stage audit.Stage, attrs []slog.Attr, err error) error {
+	if r == nil {
+		return nil
+	}
+	unrecorded := r.recordRemovals(r.gone)
+	r.event.ResponseStatus = &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess}
+	if err != nil {
+		told := apierror.From(err).Status()
+		r.event.ResponseStatus = &metav1.Status{Code: told.Code, Status: told.Status, Reason: told.Reason, Message: told.Message}
+	}
+	for _, attr := range attrs {
+		r.event.Annotate(model.GroupName+"/"+attr.Key, attr.Value.String())
+	}
+	return cmp.Or(unrecorded, r.record(stage))
+}
+
+// authorize is auth.Authorize, noted.
+func (f *frame) authorize(c *call) error {
+	err := auth.Authorize(c.caller, f.request(c))
+	c.recording.allowed(err)
+	return err
+}

@@ -1,0 +1,61 @@
+package frame
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"management.platform.sh/shared/audit"
+)
+
+// Scheduled binds an operation to the clock. Report says in log attributes what a run did.
+func Scheduled[D, O any](open func(*Environment) D, do func(context.Context, D) (O, error), report func(O) []slog.Attr) *Schedule {
+	return &Schedule{open: func(env *Environment) func(context.Context) ([]slog.Attr, error) {
+		deps := open(env)
+		return func(ctx context.Context) ([]slog.Attr, error) {
+			done, err := do(ctx, deps)
+			return report(done), err
+		}
+	}}
+}
+
+// run does the work once: bounded, counted and logged, with a panic as an error.
+func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err error) {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, MaxDuration)
+	defer cancel()
+	ctx, span := env.Tracer.Start(ctx, name)
+	defer span.End()
+	var attrs []slog.Attr
+	// What is recorded is decided by the configuration.
+	refreshed := env.refresh(ctx)
+	ctx, recorded, err := env.scheduled(ctx, name, begun)
+	defer func() {
+		stage := audit.ResponseComplete
+		if problem := recover(); problem != nil {
+			stage = audit.Panic
+			err = fmt.Errorf("panic: %v\n%s", problem, debug.Stack())
+		}
+		if unrecorded := recorded.concludeRun(stage, attrs, err); err == nil {
+			err = unrecorded
+		}
+		outcome, level := "done", slog.LevelInfo
+		if err != nil {
+			outcome, level = "failed", slog.LevelError
+			attrs = append(attrs, slog.String("cause", err.Error()))
+		}
+		env.metrics().Run(name, outcome)
+		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
+		env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
+	}()
+	if err == nil {
+		err = refreshed
+	}
+	if err != nil {
+		return err
+	}
+	attrs, err = s.open(env)(ctx)
+	return err
+}

@@ -1,0 +1,97 @@
+package frame_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/metrics"
+)
+
+func scheduled(do func(context.Context) (int, error)) *frame.Function {
+	return &frame.Function{Name: "testsweep", Schedule: frame.Scheduled(
+		func(*frame.Environment) struct{} { return struct{}{} },
+		func(ctx context.Context, _ struct{}) (int, error) { return do(ctx) },
+		func(done int) []slog.Attr { return []slog.Attr{slog.Int("done", done)} },
+	)}
+}
+
+func TestScheduledRuns(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about   string
+		f       *frame.Function
+		outcome string
+		failed  bool
+		stack   bool
+		done    any
+	}{
+		{"a success", scheduled(func(context.Context) (int, error) { return 3, nil }), "done", false, false, 3.0},
+		{"an error tells what was done before", scheduled(func(context.Context) (int, error) { return 2, errors.New("lost " + hush) }), "failed", true, false, 2.0},
+		{"a panic", scheduled(func(context.Context) (int, error) { panic("lost " + hush) }), "failed", true, true, nil},
+		{"no schedule at all", &frame.Function{Name: "testsweep"}, "failed", true, true, nil},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if err := row.f.Run(t.Context(), w.env); (err != nil) != row.failed {
+				t.Errorf("returned %v", err)
+			}
+			records := w.log.take(t)
+			if len(records) != 1 {
+				t.Fatalf("the log has %d lines", len(records))
+			}
+			record := records[0]
+			level := "INFO"
+			if row.failed {
+				level = "ERROR"
+			}
+			cause, _ := record["cause"].(string)
+			if record["level"] != level || record["function"] != "testsweep" || record["done"] != row.done || (cause != "") != row.failed {
+				t.Errorf("logged %v", record)
+			}
+			if strings.Contains(cause, ".go:") != row.stack {
+				t.Errorf("a stack: %v, want %v: %s", !row.stack, row.stack, cause)
+			}
+			if got := w.count("platform_scheduled_runs_total", map[string]string{"function": "testsweep", "outcome": row.outcome}); got != 1 {
+				t.Errorf("%v runs are %s", got, row.outcome)
+			}
+			if got := w.count("platform_scheduled_runs_total", nil); got != 1 {
+				t.Errorf("%v runs in all", got)
+			}
+		})
+	}
+}
+
+// A run that hangs is ended: by its own limit, or by the deadline that the platform gave it.
+func TestScheduledRunsEnd(t *testing.T) {
+	t.Parallel()
+	wait := scheduled(func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	for limit, want := range map[time.Duration]time.Duration{time.Hour: frame.MaxDuration, time.Second: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			env := &frame.Environment{
+				Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""), Metrics: metrics.New(prometheus.NewRegistry()),
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begun := time.Now()
+			if err := wait.Run(ctx, env); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("returned %v", err)
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("with %v it took %v, want %v", limit, took, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,358 @@
+package frame
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model/apierror"
+)
+
+// Create binds an operation to POST on a resource: 201 with the object.
+func Create[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.CreateInput[T]) (resource.Written[T], error),
+) Endpoint {
+	return bind(definition, http.MethodPost, "create", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		options, err := readWriteOptions(c, "CreateOptions")
+		if err != nil {
+			return nil, err
+		}
+		object, warnings, err := decodeObject(c, definition, options.validation)
+		if err != nil {
+			return nil, err
+		}
+		written, err := do(ctx, deps, resource.CreateInput[T]{
+			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager,
+			UserAgent: c.http.UserAgent(), DryRun: options.dryRun,
+			Random: c.random,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusCreated, object: written.Object, warnings: append(warnings, written.Warnings...)}, nil
+	})
+}
+
+// Get binds an operation to GET on one object.
+func Get[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.GetInput) (T, error),
+) Endpoint {
+	endpoint := bind(definition, http.MethodGet, "get", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		if err := checkVersion(c.query.Get("resourceVersion")); err != nil {
+			return nil, err
+		}
+		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead, Reveal: c.reveal})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: object}, nil
+	})
+	endpoint.ahead = definition.Resource == accesskey.Definition.Resource
+	return endpoint
+}
+
+// List binds an operation to GET on a resource. A request to watch is 405 unless the function has an endpoint of
+// Watch on the same route.
+func List[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.ListInput) (runtime.Object, error),
+) Endpoint {
+	return bind(definition, http.MethodGet, "list", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		if flag(c.query, "watch") {
+			return nil, apierror.MethodNotAllowed("watch")
+		}
+		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal}
+		if err := readListOptions(c.query, &in); err != nil {
+			return nil, err
+		}
+		list, err := do(ctx, deps, in)
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: list}, nil
+	})
+}
+
+// Update binds an operation to PUT on one object.
+func Update[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.UpdateInput[T]) (resource.Written[T], error),
+) Endpoint {
+	return bind(definition, http.MethodPut, "update", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		options, err := readWriteOptions(c, "UpdateOptions")
+		if err != nil {
+			return nil, err
+		}
+		object, warnings, err := decodeObject(c, definition, options.validation)
+		if err != nil {
+			return nil, err
+		}
+		written, err := do(ctx, deps, resource.UpdateInput[T]{
+			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
+			Manager: options.manager, DryRun: options.dryRun,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusOK, object: written.Object, warnings: append(warnings, written.Warnings...)}, nil
+	})
+}
+
+// Patch binds an operation to PATCH on one object: 200 with the object, or 201 where an apply has made it.
+func Patch[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.PatchInput) (resource.Written[T], error),
+) Endpoint {
+	return bind(definition, http.MethodPatch, "patch", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		in, err := readPatch(c)
+		if err != nil {
+			return nil, err
+		}
+		written, err := do(ctx, deps, in)
+		if err != nil {
+			return nil, err
+		}
+		code := http.StatusOK
+		if written.Created {
+			code = http.StatusCreated
+		}
+		return &answer{status: code, object: written.Object, warnings: written.Warnings}, nil
+	})
+}
+
+// GetStatus binds an operation to GET on the status of one object: 200 with the whole object.
+func GetStatus[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D, do func(context.Context, D, resource.GetInput) (T, error),
+) Endpoint {
+	return below(Get(definition, open, do), status)
+}
+
+// UpdateStatus binds an operation to PUT on the status of one object. Source: ADR-0017.
+func UpdateStatus[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.UpdateInput[T]) (resource.Written[T], error),
+) Endpoint {
+	return below(Update(definition, open, func(ctx context.Context, deps D, in resource.UpdateInput[T]) (resource.Written[T], error) {
+		in.Status = true
+		return do(ctx, deps, in)
+	}), status)
+}
+
+// PatchStatus binds an operation to PATCH on the status of one object. Source: ADR-0017.
+func PatchStatus[T resource.Object, D any](
+	definition *resource.Definition[T], open func(*Environment) D,
+	do func(context.Context, D, resource.PatchInput) (resource.Written[T], error),
+) Endpoint {
+	return below(Patch(definition, open, func(ctx context.Context, deps D, in resource.PatchInput) (resource.Written[T], error) {
+		in.Status = true
+		return do(ctx, deps, in)
+	}), status)
+}
+
+// At returns the endpoint on a second plural name of its resource, as an alias.
+func (e Endpoint) At(plural string) Endpoint {
+	base := "/apis/" + e.Resource.Group + "/" + e.Resource.Version + "/"
+	e.Path = base + plural + e.Path[len(base+e.Resource.Resource):]
+	e.Alias = true
+	return e
+}
+
+// Revealing returns the endpoint with secrets in clear for those who ask with reveal=true and may do that: the verb
+// is reveal then, for authorization, log and metrics. Source: ADR-0015.
+func (e Endpoint) Revealing() Endpoint {
+	e.reveals = true
+	return e
+}
+
+// Everywhere is the endpoint of a list or watch over all namespaces.
+func Everywhere(endpoint Endpoint) Endpoint {
+	endpoint.Path = strings.Replace(endpoint.Path, inNamespace, "", 1)
+	return endpoint
+}
+
+// GetPart binds an operation to GET on a subresource that is an object of its own kind, and not stored as one. Part is that
+// kind, under the resource that it is a part of.
+func GetPart[O resource.Object, D any](
+	part *resource.Definition[O], subresource string, open func(*Environment) D,
+	do func(context.Context, D, resource.GetInput) (O, error),
+) Endpoint {
+	endpoint := Get(part, open, do)
+	endpoint.stored = false
+	return below(endpoint, subresource)
+}
+
+// CreatePart binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part is the
+// kind of those, under the resource that they are a part of. An empty body is an object that leaves everything open. A
+// kind without columns has no Table.
+func CreatePart[O resource.Object, D any](
+	part *resource.Definition[O], subresource string, open func(*Environment) D,
+	do func(context.Context, D, resource.PartInput[O]) (resource.Written[O], error),
+) Endpoint {
+	endpoint := bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+		options, err := readWriteOptions(c, "CreateOptions")
+		if err != nil {
+			return nil, err
+		}
+		object, warnings, err := decodePart(c, part, options.validation)
+		if err != nil {
+			return nil, err
+		}
+		made, err := do(ctx, deps, resource.PartInput[O]{
+			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
+			Manager: options.manager, DryRun: options.dryRun, Random: c.random,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
+	})
+	endpoint.stored = false
+	return below(endpoint, subresource)
+}
+
+// decodePart reads the body of a request about a part of an object.
+func decodePart[O resource.Object](c *call, part *resource.Definition[O], validation codec.Strictness) (O, []string, error) {
+	var none O
+	data, err := c.body()
+	if err != nil {
+		return none, nil, err
+	}
+	object, warnings := part.New(), []string(nil)
+	if len(data) > 0 {
+		if object, warnings, err = decode(c, data, part, validation); err != nil {
+			return none, nil, err
+		}
+	}
+	for _, each := range []struct{ what, given, want string }{
+		{"name", object.GetName(), c.name}, {"namespace", object.GetNamespace(), c.namespace},
+	} {
+		if each.given != "" && each.given != each.want {
+			why := fmt.Sprintf("the %s of the object (%s) does not match the %s on the URL (%s)", each.what, each.given, each.what, each.want)
+			return none, nil, apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", each.what), each.given, why)})
+		}
+	}
+	return object, warnings, nil
+}
+
+// Where a verb is done.
+const (
+	collection  = ""
+	item        = "/{name}"
+	status      = "status"
+	inNamespace = "/namespaces/{namespace}"
+)
+
+// below is an endpoint of a subresource.
+func below(endpoint Endpoint, subresource string) Endpoint {
+	endpoint.Path += "/" + subresource
+	endpoint.Subresource = subresource
+	return endpoint
+}
+
+func bind[T resource.Object, D any](
+	definition *resource.Definition[T], method, verb, at string, open func(*Environment) D,
+	serve func(context.Context, D, *call) (*answer, error),
+) Endpoint {
+	path := "/apis/" + definition.Resource.Group + "/" + definition.Resource.Version
+	if definition.Namespaced {
+		path += inNamespace
+	}
+	endpoint := Endpoint{
+		Method:     method,
+		Path:       path + "/" + definition.Resource.Resource + at,
+		Verb:       verb,
+		Resource:   definition.Resource,
+		Kind:       definition.Kind,
+		Singular:   definition.Singular,
+		ShortNames: definition.ShortNames,
+		Namespaced: definition.Namespaced,
+		empty:      func() any { return definition.New() },
+		object:     reflect.TypeFor[T](),
+		stored:     true,
+		open: func(env *Environment) operation {
+			deps := open(env)
+			return func(ctx context.Context, c *call) (*answer, error) { return serve(ctx, deps, c) }
+		},
+	}
+	if len(definition.Columns) > 0 {
+		endpoint.tabulate = func(env *Environment, object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
+			return table(definition, env, object, include)
+		}
+	}
+	return endpoint
+}
+
+// decodeObject reads the body as an object of the resource.
+func decodeObject[T resource.Object](c *call, definition *resource.Definition[T], validation codec.Strictness) (T, []string, error) {
+	var none T
+	data, err := c.body()
+	if err != nil {
+		return none, nil, err
+	}
+	return decode(c, data, definition, validation)
+}
+
+func decode[T resource.Object](c *call, data []byte, definition *resource.Definition[T], validation codec.Strictness) (T, []string, error) {
+	var none T
+	body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
+	if err != nil {
+		return none, nil, err
+	}
+	if definition.Decode != nil {
+		object, err := definition.Decode(body)
+		if err != nil {
+			return none, nil, err
+		}
+		return object, nil, definition.CheckKind(object)
+	}
+	object := definition.New()
+	warnings, err := codec.Decode(body, object, validation)
+	if err != nil {
+		return none, nil, err
+	}
+	return object, warnings, definition.CheckKind(object)
+}
+
+// table prints an object, or the items of a list, as rows.
+func table[T resource.Object](
+	definition *resource.Definition[T], env *Environment, object runtime.Object, include metav1.IncludeObjectPolicy,
+) (*metav1.Table, error) {
+	result := &metav1.Table{ColumnDefinitions: definition.Columns, Rows: []metav1.TableRow{}}
+	now := env.Now()
+	row := func(each runtime.Object) error {
+		one := each.(T)
+		line := metav1.TableRow{Cells: definition.Cells(one, now)}
+		switch include {
+		case metav1.IncludeObject:
+			line.Object.Object = one
+		case metav1.IncludeMetadata:
+			metadata := meta.AsPartialObjectMetadata(one)
+			metadata.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+			line.Object.Object = metadata
+		case metav1.IncludeNone:
+		}
+		result.Rows = append(result.Rows, line)
+		return nil
+	}
+	if one, ok := object.(T); ok {
+		result.ResourceVersion = one.GetResourceVersion()
+		return result, row(one)
+	}
+	if list, err := meta.ListAccessor(object); err == nil {
+		result.ResourceVersion, result.Continue = list.GetResourceVersion(), list.GetContinue()
+		result.RemainingItemCount = list.GetRemainingItemCount()
+	}
+	return result, meta.EachListItem(object, row)
+}

@@ -1,0 +1,208 @@
+package idempotency_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/api/idempotency"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+type world struct {
+	*idempotency.Keeper
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)}
+	w.Keeper = &idempotency.Keeper{Store: client.Resource(idempotency.Resource), Keyring: ring, Now: func() time.Time {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.now
+	}}
+	return w
+}
+
+func (w *world) pass(time time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(time)
+}
+
+// drawn are the first bytes that an attempt draws.
+func drawn(t *testing.T, attempt *idempotency.Attempt) string {
+	t.Helper()
+	var bytes [16]byte
+	if _, err := io.ReadFull(attempt.Random, bytes[:]); err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes[:])
+}
+
+func begin(t *testing.T, w *world, who, key, fingerprint string) *idempotency.Attempt {
+	t.Helper()
+	attempt, answer, err := w.Begin(t.Context(), who, key, fingerprint)
+	if err != nil || answer != nil {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	return attempt
+}
+
+func TestAnswerIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	attempt := begin(t, w, "ana", "k", "f")
+	if _, _, err := w.Begin(t.Context(), "ana", "k", "f"); !errors.Is(err, idempotency.ErrUnderWay) {
+		t.Errorf("meanwhile: %v", err)
+	}
+	if err := attempt.Finish(t.Context(), []byte("sesame")); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(idempotency.Lifetime - time.Second)
+	if again, answer, err := w.Begin(t.Context(), "ana", "k", "f"); err != nil || string(answer) != "sesame" || again != nil {
+		t.Errorf("again: %q, %v", answer, err)
+	}
+	if _, _, err := w.Begin(t.Context(), "ana", "k", "g"); !errors.Is(err, idempotency.ErrOther) {
+		t.Errorf("another request: %v", err)
+	}
+	// Others have keys of their own.
+	begin(t, w, "ben", "k", "f")
+	begin(t, w, "ana", "l", "f")
+	// In the state nothing is in clear, the key least of all.
+	page, err := w.Store.List(t.Context(), store.Query{})
+	if err != nil || len(page.Records) != 3 {
+		t.Fatalf("%d records, %v", len(page.Records), err)
+	}
+	for _, record := range page.Records {
+		if text := record.Name + string(record.Object); strings.Contains(text, "sesame") || strings.Contains(text, "ana") {
+			t.Errorf("it is in the state: %s", text)
+		}
+	}
+	// After ten minutes it is forgotten, and then the key is good for another request.
+	w.pass(time.Second)
+	other := begin(t, w, "ana", "k", "g")
+	if err := other.Finish(t.Context(), []byte("other")); err != nil {
+		t.Fatal(err)
+	}
+	if _, answer, err := w.Begin(t.Context(), "ana", "k", "g"); err != nil || string(answer) != "other" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
+// An attempt whose process died is taken over when its time is up, with the same random bytes.
+func TestDied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := begin(t, w, "ana", "k", "f")
+	w.pass(idempotency.Lease - time.Millisecond)
+	if _, _, err := w.Begin(t.Context(), "ana", "k", "f"); !errors.Is(err, idempotency.ErrUnderWay) {
+		t.Fatalf("before the lease is over: %v", err)
+	}
+	w.pass(time.Millisecond)
+	second := begin(t, w, "ana", "k", "f")
+	if drawn(t, first) != drawn(t, second) {
+		t.Error("the second attempt draws other bytes")
+	}
+	if other := begin(t, w, "ana", "other", "f"); drawn(t, other) == drawn(t, second) {
+		t.Error("another key draws the same bytes")
+	}
+	// What the first one finds out late changes nothing.
+	if err := first.Finish(t.Context(), []byte("late")); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	attempt := begin(t, w, "ana", "k", "f")
+	before := drawn(t, attempt)
+	if err := attempt.Leave(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Begin(t.Context(), "ana", "k", "g"); !errors.Is(err, idempotency.ErrOther) {
+		t.Errorf("another request after one that may have done something: %v", err)
+	}
+	again := begin(t, w, "ana", "k", "f")
+	if drawn(t, again) != before {
+		t.Error("other bytes are drawn")
+	}
+	if err := again.Leave(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, w, "ana", "k", "g")
+}
+
+// Of many at once, one serves.
+func TestConcurrently(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	served, refused := 0, 0
+	for range 16 {
+		group.Go(func() {
+			_, _, err := w.Begin(t.Context(), "ana", "k", "f")
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				served++
+			case errors.Is(err, idempotency.ErrUnderWay):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if served != 1 || refused != 15 {
+		t.Errorf("%d served, %d refused", served, refused)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, key := range []string{"a", "b"} {
+		begin(t, w, "ana", key, "f")
+	}
+	if removed, err := w.Sweep(t.Context()); removed != 0 || err != nil {
+		t.Errorf("too early: %d, %v", removed, err)
+	}
+	w.pass(idempotency.Lifetime)
+	begin(t, w, "ana", "c", "f")
+	if removed, err := w.Sweep(t.Context()); removed != 2 || err != nil {
+		t.Errorf("%d, %v", removed, err)
+	}
+	if page, err := w.Store.List(t.Context(), store.Query{}); err != nil || len(page.Records) != 1 {
+		t.Errorf("%d are left, %v", len(page.Records), err)
+	}
+}
+
+func TestNoKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Keyring = nil
+	if _, _, err := w.Begin(t.Context(), "ana", "k", "f"); !errors.Is(err, encryption.ErrNoKey) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,187 @@
+package resource
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/state/store"
+)
+
+// maxApplies is how often an apply finds its object to be gone, and then there again.
+const maxApplies = 3
+
+// application is what a manager applies, as it was read.
+type application struct {
+	// fields are the ones that the manager wants to own, and no others.
+	fields map[string]any
+	// writeOnly are the fields that are written and not stored, as JSON. Nil: there are none.
+	writeOnly []byte
+	// meta is the metadata among them.
+	meta     metav1.ObjectMeta
+	warnings []string
+}
+
+// apply merges what a manager says of an object into it, or makes it. Source: Spec 2.2; ADR-0008.
+func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Written[T], error) {
+	applied, err := r.readApplication(in)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	for attempt := 1; ; attempt++ {
+		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
+		written, err := r.rewrite(ctx, target, owned[T], func(current T) (T, []string, error) {
+			object, err := r.merge(current, applied, in)
+			return object, nil, err
+		})
+		if apierrors.IsNotFound(err) && !in.Status {
+			written, err = r.applyNew(ctx, in, applied)
+			if errors.Is(err, store.ErrExists) && attempt < maxApplies {
+				continue
+			}
+		}
+		written.Warnings = append(applied.warnings, written.Warnings...)
+		return written, err
+	}
+}
+
+// applyNew makes the object that is applied. What was applied is owned by the manager; what the server fills in, by nobody.
+func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *application) (Written[T], error) {
+	if in.MayCreate != nil {
+		if err := in.MayCreate(); err != nil {
+			return Written[T]{}, err
+		}
+	}
+	switch {
+	case applied.meta.Name == "":
+		const why = "a new object needs its name in the object to apply"
+		return Written[T]{}, apierror.BadRequest("metadata.name: "+why, field.ErrorList{field.Required(field.NewPath("metadata", "name"), why)})
+	case applied.meta.UID != "":
+		return Written[T]{}, apierror.Conflict(r.GroupResource(), in.Name, fmt.Sprintf(
+			"uid mismatch: the provided object specified uid %s, and no existing object was found", applied.meta.UID))
+	case applied.meta.ResourceVersion != "":
+		return Written[T]{}, apierror.Modified(r.GroupResource(), in.Name)
+	}
+	object, err := r.merge(r.empty(), applied, in)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	entries := object.GetManagedFields()
+	return r.create(ctx, CreateInput[T]{
+		Caller: in.Caller, Namespace: in.Namespace, Manager: in.Manager, DryRun: in.DryRun,
+	}, object, func(object, _ T) error {
+		object.SetManagedFields(entries)
+		return nil
+	})
+}
+
+// merge is the object with what is applied to it.
+func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, error) {
+	var none T
+	fields, err := r.fieldManager(in.Status)
+	if err != nil {
+		return none, err
+	}
+	merged, err := fields.Apply(current, runtime.DeepCopyJSON(applied.fields), in.Manager, in.Force, r.Now())
+	if err != nil {
+		return none, err
+	}
+	object, ok := merged.(T)
+	if !ok {
+		return none, fmt.Errorf("applying to %s %q made a %T", r.GroupResource(), in.Name, merged)
+	}
+	if applied.writeOnly != nil {
+		if err := json.Unmarshal(applied.writeOnly, object); err != nil {
+			return none, fmt.Errorf("applying to %s %q: %w", r.GroupResource(), in.Name, err)
+		}
+	}
+	// Who says nothing of the resourceVersion does not insist on it.
+	object.SetResourceVersion(applied.meta.ResourceVersion)
+	return object, nil
+}
+
+// readApplication reads what is applied: one document, in YAML or in JSON, which is YAML too.
+func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
+	fields, err := r.fieldManager(in.Status)
+	switch {
+	case err != nil:
+		return nil, err
+	case fields == nil:
+		return nil, fmt.Errorf("applying to %s: the registry is not managed", r.GroupResource())
+	case in.Manager == "":
+		return nil, apierror.BadRequest("an apply needs a field manager", nil)
+	}
+	media := codec.YAML
+	if text := bytes.TrimSpace(in.Patch); len(text) > 0 && text[0] == '{' && json.Valid(text) {
+		media = codec.JSON
+	}
+	body, err := codec.Read(media, in.Patch)
+	if err != nil {
+		return nil, err
+	}
+	object := r.New()
+	applied := &application{}
+	if applied.warnings, err = codec.Decode(body, object, in.Validation); err != nil {
+		return nil, err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body.JSON, &applied.fields); err != nil {
+		return nil, apierror.BadRequest("the body could not be read: "+err.Error(), nil)
+	}
+	var missing field.ErrorList
+	for _, name := range []string{"apiVersion", "kind"} {
+		if value, _ := applied.fields[name].(string); value == "" {
+			missing = append(missing, field.Required(field.NewPath(name), "an object to apply needs one"))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, apierror.BadRequest(missing.ToAggregate().Error(), missing)
+	}
+	if err := r.CheckKind(object); err != nil {
+		return nil, err
+	}
+	if name := object.GetName(); name != "" && name != in.Name {
+		return nil, mismatch("name", name, fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", name, in.Name))
+	}
+	if object.GetManagedFields() != nil {
+		return nil, apierror.BadRequest("metadata.managedFields must be nil", field.ErrorList{
+			field.Forbidden(field.NewPath("metadata", "managedFields"), "must not be applied"),
+		})
+	}
+	applied.meta = metav1.ObjectMeta{Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
+	fields.Prune(applied.fields)
+	applied.writeOnly, err = takeOut(applied.fields, r.WriteOnly)
+	return applied, err
+}
+
+// takeOut removes the values at some paths from fields, and returns the JSON of an object of them. Nil: there were none.
+// Merging would lose them with the rest of their parent, when a manager lets go of that.
+func takeOut(fields map[string]any, paths [][]string) ([]byte, error) {
+	taken := map[string]any{}
+	for _, path := range paths {
+		value, found, err := unstructured.NestedFieldNoCopy(fields, path...)
+		if err != nil || !found {
+			continue
+		}
+		unstructured.RemoveNestedField(fields, path...)
+		if err := unstructured.SetNestedField(taken, value, path...); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", strings.Join(path, "."), err)
+		}
+	}
+	if len(taken) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(taken)
+}

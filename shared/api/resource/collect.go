@@ -1,0 +1,418 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// inlineSteps and inlineTime bound what a request does about the objects that belonged to the one that it
+	// deleted. The schedule does the rest. Source: ADR-0009.
+	inlineSteps = 100
+	inlineTime  = 2 * time.Second
+	// pageOfDependents is how many objects are read in one round trip.
+	pageOfDependents = 100
+	// maxTries is how often one run looks at an object that others write at the same time.
+	maxTries = 3
+)
+
+// Collected counts what a collection did.
+type Collected struct {
+	// Removed are the objects that are gone now; Marked those whose deletion has begun and that finalizers or a
+	// grace period hold; Changed those that lost references or finalizers; Busy those that others wrote at the
+	// same time; Broken those that cannot be read.
+	Removed, Marked, Changed, Busy, Broken int
+	// Unfinished tells that there was more to do than the bound of the run.
+	Unfinished bool
+}
+
+// task is one step of a collection: to look at one object, or at a page of those that refer to a uid.
+type task struct {
+	member Member
+	// name is the object, and uid the one that it must have; empty for any.
+	name string
+	uid  types.UID
+	// owner, without a name, is the uid whose dependents are looked at, from after on.
+	owner types.UID
+	after string
+	tries int
+}
+
+// collection is one run of the collector over a graph. Every write insists on the record that it was decided from,
+// so that any number of runs may be under way, and each may stop at any step: what it leaves is found again, by the
+// reference to an owner that is gone or by the finalizer on one that waits. Source: Spec 2.2; ADR-0009.
+type collection struct {
+	graph *Graph
+	// left is how many more objects may be looked at.
+	left  int
+	queue []task
+	// waiting are owners to look at again once nothing else is left to do.
+	waiting []task
+	// gone and alive are uids that were seen absent and present.
+	gone, alive map[types.UID]bool
+	// walked are owners whose dependents were begun with.
+	walked map[types.UID]bool
+	done   Collected
+	broken error
+}
+
+func (g *Graph) collection(steps int) *collection {
+	return &collection{
+		graph: g, left: steps,
+		gone: map[types.UID]bool{}, alive: map[types.UID]bool{}, walked: map[types.UID]bool{},
+	}
+}
+
+// collect does what follows from objects that were deleted or changed, up to the bound of a request. What fails
+// is not the request's failure: it is still to be found by the schedule.
+func (r *Registry[T]) collect(ctx context.Context, after ...touched) {
+	c := r.graph().collection(inlineSteps)
+	for _, each := range after {
+		if each.gone || driven(each.object) {
+			c.follow(each)
+		}
+	}
+	ctx, cancel := context.WithTimeout(consequently(ctx), inlineTime)
+	defer cancel()
+	_ = c.run(ctx)
+}
+
+// run takes steps until there are none left to take. A step that fails for one object does not stop the others;
+// the error is that of the state, or of the context.
+func (c *collection) run(ctx context.Context) error {
+	for len(c.queue) > 0 || len(c.waiting) > 0 {
+		if c.left == 0 {
+			c.done.Unfinished = true
+			return nil
+		}
+		if len(c.queue) == 0 {
+			c.queue, c.waiting = c.waiting, nil
+		}
+		next := c.queue[0]
+		c.queue = c.queue[1:]
+		if next.name != "" {
+			c.left--
+		}
+		if err := c.step(ctx, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *collection) step(ctx context.Context, t task) error {
+	var err error
+	if t.name == "" {
+		err = c.dependents(ctx, t)
+	} else {
+		err = c.look(ctx, t)
+	}
+	switch {
+	case err == nil, errors.Is(err, store.ErrNotFound):
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, store.ErrUnavailable):
+		return err
+	case errors.Is(err, store.ErrConflict):
+		if t.tries++; t.tries < maxTries {
+			c.queue = append(c.queue, t)
+		} else {
+			c.done.Busy++
+		}
+		return nil
+	default:
+		c.note(err)
+		return nil
+	}
+}
+
+// note keeps the first error about an object that cannot be read.
+func (c *collection) note(err error) {
+	c.done.Broken++
+	if c.broken == nil {
+		c.broken = err
+	}
+}
+
+// push puts an object into the queue.
+func (c *collection) push(n node) {
+	c.queue = append(c.queue, task{member: n.member, name: n.record.Name, uid: n.object.GetUID()})
+}
+
+// pushDependents puts the objects that refer to a uid into the queue, of every resource.
+func (c *collection) pushDependents(owner types.UID) {
+	for _, member := range c.graph.members {
+		c.queue = append(c.queue, task{member: member, owner: owner})
+	}
+}
+
+// dependents puts a page of those that refer to an owner into the queue, and the next page behind them.
+func (c *collection) dependents(ctx context.Context, t task) error {
+	page, last, more, err := t.member.referring(ctx, t.owner, t.after, pageOfDependents)
+	for _, each := range page {
+		c.push(each)
+	}
+	if more && last != "" {
+		t.after, t.tries = last, 0
+		c.queue = append(c.queue, t)
+	}
+	return err
+}
+
+// look does the next thing about one object.
+func (c *collection) look(ctx context.Context, t task) error {
+	n, found, err := t.member.find(ctx, t.name)
+	if err != nil || !found || t.uid != "" && n.object.GetUID() != t.uid {
+		return err
+	}
+	finalizers := n.object.GetFinalizers()
+	switch {
+	case n.object.GetDeletionTimestamp() == nil:
+		return c.judge(ctx, n)
+	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
+		return c.orphan(ctx, n)
+	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
+		return c.foreground(ctx, n)
+	case len(finalizers) == 0:
+		// Ended, or in its grace period: asking again does nothing to the latter.
+		return c.end(ctx, n, terms{})
+	default:
+		return nil
+	}
+}
+
+// judge decides about an object that is not being deleted by what has become of its owners.
+func (c *collection) judge(ctx context.Context, n node) error {
+	var solid, dangling, waiting []types.UID
+	var owners []node
+	for _, reference := range n.object.GetOwnerReferences() {
+		owner, exists, err := c.owner(ctx, n, reference)
+		switch {
+		case err != nil:
+			return err
+		case !exists:
+			dangling = append(dangling, reference.UID)
+		case owner.object != nil && driven(owner.object) && slices.Contains(owner.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
+			waiting, owners = append(waiting, reference.UID), append(owners, owner)
+		default:
+			solid = append(solid, reference.UID)
+		}
+	}
+	stale := slices.Concat(dangling, waiting)
+	switch {
+	case len(stale) == 0:
+		return nil
+	case len(solid) > 0:
+		if err := c.edit(ctx, n, func(object metav1.Object) { dropReferences(object, stale) }); err != nil {
+			return err
+		}
+		c.wake(owners)
+		return nil
+	case len(waiting) > 0:
+		return c.endInForeground(ctx, n, owners)
+	default:
+		return c.end(ctx, n, terms{})
+	}
+}
+
+// owner returns the owner that an object refers to, and whether it exists: an owner that this API does not serve
+// does, without an object.
+func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerReference) (node, bool, error) {
+	owner, exists, err := c.graph.living(ctx, reference, n.member.ownersIn(n.object))
+	if owner.object != nil {
+		c.alive[reference.UID] = true
+	}
+	return owner, exists, err
+}
+
+// endInForeground deletes an object whose owners wait for it. Where it owns objects itself, they go before it. In a
+// cycle every object would wait for the next: one that owns an object that waits itself holds up nobody.
+func (c *collection) endInForeground(ctx context.Context, n node, owners []node) error {
+	owns, cycle := false, false
+	err := c.eachDependent(ctx, n, func(dependent node) bool {
+		owns = true
+		cycle = driven(dependent.object) && slices.Contains(dependent.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+		return !cycle
+	})
+	if err != nil {
+		return err
+	}
+	if !owns {
+		return c.end(ctx, n, terms{})
+	}
+	if cycle {
+		after, err := n.member.edit(ctx, n, func(object metav1.Object) {
+			references := slices.Clone(object.GetOwnerReferences())
+			for i := range references {
+				if valueOf(references[i].BlockOwnerDeletion) {
+					references[i].BlockOwnerDeletion = new(false)
+				}
+			}
+			object.SetOwnerReferences(references)
+		})
+		if err != nil {
+			return err
+		}
+		c.done.Changed++
+		c.wake(owners)
+		n = after.node
+	}
+	return c.end(ctx, n, terms{propagation: metav1.DeletePropagationForeground})
+}
+
+// foreground deletes what an owner that waits still owns, and then takes the finalizer from it unless a dependent
+// holds it up.
+func (c *collection) foreground(ctx context.Context, n node) error {
+	if uid := n.object.GetUID(); !c.walked[uid] {
+		c.walked[uid] = true
+		c.pushDependents(uid)
+		c.wake([]node{n})
+		return nil
+	}
+	blocked := false
+	err := c.eachDependent(ctx, n, func(dependent node) bool {
+		blocked = slices.ContainsFunc(dependent.object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+			return reference.UID == n.object.GetUID() && valueOf(reference.BlockOwnerDeletion)
+		})
+		return !blocked
+	})
+	if err != nil || blocked {
+		return err
+	}
+	return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
+}
+
+// orphan takes the reference from the objects that an owner leaves behind, and lets the owner go after them.
+func (c *collection) orphan(ctx context.Context, n node) error {
+	uid := n.object.GetUID()
+	var some []node
+	if err := c.eachDependent(ctx, n, func(dependent node) bool {
+		some = append(some, dependent)
+		return len(some) < pageOfDependents
+	}); err != nil {
+		return err
+	}
+	for _, dependent := range some {
+		if c.left == 0 {
+			break
+		}
+		c.left--
+		err := c.edit(ctx, dependent, func(object metav1.Object) { dropReferences(object, []types.UID{uid}) })
+		if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	if len(some) > 0 {
+		// Until there are none.
+		c.push(n)
+		return nil
+	}
+	return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
+}
+
+// eachDependent visits the objects that refer to another one, of every resource, until visit returns false. One
+// that refers to itself is not among them. One that cannot be read is an error: nobody can tell what it holds up.
+func (c *collection) eachDependent(ctx context.Context, n node, visit func(node) bool) error {
+	for _, member := range c.graph.members {
+		for after, more := "", true; more; {
+			var page []node
+			var err error
+			if page, after, more, err = member.referring(ctx, n.object.GetUID(), after, pageOfDependents); err != nil {
+				return err
+			}
+			for _, dependent := range page {
+				if dependent.object.GetUID() != n.object.GetUID() && !visit(dependent) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// end asks for the deletion of an object and goes on with what follows from it.
+func (c *collection) end(ctx context.Context, n node, asked terms) error {
+	before := n.object.GetDeletionTimestamp()
+	after, err := n.member.end(ctx, n, asked)
+	if err != nil {
+		return err
+	}
+	switch {
+	case after.gone:
+		c.done.Removed++
+	case before == nil:
+		c.done.Marked++
+	}
+	if after.gone || driven(after.object) {
+		c.follow(after)
+	}
+	return nil
+}
+
+// edit changes an object and goes on with what follows from it.
+func (c *collection) edit(ctx context.Context, n node, change func(metav1.Object)) error {
+	after, err := n.member.edit(ctx, n, change)
+	if err != nil {
+		return err
+	}
+	if !after.gone {
+		c.done.Changed++
+		return nil
+	}
+	c.done.Removed++
+	c.follow(after)
+	return nil
+}
+
+// follow puts into the queue what follows from an object that is gone, or whose next step is the collector's.
+func (c *collection) follow(after touched) {
+	if !after.gone {
+		c.push(after.node)
+		return
+	}
+	uid := after.object.GetUID()
+	c.gone[uid] = true
+	delete(c.alive, uid)
+	c.pushDependents(uid)
+	// An owner may have waited for this one.
+	for _, reference := range after.object.GetOwnerReferences() {
+		member, known := c.graph.member(reference.APIVersion, reference.Kind)
+		if !known || c.gone[reference.UID] {
+			continue
+		}
+		namespace := after.member.ownersIn(after.object)
+		if _, namespaced := member.definition(); !namespaced {
+			namespace = ""
+		}
+		c.wait(task{member: member, name: storeName(namespace, reference.Name), uid: reference.UID})
+	}
+}
+
+// wake has owners that wait looked at again.
+func (c *collection) wake(owners []node) {
+	for _, owner := range owners {
+		c.wait(task{member: owner.member, name: owner.record.Name, uid: owner.object.GetUID()})
+	}
+}
+
+// wait puts a task behind all others, once.
+func (c *collection) wait(t task) {
+	if !slices.Contains(c.waiting, t) {
+		c.waiting = append(c.waiting, t)
+	}
+}
+
+// dropReferences takes the references to some uids from an object.
+func dropReferences(object metav1.Object, uids []types.UID) {
+	object.SetOwnerReferences(slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(reference metav1.OwnerReference) bool {
+		return slices.Contains(uids, reference.UID)
+	}))
+}

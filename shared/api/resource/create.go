@@ -1,0 +1,181 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// CreateInput is a request to create one object.
+type CreateInput[T Object] struct {
+	// Caller is who asks.
+	Caller identity.Caller
+	// Namespace is the namespace of the request; empty for resources without.
+	Namespace string
+	// Object is the object as the caller sent it. Create changes it.
+	Object T
+	// Manager is who owns the fields that are written. Empty: unknown.
+	Manager string
+	// UserAgent is what the client calls itself. Empty: unknown.
+	UserAgent string
+	// DryRun does everything but the write.
+	DryRun bool
+	// Random is where the name, the uid and the secret come from when the same create may be asked for again: a
+	// source that gives the same bytes each time. Where the object is there and has that uid, it was created by an
+	// earlier attempt and is answered as if by this one. Nil: the registry's. Source: ADR-0017.
+	Random io.Reader
+}
+
+// Written is what a create, update or patch answers.
+type Written[T Object] struct {
+	// Object is the object as stored, with its secret where the answer is there to deliver it.
+	Object T
+	// Created tells whether the object is new.
+	Created bool
+	// Warnings are for the caller to read.
+	Warnings []string
+}
+
+// maxNameAttempts is how often a name of the server's own choice is made anew when it is taken.
+const maxNameAttempts = 8
+
+// Create stores a new object and returns it as stored, with the secret that is shown this one time. A
+// dry run shows no secret, since it made none.
+//
+// Errors: Invalid with a cause for each bad field; Forbidden where the object asks for more than the
+// caller may give; AlreadyExists when the name, or the name made from generateName, is taken; Conflict when
+// the secret is in use. On any error nothing is stored. Source: Spec 2.2, 7; ADR-0004.
+func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (Written[T], error) {
+	object := in.Object
+	requested, generateName := object.GetName(), object.GetGenerateName()
+	for attempt := 1; ; attempt++ {
+		written, err := r.create(ctx, in, object.DeepCopyObject().(T), r.updatedBy(in.Manager, false))
+		switch {
+		case !errors.Is(err, store.ErrExists) || requested != "":
+			return written, err
+		case generateName != "":
+			return written, apierror.GeneratedNameExists(r.GroupResource(), generateName).Because(err)
+		case attempt == maxNameAttempts:
+			return written, err
+		}
+	}
+}
+
+func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, own own[T]) (Written[T], error) {
+	random := in.Random
+	if random == nil {
+		random = r.Random
+	} else if maker, makes := r.Rules.(Maker[T]); makes {
+		if err := maker.MakeSecret(object, random); err != nil {
+			return Written[T]{}, err
+		}
+	}
+	if given := object.GetNamespace(); r.Namespaced && given != "" && given != in.Namespace {
+		return Written[T]{}, mismatch("namespace", given, fmt.Sprintf(
+			"the namespace of the provided object (%s) does not match the namespace of the request (%s)", given, in.Namespace))
+	}
+	if err := r.prepareMetadata(object, in.Namespace, random); err != nil {
+		return Written[T]{}, err
+	}
+	var none T
+	r.Default(in.Caller, object, none)
+	problems := append(r.validateMetadata(object), r.Validate(object, none)...)
+	sealed, more := r.seal(object, store.Record{}, in.Manager)
+	owners, err := r.validateOwners(ctx, in.Caller, object, none)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	problems = append(problems, owners...)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return Written[T]{}, r.invalid(object.GetName(), problems)
+	}
+	if excess := r.Authorize(in.Caller, object, none); len(excess) > 0 {
+		return Written[T]{}, apierror.Forbidden(r.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
+	}
+	if err := own(object, r.empty()); err != nil {
+		return Written[T]{}, err
+	}
+	text, err := r.encode(object)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	record := store.Record{
+		Name:    storeName(object.GetNamespace(), object.GetName()),
+		Digest:  sealed.Digest,
+		Created: object.GetCreationTimestamp().Time,
+		Object:  text,
+	}
+	r.index(&record, object)
+	if in.DryRun {
+		if err := r.wouldCreate(ctx, record); err != nil {
+			return Written[T]{}, r.notCreated(ctx, in.Caller, object, err)
+		}
+	} else if record.Revision, err = r.insert(ctx, record); err != nil {
+		earlier, again := r.again(ctx, in, object.GetUID(), record.Name, err)
+		if !again {
+			return Written[T]{}, r.notCreated(ctx, in.Caller, object, err)
+		}
+		if object, err = r.Decode(earlier); err != nil {
+			return Written[T]{}, err
+		}
+		record = earlier
+	}
+	r.stamp(object, record)
+	if in.DryRun {
+		object.SetResourceVersion("")
+	} else if sealed.Reveal != nil {
+		sealed.Reveal(object)
+	}
+	return Written[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
+}
+
+// notCreated is translate for an object that could not be stored. Who may see the one that has its name is told when that is
+// being deleted: the name will be free.
+func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, object T, err error) error {
+	if errors.Is(err, store.ErrExists) {
+		holder, _, unseen := r.read(ctx, caller, object.GetNamespace(), object.GetName())
+		if unseen == nil && holder.GetDeletionTimestamp() != nil {
+			return apierror.BeingDeleted(r.GroupResource(), object.GetName()).Because(err)
+		}
+	}
+	return r.translate(err, object.GetName())
+}
+
+// again tells whether a create failed because it was done before, from the same random bytes: the uid is one of them.
+// It returns what that stored.
+func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UID, name string, err error) (store.Record, bool) {
+	if in.Random == nil || !errors.Is(err, store.ErrExists) {
+		return store.Record{}, false
+	}
+	earlier, err := r.Store.Get(ctx, name)
+	if err != nil {
+		return store.Record{}, false
+	}
+	object, err := r.Parse(earlier)
+	return earlier, err == nil && object.GetUID() == uid && !Ended(object, r.Now())
+}
+
+// wouldCreate fails as the store's Create would, and writes nothing.
+func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) error {
+	if holder, err := r.Store.Get(ctx, record.Name); err == nil && !r.ended(holder) {
+		return store.ErrExists
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if record.Digest == "" {
+		return nil
+	}
+	if holder, err := r.Store.GetByDigest(ctx, record.Digest); err == nil && !r.ended(holder) {
+		return store.ErrTaken
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package resource
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// DeleteInput is a request to remove one object, or all that a list would show.
+type DeleteInput struct {
+	Caller          identity.Caller
+	Namespace, Name string
+	// Selection is the list of a DeleteCollection. Nil: it is about the object of that Name.
+	Selection *ListInput
+	// UID and ResourceVersion are preconditions; empty means none.
+	UID             types.UID
+	ResourceVersion string
+	// GracePeriodSeconds is for how long the object stays usable, from 0 to MaxGracePeriodSeconds. Nil: not at
+	// all, or as was asked before. Source: Spec 2.2.
+	GracePeriodSeconds *int64
+	// Propagation is what becomes of the objects that this one owns. Empty: what the finalizers of the object
+	// say, else Background. Source: ADR-0009.
+	Propagation metav1.DeletionPropagation
+	// DryRun does everything but the removal.
+	DryRun bool
+}
+
+// Delete removes an object and returns a Status that names it. While a grace period or finalizers hold the
+// object it is marked with a deletionTimestamp instead, and returned. A second request may shorten the grace
+// period, never extend it. What becomes of the objects that it owned is begun here and finished by the schedule.
+//
+// Errors: NotFound when there is no such object for the caller; Conflict when a precondition does not
+// hold. On any error nothing is changed. Source: Spec 2.2, 3; ADR-0009.
+func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
+	answer, touched, err := r.deleteOne(ctx, in)
+	if err == nil && !in.DryRun {
+		r.collect(ctx, touched)
+	}
+	return answer, err
+}
+
+// deleteOne is Delete without what follows for other objects. It returns what the collector has to look at.
+func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, touched, error) {
+	for attempt := 1; ; attempt++ {
+		answer, after, err := r.delete(ctx, in)
+		if in.ResourceVersion != "" || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
+			return answer, after, err
+		}
+	}
+}
+
+func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Object, touched, error) {
+	object, record, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
+	if err != nil {
+		return nil, touched{}, err
+	}
+	if err := r.admit(in.Caller, "delete", object); err != nil {
+		return nil, touched{}, err
+	}
+	if err := r.checkPreconditions(object, in.UID, in.ResourceVersion); err != nil {
+		return nil, touched{}, err
+	}
+	object, record, gone, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) {
+		markDeleted(object, terms{grace: in.GracePeriodSeconds, propagation: in.Propagation}, r.Now())
+	})
+	if err != nil {
+		return nil, touched{}, r.translate(err, in.Name)
+	}
+	after := touched{node: node{member: r, record: record, object: object}, gone: gone}
+	if !gone {
+		return object, after, nil
+	}
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name:  in.Name,
+			Group: r.Resource.Group,
+			Kind:  r.Resource.Resource,
+			UID:   object.GetUID(),
+		},
+	}, after, nil
+}

@@ -1,0 +1,206 @@
+package resource_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/state/store"
+)
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about string
+		in    func(*key) resource.DeleteInput
+		wrong refusal
+		gone  bool
+	}{
+		{"without conditions", func(*key) resource.DeleteInput { return resource.DeleteInput{} }, refusal{}, true},
+		{"the uid", func(k *key) resource.DeleteInput { return resource.DeleteInput{UID: k.UID} }, refusal{}, true},
+		{"another uid", func(*key) resource.DeleteInput { return resource.DeleteInput{UID: "x"} }, conflict, false},
+		{"the resourceVersion", func(k *key) resource.DeleteInput {
+			return resource.DeleteInput{ResourceVersion: k.ResourceVersion}
+		}, refusal{}, true},
+		{"another resourceVersion", func(*key) resource.DeleteInput { return resource.DeleteInput{ResourceVersion: "1"} }, conflict, false},
+		{"a dry run", func(*key) resource.DeleteInput { return resource.DeleteInput{DryRun: true} }, refusal{}, false},
+		{"a dry run with another uid", func(*key) resource.DeleteInput { return resource.DeleteInput{DryRun: true, UID: "x"} }, conflict, false},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			r := open(t)
+			create(t, r, ana, named("another"))
+			object := create(t, r, ana, named("ci"))
+			in := row.in(object)
+			in.Caller, in.Name = ana, "ci"
+			answer, err := resource.Delete(t.Context(), r, in)
+			expect(t, err, row.wrong)
+			want := &metav1.Status{
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
+				Details: &metav1.StatusDetails{Name: "ci", Group: "management.platform.sh", Kind: "ownedaccesskeys", UID: object.UID},
+			}
+			if err == nil && !apiequality.Semantic.DeepEqual(answer, want) {
+				t.Errorf("answered %+v, want %+v", answer, want)
+			}
+			_, err = resource.Get(t.Context(), r, resource.GetInput{Caller: ana, Name: "ci"})
+			if gone := refusalOf(err).code == 404; gone != row.gone {
+				t.Errorf("then: %v", err)
+			}
+		})
+	}
+}
+
+// Spec 2.2 finalizers, 3: deletion is pending until the last entry is taken away.
+func TestFinalizers(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	given := named("ci")
+	given.Finalizers = []string{"example.com/a", "example.com/b"}
+	created := create(t, r, ana, given)
+
+	remove := func(dryRun bool) *key {
+		t.Helper()
+		answer, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "ci", DryRun: dryRun})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, ok := answer.(*key)
+		if !ok {
+			t.Fatalf("answered %+v", answer)
+		}
+		return object
+	}
+	if dry := remove(true); dry.DeletionTimestamp == nil {
+		t.Errorf("a dry run answers %+v", dry)
+	}
+	if stored := get(t, r, "ci"); stored.DeletionTimestamp != nil || stored.ResourceVersion != created.ResourceVersion {
+		t.Errorf("a dry run stores %+v", stored)
+	}
+	marked := remove(false)
+	if !marked.DeletionTimestamp.Time.Equal(now.Truncate(time.Second)) || *marked.DeletionGracePeriodSeconds != 0 || marked.Generation != 2 {
+		t.Errorf("marked with %+v", marked.ObjectMeta)
+	}
+	if again := remove(false); again.ResourceVersion != marked.ResourceVersion || again.Generation != 2 {
+		t.Errorf("asked for again: %+v", again.ObjectMeta)
+	}
+
+	// Entries can only be removed, in any order, and the mark is the server's.
+	next := get(t, r, "ci")
+	next.Finalizers = append(next.Finalizers, "example.com/c")
+	_, err := update(t, r, next)
+	expect(t, err, invalid("metadata.finalizers"))
+	next = get(t, r, "ci")
+	next.DeletionTimestamp, next.DeletionGracePeriodSeconds, next.Finalizers = nil, nil, []string{"example.com/b"}
+	if next, err = update(t, r, next); err != nil {
+		t.Fatal(err)
+	}
+	if next.DeletionTimestamp == nil || next.DeletionGracePeriodSeconds == nil {
+		t.Errorf("the mark was taken away: %+v", next.ObjectMeta)
+	}
+	written, err := resource.Patch(t.Context(), r, resource.PatchInput{
+		Caller: ana, Name: "ci", Type: resource.JSONPatch, Patch: []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`), DryRun: true,
+	})
+	if err != nil || len(written.Object.Finalizers) != 0 {
+		t.Errorf("a dry run of the last removal: %+v, %v", written.Object, err)
+	}
+	if last := get(t, r, "ci"); len(last.Finalizers) != 1 {
+		t.Errorf("a dry run stores %+v", last)
+	}
+	if _, err := patch(t, r, "ci", resource.JSONPatch, `[{"op":"remove","path":"/metadata/finalizers/0"}]`); err != nil {
+		t.Fatal(err)
+	}
+	_, err = resource.Get(t.Context(), r, resource.GetInput{Caller: ana, Name: "ci"})
+	expect(t, err, notFound)
+	events, err := r.Store.Events(t.Context(), store.Beginning, 100, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := events[len(events)-1]; last.Type != store.Deleted {
+		t.Errorf("the last event is %+v", last)
+	}
+}
+
+// racing lets somebody else write before a removal, some times.
+type racing struct {
+	store.Store
+	times int
+}
+
+func (r *racing) Delete(ctx context.Context, name string, revision int64) (int64, error) {
+	if r.times > 0 {
+		r.times--
+		record, err := r.Get(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := r.Update(ctx, record); err != nil {
+			return 0, err
+		}
+	}
+	return r.Store.Delete(ctx, name, revision)
+}
+
+func TestDeleteWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about string
+		times int
+		rv    string
+		wrong refusal
+	}{
+		{"an unconditional one insists", 5, "", refusal{}},
+		{"but not for ever", 1000, "", conflict},
+		{"a resourceVersion is a condition", 1, "1", conflict},
+	} {
+		r := open(t)
+		create(t, r, ana, named("ci"))
+		r.Store = &racing{Store: r.Store, times: row.times}
+		_, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "ci", ResourceVersion: row.rv})
+		expect(t, err, row.wrong)
+	}
+}
+
+// A dry run does everything but the write (Spec 4; ADR-0004).
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	create(t, r, ana, named("ci"))
+	before := revision(t, r.Store)
+
+	created, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("new"), DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := created.Object; o.UID == "" || o.CreationTimestamp.IsZero() || o.ResourceVersion != "" || o.Spec.Key != "" || o.Spec.User != "ana" {
+		t.Errorf("create answers %+v", o)
+	}
+	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: named("ci"), DryRun: true})
+	expect(t, err, alreadyExists)
+	bad := named("bad")
+	bad.Spec.TTLSeconds = -1
+	_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: bad, DryRun: true})
+	expect(t, err, invalid("spec.ttl"))
+
+	changed := get(t, r, "ci")
+	changed.Spec.Disabled = true
+	updated, err := resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: "ci", Object: changed, DryRun: true})
+	if err != nil || !updated.Object.Spec.Disabled || updated.Object.Generation != 2 {
+		t.Errorf("update answers %+v, %v", updated.Object, err)
+	}
+	patched, err := resource.Patch(t.Context(), r, resource.PatchInput{
+		Caller: ana, Name: "ci", Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`), DryRun: true,
+	})
+	if err != nil || !patched.Object.Spec.Disabled || patched.Object.Generation != 2 {
+		t.Errorf("patch answers %+v, %v", patched.Object, err)
+	}
+	if _, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "ci", DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	if after := revision(t, r.Store); after != before {
+		t.Errorf("revision %d after %d", after, before)
+	}
+}

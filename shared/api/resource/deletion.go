@@ -1,0 +1,214 @@
+package resource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// MaxGracePeriodSeconds is the longest grace period: the largest that every client can count with, 68 years.
+// Source: ADR-0009.
+const MaxGracePeriodSeconds = 1<<31 - 1
+
+// terms are how an object is to be deleted.
+type terms struct {
+	// grace is for how many seconds more the object stays usable. Nil: 0, or what was asked for before.
+	grace *int64
+	// propagation is what becomes of the objects that this one owns. Empty: what its finalizers say, else
+	// Background.
+	propagation metav1.DeletionPropagation
+}
+
+// Ended tells whether an object is over: its deletion was asked for, the time for that has passed, and no
+// finalizer is left. It may still be stored, and is then as good as absent. Source: Spec 3; ADR-0009.
+func Ended(object metav1.Object, now time.Time) bool {
+	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && !pending(object, now)
+}
+
+// pending tells whether an object that is being deleted has some of its grace period left. Without a grace period
+// the clocks of two functions need not agree.
+func pending(object metav1.Object, now time.Time) bool {
+	end, grace := object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds()
+	return end != nil && grace != nil && *grace > 0 && now.Before(end.Time)
+}
+
+// markDeleted notes in an object that its deletion was asked for: when, for how long it stays usable, and what
+// becomes of the objects that it owns. While a grace period runs it can only be shortened, and the finalizers
+// stay as they are unless it is. Source: Spec 2.2, 3; ADR-0009.
+func markDeleted(object metav1.Object, asked terms, now time.Time) {
+	switch begun := object.GetDeletionTimestamp(); {
+	case begun == nil:
+		grace := valueOf(asked.grace)
+		object.SetDeletionTimestamp(&metav1.Time{Time: now.UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second)})
+		object.SetDeletionGracePeriodSeconds(&grace)
+		object.SetGeneration(object.GetGeneration() + 1)
+	case pending(object, now):
+		before := *object.GetDeletionGracePeriodSeconds()
+		if asked.grace == nil || *asked.grace >= before {
+			return
+		}
+		object.SetDeletionTimestamp(&metav1.Time{Time: begun.Add(time.Duration(*asked.grace-before) * time.Second)})
+		object.SetDeletionGracePeriodSeconds(new(*asked.grace))
+	}
+	switch asked.propagation {
+	case metav1.DeletePropagationOrphan:
+		setPropagation(object, metav1.FinalizerOrphanDependents)
+	case metav1.DeletePropagationForeground:
+		setPropagation(object, metav1.FinalizerDeleteDependents)
+	case metav1.DeletePropagationBackground:
+		setPropagation(object, "")
+	}
+}
+
+// setPropagation leaves one, or none, of the finalizers that say what becomes of the objects that this one owns.
+func setPropagation(object metav1.Object, finalizer string) {
+	if finalizer != "" && slices.Contains(object.GetFinalizers(), finalizer) {
+		return
+	}
+	list := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), isPropagation)
+	if finalizer != "" {
+		list = append(list, finalizer)
+	}
+	object.SetFinalizers(list)
+}
+
+// isPropagation tells the finalizers that this API removes itself.
+func isPropagation(finalizer string) bool {
+	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
+}
+
+// driven tells whether an object is being deleted and the next step is this API's own: to do something about the
+// objects that it owns.
+func driven(object metav1.Object) bool {
+	return object.GetDeletionTimestamp() != nil && slices.ContainsFunc(object.GetFinalizers(), isPropagation)
+}
+
+// Due is when the schedule has to look at an object: at its own end by the rules or at the end of its grace
+// period, whichever is first; at once while the next step of its deletion is this API's; never while finalizers
+// hold it that others remove. The zero time means never. Source: ADR-0009.
+func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
+	_, own := r.Index(object, activity)
+	end := object.GetDeletionTimestamp()
+	switch {
+	case end == nil:
+		return own
+	case driven(object):
+		// Since it was asked for.
+		return end.Add(-time.Duration(valueOf(object.GetDeletionGracePeriodSeconds())) * time.Second)
+	case len(object.GetFinalizers()) > 0:
+		return time.Time{}
+	case !own.IsZero() && own.Before(end.Time):
+		return own
+	default:
+		return end.Time
+	}
+}
+
+// index fills in what a record is found by.
+func (r *Registry[T]) index(record *store.Record, object T) {
+	record.Owner, _ = r.Index(object, record.Activity)
+	record.Expires = r.Due(object, record.Activity)
+	record.References = nil
+	for _, owner := range object.GetOwnerReferences() {
+		if !slices.Contains(record.References, string(owner.UID)) {
+			record.References = append(record.References, string(owner.UID))
+		}
+	}
+}
+
+// bury removes an object that has ended, where it is at hand. It is best effort: what is left is absent all the
+// same, and goes with the schedule.
+func (r *Registry[T]) bury(ctx context.Context, record store.Record) bool {
+	_, err := r.Store.Delete(ctx, record.Name, record.Revision)
+	if err != nil {
+		return errors.Is(err, store.ErrNotFound)
+	}
+	if object, err := r.Parse(record); err == nil {
+		r.Removed(consequently(ctx), object)
+	}
+	return true
+}
+
+// insert is the store's Create, for which an object that has ended is in nobody's way.
+func (r *Registry[T]) insert(ctx context.Context, record store.Record) (int64, error) {
+	for attempt := 1; ; attempt++ {
+		revision, err := r.Store.Create(ctx, record)
+		var holder store.Record
+		var lookup error
+		switch {
+		case attempt == maxNameAttempts:
+			return revision, err
+		case errors.Is(err, store.ErrExists):
+			holder, lookup = r.Store.Get(ctx, record.Name)
+		case errors.Is(err, store.ErrTaken):
+			holder, lookup = r.Store.GetByDigest(ctx, record.Digest)
+		default:
+			return revision, err
+		}
+		if lookup != nil || !r.ended(holder) || !r.bury(ctx, holder) {
+			return revision, err
+		}
+	}
+}
+
+// ended is Ended for a record. One that cannot be read has not.
+func (r *Registry[T]) ended(record store.Record) bool {
+	object, err := r.Parse(record)
+	return err == nil && Ended(object, r.Now())
+}
+
+// rewriteMetadata changes the metadata of a stored object as the system, and writes it if that changed anything.
+// An object that has ended by it is removed. It returns the object as it is then, with its record. The errors are
+// the store's: ErrConflict when the record is not the stored one.
+func (r *Registry[T]) rewriteMetadata(
+	ctx context.Context, record store.Record, dryRun bool, change func(metav1.Object),
+) (object T, next store.Record, gone bool, err error) {
+	if object, err = r.Decode(record); err != nil {
+		return object, record, false, err
+	}
+	known, err := r.encode(object)
+	if err != nil {
+		return object, record, false, err
+	}
+	change(object)
+	next = record
+	gone = Ended(object, r.Now())
+	if gone {
+		if !dryRun {
+			if next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision); err == nil {
+				r.Removed(ctx, object)
+			}
+		}
+		return object, next, err == nil, err
+	}
+	updated, err := r.encode(object)
+	if err != nil || bytes.Equal(known, updated) {
+		return object, next, false, err
+	}
+	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
+		return object, record, false, err
+	}
+	r.index(&next, object)
+	if !dryRun {
+		if next.Revision, err = r.Store.Update(ctx, next); err != nil {
+			return object, record, false, err
+		}
+	}
+	r.stamp(object, next)
+	return object, next, false, nil
+}
+
+// valueOf is what a field that may be left out says; its zero value when it is left out.
+func valueOf[V any](field *V) V {
+	if field == nil {
+		var zero V
+		return zero
+	}
+	return *field
+}

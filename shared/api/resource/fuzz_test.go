@@ -1,0 +1,122 @@
+package resource
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"management.platform.sh/shared/model/apierror"
+)
+
+const fuzzed = `{"apiVersion":"v1","kind":"K","metadata":{"name":"ci","finalizers":["a","b"]},"spec":{"ttl":1,"scope":{"projects":[{"project":"a"}]}}}`
+
+// FuzzPatch: whatever a client sends as a patch is an answer below 500 or JSON, and never a panic.
+func FuzzPatch(f *testing.F) {
+	for _, cases := range patchCases(f) {
+		for _, c := range cases {
+			f.Add(true, []byte(c.Patch), []byte(c.Doc))
+		}
+	}
+	for _, seed := range []string{`{"spec":{"ttl":null}}`, `{"metadata":{"labels":{"a":"b"}}}`, `null`, `[]`, `{"spec":[{"a":null}]}`} {
+		f.Add(false, []byte(seed), []byte(fuzzed))
+	}
+	f.Add(true, []byte(`[{"op":"add","path":"/metadata/labels/a","value":"b"}]`), []byte(fuzzed))
+	f.Add(true, []byte(`[{"op":"copy","from":"/spec","path":"/spec/scope/-"}]`), []byte(fuzzed))
+	f.Fuzz(func(t *testing.T, isJSONPatch bool, document, doc []byte) {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(doc, &object) != nil || object == nil {
+			doc = []byte(fuzzed)
+		}
+		kind := MergePatch
+		if isJSONPatch {
+			kind = JSONPatch
+		}
+		apply, err := ParsePatch(kind, document)
+		if err == nil {
+			var got []byte
+			if got, err = apply(doc); err == nil && !json.Valid(got) {
+				t.Fatalf("%s with %s is no JSON: %s", doc, document, got)
+			}
+		}
+		if err == nil {
+			return
+		}
+		known, ok := errors.AsType[*apierror.Error](err)
+		if !ok {
+			// The document of a fuzzer may lack what every stored object has; the patch may not be blamed for it.
+			if _, whole := object["metadata"]; whole || object == nil {
+				var metadata map[string]json.RawMessage
+				if object == nil || json.Unmarshal(object["metadata"], &metadata) == nil && metadata != nil {
+					t.Fatalf("%s with %s: %v", doc, document, err)
+				}
+			}
+			return
+		}
+		if code := known.Status().Code; code < 400 || code >= 500 {
+			t.Fatalf("%s with %s: %d", doc, document, code)
+		}
+	})
+}
+
+// FuzzContinue: a token is what was written, or refused.
+func FuzzContinue(f *testing.F) {
+	f.Add(writeContinue(position{Revision: 1, After: "a", Query: "q"}), "q")
+	f.Add("", "")
+	f.Add("AAAAAAAAAAAAAAAA", "")
+	f.Add("!!", "q")
+	f.Fuzz(func(t *testing.T, token, query string) {
+		at, err := readContinue(token, query)
+		if err != nil {
+			if known, ok := errors.AsType[*apierror.Error](err); !ok || known.Status().Code != 400 {
+				t.Fatalf("%q: %v", token, err)
+			}
+		} else if at.Query != query {
+			t.Fatalf("%q is taken for another query: %+v", token, at)
+		}
+		// What the server writes it reads.
+		again := position{Revision: 7, After: token, Query: query}
+		if got, err := readContinue(writeContinue(again), query); err == nil && got.Revision != 7 {
+			t.Fatalf("%+v became %+v", again, got)
+		}
+	})
+}
+
+// FuzzKeepUnknown: what an update says is stored, and what this build does not know stays.
+func FuzzKeepUnknown(f *testing.F) {
+	f.Add([]byte(`{"a":1}`), []byte(`{"a":2}`))
+	f.Add([]byte(`{"l":[{"a":1},{"a":1}]}`), []byte(`{"l":[{"a":1}]}`))
+	f.Add([]byte(`{"o":{"a":1}}`), []byte(`{"o":[null]}`))
+	f.Fuzz(func(t *testing.T, known, updated []byte) {
+		const mark = "not known"
+		var stored, before map[string]any
+		if json.Unmarshal(known, &stored) != nil || json.Unmarshal(updated, &before) != nil || stored == nil || before == nil {
+			return
+		}
+		if _, taken := stored[mark]; taken {
+			return
+		}
+		stored[mark] = true
+		text, err := json.Marshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := keepUnknown(text, known, updated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var after map[string]any
+		if err := json.Unmarshal(got, &after); err != nil {
+			t.Fatal(err)
+		}
+		if _, kept := after[mark]; !kept {
+			t.Fatalf("%s forgot what %s had: %s", updated, text, got)
+		}
+		if _, own := before[mark]; !own {
+			delete(after, mark)
+		}
+		if !reflect.DeepEqual(before, after) {
+			t.Fatalf("%s became %s", updated, got)
+		}
+	})
+}

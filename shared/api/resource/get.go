@@ -1,0 +1,28 @@
+package resource
+
+import (
+	"context"
+
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// GetInput is a request to read one object.
+type GetInput struct {
+	Caller          identity.Caller
+	Namespace, Name string
+	// Ahead is the record of that name, if it was read together with the caller. nil: it is read now.
+	Ahead *store.Record
+	// Reveal asks for secrets in clear, of which the frame knows that the caller may have them.
+	Reveal bool
+}
+
+// Get returns one object, without secrets. NotFound also for an object that the caller may not see.
+// Source: ADR-0004.
+func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) {
+	if in.Ahead == nil || in.Ahead.Name != storeName(in.Namespace, in.Name) {
+		object, _, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
+		return object, err
+	}
+	return r.show(ctx, in.Caller, *in.Ahead, in.Name)
+}

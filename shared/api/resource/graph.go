@@ -1,0 +1,218 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// Graph is all resources of an API, since objects of one may own objects of another. It knows each without its
+// type. It is safe for concurrent use. Source: Spec 2.2 (ownerReferences); ADR-0009.
+type Graph struct {
+	members []Member
+	permits Permission
+}
+
+// Permission tells whether a caller may do something to an object of his, as far as credential and resource are
+// concerned: what is asked before every request.
+type Permission func(caller identity.Caller, verb string, resource schema.GroupVersionResource, namespace, name string) bool
+
+// Member is a resource in a Graph: a *Registry, of whatever type.
+type Member interface {
+	// GroupVersionKind is the kind of one object.
+	GroupVersionKind() schema.GroupVersionKind
+
+	definition() (resource schema.GroupVersionResource, namespaced bool)
+	join(graph *Graph)
+	// ownersIn is the namespace of the owners of an object; empty for those without one.
+	ownersIn(object metav1.Object) string
+	// find returns the object of that name in the store, and false when there is none. It may have ended.
+	find(ctx context.Context, name string) (node, bool, error)
+	// referring returns a page of the objects that refer to a uid, and whether there are more. Those that cannot
+	// be read are left out; the error says so.
+	referring(ctx context.Context, uid types.UID, after string, limit int) (page []node, last string, more bool, err error)
+	// state is where the objects are, and now the clock.
+	state() store.Store
+	now() time.Time
+	// parse returns the object of a record. It is shared.
+	parse(record store.Record) (node, error)
+	// end asks for the deletion of an object as the system.
+	end(ctx context.Context, n node, asked terms) (after touched, err error)
+	// may tells whether a caller sees the object of a record, and whether he may do a verb to it. Empty: seeing is all.
+	may(caller identity.Caller, verb string, record store.Record) bool
+	// edit changes the metadata of an object as the system.
+	edit(ctx context.Context, n node, change func(metav1.Object)) (after touched, err error)
+}
+
+// node is one object in a graph, as it was read.
+type node struct {
+	member Member
+	record store.Record
+	// object is shared: it is not changed.
+	object metav1.Object
+	// ended tells that it has ended by now.
+	ended bool
+}
+
+// touched is an object after a write: gone, or as it is now.
+type touched struct {
+	node
+	gone bool
+}
+
+// NewGraph joins resources, which have to be in no other graph. Permits is asked before a caller may hold up the
+// deletion of an object; nil permits everything.
+func NewGraph(permits Permission, members ...Member) *Graph {
+	graph := &Graph{members: members, permits: permits}
+	for _, member := range members {
+		member.join(graph)
+	}
+	return graph
+}
+
+// member returns the resource of a kind, and false when this API does not serve it.
+func (g *Graph) member(apiVersion, kind string) (Member, bool) {
+	i := slices.IndexFunc(g.members, func(m Member) bool {
+		known := m.GroupVersionKind()
+		return known.Kind == kind && known.GroupVersion().String() == apiVersion
+	})
+	if i < 0 {
+		return nil, false
+	}
+	return g.members[i], true
+}
+
+// owner returns the object that a reference names, seen from an object in a namespace. It is known when this API
+// serves its kind there, and found when it is there with that name, whatever its uid.
+func (g *Graph) owner(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, known, found bool, err error) {
+	member, known := g.member(reference.APIVersion, reference.Kind)
+	if !known {
+		return node{}, false, false, nil
+	}
+	if _, namespaced := member.definition(); !namespaced {
+		namespace = ""
+	} else if namespace == "" {
+		return node{}, false, false, nil
+	}
+	if len(validation.NameIsDNSSubdomain(reference.Name, false)) > 0 {
+		return node{}, true, false, nil
+	}
+	owner, found, err = member.find(ctx, storeName(namespace, reference.Name))
+	return owner, true, found, err
+}
+
+// living is owner for one that has the uid of the reference and has not ended. One that this API does not serve is taken
+// to be there, without an object.
+func (g *Graph) living(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, exists bool, err error) {
+	owner, known, found, err := g.owner(ctx, reference, namespace)
+	switch {
+	case err != nil:
+		return node{}, false, err
+	case !known:
+		return node{}, true, nil
+	case !found || owner.object.GetUID() != reference.UID || owner.ended:
+		return node{}, false, nil
+	}
+	return owner, true, nil
+}
+
+// Orphaned tells whether an object had owners and all of them are gone: the next collection removes it. It takes a round
+// trip for each owner, and none for an object without. Errors are those of the store. Source: Spec 2.2 (ownerReferences);
+// ADR-0017.
+func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
+	references := object.GetOwnerReferences()
+	for _, reference := range references {
+		if _, exists, err := r.graph().living(ctx, reference, r.ownersIn(object)); err != nil || exists {
+			return false, err
+		}
+	}
+	return len(references) > 0, nil
+}
+
+// graph is the one that the resource was joined to, or one of its own.
+func (r *Registry[T]) graph() *Graph {
+	if r.joined == nil {
+		return &Graph{members: []Member{r}}
+	}
+	return r.joined
+}
+
+func (r *Registry[T]) join(graph *Graph) { r.joined = graph }
+
+func (r *Registry[T]) definition() (schema.GroupVersionResource, bool) {
+	return r.Resource, r.Namespaced
+}
+
+func (r *Registry[T]) ownersIn(object metav1.Object) string {
+	if r.OwnersIn == "" {
+		return object.GetNamespace()
+	}
+	return object.GetLabels()[r.OwnersIn]
+}
+
+func (r *Registry[T]) state() store.Store { return r.Store }
+
+func (r *Registry[T]) parse(record store.Record) (node, error) {
+	object, err := r.Parse(record)
+	if err != nil {
+		return node{}, err
+	}
+	return node{member: r, record: record, object: object, ended: Ended(object, r.Now())}, nil
+}
+
+func (r *Registry[T]) now() time.Time { return r.Now() }
+
+func (r *Registry[T]) find(ctx context.Context, name string) (node, bool, error) {
+	record, err := r.Store.Get(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return node{}, false, nil
+	}
+	if err != nil {
+		return node{}, false, err
+	}
+	found, err := r.parse(record)
+	return found, err == nil, err
+}
+
+func (r *Registry[T]) referring(ctx context.Context, uid types.UID, after string, limit int) (page []node, last string, more bool, err error) {
+	records, err := r.Store.List(ctx, store.Query{Reference: string(uid), After: after, Limit: limit})
+	if err != nil {
+		return nil, "", false, err
+	}
+	for _, record := range records.Records {
+		last = record.Name
+		each, broken := r.parse(record)
+		if broken != nil {
+			err = errors.Join(err, broken)
+			continue
+		}
+		page = append(page, each)
+	}
+	return page, last, records.Remaining > 0, err
+}
+
+func (r *Registry[T]) may(caller identity.Caller, verb string, record store.Record) bool {
+	if seen, err := r.sees(caller, record); err != nil || !seen {
+		return false
+	}
+	object, err := r.Parse(record)
+	return err == nil && (verb == "" || r.admit(caller, verb, object) == nil)
+}
+
+func (r *Registry[T]) end(ctx context.Context, n node, asked terms) (touched, error) {
+	return r.edit(ctx, n, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
+}
+
+func (r *Registry[T]) edit(ctx context.Context, n node, change func(metav1.Object)) (touched, error) {
+	object, record, gone, err := r.rewriteMetadata(ctx, n.record, false, change)
+	return touched{node: node{member: r, record: record, object: object}, gone: gone}, err
+}

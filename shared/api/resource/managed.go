@@ -1,0 +1,150 @@
+package resource
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// FieldManager knows who set which field of the objects of one kind. Implementations are safe for concurrent use. Package
+// fieldmanager is the one; it is handed in, so that functions that only read do not link it.
+type FieldManager interface {
+	// Requested is what becomes of managedFields that a client sends: nil where they say nothing or cannot be read,
+	// empty and not nil where they ask to forget all owners.
+	Requested(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry
+	// Update notes in object what the named manager changed of live. Live is empty for a new object. The managedFields
+	// that object has are those that the writer asks for; nil means those of live.
+	Update(live, object Object, manager string, now time.Time) error
+	// Apply merges what a manager applies into live and returns the result, which is not live. Live is empty for a
+	// new object. Applied has only known fields (see Prune) and is Apply's to keep.
+	//
+	// Errors: Conflict with a cause for each field that another manager owns, unless force takes them over;
+	// BadRequest when applied is no object of the kind.
+	Apply(live Object, applied map[string]any, manager string, force bool, now time.Time) (runtime.Object, error)
+	// Prune takes out of an object to apply the fields that the kind does not have.
+	Prune(applied map[string]any)
+}
+
+// status is the subresource, and the field, that is written apart from all else.
+const status = "status"
+
+// NewFieldManager makes the FieldManager of a kind. Empty makes an empty object of it. Subresource is the one by which it
+// is written, which is the field of that name and the only one that is owned there; empty means the object itself.
+// Unowned are paths of fields that nobody owns, with all below them.
+type NewFieldManager func(kind schema.GroupVersionKind, empty func() Object, subresource string, unowned ...[]string) (FieldManager, error)
+
+// fieldManager is made at the first write.
+type fieldManager struct {
+	mu      sync.Mutex
+	make    NewFieldManager
+	manager FieldManager
+}
+
+// Managed makes the writes of the registry note who set which field, and returns the registry. Without it nothing is noted,
+// and an apply is an error. Every function that creates, updates or patches calls it. Source: ADR-0008.
+func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
+	for _, fields := range []*fieldManager{&r.fields, &r.statusFields} {
+		fields.mu.Lock()
+		fields.make = by
+		fields.mu.Unlock()
+	}
+	return r
+}
+
+// fieldManager knows who set which field, of the status or of all else; nil means that nobody asked for it. Nobody owns
+// what is not stored, nor a status that clients cannot write.
+func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
+	f, subresource, unowned := &r.fields, "", append([][]string{{status}}, r.WriteOnly...)
+	if ofStatus {
+		f, subresource, unowned = &r.statusFields, status, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.manager != nil || f.make == nil {
+		return f.manager, nil
+	}
+	var err error
+	f.manager, err = f.make(r.GroupVersionKind(), func() Object { return r.New() }, subresource, unowned...)
+	return f.manager, err
+}
+
+// requestManagedFields leaves in a replacement the managedFields that its writer may ask for.
+func (r *Registry[T]) requestManagedFields(object, old T, ofStatus bool) error {
+	fields, err := r.fieldManager(ofStatus)
+	switch {
+	case err != nil:
+		return err
+	case fields == nil:
+		object.SetManagedFields(old.GetManagedFields())
+	default:
+		object.SetManagedFields(fields.Requested(object.GetManagedFields()))
+	}
+	return nil
+}
+
+// own notes in the metadata of an object that is about to be written who changed what of the old one, which is empty
+// for a new object.
+type own[T Object] func(object, old T) error
+
+// updatedBy gives the manager of a create, update or patch what that changes, in the status or in all else.
+func (r *Registry[T]) updatedBy(manager string, ofStatus bool) own[T] {
+	return func(object, old T) error {
+		fields, err := r.fieldManager(ofStatus)
+		if err != nil || fields == nil {
+			return err
+		}
+		object.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+		return fields.Update(old, object, manager, r.Now())
+	}
+}
+
+// owned is for objects in which an apply has noted it already.
+func owned[T Object](T, T) error { return nil }
+
+// empty is what a new object is compared with.
+func (r *Registry[T]) empty() T {
+	object := r.New()
+	object.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+	return object
+}
+
+// seal is Rules.Seal on the object with its new manager, whose name will be a part of it.
+func (r *Registry[T]) seal(object T, stored store.Record, manager string) (Sealed[T], field.ErrorList) {
+	entries := object.GetManagedFields()
+	defer object.SetManagedFields(entries)
+	object.SetManagedFields(append(slices.Clone(entries), metav1.ManagedFieldsEntry{Manager: manager}))
+	return r.Seal(object, stored)
+}
+
+// encodeOnTime is encode for the replacement of an old object with the text known. Where the two differ in nothing but the
+// times of managers, the old times stay, so that nothing is written. Source: ADR-0008.
+func (r *Registry[T]) encodeOnTime(object, old T, known []byte) ([]byte, error) {
+	updated, err := r.encode(object)
+	entries := object.GetManagedFields()
+	if err != nil || bytes.Equal(updated, known) || !sameButTimes(entries, old.GetManagedFields()) {
+		return updated, err
+	}
+	object.SetManagedFields(old.GetManagedFields())
+	if again, err := r.encode(object); err != nil || bytes.Equal(again, known) {
+		return again, err
+	}
+	object.SetManagedFields(entries)
+	return updated, nil
+}
+
+// sameButTimes tells whether entries say the same of everything but times.
+func sameButTimes(a, b []metav1.ManagedFieldsEntry) bool {
+	return slices.EqualFunc(a, b, func(a, b metav1.ManagedFieldsEntry) bool {
+		a.Time, b.Time = nil, nil
+		return equality.Semantic.DeepEqual(a, b)
+	})
+}

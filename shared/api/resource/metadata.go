@@ -1,0 +1,151 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model/apierror"
+)
+
+const (
+	// suffixLength and suffixAlphabet make generated names: the form that Kubernetes gives them.
+	suffixLength   = 5
+	suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
+	// maxGeneratedName is the longest generated name; a longer prefix is truncated. Source: Spec 2.2.
+	maxGeneratedName = 63
+)
+
+var metadataPath = field.NewPath("metadata")
+
+// prepareMetadata makes the metadata of a new object the server's own where it is the server's to set.
+func (r *Registry[T]) prepareMetadata(object T, namespace string, random io.Reader) error {
+	if object.GetName() == "" {
+		prefix := object.GetGenerateName()
+		if prefix == "" {
+			prefix = r.NamePrefix
+		}
+		suffix, err := randomText(random, suffixAlphabet, suffixLength)
+		if err != nil {
+			return err
+		}
+		object.SetName(prefix[:min(len(prefix), maxGeneratedName-suffixLength)] + suffix)
+	}
+	uid, err := NewUID(random)
+	if err != nil {
+		return err
+	}
+	if r.Namespaced && object.GetNamespace() == "" {
+		object.SetNamespace(namespace)
+	}
+	object.SetUID(uid)
+	object.SetCreationTimestamp(metav1.Time{Time: r.Now().UTC().Truncate(1e9)})
+	object.SetGeneration(1)
+	object.SetSelfLink("")
+	object.SetDeletionTimestamp(nil)
+	object.SetDeletionGracePeriodSeconds(nil)
+	object.SetManagedFields(nil)
+	return nil
+}
+
+// keepMetadata puts the server's own metadata of the stored object into its replacement. What a client
+// may leave out but not change (uid, creationTimestamp) is filled in only where it was left out.
+func keepMetadata(object, old metav1.Object) {
+	object.SetSelfLink("")
+	object.SetGeneration(old.GetGeneration())
+	if object.GetUID() == "" {
+		object.SetUID(old.GetUID())
+	}
+	if created := object.GetCreationTimestamp(); created.IsZero() {
+		object.SetCreationTimestamp(old.GetCreationTimestamp())
+	}
+	// Once set, deletionTimestamp is the server's, whatever a client sends; and a grace period may be left out.
+	if old.GetDeletionTimestamp() != nil {
+		object.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if object.GetDeletionGracePeriodSeconds() == nil {
+		object.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
+	if object.GetGenerateName() == "" {
+		object.SetGenerateName(old.GetGenerateName())
+	}
+}
+
+func (r *Registry[T]) validateMetadata(object T) field.ErrorList {
+	return validation.ValidateObjectMetaAccessor(object, r.Namespaced, validation.NameIsDNSSubdomain, metadataPath)
+}
+
+// validateMetadataUpdate checks the metadata of a replacement by itself and against the stored object.
+func (r *Registry[T]) validateMetadataUpdate(object, old T) field.ErrorList {
+	problems := r.validateMetadata(object)
+	if old.GetDeletionTimestamp() != nil {
+		problems = append(problems, validation.ValidateNoNewFinalizers(
+			object.GetFinalizers(), old.GetFinalizers(), metadataPath.Child("finalizers"))...)
+	}
+	problems = append(problems, validation.ValidateImmutableField(
+		object.GetDeletionTimestamp(), old.GetDeletionTimestamp(), metadataPath.Child("deletionTimestamp"))...)
+	problems = append(problems, validation.ValidateImmutableField(
+		object.GetDeletionGracePeriodSeconds(), old.GetDeletionGracePeriodSeconds(), metadataPath.Child("deletionGracePeriodSeconds"))...)
+	newCreated, oldCreated := object.GetCreationTimestamp(), old.GetCreationTimestamp()
+	if !newCreated.Equal(&oldCreated) {
+		problems = append(problems, field.Invalid(metadataPath.Child("creationTimestamp"), newCreated, validation.FieldImmutableErrorMsg))
+	}
+	return problems
+}
+
+// checkPreconditions compares what the caller expects with the stored object. Empty values expect nothing.
+func (r *Registry[T]) checkPreconditions(object T, uid types.UID, resourceVersion string) error {
+	if uid != "" && uid != object.GetUID() {
+		return apierror.Conflict(r.GroupResource(), object.GetName(), fmt.Sprintf(
+			"Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, object.GetUID()))
+	}
+	if resourceVersion != "" && resourceVersion != object.GetResourceVersion() {
+		return apierror.Modified(r.GroupResource(), object.GetName())
+	}
+	return nil
+}
+
+// specChanged tells whether the desired state of two encoded objects differs. Source: Spec 2.2 (generation).
+func specChanged(text, old []byte) (bool, error) {
+	var sides [2]struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	for i, side := range [][]byte{text, old} {
+		if err := json.Unmarshal(side, &sides[i]); err != nil {
+			return false, err
+		}
+	}
+	return !bytes.Equal(sides[0].Spec, sides[1].Spec), nil
+}
+
+func randomText(random io.Reader, alphabet string, length int) (string, error) {
+	text := make([]byte, 0, length)
+	// Bytes beyond the last whole multiple of the alphabet are thrown away, so that no letter is likelier.
+	usable := 256 - 256%len(alphabet)
+	var buffer [1]byte
+	for len(text) < length {
+		if _, err := io.ReadFull(random, buffer[:]); err != nil {
+			return "", fmt.Errorf("reading random bytes: %w", err)
+		}
+		if int(buffer[0]) < usable {
+			text = append(text, alphabet[int(buffer[0])%len(alphabet)])
+		}
+	}
+	return string(text), nil
+}
+
+// NewUID makes a version 4 UUID for an object.
+func NewUID(random io.Reader) (types.UID, error) {
+	var id [16]byte
+	if _, err := io.ReadFull(random, id[:]); err != nil {
+		return "", fmt.Errorf("reading random bytes: %w", err)
+	}
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", id[0:4], id[4:6], id[6:8], id[8:10], id[10:16])), nil
+}

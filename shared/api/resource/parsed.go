@@ -1,0 +1,45 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// maxParsed bounds how many objects are kept in parsed form: room for some large pages, at a few KiB each.
+const maxParsed = 2048
+
+// parsed is the object that a text says.
+type parsed[T Object] struct {
+	text   []byte
+	object T
+}
+
+// cache spares parsing the same text again and again. It decides nothing: every record comes from the state
+// at every request, and a text that differs by a byte is parsed anew.
+func (r *Registry[T]) cache() *lru.Cache[string, parsed[T]] {
+	r.once.Do(func() {
+		// Only a size below one is an error.
+		r.parsed, _ = lru.New[string, parsed[T]](maxParsed)
+	})
+	return r.parsed
+}
+
+// Parse returns the object as it is stored. It is shared: who wants to change it copies it first.
+func (r *Registry[T]) Parse(record store.Record) (T, error) {
+	cache := r.cache()
+	if known, ok := cache.Get(record.Name); ok && bytes.Equal(known.text, record.Object) {
+		return known.object, nil
+	}
+	object := r.New()
+	if err := json.Unmarshal(record.Object, object); err != nil {
+		var none T
+		return none, fmt.Errorf("decoding the stored %s %q: %w", r.GroupResource(), record.Name, err)
+	}
+	cache.Add(record.Name, parsed[T]{text: record.Object, object: object})
+	return object, nil
+}

@@ -1,0 +1,280 @@
+// Package resource is what the verbs of a stored Kubernetes resource do: create, get, list, watch, update,
+// patch and delete with generated names, server-owned metadata, generation, optimistic versions,
+// preconditions, selectors, paging and dry run. It is written once; a resource adds a type and Rules.
+// Source: Spec 2.1, 2.2, 3, 7; ADR-0004.
+//
+// It knows no HTTP and no clock of its own, and decides nothing about who may do what beyond asking
+// Rules: package auth has decided on the verb before.
+package resource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// Object is what every stored kind is: a pointer to a struct with type and object metadata.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Definition is what a resource is, before any state: its names and the forms it is shown in. It is
+// the same in every process and never changed.
+type Definition[T Object] struct {
+	// Resource is the group, version and plural name.
+	Resource schema.GroupVersionResource
+	// Kind is the kind of one object; its list is Kind + "List".
+	Kind string
+	// Singular and ShortNames are what discovery offers besides the plural name.
+	Singular   string
+	ShortNames []string
+	// Namespaced tells whether objects live in namespaces.
+	Namespaced bool
+	// NamePrefix begins the name of an object that is created without one. Source: ADR-0004.
+	NamePrefix string
+	// New returns an empty object.
+	New func() T
+	// NewList returns the list object for a page.
+	NewList func(meta metav1.ListMeta, items []T) runtime.Object
+	// Columns and Cells are the Table form. Source: ADR-0004.
+	Columns []metav1.TableColumnDefinition
+	Cells   func(object T, now time.Time) []any
+	// WriteOnly are the fields that clients write and the store never has, as paths. Nobody owns them.
+	WriteOnly [][]string
+	// Decode reads an object that a client sent, where that is stricter than the client asks for. nil: codec.Decode.
+	Decode func(body codec.Body) (T, error)
+	// Fields are what field selectors can select by, besides metadata.name and metadata.namespace.
+	Fields func(object T) fields.Set
+	// OwnersIn is the label that says in which namespace the owners of an object are, where objects have none themselves.
+	// Empty: they have no owners in namespaces. Source: ADR-0017.
+	OwnersIn string
+	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and its
+	// status is what Rules.Observe says. Source: ADR-0017.
+	CopyStatus func(from, into T)
+}
+
+// GroupResource is the resource without its version.
+func (d *Definition[T]) GroupResource() schema.GroupResource { return d.Resource.GroupResource() }
+
+// GroupVersionKind is the kind of one object.
+func (d *Definition[T]) GroupVersionKind() schema.GroupVersionKind {
+	return d.Resource.GroupVersion().WithKind(d.Kind)
+}
+
+// Rules are what a resource adds to the verbs. Implementations are safe for concurrent use and change
+// only the object that they are asked to change.
+type Rules[T Object] interface {
+	// Default fills in what an object leaves open. It runs before Validate. Old is nil at create.
+	Default(caller identity.Caller, object, old T)
+	// Validate returns all that is wrong with the object itself, except its metadata. Old is nil at create.
+	Validate(object, old T) field.ErrorList
+	// Authorize returns the fields in which the object asks for more than the caller may give. Old is
+	// nil at create.
+	Authorize(caller identity.Caller, object, old T) field.ErrorList
+	// Seal takes secrets out of the object before it is stored, and says what it is found by. Old is
+	// nil, and stored the zero record, at create.
+	Seal(object T, stored store.Record) (Sealed[T], field.ErrorList)
+	// Index returns the owner and due time of the object. Activity is the last use that is known, or zero.
+	Index(object T, activity time.Time) (owner string, expires time.Time)
+	// Observe fills in the status from the stored record.
+	Observe(object T, record store.Record)
+	// Warn returns what the writer of the object should be told.
+	Warn(object T) []string
+}
+
+// Guard is what Rules implement in addition whose objects are seen by more than their owner, or of which not everybody
+// who sees them may do everything. Without it, all is up to the owner. Source: ADR-0017.
+type Guard[T Object] interface {
+	// Sees tells whether the caller may know of the object.
+	Sees(caller identity.Caller, object T) bool
+	// May tells whether a caller who sees the object may do a verb to it: update or delete.
+	May(caller identity.Caller, verb string, object T) bool
+}
+
+// StatusRules are what Rules implement in addition whose resource has a status subresource.
+type StatusRules[T Object] interface {
+	// ValidateStatus returns all that is wrong with the status that a client writes.
+	ValidateStatus(object, old T) field.ErrorList
+}
+
+// Maker is what Rules implement in addition that make a secret for a new object. MakeSecret does so ahead of everything
+// else, so that a create that is repeated with the same random bytes makes the same. Source: ADR-0017.
+type Maker[T Object] interface {
+	MakeSecret(object T, random io.Reader) error
+}
+
+// Sealed is what becomes of the secrets of an object.
+type Sealed[T Object] struct {
+	// Digest is the second name of the object in the store. Empty: none.
+	Digest string
+	// Reveal puts the secret into the one answer that carries it. Nil: there is none to show.
+	Reveal func(T)
+}
+
+// Registry is a resource with its state: all that the verbs need.
+type Registry[T Object] struct {
+	*Definition[T]
+	Rules[T]
+	// Store holds the objects.
+	Store store.Store
+	// Now is the clock.
+	Now func() time.Time
+	// Random is where names and uids come from: crypto/rand.Reader but in tests.
+	Random io.Reader
+
+	fields fieldManager
+	// statusFields are those of the status, where that is a subresource.
+	statusFields fieldManager
+	once         sync.Once
+	parsed       *lru.Cache[string, parsed[T]]
+	watched      watched[T]
+	joined       *Graph
+}
+
+// invalid is the answer for a bad object.
+func (r *Registry[T]) invalid(name string, problems field.ErrorList) error {
+	return apierror.Invalid(r.GroupVersionKind().GroupKind(), name, problems)
+}
+
+// translate turns the store's words into the API's.
+func (r *Registry[T]) translate(err error, name string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrNotFound):
+		return apierror.NotFound(r.GroupResource(), name).Because(err)
+	case errors.Is(err, store.ErrExists):
+		return apierror.AlreadyExists(r.GroupResource(), name).Because(err)
+	case errors.Is(err, store.ErrConflict):
+		return apierror.Modified(r.GroupResource(), name).Because(err)
+	case errors.Is(err, store.ErrUnavailable):
+		return apierror.Unavailable().Because(err)
+	case errors.Is(err, store.ErrTaken):
+		return apierror.Conflict(r.GroupResource(), name, "spec.key is in use already").Because(err)
+	default:
+		return fmt.Errorf("%s %q: %w", r.GroupResource(), name, err)
+	}
+}
+
+// storeName is the object's name in the store.
+func storeName(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// read returns the object of that name with the record it was read from. An object that the caller may
+// not see, or that has ended, does not exist.
+func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
+	var none T
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
+		return none, store.Record{}, apierror.NotFound(r.GroupResource(), name)
+	}
+	record, err := r.Store.Get(ctx, storeName(namespace, name))
+	if err != nil {
+		return none, store.Record{}, r.translate(err, name)
+	}
+	object, err := r.show(ctx, caller, record, name)
+	return object, record, err
+}
+
+// Read is Get that returns the record as well, from which Parse returns what Observe hides.
+func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
+	return r.read(ctx, caller, namespace, name)
+}
+
+// sees tells whether a caller may know of the object of a record.
+func (r *Registry[T]) sees(caller identity.Caller, record store.Record) (bool, error) {
+	guard, guarded := r.Rules.(Guard[T])
+	if !guarded {
+		return caller.Owns(record.Owner), nil
+	}
+	object, err := r.Parse(record)
+	return err == nil && guard.Sees(caller, object), err
+}
+
+// owners are those whose records the store has to look at for a caller; nil for all.
+func (r *Registry[T]) owners(caller identity.Caller) []string {
+	if _, guarded := r.Rules.(Guard[T]); guarded {
+		return nil
+	}
+	return caller.Owners()
+}
+
+// admit refuses a verb to a caller who sees the object and may not do that to it.
+func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error {
+	guard, guarded := r.Rules.(Guard[T])
+	if !guarded || guard.May(caller, verb, object) {
+		return nil
+	}
+	return apierror.Forbidden(r.GroupResource(), object.GetName(), "you may see it and not "+verb+" it", nil)
+}
+
+// show returns the object of a record to a caller who may see it. One that has ended is taken away.
+func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record store.Record, name string) (T, error) {
+	var none T
+	if seen, err := r.sees(caller, record); err != nil {
+		return none, err
+	} else if !seen {
+		return none, apierror.NotFound(r.GroupResource(), name)
+	}
+	object, err := r.Decode(record)
+	if err == nil && Ended(object, r.Now()) {
+		r.bury(ctx, record)
+		return none, apierror.NotFound(r.GroupResource(), name)
+	}
+	return object, err
+}
+
+// Decode returns the object of a record, as the API shows it. It is the caller's own.
+func (r *Registry[T]) Decode(record store.Record) (T, error) {
+	shared, err := r.Parse(record)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	object := shared.DeepCopyObject().(T)
+	r.stamp(object, record)
+	return object, nil
+}
+
+// stamp puts what the record knows better than its JSON into the object.
+func (r *Registry[T]) stamp(object T, record store.Record) {
+	object.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+	object.SetResourceVersion(strconv.FormatInt(record.Revision, 10))
+	r.Observe(object, record)
+}
+
+// encode returns the JSON to store: without a resource version and a status, which the record and the
+// rules give back at each read.
+func (r *Registry[T]) encode(object T) ([]byte, error) {
+	stored := object.DeepCopyObject().(T)
+	stored.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+	stored.SetResourceVersion("")
+	r.Observe(stored, store.Record{})
+	text, err := json.Marshal(stored)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %q: %w", r.GroupResource(), object.GetName(), err)
+	}
+	return text, nil
+}

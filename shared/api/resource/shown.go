@@ -1,0 +1,131 @@
+package resource
+
+import (
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// WatchEvent is one change as a caller of a watch sees it, or a bookmark.
+type WatchEvent[T Object] struct {
+	// Type is ADDED, MODIFIED, DELETED or BOOKMARK.
+	Type  watch.EventType
+	shown *shown[T]
+}
+
+// Object returns the object as the API shows it; of a bookmark it has nothing but the resource version. It
+// is shared by all watchers of this process and never changed.
+func (e WatchEvent[T]) Object() (T, error) { return e.shown.get() }
+
+// Encoded returns what encode makes of the object. Watchers that ask for the same form at about the same time
+// share the text, which is never changed: encode must give the same for all of them.
+func (e WatchEvent[T]) Encoded(form string, encode func(T) ([]byte, error)) ([]byte, error) {
+	return e.shown.encoded(form, encode)
+}
+
+// How much is shared, and for how long: what an object shows of the clock and the configuration may not be older
+// than encodedFor. Source: ADR-0007.
+const (
+	maxShown   = 512
+	encodedFor = time.Second
+)
+
+// shown is a record on its way to watchers: decoded once, and encoded once for each form.
+type shown[T Object] struct {
+	registry *Registry[T]
+	record   store.Record
+
+	mu      sync.Mutex
+	decoded bool
+	object  T
+	err     error
+	texts   map[string]encodedText
+}
+
+type encodedText struct {
+	text []byte
+	made time.Time
+}
+
+func newShown[T Object](r *Registry[T], record store.Record) *shown[T] {
+	return &shown[T]{registry: r, record: record}
+}
+
+func (s *shown[T]) get() (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.getLocked()
+}
+
+func (s *shown[T]) getLocked() (T, error) {
+	if !s.decoded {
+		s.object, s.err = s.registry.Decode(s.record)
+		s.decoded = true
+	}
+	return s.object, s.err
+}
+
+func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var now time.Time
+	if s.registry != nil {
+		now = s.registry.Now()
+	}
+	known, stale := s.texts[form]
+	if stale && now.Sub(known.made) < encodedFor {
+		return known.text, nil
+	}
+	if stale {
+		// What the rules observe may be another thing by now.
+		s.decoded = false
+	}
+	object, err := s.getLocked()
+	if err != nil {
+		return nil, err
+	}
+	text, err := encode(object)
+	if err != nil {
+		return nil, err
+	}
+	if s.texts == nil {
+		s.texts = map[string]encodedText{}
+	}
+	s.texts[form] = encodedText{text: text, made: now}
+	return text, nil
+}
+
+// watched are the records of the last events. An event that many watchers are given is one in memory, which is
+// what it is found by: the same revision may be given out twice in the life of a store, the same memory not.
+type watched[T Object] struct {
+	once  sync.Once
+	shown *lru.Cache[shownKey, *shown[T]]
+}
+
+type shownKey struct {
+	object   *byte
+	revision int64
+}
+
+func (w *watched[T]) of(r *Registry[T], record store.Record) *shown[T] {
+	if len(record.Object) == 0 {
+		return newShown(r, record)
+	}
+	w.once.Do(func() {
+		// Only a size below one is an error.
+		w.shown, _ = lru.New[shownKey, *shown[T]](maxShown)
+	})
+	key := shownKey{object: &record.Object[0], revision: record.Revision}
+	if known, ok := w.shown.Get(key); ok {
+		return known
+	}
+	fresh := newShown(r, record)
+	if known, ok, _ := w.shown.PeekOrAdd(key, fresh); ok {
+		return known
+	}
+	return fresh
+}

@@ -1,0 +1,128 @@
+package resource
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// sweepSteps is how many objects one run of the schedule looks at; the next run goes on.
+	sweepSteps = 10_000
+	// sweepReferences is how many references of each resource one run reads.
+	sweepReferences = 10_000
+	// pageOfReferences is how many of them are read in one round trip.
+	pageOfReferences = 1_000
+	// eventAge is how long events are kept for those who resume a watch. Source: ADR-0007.
+	eventAge = 24 * time.Hour
+)
+
+// Sweep does what requests have left to do: it goes on with the objects whose deletion is due, and then walks through
+// the references, from a random place, for objects whose owners are gone. Events of every resource that are too old it
+// forgets first. It may run late, twice at once or stop half-way. The output counts what was done, also beside an
+// error. Source: Spec 2.2, 3; ADR-0009.
+func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
+	c := g.collection(sweepSteps)
+	for _, member := range g.members {
+		if err := member.state().Trim(ctx, member.now().Add(-eventAge)); err != nil {
+			return c.done, fmt.Errorf("trimming the events of %s: %w", member.GroupVersionKind().Kind, err)
+		}
+	}
+	for _, member := range g.members {
+		if err := c.due(ctx, member); err != nil {
+			return c.done, fmt.Errorf("deleting what is due of %s: %w", member.GroupVersionKind().Kind, err)
+		}
+	}
+	for _, member := range g.members {
+		if err := c.walk(ctx, member); err != nil {
+			return c.done, fmt.Errorf("walking through the references of %s: %w", member.GroupVersionKind().Kind, err)
+		}
+	}
+	return c.done, c.broken
+}
+
+// due goes on with the objects of a resource whose deletion is due.
+func (c *collection) due(ctx context.Context, member Member) error {
+	looked := map[string]bool{}
+	for kept := 0; c.left > 0; {
+		// What is still due after it was looked at stands at the head of the queue, as does what is due by the
+		// rules of the resource alone: read past it.
+		records, err := member.state().Due(ctx, member.now(), time.Time{}, pageOfDependents+kept)
+		if err != nil {
+			return err
+		}
+		news := false
+		for _, record := range records {
+			if looked[record.Name] {
+				continue
+			}
+			if len(looked) == sweepSteps {
+				c.done.Unfinished = true
+				return nil
+			}
+			looked[record.Name], news = true, true
+			kept++
+			n, err := member.parse(record)
+			if err != nil {
+				c.note(err)
+				continue
+			}
+			if n.object.GetDeletionTimestamp() == nil {
+				continue
+			}
+			before := c.done.Removed
+			c.push(n)
+			if err := c.run(ctx); err != nil {
+				return err
+			}
+			if c.done.Removed > before {
+				kept--
+			}
+		}
+		if !news {
+			return nil
+		}
+	}
+	return nil
+}
+
+// walk looks at the objects of a resource that refer to owners, until their owners are seen alive. It begins
+// anywhere, so that no part of a long index is always the last.
+func (c *collection) walk(ctx context.Context, member Member) error {
+	_, total, err := member.state().References(ctx, 0, 1)
+	if err != nil || total == 0 {
+		return err
+	}
+	// All are read before the first is looked at: what is removed would move the rest.
+	var references []store.Reference
+	start := rand.Int64N(total) //nolint:gosec // where a walk begins is no secret
+	most := min(total, sweepReferences)
+	for int64(len(references)) < most {
+		from := (start + int64(len(references))) % total
+		limit := min(pageOfReferences, most-int64(len(references)), total-from)
+		page, _, err := member.state().References(ctx, from, int(limit))
+		if err != nil {
+			return err
+		}
+		references = append(references, page...)
+		if int64(len(page)) < limit {
+			break
+		}
+	}
+	for _, reference := range references {
+		if c.alive[uidOf(reference)] {
+			continue
+		}
+		c.queue = append(c.queue, task{member: member, name: reference.Name})
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+		if c.done.Unfinished {
+			return nil
+		}
+	}
+	return nil
+}

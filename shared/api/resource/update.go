@@ -1,0 +1,228 @@
+package resource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// UpdateInput is a request to replace one object.
+type UpdateInput[T Object] struct {
+	Caller          identity.Caller
+	Namespace, Name string
+	// Object is the whole new object. Its resourceVersion, when set, must be the stored one's.
+	Object T
+	// Manager is who owns the fields that are changed. Empty: unknown.
+	Manager string
+	// DryRun does everything but the write.
+	DryRun bool
+	// Status replaces the status and leaves all else alone. Otherwise it is the other way round. It is for resources
+	// with a status subresource. Source: ADR-0017.
+	Status bool
+}
+
+// maxConflicts is how often a write without a resourceVersion is tried against a newer object.
+const maxConflicts = 32
+
+// Update replaces an object and returns it as stored. An update that changes nothing writes nothing.
+//
+// Errors: NotFound when there is no such object for the caller; Conflict when resourceVersion or uid are
+// not the stored ones; BadRequest when the name in the object is another; Invalid and Forbidden as in
+// Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
+func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Written[T], error) {
+	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
+	return r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(T) (T, []string, error) {
+		return in.Object.DeepCopyObject().(T), nil, nil
+	})
+}
+
+// target is what a write is about.
+type target struct {
+	caller                   identity.Caller
+	namespace, name, manager string
+	dryRun, status           bool
+}
+
+// rewrite reads an object, asks for its replacement and writes that, again and again while others write
+// in between and the replacement does not insist on a resourceVersion.
+func (r *Registry[T]) rewrite(
+	ctx context.Context, in target, own own[T], replace func(current T) (T, []string, error),
+) (Written[T], error) {
+	for attempt := 1; ; attempt++ {
+		old, record, err := r.read(ctx, in.caller, in.namespace, in.name)
+		if err != nil {
+			return Written[T]{}, err
+		}
+		if err := r.admit(in.caller, "update", old); err != nil {
+			return Written[T]{}, err
+		}
+		object, warnings, err := replace(old.DeepCopyObject().(T))
+		if err != nil {
+			return Written[T]{}, err
+		}
+		if object.GetResourceVersion() == "0" {
+			object.SetResourceVersion("")
+		}
+		unconditional := object.GetResourceVersion() == ""
+		written, err := r.replace(ctx, in, own, object, old, record)
+		if err == nil {
+			written.Warnings = append(warnings, written.Warnings...)
+			return written, nil
+		}
+		if !unconditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
+			return Written[T]{}, err
+		}
+		// Many writers of one object would otherwise meet again in step.
+		select {
+		case <-ctx.Done():
+			return Written[T]{}, ctx.Err()
+		case <-time.After(rand.N(time.Duration(attempt) * time.Millisecond)): //nolint:gosec // a pause is no secret
+		}
+	}
+}
+
+// replace checks a replacement against the stored object and writes it.
+func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object, old T, record store.Record) (Written[T], error) {
+	name := old.GetName()
+	if object.GetName() == "" {
+		object.SetName(name)
+	}
+	if object.GetNamespace() == "" {
+		object.SetNamespace(old.GetNamespace())
+	}
+	if object.GetName() != name {
+		return Written[T]{}, mismatch("name", object.GetName(), fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name))
+	}
+	if object.GetNamespace() != old.GetNamespace() {
+		return Written[T]{}, mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
+			"the namespace of the object (%s) does not match the namespace on the request (%s)",
+			object.GetNamespace(), old.GetNamespace()))
+	}
+	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
+		return Written[T]{}, err
+	}
+	var digest string
+	var err error
+	if in.status {
+		object, digest, err = r.prepareStatus(own, object, old, record)
+	} else {
+		digest, err = r.prepareReplacement(ctx, in, own, object, old, record)
+	}
+	if err != nil {
+		return Written[T]{}, err
+	}
+	known, err := r.encodeSealed(old, record)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	updated, err := r.encodeOnTime(object, old, known)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	if changed, err := specChanged(updated, known); err != nil {
+		return Written[T]{}, err
+	} else if changed {
+		object.SetGeneration(old.GetGeneration() + 1)
+		if updated, err = r.encode(object); err != nil {
+			return Written[T]{}, err
+		}
+	}
+	next := record
+	next.Digest = digest
+	r.index(&next, object)
+	if bytes.Equal(known, updated) && next.Owner == record.Owner {
+		r.stamp(object, record)
+		return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+	}
+	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
+		return Written[T]{}, err
+	}
+	gone := Ended(object, r.Now())
+	if !in.dryRun {
+		if gone {
+			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
+		} else {
+			next.Revision, err = r.Store.Update(ctx, next)
+		}
+		if err != nil {
+			return Written[T]{}, r.translate(err, name)
+		}
+	}
+	r.stamp(object, next)
+	if gone && !in.dryRun {
+		r.Removed(ctx, object)
+		r.collect(ctx, touched{node: node{member: r, record: next, object: object}, gone: true})
+	}
+	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+}
+
+// mismatch is the answer for an object whose metadata names another than the request.
+func mismatch(child, given, why string) error {
+	return apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", child), given, why)})
+}
+
+// prepareReplacement checks a replacement of all but the status, and makes it what is to be stored. It returns its digest.
+func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own[T], object, old T, record store.Record) (string, error) {
+	keepMetadata(object, old)
+	if err := r.requestManagedFields(object, old, false); err != nil {
+		return "", err
+	}
+	if r.CopyStatus != nil {
+		r.CopyStatus(old, object)
+	}
+	r.Default(in.caller, object, old)
+	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
+	sealed, more := r.seal(object, record, in.manager)
+	owners, err := r.validateOwners(ctx, in.caller, object, old)
+	if err != nil {
+		return "", err
+	}
+	problems = append(problems, owners...)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return "", r.invalid(old.GetName(), problems)
+	}
+	if excess := r.Authorize(in.caller, object, old); len(excess) > 0 {
+		return "", apierror.Forbidden(r.GroupResource(), old.GetName(), excess.ToAggregate().Error(), excess)
+	}
+	return sealed.Digest, own(object, old)
+}
+
+// prepareStatus is the stored object with the status of another, as it is to be stored, and its digest. Spec and metadata
+// of the other are not looked at, but for who owns which field of its status. Source: ADR-0008, ADR-0017.
+func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Record) (T, string, error) {
+	updated := old.DeepCopyObject().(T)
+	r.CopyStatus(object, updated)
+	updated.SetManagedFields(object.GetManagedFields())
+	if err := r.requestManagedFields(updated, old, true); err != nil {
+		return updated, "", err
+	}
+	var problems field.ErrorList
+	if rules, ok := r.Rules.(StatusRules[T]); ok {
+		problems = rules.ValidateStatus(updated, old)
+	}
+	sealed, more := r.Seal(updated, record)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return updated, "", r.invalid(old.GetName(), problems)
+	}
+	return updated, sealed.Digest, own(updated, old)
+}
+
+// encodeSealed is encode for a stored object with the secrets that it was shown without, so that what became of those
+// is seen.
+func (r *Registry[T]) encodeSealed(old T, record store.Record) ([]byte, error) {
+	stored := old.DeepCopyObject().(T)
+	if _, problems := r.Seal(stored, record); len(problems) > 0 {
+		return nil, fmt.Errorf("reading the secrets of %s %q: %w", r.GroupResource(), old.GetName(), problems.ToAggregate())
+	}
+	return r.encode(stored)
+}

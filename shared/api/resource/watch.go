@@ -1,0 +1,299 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// WatchInput is a request to follow the objects of a resource.
+type WatchInput struct {
+	Caller identity.Caller
+	// Namespace selects one namespace; empty selects all.
+	Namespace string
+	// Labels and Fields select objects; nil or empty selects all. Fields may only name what the resource offers.
+	Labels labels.Selector
+	Fields fields.Selector
+	// ResourceVersion is where the watch begins: after that revision. Empty or "0": at the present state.
+	ResourceVersion string
+	// SendInitialEvents begins with the present state, which is then at least as new as ResourceVersion, or does
+	// not. Nil: it does where ResourceVersion is empty or "0".
+	SendInitialEvents *bool
+	// AllowBookmarks permits events of type BOOKMARK.
+	AllowBookmarks bool
+}
+
+const (
+	// watchPage is how many objects of the present state are read at once.
+	watchPage = 500
+	// watchBatch is the most events that are returned at once.
+	watchBatch = 256
+)
+
+// Watcher follows the objects of a resource for one caller. It is not safe for concurrent use, and holds
+// nothing that had to be closed. Source: Spec 2.2 (resourceVersion); ADR-0007.
+type Watcher[T Object] struct {
+	registry *Registry[T]
+	in       WatchInput
+	prefix   string
+	// initial are the objects of the present state that are still to be shown, and closing tells that a bookmark
+	// has to follow them.
+	initial []store.Record
+	closing bool
+	// after is the revision that everything was shown of, once there is nothing initial any more.
+	after int64
+}
+
+// Watch begins to follow the objects that the caller may see.
+//
+// Errors: BadRequest for a field that cannot be selected by or a resourceVersion that cannot be read;
+// Expired for one that the event log no longer holds or the state has not reached; Timeout where the present
+// state is asked for and is older than resourceVersion. Source: ADR-0007.
+func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watcher[T], error) {
+	if in.Labels == nil {
+		in.Labels = labels.Everything()
+	}
+	if in.Fields == nil {
+		in.Fields = fields.Everything()
+	}
+	if err := r.checkFields(in.Fields); err != nil {
+		return nil, err
+	}
+	asked := ListInput{ResourceVersion: in.ResourceVersion}
+	if err := checkRevision(asked, math.MaxInt64); err != nil {
+		return nil, err
+	}
+	w := &Watcher[T]{registry: r, in: in}
+	if in.Namespace != "" {
+		w.prefix = in.Namespace + "/"
+	}
+	anywhere := in.ResourceVersion == "" || in.ResourceVersion == "0"
+	initial := anywhere
+	if in.SendInitialEvents != nil {
+		initial = *in.SendInitialEvents
+	}
+	switch {
+	case initial:
+		if err := w.snapshot(ctx); err != nil {
+			return nil, err
+		}
+		w.closing = in.AllowBookmarks
+		return w, checkRevision(asked, w.after)
+	case anywhere:
+		page, err := r.Store.List(ctx, store.Query{Prefix: w.prefix, Owners: r.owners(in.Caller), Limit: 1})
+		w.after = page.Revision
+		return w, w.translate(err)
+	default:
+		// checkRevision has read it before.
+		w.after, _ = strconv.ParseInt(in.ResourceVersion, 10, 64)
+		_, err := r.Store.Events(ctx, w.after, 1, 0)
+		return w, w.translate(err)
+	}
+}
+
+func (w *Watcher[T]) translate(err error) error {
+	if errors.Is(err, store.ErrGone) {
+		return apierror.Expired(fmt.Sprintf("The resourceVersion for the provided watch is too old or not reached yet: %d", w.after)).Because(err)
+	}
+	return w.registry.translate(err, "")
+}
+
+// snapshot reads the present state of what the caller selects. Pages may be of different revisions: the events
+// between the first and the last bring all of them to that of the last.
+func (w *Watcher[T]) snapshot(ctx context.Context) error {
+	type part struct {
+		// last is the name that the page ends with; revision is when it was true.
+		last     string
+		revision int64
+	}
+	var parts []part
+	found := map[string]store.Record{}
+	put := func(record store.Record) error {
+		seen, err := w.sees(newShown(w.registry, record))
+		if seen {
+			found[record.Name] = record
+		} else {
+			delete(found, record.Name)
+		}
+		return err
+	}
+	query := store.Query{Prefix: w.prefix, Owners: w.registry.owners(w.in.Caller), Limit: watchPage}
+	for {
+		page, err := w.registry.Store.List(ctx, query)
+		if err != nil {
+			return w.translate(err)
+		}
+		if w.after > page.Revision {
+			return w.translate(store.ErrGone)
+		}
+		w.after = page.Revision
+		for _, record := range page.Records {
+			if err := put(record); err != nil {
+				return err
+			}
+			query.After = record.Name
+		}
+		parts = append(parts, part{query.After, page.Revision})
+		if page.Remaining == 0 {
+			break
+		}
+	}
+	for at := parts[0].revision; at < w.after; {
+		events, err := w.registry.Store.Events(ctx, at, watchBatch, 0)
+		if err != nil {
+			return w.translate(err)
+		}
+		for _, event := range events[:min(int64(len(events)), w.after-at)] {
+			at = event.Revision
+			// The last page is that of all names after the one before.
+			name := event.Record.Name
+			page := sort.Search(len(parts)-1, func(i int) bool { return name <= parts[i].last })
+			if at <= parts[page].revision {
+				continue // the page has seen it
+			}
+			if event.Type == store.Deleted {
+				delete(found, name)
+			} else if err := put(event.Record); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		w.initial = append(w.initial, found[name])
+	}
+	return nil
+}
+
+// sees tells whether the caller sees an object and selects it.
+func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
+	record := &shown.record
+	if !strings.HasPrefix(record.Name, w.prefix) {
+		return false, nil
+	}
+	if seen, err := w.registry.sees(w.in.Caller, *record); err != nil || !seen {
+		return false, err
+	}
+	if w.in.Labels.Empty() && w.in.Fields.Empty() {
+		return true, nil
+	}
+	object, err := shown.get()
+	if err != nil {
+		return false, err
+	}
+	return w.registry.selects(ListInput{Labels: w.in.Labels, Fields: w.in.Fields}, object), nil
+}
+
+// Next returns what the caller is to be shown next, waiting for it if need be. There may be nothing, even
+// before the time is up.
+//
+// Errors: Expired when the event log has moved past the watcher, or the state back behind it;
+// ServiceUnavailable when the state cannot be reached; the context's. Source: ADR-0007.
+func (w *Watcher[T]) Next(ctx context.Context, wait time.Duration) ([]WatchEvent[T], error) {
+	if len(w.initial) > 0 || w.closing {
+		return w.begin(), nil
+	}
+	events, err := w.registry.Store.Events(ctx, w.after, watchBatch, wait)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, w.translate(err)
+	}
+	var list []WatchEvent[T]
+	for _, event := range events {
+		change, err := w.change(event)
+		if err != nil {
+			return list, err
+		}
+		if change.Type != "" {
+			list = append(list, change)
+		}
+		w.after = event.Revision
+	}
+	return list, nil
+}
+
+// begin returns a part of the present state, and the bookmark after it.
+func (w *Watcher[T]) begin() []WatchEvent[T] {
+	n := min(len(w.initial), watchBatch)
+	list := make([]WatchEvent[T], 0, n+1)
+	for _, record := range w.initial[:n] {
+		list = append(list, WatchEvent[T]{Type: watch.Added, shown: newShown(w.registry, record)})
+	}
+	w.initial = w.initial[n:]
+	if len(w.initial) == 0 && w.closing {
+		w.initial, w.closing = nil, false
+		list = append(list, w.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"}))
+	}
+	return list
+}
+
+// change is what an event is to the caller; the zero value is nothing.
+func (w *Watcher[T]) change(event store.Event) (WatchEvent[T], error) {
+	now := w.registry.watched.of(w.registry, event.Record)
+	if event.Type != store.Updated {
+		seen, err := w.sees(now)
+		if err != nil || !seen {
+			return WatchEvent[T]{}, err
+		}
+		kind := watch.Added
+		if event.Type == store.Deleted {
+			kind = watch.Deleted
+		}
+		return WatchEvent[T]{Type: kind, shown: now}, nil
+	}
+	// What leaves is shown as it was, with the revision of the change.
+	previous := *event.Previous
+	previous.Revision = event.Revision
+	before := w.registry.watched.of(w.registry, previous)
+	did, err := w.sees(before)
+	if err != nil {
+		return WatchEvent[T]{}, err
+	}
+	does, err := w.sees(now)
+	switch {
+	case err != nil:
+		return WatchEvent[T]{}, err
+	case did && does:
+		return WatchEvent[T]{Type: watch.Modified, shown: now}, nil
+	case does:
+		return WatchEvent[T]{Type: watch.Added, shown: now}, nil
+	case did:
+		return WatchEvent[T]{Type: watch.Deleted, shown: before}, nil
+	default:
+		return WatchEvent[T]{}, nil
+	}
+}
+
+// Bookmark returns an event that says how far the watch has come, so that it can be resumed there; ok is false
+// where bookmarks are not allowed or the present state has not been shown in full.
+func (w *Watcher[T]) Bookmark() (bookmark WatchEvent[T], ok bool) {
+	if !w.in.AllowBookmarks || len(w.initial) > 0 || w.closing {
+		return WatchEvent[T]{}, false
+	}
+	return w.bookmark(nil), true
+}
+
+func (w *Watcher[T]) bookmark(annotations map[string]string) WatchEvent[T] {
+	object := w.registry.New()
+	object.GetObjectKind().SetGroupVersionKind(w.registry.GroupVersionKind())
+	object.SetResourceVersion(strconv.FormatInt(w.after, 10))
+	object.SetAnnotations(annotations)
+	return WatchEvent[T]{Type: watch.Bookmark, shown: &shown[T]{object: object, decoded: true}}
+}

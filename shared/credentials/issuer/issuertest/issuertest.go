@@ -1,0 +1,188 @@
+// Package issuertest is what the tests around tokens share: an environment over an empty state with a clock that the
+// test sets, and callers with keys of their own.
+package issuertest
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace/noop"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+)
+
+// Born is what the clock of a world says at first.
+var Born = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
+
+// URL is the issuer of a world, and Bearer begins the bearer text of every key; the name of the key follows.
+const (
+	URL    = "https://platform.example/kubernetes/management"
+	Bearer = "0123456789-0123456789-0123456789-0123456789"
+)
+
+// World is an environment whose clock the test sets.
+type World struct {
+	Env *frame.Environment
+	t   testing.TB
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// New returns a world over an empty state. Its time limit is that of a busy machine.
+func New(t testing.TB) *World {
+	t.Helper()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &World{t: t, now: Born}
+	config := &model.ConfigStatus{}
+	w.Env = &frame.Environment{
+		Stores: client.Resource, Now: w.Now, Random: rand.Reader,
+		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
+		Log:        slog.New(slog.DiscardHandler),
+		Config:     func() *model.ConfigStatus { return config },
+		Tracer:     noop.NewTracerProvider().Tracer(""),
+		Version:    "test",
+		Tokens:     frame.TokenSettings{Issuer: URL},
+	}
+	return w
+}
+
+// Now is the clock.
+func (w *World) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+// Pass sets the clock on.
+func (w *World) Pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// Key stores an access key of a user's and returns who calls with it.
+func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.Caller {
+	w.t.Helper()
+	spec.User, spec.Key = user, Bearer+name
+	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}}
+	if _, err := resource.Create(w.t.Context(), w.Env.AccessKeys(), in); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.Caller(name)
+}
+
+// Caller is who calls with the key of that name.
+func (w *World) Caller(name string) identity.Caller {
+	w.t.Helper()
+	caller, err := w.Env.Authenticator().Bearer(w.t.Context(), secret.String(Bearer+name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return caller
+}
+
+// Change changes the access key of that name.
+func (w *World) Change(name string, change func(*model.OwnedAccessKeySpec)) {
+	w.t.Helper()
+	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	key, err := resource.Get(w.t.Context(), w.Env.AccessKeys(), resource.GetInput{Caller: root, Name: name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	change(&key.Spec)
+	if _, err := resource.Update(w.t.Context(), w.Env.AccessKeys(), resource.UpdateInput[*model.OwnedAccessKey]{Caller: root, Name: name, Object: key}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Issue issues a token to a caller and returns its record, and the token in it.
+func (w *World) Issue(caller identity.Caller, spec model.DirectClusterEndpointTokenSpec) *model.DirectClusterEndpointToken {
+	w.t.Helper()
+	written, err := issuer.Open(w.Env).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{Spec: spec}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return written.Object
+}
+
+// Records are the names of the records that there are.
+func (w *World) Records() []string {
+	w.t.Helper()
+	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	list, err := resource.List(w.t.Context(), w.Env.IssuedTokens().Registry, resource.ListInput{Caller: root})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	names := []string{}
+	for _, item := range list.(*model.DirectClusterEndpointTokenList).Items {
+		names = append(names, item.Name)
+	}
+	return names
+}
+
+// Revoked tells whether a token is good no more.
+func (w *World) Revoked(id string) bool {
+	w.t.Helper()
+	revoked, err := w.Env.IssuedTokens().Revoked(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return revoked
+}
+
+// Denied are the ids on the list of revoked tokens.
+func (w *World) Denied() []string {
+	w.t.Helper()
+	denied, err := w.Env.IssuedTokens().Denied(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ids := []string{}
+	for _, one := range denied {
+		ids = append(ids, one.ID)
+	}
+	return ids
+}
+
+// Sweep does what the schedule does.
+func (w *World) Sweep() issuedtoken.Swept {
+	w.t.Helper()
+	done, err := w.Env.IssuedTokens().Sweep(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done
+}
+
+// Code is the HTTP status of an error, 0 for none.
+func Code(err error) int32 {
+	if err == nil {
+		return 0
+	}
+	return apierror.From(err).Status().Code
+}

@@ -1,0 +1,109 @@
+package issuer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/signing/token"
+	"management.platform.sh/shared/state/store"
+)
+
+// Where the documents are, below the issuer. The first is fixed by OpenID Connect Discovery 1.0, section 4; the second
+// is where kube-apiservers have theirs.
+const (
+	ConfigurationPath = "/.well-known/openid-configuration"
+	KeysPath          = "/openid/v1/jwks"
+	RevokedPath       = "/openid/v1/revoked"
+)
+
+// For how long whoever fetched a document may use it. MinPublishBefore is the shortest that a key may be published
+// before it signs: longer than KeysMaxAge and what functions keep in memory together, with room for a schedule that is
+// late. Source: ADR-0011.
+const (
+	KeysMaxAge       = 5 * time.Minute
+	RevokedMaxAge    = time.Minute
+	MinPublishBefore = 2 * KeysMaxAge
+)
+
+// deniedAge is how old what a process knows of revoked tokens may be.
+const deniedAge = 10 * time.Second
+
+// configuration is what verifiers read first. Source: OpenID Connect Discovery 1.0, section 3.
+type configuration struct {
+	Issuer           string   `json:"issuer"`
+	KeysURI          string   `json:"jwks_uri"`
+	ResponseTypes    []string `json:"response_types_supported"`
+	SubjectTypes     []string `json:"subject_types_supported"`
+	SigningAlgorithm []string `json:"id_token_signing_alg_values_supported"`
+}
+
+// Configuration is the document of ConfigurationPath. It names both algorithms whatever the present keys are, since
+// verifiers read it once and the algorithm may be changed.
+func (i *Issuer) Configuration(ctx context.Context) (*frame.Page, error) {
+	if _, err := i.Current(ctx); err != nil {
+		return nil, err
+	}
+	return page("application/json", KeysMaxAge, configuration{
+		Issuer: i.url, KeysURI: i.url + KeysPath, ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"},
+		SigningAlgorithm: []string{token.ES256, token.RS256},
+	})
+}
+
+// PublicKeys is the document of KeysPath: a JWK set. Source: RFC 7517 5.
+func (i *Issuer) PublicKeys(ctx context.Context) (*frame.Page, error) {
+	keys, err := i.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return page("application/jwk-set+json", KeysMaxAge, keys.Public)
+}
+
+// RevokedTokens is the document of RevokedPath, as it was within the last ten seconds.
+func (i *Issuer) RevokedTokens(ctx context.Context) (*frame.Page, error) {
+	denied, err := i.listDenied(ctx)
+	switch {
+	case errors.Is(err, store.ErrUnavailable):
+		return nil, apierror.Unavailable().Because(err)
+	case err != nil:
+		return nil, err
+	}
+	document := token.DenyList{Issuer: i.url, Revoked: make([]token.Revoked, len(denied))}
+	for n, one := range denied {
+		document.Revoked[n] = token.Revoked{ID: one.ID, Expires: one.Expires.Unix()}
+	}
+	return page("application/json", RevokedMaxAge, document)
+}
+
+func (i *Issuer) listDenied(ctx context.Context) ([]issuedtoken.Denial, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	if age := now.Sub(i.listed); !i.listed.IsZero() && age >= 0 && age < deniedAge {
+		return i.denied, nil
+	}
+	denied, err := i.Register.Denied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i.denied, i.listed = denied, now
+	return denied, nil
+}
+
+// page is a document as it is sent.
+func page(mediaType string, maxAge time.Duration, document any) (*frame.Page, error) {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a document for verifiers: %w", err)
+	}
+	text = append(text, '\n')
+	sum := sha256.Sum256(text)
+	return &frame.Page{MediaType: mediaType, Body: text, ETag: hex.EncodeToString(sum[:16]), MaxAge: maxAge}, nil
+}

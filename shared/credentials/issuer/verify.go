@@ -1,0 +1,45 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/token"
+	"management.platform.sh/shared/state/store"
+)
+
+// Audiences are whom the tokens of this platform are for.
+func (i *Issuer) Audiences() []string { return i.audiences }
+
+// Verify returns the claims of a token of this platform's for one of the audiences, or why it is refused: see
+// token.Refusal. A token is asked after in the register once everything else is right, in one round trip. Other errors,
+// those of Current and of the store, mean that the token could not be checked. Source: Spec 5.3; ADR-0012.
+func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, error) {
+	if i.url == "" {
+		return token.Claims{}, token.ErrIssuer
+	}
+	verifier := token.Verifier{
+		Keys: published{i}, Issuer: i.url, Audiences: audiences, Now: i.now,
+		Revoked: func(ctx context.Context, claims token.Claims) (bool, error) {
+			return i.Register.Revoked(ctx, claims.ID)
+		},
+	}
+	claims, err := verifier.Verify(ctx, bearer)
+	if errors.Is(err, store.ErrUnavailable) {
+		return token.Claims{}, apierror.Unavailable().Because(err)
+	}
+	return claims, err
+}
+
+// published are the keys that verifiers are told of.
+type published struct{ issuer *Issuer }
+
+func (p published) Key(ctx context.Context, id string) (token.JWK, error) {
+	keys, err := p.issuer.Current(ctx)
+	if err != nil {
+		return token.JWK{}, err
+	}
+	return keys.Public.Key(ctx, id)
+}

@@ -1,0 +1,212 @@
+// Package review answers what connected clusters ask about our credentials: whose a bearer is (TokenReview), and
+// whether a request is within its scope (SubjectAccessReview). The answers are those that an unmodified
+// kube-apiserver expects of its webhooks. What a cluster itself permits to a user is the cluster's to say: a scope is
+// only ever a reason to refuse. Source: Spec 2.3, 5.2, 5.3; ADR-0012.
+package review
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/token"
+)
+
+// The keys of status.user.extra of a TokenReview, which come back in spec.extra of a SubjectAccessReview.
+// Source: ADR-0012.
+const (
+	// ExtraScope holds the scope of the credential as one JSON text. A credential without scope has none.
+	ExtraScope = model.GroupName + "/scope"
+	// ExtraAccessKey holds the name of the access key that was reviewed.
+	ExtraAccessKey = model.GroupName + "/access-key"
+	// ExtraToken holds the jti of the token that was reviewed.
+	ExtraToken = model.GroupName + "/token"
+)
+
+// reserved begins the names that are a cluster's own.
+const reserved = "system:"
+
+// textInvalid is said of what is no credential of ours at all.
+const textInvalid = "invalid bearer token"
+
+// Credentials is what tells whose a bearer is.
+type Credentials struct {
+	// AccessKey authenticates an access key. What it refuses is Unauthorized.
+	AccessKey func(context.Context, secret.String) (identity.Caller, error)
+	// Token verifies a direct cluster endpoint token for one of the audiences; see token.Verifier.
+	Token func(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, error)
+	// Audiences are the aud of tokens that are for the connected clusters of this platform.
+	Audiences []string
+}
+
+// Answer fills the status of a review and takes the bearer out of it. A bearer that is refused is not an error:
+// status.error says why. BadRequest when the review has no token; other errors when the bearer could not be checked.
+//
+// status.audiences is what spec.audiences and the token have in common. It is empty for access keys and for tokens
+// that are for the platform's clusters as such: a kube-apiserver then takes the credential as meant for itself and
+// nobody behind it. Source: ADR-0012.
+func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenReview) error {
+	bearer := secret.String(review.Spec.Token)
+	review.Spec.Token = ""
+	review.Status = authenticationv1.TokenReviewStatus{}
+	if bearer == "" {
+		return apierror.BadRequest("spec.token must be given",
+			field.ErrorList{field.Required(field.NewPath("spec", "token"), "the bearer to review")})
+	}
+	// What has the form of an access key is too short for a token.
+	answer := c.token
+	if accesskey.CheckBearer(bearer) == nil {
+		answer = c.accessKey
+	}
+	status, refusal, err := answer(ctx, bearer, review.Spec.Audiences)
+	if err != nil {
+		return err
+	}
+	if refusal == "" && strings.HasPrefix(status.User.Username, reserved) {
+		refusal = "usernames that begin with " + reserved + " are the cluster's own"
+	}
+	if refusal != "" {
+		status = authenticationv1.TokenReviewStatus{Error: refusal}
+	}
+	review.Status = status
+	return nil
+}
+
+func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
+	caller, err := c.AccessKey(ctx, bearer)
+	if err != nil {
+		if problem := apierror.From(err).Status(); problem.Reason == metav1.StatusReasonUnauthorized {
+			return status, problem.Message, nil
+		}
+		return status, "", err
+	}
+	user, err := describe(caller.Owner.Username(), caller.Owner, caller.Groups, caller.Scope, ExtraAccessKey, caller.Key)
+	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}, "", err
+}
+
+func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
+	claims, err := c.Token(ctx, bearer, slices.Concat(c.Audiences, wanted))
+	if err != nil {
+		refused := token.Refusal(err)
+		if refused == nil {
+			return status, "", fmt.Errorf("verifying a token: %w", err)
+		}
+		if errors.Is(refused, token.ErrMalformed) {
+			return status, textInvalid, nil
+		}
+		return status, refused.Error(), nil
+	}
+	both := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
+	owner := identity.Named(claims.Subject, claims.Groups)
+	user, err := describe(claims.Subject, owner, claims.Groups, claims.Scope, ExtraToken, claims.ID)
+	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: both}, "", err
+}
+
+// describe is a user as a cluster sees it. Groups that begin with system: are the cluster's to give.
+func describe(
+	username string, owner identity.Owner, groups []string, narrow *model.Scope, credential, name string,
+) (authenticationv1.UserInfo, error) {
+	user := authenticationv1.UserInfo{
+		Username: username, UID: owner.String(),
+		Groups: slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return strings.HasPrefix(group, reserved) }),
+		Extra:  map[string]authenticationv1.ExtraValue{credential: {name}},
+	}
+	if narrow != nil {
+		text, err := json.Marshal(narrow)
+		if err != nil {
+			return authenticationv1.UserInfo{}, fmt.Errorf("writing a scope: %w", err)
+		}
+		user.Extra[ExtraScope] = authenticationv1.ExtraValue{string(text)}
+	}
+	return user, nil
+}
+
+// Target reads which API a cluster asks about, from parameters by name: cluster; project and space; or project and
+// virtualCluster. The request that it returns has nothing else. BadRequest for any other set. Source: ADR-0012.
+func Target(parameter func(string) string) (scope.Request, error) {
+	request := scope.Request{
+		Cluster: parameter("cluster"), Project: parameter("project"), Space: parameter("space"), VirtualCluster: parameter("virtualCluster"),
+	}
+	cluster, project, space, virtual := request.Cluster != "", request.Project != "", request.Space != "", request.VirtualCluster != ""
+	switch {
+	case cluster && !project && !space && !virtual:
+		request.Target = scope.TargetCluster
+	case !cluster && project && space && !virtual:
+		request.Target = scope.TargetProjectSpace
+	case !cluster && project && !space && virtual:
+		request.Target = scope.TargetProjectVirtualCluster
+	default:
+		return scope.Request{}, apierror.BadRequest(
+			"the URL must say whose API is asked about: cluster, or project and space, or project and virtualCluster", nil)
+	}
+	return request, nil
+}
+
+// AnswerAccess fills the status of a review of a request to the API of target: denied when the request is outside of
+// the scope of the credential, and no opinion otherwise, so that the cluster's own rules decide. A scope that cannot
+// be read permits nothing. BadRequest when the review asks for nothing, or for two things. Source: ADR-0012.
+func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessReview) error {
+	request, err := Asked(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
+	if err != nil {
+		return err
+	}
+	request.Target, request.Cluster, request.Space, request.VirtualCluster = target.Target, target.Cluster, target.Space, target.VirtualCluster
+	request.Project = target.Project
+	review.Status = authorizationv1.SubjectAccessReviewStatus{}
+	texts, scoped := review.Spec.Extra[ExtraScope]
+	if !scoped {
+		review.Status.Reason = "the credential has no scope"
+		return nil
+	}
+	narrow, err := readScope(texts)
+	switch {
+	case err != nil:
+		review.Status.Denied, review.Status.Reason = true, err.Error()
+	case !scope.Allows(narrow, request):
+		review.Status.Denied, review.Status.Reason = true, scope.Refusal(request)
+	default:
+		review.Status.Reason = "the scope of the credential permits it; the rules of the cluster decide"
+	}
+	return nil
+}
+
+func readScope(texts []string) (*model.Scope, error) {
+	if len(texts) != 1 {
+		return nil, fmt.Errorf("the credential has %d scopes where one is possible", len(texts))
+	}
+	narrow, err := token.ParseScope([]byte(texts[0]))
+	if err != nil {
+		return nil, fmt.Errorf("the scope of the credential %w", err)
+	}
+	return narrow, nil
+}
+
+// Asked is the request that a review is about, without its target. BadRequest when that is nothing, or two things.
+func Asked(resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (scope.Request, error) {
+	switch {
+	case resource != nil && path == nil:
+		return scope.Request{
+			Verb: resource.Verb, Group: resource.Group, Resource: resource.Resource, Subresource: resource.Subresource,
+			Namespace: resource.Namespace, Name: resource.Name,
+		}, nil
+	case path != nil && resource == nil:
+		return scope.Request{Verb: path.Verb, Path: path.Path}, nil
+	default:
+		return scope.Request{}, apierror.BadRequest(
+			"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be given", nil)
+	}
+}

@@ -1,0 +1,200 @@
+// Package accesskey is what is true of access keys: the form of the bearer text, what a key may hold, who
+// may give what to whom, and when a key ends. It stores a digest of the bearer text and nothing from which
+// the text could be had. Source: Spec 2.3, 2.5, 3, 5, 8; ADR-0005.
+//
+// The verbs themselves are those of package resource; package auth turns a bearer into a caller.
+package accesskey
+
+import (
+	"io"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/store"
+)
+
+// Registry is the access keys with their state.
+type Registry = resource.Registry[*model.OwnedAccessKey]
+
+// OwnerNamespaceLabel says in which namespace the instance is that a key belongs to. Source: ADR-0017.
+const OwnerNamespaceLabel = model.GroupName + "/virtualclusterinstance-namespace"
+
+// Definition is the resource ownedaccesskeys. Source: Spec 2.5, 4 rows 5 to 8.
+var Definition = &resource.Definition[*model.OwnedAccessKey]{
+	Resource:   model.SchemeGroupVersion.WithResource("ownedaccesskeys"),
+	Kind:       "OwnedAccessKey",
+	Singular:   "ownedaccesskey",
+	ShortNames: []string{"oak"},
+	NamePrefix: "accesskey-",
+	New:        func() *model.OwnedAccessKey { return &model.OwnedAccessKey{} },
+	NewList: func(meta metav1.ListMeta, items []*model.OwnedAccessKey) runtime.Object {
+		list := &model.OwnedAccessKeyList{ListMeta: meta, Items: make([]model.OwnedAccessKey, len(items))}
+		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("OwnedAccessKeyList"))
+		for i, item := range items {
+			list.Items[i] = *item
+		}
+		return list
+	},
+	OwnersIn:  OwnerNamespaceLabel,
+	Columns:   columns,
+	Cells:     cells,
+	WriteOnly: [][]string{{"spec", "key"}},
+	Fields: func(key *model.OwnedAccessKey) fields.Set {
+		return fields.Set{
+			"spec.user":    key.Spec.User,
+			"spec.team":    key.Spec.Team,
+			"spec.subject": key.Spec.Subject,
+			"spec.type":    key.Spec.Type,
+		}
+	},
+}
+
+// NewRegistry returns the access keys in a store. Limits are the platform's at this moment.
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limits func() Limits) *Registry {
+	return &Registry{
+		Definition: Definition,
+		Rules:      &rules{now: now, random: random, limits: limits},
+		Store:      state,
+		Now:        now,
+		Random:     random,
+	}
+}
+
+// OwnerOf is whom a key stands for.
+func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
+	return identity.OwnerOf(spec.User, spec.Team, spec.Subject)
+}
+
+// rules implements resource.Rules.
+type rules struct {
+	now    func() time.Time
+	random io.Reader
+	limits func() Limits
+}
+
+// Default makes a new key the caller's own, and of type User, where that is left open. A replacement that
+// leaves them open keeps the stored ones, and so it does, unless it is an admin's, with what logins wrote.
+func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
+	owner, kind := caller.Owner, model.AccessKeyTypeUser
+	if old != nil {
+		owner, kind = OwnerOf(&old.Spec), old.Spec.Type
+		if !caller.Admin() {
+			keepLogin(&key.Spec, &old.Spec)
+		}
+	}
+	if OwnerOf(&key.Spec) == (identity.Owner{}) {
+		key.Spec.User, key.Spec.Team, key.Spec.Subject = owner.Fields()
+	}
+	if key.Spec.Type == "" {
+		key.Spec.Type = kind
+	}
+}
+
+// keepLogin fills in what logins wrote where a replacement leaves it out.
+func keepLogin(spec, old *model.OwnedAccessKeySpec) {
+	if spec.Identity == nil {
+		spec.Identity = old.Identity
+	}
+	if spec.IdentityRefresh == nil {
+		spec.IdentityRefresh = old.IdentityRefresh
+	}
+	if spec.OIDCProvider == nil {
+		spec.OIDCProvider = old.OIDCProvider
+	}
+	if spec.OIDCLogin == nil {
+		spec.OIDCLogin = old.OIDCLogin
+	}
+	if spec.Parent == "" {
+		spec.Parent = old.Parent
+	}
+}
+
+// Seal takes spec.key out of the object. A new key without one gets one; a stored key keeps its own,
+// which an update may repeat and not change.
+func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.Sealed[*model.OwnedAccessKey], field.ErrorList) {
+	bearer := secret.String(key.Spec.Key)
+	key.Spec.Key = ""
+	resource.ForgetApplied(key, Definition.WriteOnly)
+	if bearer != "" {
+		if problems := refuseCopies(key, bearer); len(problems) > 0 {
+			return resource.Sealed[*model.OwnedAccessKey]{}, problems
+		}
+	}
+	path := field.NewPath("spec", "key")
+	if stored.Digest != "" {
+		if bearer != "" && Digest(bearer) != stored.Digest {
+			return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{
+				field.Invalid(path, field.OmitValueType{}, "cannot be changed; leave it out to keep it, or create another key")}
+		}
+		return resource.Sealed[*model.OwnedAccessKey]{Digest: stored.Digest}, nil
+	}
+	if bearer == "" {
+		made, err := NewBearer(r.random)
+		if err != nil {
+			return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{field.InternalError(path, err)}
+		}
+		bearer = made
+	} else if err := CheckBearer(bearer); err != nil {
+		return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{
+			field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	return resource.Sealed[*model.OwnedAccessKey]{
+		Digest: Digest(bearer),
+		Reveal: func(answer *model.OwnedAccessKey) { answer.Spec.Key = bearer.Reveal() },
+	}, nil
+}
+
+// MakeSecret makes spec.key where a client leaves it out.
+func (r *rules) MakeSecret(key *model.OwnedAccessKey, random io.Reader) error {
+	if key.Spec.Key != "" {
+		return nil
+	}
+	made, err := NewBearer(random)
+	key.Spec.Key = made.Reveal()
+	return err
+}
+
+// Index is found by its owner, and due when its own ttl is over. The platform's cap is not in it: it may
+// change after the key was written, and is looked for by creation time.
+func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner string, expires time.Time) {
+	// That of login keys is: they are few among many, and whoever looks at a due key decides by the limit of then.
+	return OwnerOf(&key.Spec).String(), Expiry(key, activity, Limits{Login: r.limits().Login})
+}
+
+// Observe shows the last activity and the effective end of the key, and hides what logins keep secret.
+func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
+	key.Status = model.OwnedAccessKeyStatus{}
+	if record.Name == "" {
+		return
+	}
+	if key.Spec.Identity != nil {
+		key.Spec.Identity.ConnectorData = nil
+	}
+	if login := key.Spec.OIDCLogin; login != nil {
+		login.IDToken, login.AccessToken, login.RefreshToken = "", "", ""
+	}
+	if !record.Activity.IsZero() {
+		key.Status.LastActivity = &metav1.Time{Time: record.Activity.UTC()}
+	}
+	if end := Expiry(key, record.Activity, r.limits()); !end.IsZero() {
+		key.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC()}
+	}
+}
+
+// Warn tells when the platform's cap ends the key before its own ttl does. Source: ADR-0005.
+func (r *rules) Warn(key *model.OwnedAccessKey) []string {
+	limit := r.limits().of(key)
+	if limit > 0 && seconds(key.Spec.TTLSeconds) > limit {
+		return []string{"spec.ttl: " + seconds(key.Spec.TTLSeconds).String() +
+			" is above the platform's limit; the key ends " + limit.String() + " after its creation"}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package accesskey
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+)
+
+// The longest texts that a key may hold, in bytes. Source: ADR-0005.
+const (
+	maxDisplayName = 256
+	maxDescription = 4096
+	maxGroups      = 256
+	maxGroupName   = 256
+)
+
+// clientTypes are the types that callers may set; serverTypes are the platform's own. Source: ADR-0005.
+var (
+	clientTypes = []string{model.AccessKeyTypeUser, model.AccessKeyTypeOther}
+	serverTypes = []string{
+		model.AccessKeyTypeLogin, model.AccessKeyTypeReset, model.AccessKeyTypeOIDCRefreshToken,
+		model.AccessKeyTypeNetworkPeer, model.AccessKeyTypeWorkspace,
+	}
+)
+
+var specPath = field.NewPath("spec")
+
+// Validate returns all that is wrong with a key. Old is nil for a new one.
+func (r *rules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
+	spec := &key.Spec
+	problems := validateOwner(spec)
+	if spec.TTLSeconds < 0 {
+		problems = append(problems, field.Invalid(specPath.Child("ttl"), spec.TTLSeconds, "must not be negative"))
+	}
+	problems = append(problems, resource.ValidateText(spec.DisplayName, maxDisplayName, specPath.Child("displayName"))...)
+	if len(spec.Description) > maxDescription {
+		problems = append(problems, field.TooLong(specPath.Child("description"), field.OmitValueType{}, maxDescription))
+	}
+	problems = append(problems, validateGroups(spec.Groups)...)
+	problems = append(problems, validateType(spec.Type, old)...)
+	problems = append(problems, scope.Validate(spec.Scope, specPath.Child("scope"))...)
+	return append(problems, validateSecrets(spec)...)
+}
+
+func validateOwner(spec *model.OwnedAccessKeySpec) field.ErrorList {
+	var problems field.ErrorList
+	owners := []struct{ name, value string }{{"user", spec.User}, {"team", spec.Team}, {"subject", spec.Subject}}
+	var first string
+	for _, owner := range owners {
+		if owner.value == "" {
+			continue
+		}
+		path := specPath.Child(owner.name)
+		if first != "" {
+			problems = append(problems, field.Invalid(path, owner.value, "a key has one owner: spec."+first+" is set already"))
+		} else {
+			first = owner.name
+		}
+		problems = append(problems, resource.ValidateText(owner.value, validation.DNS1123SubdomainMaxLength, path)...)
+	}
+	if first == "" {
+		problems = append(problems, field.Required(specPath.Child("user"), "a key has an owner: set user, team or subject"))
+	}
+	return problems
+}
+
+func validateGroups(groups []string) field.ErrorList {
+	var problems field.ErrorList
+	path := specPath.Child("groups")
+	if len(groups) > maxGroups {
+		return field.ErrorList{field.TooMany(path, len(groups), maxGroups)}
+	}
+	seen := map[string]bool{}
+	for i, group := range groups {
+		at := path.Index(i)
+		switch {
+		case group == "":
+			problems = append(problems, field.Required(at, "a group has a name"))
+		case seen[group]:
+			problems = append(problems, field.Duplicate(at, group))
+		case strings.HasPrefix(group, "system:"):
+			problems = append(problems, field.Invalid(at, group, "groups that begin with system: are Kubernetes' own"))
+		default:
+			problems = append(problems, resource.ValidateText(group, maxGroupName, at)...)
+		}
+		seen[group] = true
+	}
+	return problems
+}
+
+// validateType refuses types that are unknown, and to give or to take away the server's own: a login key that became
+// another would outlive logins.
+func validateType(kind string, old *model.OwnedAccessKey) field.ErrorList {
+	path := specPath.Child("type")
+	switch {
+	case old != nil && old.Spec.Type == kind:
+		return nil
+	case old != nil && slices.Contains(serverTypes, old.Spec.Type) && slices.Contains(clientTypes, kind):
+		return field.ErrorList{field.Invalid(path, kind, "the platform has made the key, which stays of the type "+old.Spec.Type)}
+	case slices.Contains(clientTypes, kind):
+		return nil
+	case slices.Contains(serverTypes, kind):
+		return field.ErrorList{field.NotSupported(path, kind, clientTypes)}
+	case kind == "":
+		return field.ErrorList{field.Required(path, "must be "+strings.Join(clientTypes, " or "))}
+	default:
+		return field.ErrorList{field.NotSupported(path, kind, clientTypes)}
+	}
+}
+
+// validateSecrets refuses the login secrets that the server never takes from, or gives to, a client.
+// Source: Spec 2.5 (connectorData); ADR-0005.
+func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
+	var problems field.ErrorList
+	if spec.Identity != nil && len(spec.Identity.ConnectorData) > 0 {
+		problems = append(problems, field.Forbidden(specPath.Child("identity", "connectorData"), "is the server's own"))
+	}
+	if login := spec.OIDCLogin; login != nil {
+		path := specPath.Child("oidcLogin")
+		for _, token := range []struct{ name, value string }{
+			{"idToken", login.IDToken}, {"accessToken", login.AccessToken}, {"refreshToken", login.RefreshToken},
+		} {
+			if token.value != "" {
+				problems = append(problems, field.Forbidden(path.Child(token.name), "is the server's own"))
+			}
+		}
+	}
+	return problems
+}
+
+// Authorize returns the fields in which a key asks for more than the caller may give: an owner who is not
+// himself or a team of his, groups that he does not have, a scope wider than his own, and what logins alone
+// write. Fields that the caller leaves as they are stored ask for nothing, but for two: a scoped key touches only
+// keys within its own scope, and of a key with groups that he does not have a caller changes only what gives it
+// nothing. Source: Spec 2.5; ADR-0005.
+func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
+	var excess field.ErrorList
+	owner := OwnerOf(&key.Spec)
+	if !caller.Owns(owner.String()) {
+		excess = append(excess, field.Forbidden(specPath.Child(string(owner.Kind)),
+			fmt.Sprintf("%q is neither you nor a team of yours", owner.Name)))
+	}
+	if !caller.Admin() {
+		var had []string
+		if old != nil && givesNothing(&key.Spec, &old.Spec) {
+			had = old.Spec.Groups
+		}
+		for i, group := range key.Spec.Groups {
+			if !caller.In(group) && !slices.Contains(had, group) {
+				excess = append(excess, field.Forbidden(specPath.Child("groups").Index(i),
+					fmt.Sprintf("you are not in the group %q", group)))
+			}
+		}
+		excess = append(excess, loginFields(key, old)...)
+	}
+	path := specPath.Child("scope")
+	if wider := scope.Exceeds(key.Spec.Scope, caller.Scope, path); len(wider) > 0 {
+		return append(excess, wider...)
+	}
+	if old != nil && len(scope.Exceeds(old.Spec.Scope, caller.Scope, path)) > 0 {
+		excess = append(excess, field.Forbidden(path, "the stored scope is wider than yours"))
+	}
+	return excess
+}
+
+// givesNothing tells whether a key can do no more than before, and no longer, whatever its groups: its texts alone
+// differ, or it is disabled now.
+func givesNothing(spec, old *model.OwnedAccessKeySpec) bool {
+	before := *old
+	before.DisplayName, before.Description, before.Groups = spec.DisplayName, spec.Description, spec.Groups
+	before.Disabled = old.Disabled || spec.Disabled
+	return apiequality.Semantic.DeepEqual(spec, &before)
+}
+
+// loginFields returns the fields of sign-on data in which a key differs from the stored one.
+func loginFields(key, old *model.OwnedAccessKey) field.ErrorList {
+	before := model.OwnedAccessKeySpec{}
+	if old != nil {
+		before = old.Spec
+	}
+	var excess field.ErrorList
+	for _, part := range []struct {
+		name       string
+		value, was any
+	}{
+		{"identity", key.Spec.Identity, before.Identity},
+		{"identityRefresh", key.Spec.IdentityRefresh, before.IdentityRefresh},
+		{"oidcProvider", key.Spec.OIDCProvider, before.OIDCProvider},
+		{"parent", key.Spec.Parent, before.Parent},
+		{"oidcLogin", key.Spec.OIDCLogin, before.OIDCLogin},
+	} {
+		if !apiequality.Semantic.DeepEqual(part.value, part.was) {
+			excess = append(excess, field.Forbidden(specPath.Child(part.name), "is written by logins alone"))
+		}
+	}
+	return excess
+}
+
+// refuseCopies refuses an object of which another field holds the clear key. Source: ADR-0005.
+func refuseCopies(key *model.OwnedAccessKey, bearer secret.String) field.ErrorList {
+	text, err := json.Marshal(key)
+	if err != nil {
+		return field.ErrorList{field.InternalError(specPath.Child("key"), err)}
+	}
+	quoted, err := json.Marshal(bearer.Reveal())
+	if err != nil {
+		return field.ErrorList{field.InternalError(specPath.Child("key"), err)}
+	}
+	if strings.Contains(string(text), strings.Trim(string(quoted), `"`)) {
+		return field.ErrorList{field.Invalid(specPath.Child("key"), field.OmitValueType{},
+			"another field of the object holds the key in clear")}
+	}
+	return nil
+}

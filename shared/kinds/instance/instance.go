@@ -1,0 +1,263 @@
+// Package instance is what is true of virtual cluster instances, the registry that kubeconfigs are rendered from: what an
+// instance may hold, who sees, uses and changes it, and how the material of its signer rests in the state.
+// Source: Spec 2.6; ADR-0003, ADR-0017.
+//
+// The verbs themselves are those of package resource; package kubeconfig renders.
+package instance
+
+import (
+	"io"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+// The verbs that spec.access gives. Source: ADR-0003.
+const (
+	Use    = "use"
+	Update = "update"
+	Delete = "delete"
+	All    = "*"
+)
+
+// DefaultDuration is the signing duration where an instance names none: one year. Source: Spec 8.
+const DefaultDuration = 365 * 24 * time.Hour
+
+// Registry is the virtual cluster instances with their state.
+type Registry = resource.Registry[*model.VirtualClusterInstance]
+
+// Definition is the resource virtualclusterinstances. Source: Spec 4 row 1; ADR-0017.
+var Definition = &resource.Definition[*model.VirtualClusterInstance]{
+	Resource:   model.SchemeGroupVersion.WithResource("virtualclusterinstances"),
+	Kind:       "VirtualClusterInstance",
+	Singular:   "virtualclusterinstance",
+	ShortNames: []string{"vci"},
+	Namespaced: true,
+	NamePrefix: "virtualcluster-",
+	New:        func() *model.VirtualClusterInstance { return &model.VirtualClusterInstance{} },
+	NewList: func(meta metav1.ListMeta, items []*model.VirtualClusterInstance) runtime.Object {
+		list := &model.VirtualClusterInstanceList{ListMeta: meta, Items: make([]model.VirtualClusterInstance, len(items))}
+		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("VirtualClusterInstanceList"))
+		for i, item := range items {
+			list.Items[i] = *item
+		}
+		return list
+	},
+	Columns:   columns,
+	Cells:     cells,
+	WriteOnly: [][]string{{"spec", "signer", "ca"}, {"spec", "signer", "kubeconfig"}},
+	Fields: func(instance *model.VirtualClusterInstance) fields.Set {
+		set := fields.Set{"spec.owner.user": "", "spec.owner.team": "", "spec.clusterRef.cluster": "", "status.phase": instance.Status.Phase}
+		if owner := instance.Spec.Owner; owner != nil {
+			set["spec.owner.user"], set["spec.owner.team"] = owner.User, owner.Team
+		}
+		if at := instance.Spec.ClusterRef; at != nil {
+			set["spec.clusterRef.cluster"] = at.Cluster
+		}
+		return set
+	},
+	CopyStatus: func(from, into *model.VirtualClusterInstance) { into.Status = *from.Status.DeepCopy() },
+}
+
+// Settings are what the rules of instances look at beside the instance.
+type Settings struct {
+	// Project is the project whose namespace that is; empty for other namespaces.
+	Project func(namespace string) string
+	// Keyring is the keys that seal the material of signers. nil: there are none.
+	Keyring func() (*encryption.Keyring, error)
+	// AllowLocal permits signers at the loopback addresses of this machine. Source: ADR-0017.
+	AllowLocal bool
+}
+
+// NewRegistry returns the instances in a store.
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader, settings Settings) *Registry {
+	return &Registry{
+		Definition: Definition,
+		Rules:      &rules{now: now, Settings: settings},
+		Store:      state,
+		Now:        now,
+		Random:     random,
+	}
+}
+
+// rules implements resource.Rules, resource.Guard and resource.StatusRules.
+type rules struct {
+	Settings
+	now func() time.Time
+}
+
+// Sees implements resource.Guard: who may do anything with an instance knows of it.
+func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
+	return controls(caller, instance) || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
+		return names(caller, entry)
+	})
+}
+
+// May implements resource.Guard.
+func (r *rules) May(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
+	return May(caller, verb, instance)
+}
+
+// May tells whether a caller may do a verb to an instance: use, update or delete. Owners and admins may do all, others
+// what spec.access gives them. Source: ADR-0017.
+func May(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
+	return controls(caller, instance) || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
+		return slices.Contains(entry.Verbs, verb) && names(caller, entry)
+	})
+}
+
+// controls tells whether a caller may do everything with an instance: admins, the owner, and whom access gives all verbs.
+func controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
+	if caller.Admin() {
+		return true
+	}
+	if owner := instance.Spec.Owner; owner != nil && (is(caller, identity.User, owner.User) || is(caller, identity.Team, owner.Team)) {
+		return true
+	}
+	return slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
+		return slices.Contains(entry.Verbs, All) && names(caller, entry)
+	})
+}
+
+// names tells whether an entry of access is about a caller.
+func names(caller identity.Caller, entry model.InstanceAccess) bool {
+	return slices.ContainsFunc(entry.Users, func(user string) bool { return is(caller, identity.User, user) }) ||
+		slices.ContainsFunc(entry.Teams, func(team string) bool { return is(caller, identity.Team, team) })
+}
+
+// is tells whether a caller is that user, or is or belongs to that team.
+func is(caller identity.Caller, kind identity.OwnerKind, name string) bool {
+	return name != "" && caller.Owns(identity.Owner{Kind: kind, Name: name}.String())
+}
+
+// Default keeps what the signer was where a replacement does not speak of it, and notes in the status what follows from
+// the spec where that has changed.
+func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterInstance) {
+	if old == nil {
+		instance.Status = model.VirtualClusterInstanceStatus{}
+		old = &model.VirtualClusterInstance{}
+	} else if instance.Spec.Signer == nil {
+		instance.Spec.Signer = old.Spec.Signer.DeepCopy()
+	}
+	before := signerType(old)
+	if signer := instance.Spec.Signer; signer != nil && (signer.Type == "" || old.Spec.Signer != nil && signer.Type == before) {
+		// A type that is left as it was does not speak against material of another one: patches and applies do not repeat it.
+		switch {
+		case signer.CA != nil:
+			signer.Type = model.InstanceSignerTypeCA
+		case signer.Kubeconfig != "":
+			signer.Type = model.InstanceSignerTypeKubeconfig
+		default:
+			signer.Type = before
+		}
+	}
+	published := len(instance.Status.Conditions) > 0 && apiequality.Semantic.DeepEqual(instance.Spec.AccessPoint, old.Spec.AccessPoint)
+	if !published {
+		r.publish(instance)
+	}
+	signer := instance.Spec.Signer
+	known := meta.FindStatusCondition(instance.Status.Conditions, model.InstanceSignerReady) != nil
+	if !known || signerType(instance) != before || signer != nil && (signer.CA != nil || signer.Kubeconfig != "") {
+		r.noteSigner(instance)
+	}
+	if !published {
+		instance.Status.Phase = model.InstancePending
+		if instance.Status.Ingress != nil {
+			instance.Status.Phase = model.InstanceReady
+		}
+	}
+}
+
+// signerType is which signer an instance has.
+func signerType(instance *model.VirtualClusterInstance) string {
+	if instance.Spec.Signer == nil || instance.Spec.Signer.Type == "" {
+		return model.InstanceSignerTypeNone
+	}
+	return instance.Spec.Signer.Type
+}
+
+// publish notes the ingress endpoint that the spec asks for as the one that there is.
+func (r *rules) publish(instance *model.VirtualClusterInstance) {
+	instance.Status.Ingress = nil
+	status, reason, message := metav1.ConditionFalse, "NotConfigured", "spec.accessPoint.ingress is not enabled"
+	if at := instance.Spec.AccessPoint; at != nil && at.Ingress != nil && at.Ingress.Enabled && at.Ingress.Host != "" {
+		instance.Status.Ingress = &model.InstancePublishedIngress{Host: at.Ingress.Host, CAData: slices.Clone(at.Ingress.CAData)}
+		status, reason, message = metav1.ConditionTrue, "Configured", "clients reach the virtual cluster at "+at.Ingress.Host
+	}
+	r.note(instance, model.InstanceIngressReady, status, reason, message)
+}
+
+// noteSigner notes which signer there is. Whether it can be used is checked each time.
+func (r *rules) noteSigner(instance *model.VirtualClusterInstance) {
+	status, reason, message := metav1.ConditionFalse, "NotConfigured", "spec.signer has none"
+	switch signer := instance.Spec.Signer; signerType(instance) {
+	case model.InstanceSignerTypeCA:
+		status, reason, message = metav1.ConditionTrue, "CA", "a client certificate authority signs"
+		if signer.CA != nil {
+			if ca, wrong, _ := parseCA(signer, r.now); wrong == nil {
+				message = "the client certificate authority signs until " + ca.Certificate.NotAfter.UTC().Format(time.RFC3339)
+			}
+		}
+	case model.InstanceSignerTypeKubeconfig:
+		status, reason, message = metav1.ConditionTrue, "Kubeconfig", "the virtual cluster is asked to sign"
+	}
+	r.note(instance, model.InstanceSignerReady, status, reason, message)
+}
+
+func (r *rules) note(instance *model.VirtualClusterInstance, condition string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: reason, Message: message,
+		LastTransitionTime: metav1.Time{Time: r.now().UTC().Truncate(time.Second)},
+	})
+}
+
+// Authorize returns the fields that only those may change who may do everything with an instance: who may update alone
+// would otherwise give himself more. Source: ADR-0017.
+func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
+	if old == nil || controls(caller, old) {
+		return nil
+	}
+	var excess field.ErrorList
+	const why = "is changed by the owner, by who has all verbs and by admins alone"
+	if !apiequality.Semantic.DeepEqual(instance.Spec.Owner, old.Spec.Owner) {
+		excess = append(excess, field.Forbidden(specPath.Child("owner"), why))
+	}
+	if !apiequality.Semantic.DeepEqual(instance.Spec.Access, old.Spec.Access) {
+		excess = append(excess, field.Forbidden(specPath.Child("access"), why))
+	}
+	return excess
+}
+
+// Index is found by its owner, and never due by itself.
+func (r *rules) Index(instance *model.VirtualClusterInstance, _ time.Time) (owner string, expires time.Time) {
+	switch at := instance.Spec.Owner; {
+	case at == nil:
+		return "", time.Time{}
+	case at.User != "":
+		return identity.Owner{Kind: identity.User, Name: at.User}.String(), time.Time{}
+	default:
+		return identity.Owner{Kind: identity.Team, Name: at.Team}.String(), time.Time{}
+	}
+}
+
+// Observe takes the material of the signer out of what is shown.
+func (r *rules) Observe(instance *model.VirtualClusterInstance, record store.Record) {
+	if signer := instance.Spec.Signer; signer != nil && record.Name != "" {
+		signer.CA, signer.Kubeconfig = nil, ""
+	}
+}
+
+// Warn has nothing to tell.
+func (r *rules) Warn(*model.VirtualClusterInstance) []string { return nil }

@@ -1,0 +1,100 @@
+// Package instancetest is what the tests of operations on virtual cluster instances share: a registry over an empty state
+// with a fixed clock, people, and an instance with an authority. Source: ADR-0017.
+package instancetest
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/instance"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/clusterca/signertest"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+// Admin registers, Ana owns what Seed stores, Ben has nothing to do with it.
+var (
+	Admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	Ana   = identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
+	Ben   = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
+)
+
+// Now is what the clock of a registry says.
+var Now = signertest.Now
+
+// World is an empty state with the instances in it.
+type World struct {
+	Instances *instance.Registry
+	// Ring seals, and State is the state of a resource.
+	Ring  *encryption.Keyring
+	State func(resource string) store.Store
+	// Clock is what Now says; tests may move it.
+	Clock time.Time
+}
+
+// Now is the clock.
+func (w *World) Now() time.Time { return w.Clock }
+
+// Project is the project of a namespace.
+func Project(namespace string) string {
+	project, ok := strings.CutPrefix(namespace, "p-")
+	if !ok {
+		return ""
+	}
+	return project
+}
+
+// New returns an empty state. Its time limit is that of a busy machine.
+func New(t testing.TB) *World {
+	t.Helper()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &World{Ring: ring, State: client.Resource, Clock: Now}
+	w.Instances = instance.NewRegistry(client.Resource(instance.Definition.Resource.Resource), w.Now, rand.NewChaCha8([32]byte{2}), instance.Settings{
+		Project: Project, AllowLocal: true, Keyring: func() (*encryption.Keyring, error) { return w.Ring, nil },
+	})
+	return w
+}
+
+// Instance is an instance of Ana's in the project shop, with an ingress endpoint and an authority.
+func Instance(t testing.TB, name string) *model.VirtualClusterInstance {
+	t.Helper()
+	certificate, key := signertest.Authority(t, nil)
+	return &model.VirtualClusterInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "p-shop"},
+		Spec: model.VirtualClusterInstanceSpec{
+			Owner:       &model.InstanceOwner{User: "ana"},
+			AccessPoint: &model.InstanceAccessPoint{Ingress: &model.InstanceIngress{Enabled: true, Host: name + ".example.com", CAData: certificate}},
+			Signer:      &model.InstanceSigner{CA: &model.InstanceSignerCA{CertData: certificate, KeyData: secret.WriteOnlyBytes(key)}},
+		},
+	}
+}
+
+// Seed stores an instance and returns it as a read shows it.
+func (w *World) Seed(t testing.TB, object *model.VirtualClusterInstance) *model.VirtualClusterInstance {
+	t.Helper()
+	written, err := resource.Create(t.Context(), w.Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+		Caller: Admin, Namespace: object.Namespace, Object: object.DeepCopy(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return written.Object
+}

@@ -1,0 +1,222 @@
+package instance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+// The parts of the material, as the places that they are sealed for name them.
+const (
+	caCertificate = "spec.signer.ca.certData"
+	caKey         = "spec.signer.ca.keyData"
+	kubeconfig    = "spec.signer.kubeconfig"
+)
+
+// place is where a part of the material of an instance rests. Source: ADR-0018.
+func place(instance *model.VirtualClusterInstance, part string) string {
+	return Definition.Resource.Resource + "/" + instance.Namespace + "/" + instance.Name + "/" + part
+}
+
+// Seal puts the material of the signer into the form in which it is stored. What is not given stays as it is stored,
+// unless the type of the signer is another one now. What is given and already stored is not sealed again, so that a
+// manifest can be applied any number of times.
+func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record) (resource.Sealed[*model.VirtualClusterInstance], field.ErrorList) {
+	var none resource.Sealed[*model.VirtualClusterInstance]
+	resource.ForgetApplied(instance, Definition.WriteOnly)
+	at := instance.Spec.Signer
+	if at == nil {
+		return none, nil
+	}
+	var before model.InstanceSigner
+	if len(stored.Object) > 0 {
+		object := model.VirtualClusterInstance{}
+		if err := json.Unmarshal(stored.Object, &object); err != nil {
+			return none, field.ErrorList{field.InternalError(signerPath, err)}
+		}
+		if object.Spec.Signer != nil {
+			before = *object.Spec.Signer
+		}
+	}
+	if at.CA == nil && at.Kubeconfig == "" {
+		switch at.Type {
+		case model.InstanceSignerTypeCA:
+			at.CA = before.CA
+		case model.InstanceSignerTypeKubeconfig:
+			at.Kubeconfig = before.Kubeconfig
+		}
+		r.sealAnew(instance)
+		return none, nil
+	}
+	if problems := refuseCopies(instance); len(problems) > 0 {
+		return none, problems
+	}
+	ring, err := r.Keyring()
+	if err != nil {
+		return none, field.ErrorList{field.InternalError(signerPath, err)}
+	}
+	if ring == nil {
+		return none, field.ErrorList{field.Forbidden(signerPath, "the platform has no encryption key to keep it with: "+encryption.ErrNoKey.Error())}
+	}
+	if at.CA != nil {
+		if before.CA == nil {
+			before.CA = &model.InstanceSignerCA{}
+		}
+		sealed := &model.InstanceSignerCA{}
+		certificate, failed := seal(ring, at.CA.CertData, string(before.CA.CertData), place(instance, caCertificate))
+		key, failedToo := seal(ring, at.CA.KeyData, string(before.CA.KeyData), place(instance, caKey))
+		if failed == nil {
+			failed = failedToo
+		}
+		sealed.CertData, sealed.KeyData = []byte(certificate), secret.WriteOnlyBytes(key)
+		at.CA, err = sealed, failed
+	} else {
+		var sealed string
+		sealed, err = seal(ring, []byte(at.Kubeconfig), string(before.Kubeconfig), place(instance, kubeconfig))
+		at.Kubeconfig = secret.WriteOnly(sealed)
+	}
+	if err != nil {
+		return none, field.ErrorList{field.InternalError(signerPath, err)}
+	}
+	return none, nil
+}
+
+// sealAnew seals material that is kept with the key that seals now. What cannot be opened stays as it is.
+func (r *rules) sealAnew(instance *model.VirtualClusterInstance) {
+	ring, err := r.Keyring()
+	if err != nil {
+		return
+	}
+	anew := func(sealed, part string) string {
+		if sealed == "" || !ring.Stale(sealed) {
+			return sealed
+		}
+		text, err := ring.Open(sealed, place(instance, part))
+		if err != nil {
+			return sealed
+		}
+		again, err := ring.Seal(text, place(instance, part))
+		if err != nil {
+			return sealed
+		}
+		return again
+	}
+	at := instance.Spec.Signer
+	if at.CA != nil {
+		at.CA = &model.InstanceSignerCA{
+			CertData: []byte(anew(string(at.CA.CertData), caCertificate)),
+			KeyData:  secret.WriteOnlyBytes(anew(string(at.CA.KeyData), caKey)),
+		}
+	}
+	at.Kubeconfig = secret.WriteOnly(anew(string(at.Kubeconfig), kubeconfig))
+}
+
+// seal returns a text as it is stored: as it is stored already, where that is the same under the same key.
+func seal(ring *encryption.Keyring, text []byte, before, place string) (string, error) {
+	if before != "" && !ring.Stale(before) {
+		if known, err := ring.Open(before, place); err == nil && bytes.Equal(known, text) {
+			return before, nil
+		}
+	}
+	return ring.Seal(text, place)
+}
+
+// Material is what a signer is made of, in clear.
+type Material struct {
+	// Certificate and Key are the authority, in PEM; empty for a signer of another type.
+	Certificate []byte
+	Key         []byte
+	// Kubeconfig is that of the virtual cluster; empty for a signer of another type.
+	Kubeconfig secret.String
+}
+
+// Open returns the material of a signer from an instance as it is stored, which is what Registry.Parse returns. An
+// instance without a signer has none. Errors: those of encryption.Keyring.
+func Open(stored *model.VirtualClusterInstance, ring *encryption.Keyring) (Material, error) {
+	var material Material
+	at := stored.Spec.Signer
+	if at == nil {
+		return material, nil
+	}
+	open := func(sealed, part string) ([]byte, error) {
+		if sealed == "" {
+			return nil, nil
+		}
+		text, err := ring.Open(sealed, place(stored, part))
+		if err != nil {
+			return nil, fmt.Errorf("opening %s of %s/%s: %w", part, stored.Namespace, stored.Name, err)
+		}
+		return text, nil
+	}
+	var err error
+	if at.CA != nil {
+		if material.Certificate, err = open(string(at.CA.CertData), caCertificate); err != nil {
+			return Material{}, err
+		}
+		if material.Key, err = open(string(at.CA.KeyData), caKey); err != nil {
+			return Material{}, err
+		}
+	}
+	text, err := open(string(at.Kubeconfig), kubeconfig)
+	if err != nil {
+		return Material{}, err
+	}
+	material.Kubeconfig = secret.String(text)
+	return material, nil
+}
+
+// minSecret is the shortest text that is looked for in other fields: shorter ones are not the secret.
+const minSecret = 16
+
+// refuseCopies refuses an instance of which another field holds what its signer keeps secret. Source: ADR-0017.
+func refuseCopies(instance *model.VirtualClusterInstance) field.ErrorList {
+	at := instance.Spec.Signer
+	var secrets []string
+	path := signerPath.Child("kubeconfig")
+	if at.CA != nil {
+		path = signerPath.Child("ca", "keyData")
+		secrets = append(secrets, string(at.CA.KeyData), base64.StdEncoding.EncodeToString(at.CA.KeyData))
+	} else {
+		secrets = append(secrets, string(at.Kubeconfig))
+		var config struct {
+			Users []struct {
+				User struct {
+					Token string `json:"token"`
+					Key   string `json:"client-key-data"`
+				} `json:"user"`
+			} `json:"users"`
+		}
+		if yaml.Unmarshal([]byte(at.Kubeconfig), &config) == nil {
+			for _, each := range config.Users {
+				secrets = append(secrets, each.User.Token, each.User.Key)
+			}
+		}
+	}
+	rest := instance.DeepCopy()
+	rest.Spec.Signer.CA, rest.Spec.Signer.Kubeconfig = nil, ""
+	text, err := json.Marshal(rest)
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	for _, each := range secrets {
+		quoted, err := json.Marshal(strings.TrimSpace(each))
+		if err != nil {
+			return field.ErrorList{field.InternalError(path, err)}
+		}
+		if len(each) >= minSecret && bytes.Contains(text, bytes.Trim(quoted, `"`)) {
+			return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "another field of the object holds it in clear")}
+		}
+	}
+	return nil
+}

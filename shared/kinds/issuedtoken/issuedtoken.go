@@ -1,0 +1,203 @@
+// Package issuedtoken is the register of direct cluster endpoint tokens that were issued: a record of each until it is
+// over, so that it can be listed and revoked, and the list of those that were revoked before their end, for verifiers
+// that ask nobody. A record never holds the token. A token is good while its record is there and the access key that
+// asked for it is.
+// Source: Spec 2.4; ADR-0011.
+//
+// The package issues nothing; package issuer does.
+package issuedtoken
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// Registry is the records with their state.
+type Registry = resource.Registry[*model.DirectClusterEndpointToken]
+
+// RevokedResource is where the list of revoked tokens is in the state.
+const RevokedResource = "revokedtokens"
+
+// Definition is the resource directclusterendpointtokens. Source: Spec 2.4; ADR-0011.
+var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
+	Resource:   model.SchemeGroupVersion.WithResource("directclusterendpointtokens"),
+	Kind:       "DirectClusterEndpointToken",
+	Singular:   "directclusterendpointtoken",
+	ShortNames: []string{"dcet"},
+	NamePrefix: "token-",
+	New:        func() *model.DirectClusterEndpointToken { return &model.DirectClusterEndpointToken{} },
+	NewList: func(meta metav1.ListMeta, items []*model.DirectClusterEndpointToken) runtime.Object {
+		list := &model.DirectClusterEndpointTokenList{ListMeta: meta, Items: make([]model.DirectClusterEndpointToken, len(items))}
+		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("DirectClusterEndpointTokenList"))
+		for i, item := range items {
+			list.Items[i] = *item
+		}
+		return list
+	},
+	Columns: columns,
+	Cells:   cells,
+	Fields: func(token *model.DirectClusterEndpointToken) fields.Set {
+		return fields.Set{
+			"status.user":      token.Status.User,
+			"status.team":      token.Status.Team,
+			"status.subject":   token.Status.Subject,
+			"status.accessKey": token.Status.AccessKey,
+		}
+	},
+}
+
+// maxParents bounds how many tokens are remembered with the access key that asked for them.
+const maxParents = 4096
+
+// Register is the records of tokens, the access keys that asked for them, and the list of revoked ones.
+type Register struct {
+	*Registry
+	keys    *accesskey.Registry
+	limits  func() accesskey.Limits
+	revoked store.Store
+	// parents are the names of the access keys that asked for tokens, by the tokens' ids.
+	parents *lru.Cache[string, string]
+}
+
+// NewRegister returns the records in a store. Revoked is the store of the list of revoked ones, keys are the access
+// keys and limits are the platform's on their life at this moment.
+func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func() time.Time, random io.Reader, limits func() accesskey.Limits) *Register {
+	// Only a size below one is an error.
+	parents, _ := lru.New[string, string](maxParents)
+	return &Register{
+		Registry: &Registry{
+			Definition: Definition,
+			Rules:      Rules{},
+			Store:      &revoking{Store: state, revoked: revoked, now: now},
+			Now:        now,
+			Random:     random,
+		},
+		keys: keys, limits: limits, revoked: revoked, parents: parents,
+	}
+}
+
+// Revoked tells whether the token with that id, the claim jti, is good no more, or never was: it has no record, its
+// record was deleted, or the access key that asked for it is gone, over or disabled. It says nothing about signature
+// and claims. It takes one round trip, and two for a token that is new to this process.
+//
+// Errors are those of the store. Beside one it is true: what cannot be asked is not known to be good. Source: ADR-0011.
+func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
+	// The key is asked for at the same time where it is known which one it is.
+	name, known := r.parents.Get(id)
+	parent := make(chan func() (store.Record, error), 1)
+	if known {
+		go func() {
+			record, err := r.keys.Store.Get(ctx, name)
+			parent <- func() (store.Record, error) { return record, err }
+		}()
+	}
+	record, err := r.Store.GetByDigest(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("looking up a token: %w", err)
+	}
+	token, err := r.Parse(record)
+	if err != nil {
+		return true, err
+	}
+	now := r.Now()
+	if over(token, now) || token.DeletionTimestamp != nil && !now.Before(token.DeletionTimestamp.Time) {
+		return true, nil
+	}
+	if !known || name != token.Status.AccessKey {
+		r.parents.Add(id, token.Status.AccessKey)
+		key, err := r.keys.Store.Get(ctx, token.Status.AccessKey)
+		parent = make(chan func() (store.Record, error), 1)
+		parent <- func() (store.Record, error) { return key, err }
+	}
+	key, err := (<-parent)()
+	usable, err := r.usable(ctx, key, err, token.Status.AccessKeyUID, now)
+	return !usable, err
+}
+
+// usable tells whether the access key that a store returned authenticates and is the one with that uid.
+func (r *Register) usable(ctx context.Context, record store.Record, err error, uid string, now time.Time) (bool, error) {
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking up the access key of a token: %w", err)
+	}
+	key, err := r.keys.Parse(record)
+	if err != nil {
+		return false, err
+	}
+	if _, refused := accesskey.Usable(key, record.Activity, r.limits(), now); refused != nil || string(key.UID) != uid {
+		return false, nil //nolint:nilerr // a key that is refused is an answer
+	}
+	orphaned, err := r.keys.Orphaned(ctx, key)
+	if err != nil {
+		return false, fmt.Errorf("looking up what the access key of a token belongs to: %w", err)
+	}
+	return !orphaned, nil
+}
+
+// over tells whether a token has expired by its own end.
+func over(token *model.DirectClusterEndpointToken, now time.Time) bool {
+	return token.Status.ExpirationTimestamp == nil || !now.Before(token.Status.ExpirationTimestamp.Time)
+}
+
+// OwnerOf is whom a token stands for.
+func OwnerOf(status *model.DirectClusterEndpointTokenStatus) identity.Owner {
+	return identity.OwnerOf(status.User, status.Team, status.Subject)
+}
+
+// Rules implements resource.Rules for records that exist. Package issuer adds what makes a new one.
+type Rules struct{}
+
+// Default leaves records as they are.
+func (Rules) Default(identity.Caller, *model.DirectClusterEndpointToken, *model.DirectClusterEndpointToken) {
+}
+
+// Validate finds nothing: records are not changed by clients.
+func (Rules) Validate(*model.DirectClusterEndpointToken, *model.DirectClusterEndpointToken) field.ErrorList {
+	return nil
+}
+
+// Authorize finds nothing: records are not changed by clients.
+func (Rules) Authorize(identity.Caller, *model.DirectClusterEndpointToken, *model.DirectClusterEndpointToken) field.ErrorList {
+	return nil
+}
+
+// Seal keeps the id that the record is found by.
+func (Rules) Seal(_ *model.DirectClusterEndpointToken, stored store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
+	return resource.Sealed[*model.DirectClusterEndpointToken]{Digest: stored.Digest}, nil
+}
+
+// Index is found by whom the token stands for, and due when the token is over.
+func (Rules) Index(token *model.DirectClusterEndpointToken, _ time.Time) (owner string, expires time.Time) {
+	if end := token.Status.ExpirationTimestamp; end != nil {
+		expires = end.Time
+	}
+	return OwnerOf(&token.Status).String(), expires
+}
+
+// Observe sees to it that no record, and no answer but the first, holds a token.
+func (Rules) Observe(token *model.DirectClusterEndpointToken, _ store.Record) {
+	token.Status.Token = ""
+}
+
+// Warn has nothing to say.
+func (Rules) Warn(*model.DirectClusterEndpointToken) []string { return nil }

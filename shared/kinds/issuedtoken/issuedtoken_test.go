@@ -1,0 +1,317 @@
+package issuedtoken_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+
+type tokenSpec = model.DirectClusterEndpointTokenSpec
+
+// A token is good no more at once, however it was revoked, and stays so; then it is on the list for those who do not ask.
+// Source: D16 of the design; ADR-0011.
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	deleteKey := func(in resource.DeleteInput) func(*issuertest.World, *model.DirectClusterEndpointToken) {
+		return func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+			in.Caller, in.Name = root, "ci"
+			if _, err := resource.Delete(t.Context(), w.Env.AccessKeys(), in); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for about, row := range map[string]struct {
+		revoke func(*issuertest.World, *model.DirectClusterEndpointToken)
+		// listed tells that the list has it before the schedule ran.
+		listed bool
+	}{
+		"deleted": {func(w *issuertest.World, token *model.DirectClusterEndpointToken) {
+			if _, err := resource.Delete(t.Context(), w.Env.IssuedTokens().Registry, resource.DeleteInput{Caller: w.Caller("ci"), Name: token.Name}); err != nil {
+				t.Error(err)
+			}
+		}, true},
+		"deleted with all": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+			in := resource.DeleteInput{Caller: w.Caller("ci"), Selection: &resource.ListInput{Caller: w.Caller("ci")}}
+			if _, err := resource.DeleteCollection(t.Context(), w.Env.IssuedTokens().Registry, in); err != nil {
+				t.Error(err)
+			}
+		}, true},
+		"its key disabled": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+			w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
+		}, false},
+		"its key deleted":                 {deleteKey(resource.DeleteInput{}), true},
+		"its key deleted, tokens to stay": {deleteKey(resource.DeleteInput{Propagation: "Orphan"}), false},
+		"its key deleted, tokens first":   {deleteKey(resource.DeleteInput{Propagation: "Foreground"}), true},
+		"the platform's cap was lowered": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = 1
+		}, false},
+		"what its key belongs to is gone": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+			keys, owner := w.Env.AccessKeys(), w.Key("owner", "ana", model.OwnedAccessKeySpec{})
+			_, err := resource.Patch(t.Context(), keys, resource.PatchInput{Caller: w.Caller("ci"), Name: "ci", Type: resource.MergePatch, Patch: fmt.Appendf(nil,
+				`{"metadata":{"ownerReferences":[{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","name":"owner","uid":%q}]}}`, owner.KeyUID)})
+			if err != nil {
+				t.Error(err)
+			}
+			// By one who was killed before he came to what belonged to it.
+			record, err := keys.Store.Get(t.Context(), "owner")
+			if err == nil {
+				_, err = keys.Store.Delete(t.Context(), record.Name, record.Revision)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}, false},
+		"its key ends earlier than before": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+			w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.TTLSeconds = 1 })
+		}, false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			w := issuertest.New(t)
+			w.Env.Config().Auth = &model.ConfigAuth{}
+			caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
+			token := w.Issue(caller, tokenSpec{})
+			other := w.Issue(w.Key("other", "ben", model.OwnedAccessKeySpec{}), tokenSpec{})
+			for range 2 {
+				if w.Revoked(string(token.UID)) {
+					t.Fatal("refused before it was revoked")
+				}
+			}
+			w.Sweep()
+			w.Pass(time.Second)
+			row.revoke(w, token)
+			if !w.Revoked(string(token.UID)) {
+				t.Error("still good")
+			}
+			if listed := slices.Equal(w.Denied(), []string{string(token.UID)}); listed != row.listed {
+				t.Errorf("before the schedule the list has %q", w.Denied())
+			}
+			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = min(w.Env.Config().Auth.AccessKeyMaxTTLSeconds, 1)
+			w.Sweep()
+			denied := w.Denied()
+			if !slices.Contains(denied, string(token.UID)) {
+				t.Errorf("after the schedule the list has %q", denied)
+			}
+			// For good: the access key that comes back does not bring its tokens.
+			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = 0
+			if about == "its key disabled" {
+				w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = false })
+			}
+			if !w.Revoked(string(token.UID)) {
+				t.Error("good again")
+			}
+			if about != "the platform's cap was lowered" && w.Revoked(string(other.UID)) {
+				t.Error("another key's token is refused")
+			}
+			// The list forgets what is over.
+			w.Pass(time.Hour)
+			if done := w.Sweep(); done.Forgotten != len(denied) || len(w.Denied()) != 0 || len(w.Records()) != 0 {
+				t.Errorf("at the end %+v, %q, %q", done, w.Denied(), w.Records())
+			}
+		})
+	}
+}
+
+// A key that was deleted and made anew under the same name is another key; a record under the name of a revoked one is
+// another token.
+func TestNamesComeBack(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	token := w.Issue(w.Key("ci", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
+	record, err := w.Env.AccessKeys().Store.Get(t.Context(), "ci")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Beside the API, so that nothing follows.
+	if _, err := w.Env.AccessKeys().Store.Delete(t.Context(), "ci", record.Revision); err != nil {
+		t.Fatal(err)
+	}
+	w.Key("ci", "ana", model.OwnedAccessKeySpec{})
+	if !w.Revoked(string(token.UID)) {
+		t.Error("the new key brought the old token")
+	}
+	if done := w.Sweep(); done.Revoked != 1 {
+		t.Errorf("swept %+v", done)
+	}
+	if !w.Revoked("5d0c") || !w.Revoked("") {
+		t.Error("a token that never was is good")
+	}
+}
+
+// Each sees his own and his teams', an admin all.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{})
+	ben := w.Key("ben", "ben", model.OwnedAccessKeySpec{Groups: []string{identity.TeamPrefix + "core"}})
+	hers, his := w.Issue(ana, tokenSpec{}), w.Issue(ben, tokenSpec{})
+	register := w.Env.IssuedTokens()
+	for about, row := range map[string]struct {
+		caller identity.Caller
+		sees   int
+		code   int32
+	}{"ana": {ana, 1, 0}, "ben": {ben, 1, 404}, "root": {root, 2, 0}} {
+		list, err := resource.List(t.Context(), register.Registry, resource.ListInput{Caller: row.caller})
+		if err != nil || len(list.(*model.DirectClusterEndpointTokenList).Items) != row.sees {
+			t.Errorf("%s sees %v, %v", about, list, err)
+		}
+		for _, item := range list.(*model.DirectClusterEndpointTokenList).Items {
+			if item.Status.Token != "" {
+				t.Errorf("%s is shown a token", about)
+			}
+		}
+		got, err := resource.Get(t.Context(), register.Registry, resource.GetInput{Caller: row.caller, Name: hers.Name})
+		if issuertest.Code(err) != row.code || err == nil && got.Status.Token != "" {
+			t.Errorf("%s gets %v, %v", about, got, err)
+		}
+	}
+	if _, err := resource.Delete(t.Context(), register.Registry, resource.DeleteInput{Caller: ana, Name: his.Name}); issuertest.Code(err) != 404 {
+		t.Errorf("ana revokes ben's: %v", err)
+	}
+	if w.Revoked(string(his.UID)) || len(w.Denied()) != 0 {
+		t.Error("what ana may not do was done")
+	}
+}
+
+// A grace period is kept, and a revocation that fails a precondition changes nothing.
+func TestDeleteOptions(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{})
+	token := w.Issue(ana, tokenSpec{})
+	remove := func(in resource.DeleteInput) error {
+		in.Caller, in.Name = ana, token.Name
+		_, err := resource.Delete(t.Context(), w.Env.IssuedTokens().Registry, in)
+		return err
+	}
+	if err := remove(resource.DeleteInput{UID: "other"}); issuertest.Code(err) != 409 {
+		t.Errorf("another one: %v", err)
+	}
+	if err := remove(resource.DeleteInput{DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	if w.Revoked(string(token.UID)) || len(w.Denied()) != 0 {
+		t.Error("nothing was to be done")
+	}
+	if err := remove(resource.DeleteInput{GracePeriodSeconds: new(int64(30))}); err != nil {
+		t.Error(err)
+	}
+	if w.Revoked(string(token.UID)) {
+		t.Error("refused within the grace period")
+	}
+	w.Pass(30 * time.Second)
+	if !w.Revoked(string(token.UID)) {
+		t.Error("good after the grace period")
+	}
+}
+
+// The schedule removes what is over, revokes what must not be good, and leaves the rest; also page by page, twice and
+// with a record that cannot be read.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	ana, ben := w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
+	const each = 260
+	for range each {
+		w.Issue(ana, tokenSpec{TTLSeconds: 60})
+		w.Issue(ana, tokenSpec{})
+		w.Issue(ben, tokenSpec{})
+	}
+	w.Pass(time.Minute)
+	w.Change("ben", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
+	told := 0
+	observed := resource.ObserveRemovals(t.Context(), func(resource.Removal) { told++ })
+	want := issuedtoken.Swept{Expired: each, Revoked: each}
+	if done, err := w.Env.IssuedTokens().Sweep(observed); err != nil || done != want || told != 2*each {
+		t.Errorf("swept %+v, want %+v, and told the audit of %d: %v", done, want, told, err)
+	}
+	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
+		t.Errorf("and again %+v", done)
+	}
+	if left, denied := w.Records(), w.Denied(); len(left) != each || len(denied) != each {
+		t.Errorf("%d are left, %d denied", len(left), len(denied))
+	}
+	register := w.Env.IssuedTokens()
+	if _, err := register.Store.Create(t.Context(), store.Record{Name: "a", Created: issuertest.Born, Object: []byte("7")}); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(time.Hour)
+	done, err := register.Sweep(t.Context())
+	if want := (issuedtoken.Swept{Expired: each, Forgotten: each, Broken: 1}); done != want || err == nil {
+		t.Errorf("swept %+v, %v, want %+v and an error", done, err, want)
+	}
+}
+
+// A state that is away: nobody is told that a token is good.
+func TestStateAway(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	token := w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
+	for _, known := range []bool{false, true} {
+		register := issuedtoken.NewRegister(w.Env.IssuedTokens().Store, nil, w.Env.AccessKeys(), w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
+		if known {
+			if _, err := register.Revoked(t.Context(), string(token.UID)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys := w.Env.AccessKeys()
+		good := keys.Store
+		keys.Store = away{good}
+		revoked, err := register.Revoked(t.Context(), string(token.UID))
+		if !errors.Is(err, store.ErrUnavailable) || !revoked {
+			t.Errorf("without the access keys: %v, %v", revoked, err)
+		}
+		if _, err := w.Env.IssuedTokens().Sweep(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("the schedule: %v", err)
+		}
+		keys.Store = good
+		if len(w.Records()) != 1 || len(w.Denied()) != 0 {
+			t.Error("tokens were revoked because their keys could not be read")
+		}
+	}
+}
+
+// away is a state of which nothing can be read.
+type away struct{ store.Store }
+
+func (away) Get(_ context.Context, _ string) (store.Record, error) {
+	return store.Record{}, fmt.Errorf("reading: %w", store.ErrUnavailable)
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	token := w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), tokenSpec{Scope: &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}})
+	row := func(now time.Time) []any { return issuedtoken.Definition.Cells(token, now) }
+	if got, want := row(issuertest.Born.Add(time.Minute)), []any{token.Name, "user:ana", "ana", "in 59m", "60s", string(token.UID), "project:a", ""}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := row(issuertest.Born.Add(time.Hour)); got[3] != "expired" || len(got) != len(issuedtoken.Definition.Columns) {
+		t.Errorf("%q", got)
+	}
+	if strings.Contains(fmt.Sprint(row(issuertest.Born)...), token.Status.Token) {
+		t.Error("the table shows the token")
+	}
+	for about, status := range map[string]model.DirectClusterEndpointTokenStatus{
+		"user:a": {User: "a"}, "team:b": {Team: "b"}, "subject:c": {Subject: "c"}, ":": {},
+	} {
+		if got := issuedtoken.OwnerOf(&status).String(); got != about {
+			t.Errorf("%q, want %q", got, about)
+		}
+	}
+}

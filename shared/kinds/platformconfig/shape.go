@@ -1,0 +1,52 @@
+package platformconfig
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/model/apierror"
+)
+
+// decode fills into from a body, and returns all that is wrong with its form: unknown and duplicate fields and
+// values of a wrong type, wherever they are. What could be read is in into then. The error is for a body that
+// is no object at all.
+func decode(body codec.Body, into any) (field.ErrorList, error) {
+	_, err := codec.Decode(body, into, codec.Strict)
+	if err == nil {
+		return nil, nil
+	}
+	problems := codec.Misfits(body, into)
+	// Duplicates are gone from the tree; the decoder has told of them.
+	if known, ok := errors.AsType[*apierror.Error](err); ok && known.Status().Details != nil {
+		for _, cause := range known.Status().Details.Causes {
+			if cause.Type == metav1.CauseTypeFieldValueDuplicate {
+				problems = append(problems, &field.Error{
+					Type: field.ErrorTypeDuplicate, Field: cause.Field, BadValue: field.OmitValueType{}, Detail: "is given twice",
+				})
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return nil, err
+	}
+	// The first value of a wrong type is an error that does not keep the rest from being read.
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(body.JSON, into)
+	return problems, nil
+}
+
+// beside drops the problems of fields that lie at or below those of others: what could not be read breaks rules
+// that are none of its own.
+func beside(problems, others field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(problems, func(problem *field.Error) bool {
+		return slices.ContainsFunc(others, func(other *field.Error) bool {
+			rest, below := strings.CutPrefix(problem.Field, other.Field)
+			return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		})
+	})
+}

@@ -1,0 +1,409 @@
+package platformconfig_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+
+// world is a state, and processes that have their configuration from it, or from a file.
+type world struct {
+	t         *testing.T
+	client    *redisstore.Client
+	ring      *encryption.Keyring
+	now       time.Time
+	log       bytes.Buffer
+	outcomes  []string
+	variables map[string]string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, client: client, ring: ring, now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC), variables: map[string]string{}}
+}
+
+// process is a new process over a file, or over the state.
+func (w *world) process(file string) *platformconfig.Source {
+	return platformconfig.New(w.options(file))
+}
+
+func (w *world) options(file string) platformconfig.Options {
+	return platformconfig.Options{
+		File: file, Store: w.client.Resource("configs"),
+		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.ring, nil },
+		Lookup: func(name string) (string, bool) {
+			value, ok := w.variables[name]
+			return value, ok
+		},
+		Now: func() time.Time { return w.now }, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Report: func(outcome string, _ int64) { w.outcomes = append(w.outcomes, outcome) },
+	}
+}
+
+// put replaces the configuration through a process by that of a YAML text.
+func (w *world) put(s *platformconfig.Source, text string) *model.Config {
+	w.t.Helper()
+	config, err := platformconfig.Parse([]byte(text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	written, err := s.Update(w.t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: config})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return written.Object
+}
+
+func (w *world) get(s *platformconfig.Source, reveal bool) *model.Config {
+	w.t.Helper()
+	config, err := s.Get(w.t.Context(), resource.GetInput{Caller: admin, Name: "config", Reveal: reveal})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return config
+}
+
+func condition(config *model.Config, name string) metav1.Condition {
+	for _, one := range config.Status.Conditions {
+		if one.Type == name {
+			return one
+		}
+	}
+	return metav1.Condition{}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A new version of a file takes effect, a bad one never does, and neither is told twice. Source: ADR-0015.
+func TestFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, "auth: {accessKeyMaxTTLSeconds: 60}\n")
+	source := w.process(file)
+	for i, step := range []struct {
+		sentence string
+		text     string
+		// outcome is what is counted; empty for nothing.
+		outcome string
+		limit   int64
+	}{
+		{"the first", "auth: {accessKeyMaxTTLSeconds: 60}\n", "loaded", 60},
+		{"the same", "auth: {accessKeyMaxTTLSeconds: 60}\n", "", 60},
+		{"another one", "auth: {accessKeyMaxTTLSeconds: 61}\n", "loaded", 61},
+		{"a bad one", "auth: {accessKeyMaxTTLSeconds: -5}\n", "refused", 61},
+		{"the same bad one", "auth: {accessKeyMaxTTLSeconds: -5}\n", "", 61},
+		{"another bad one", "auth: {\n", "refused", 61},
+		{"one with an unknown field", "auth: {accessKeyMaxTTLSeconds: 62}\ncolour: red\n", "refused", 61},
+		{"one whose placeholder is bad", "auth: {oidc: {issuerUrl: '${ISSUER}'}}", "refused", 61},
+		{"the one in effect", "auth: {accessKeyMaxTTLSeconds: 61}\n", "loaded", 61},
+		{"a good one", "auth: {accessKeyMaxTTLSeconds: 63}\n", "loaded", 63},
+		{"a whole Config", "kind: Config\nstatus: {auth: {accessKeyMaxTTLSeconds: 64}}\n", "loaded", 64},
+		{"an emptied one", "", "refused", 64},
+		{"one that is no object", "- a\n", "refused", 64},
+		{"one without fields", "# nothing\n", "loaded", 0},
+	} {
+		w.variables["ISSUER"] = "http://secret.example"
+		write(t, file, step.text)
+		w.outcomes = nil
+		w.log.Reset()
+		if err := source.Reload(t.Context()); err != nil {
+			t.Errorf("%s: %v", step.sentence, err)
+		}
+		if got := strings.Join(w.outcomes, " "); got != step.outcome || limit(source.Current()) != step.limit {
+			t.Errorf("%s: counted %q, cap %d", step.sentence, got, limit(source.Current()))
+		}
+		if refused := strings.Contains(w.log.String(), "refused"); refused != (step.outcome == "refused") {
+			t.Errorf("%s: the log says %s", step.sentence, &w.log)
+		}
+		if strings.Contains(w.log.String(), "secret.example") {
+			t.Errorf("%s: the log quotes what a placeholder stands for: %s", step.sentence, &w.log)
+		}
+		shown := w.get(source, false)
+		loaded := condition(shown, platformconfig.ConditionLoaded)
+		if bad := step.outcome == "refused" || i == 4; (loaded.Status == metav1.ConditionFalse) != bad || loaded.Reason == "" || loaded.Message == "" || loaded.LastTransitionTime.IsZero() {
+			t.Errorf("%s: the condition is %+v", step.sentence, loaded)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	w.outcomes = nil
+	for range 2 {
+		if err := source.Reload(t.Context()); err == nil {
+			t.Error("a file that is gone is no error")
+		}
+	}
+	if strings.Join(w.outcomes, " ") != "unavailable" || limit(source.Current()) != 0 {
+		t.Errorf("a file that is gone: %q", w.outcomes)
+	}
+	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionFalse || loaded.Reason != "Unavailable" {
+		t.Errorf("a file that is gone: the condition is %+v", loaded)
+	}
+	write(t, file, "# nothing\n")
+	if loaded := condition(w.get(source, false), platformconfig.ConditionLoaded); loaded.Status != metav1.ConditionTrue {
+		t.Errorf("a file that is back, as it was: the condition is %+v", loaded)
+	}
+	_, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: &model.Config{}})
+	refusal(t, err, 403)
+	if history, err := source.History(t.Context(), resource.GetInput{Name: "config"}); err != nil || len(history.Status.Revisions) != 0 {
+		t.Errorf("%v, %v", history, err)
+	}
+}
+
+// A bad first version, or none at all, leaves a process without a configuration, and closed.
+func TestNoVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bad := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, bad, "auth: {accessKeyMaxTTLSeconds: -5, oidc: {clientSecret: hunter2}}\n")
+	for _, file := range []string{bad, filepath.Join(t.TempDir(), "absent")} {
+		source := w.process(file)
+		for range 2 {
+			err := source.Refresh(t.Context())
+			if err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		if now := source.Current(); now == nil || !now.AuthenticateVersionEndpoint || !now.DisableConfigEndpoint {
+			t.Errorf("it is open: %+v", now)
+		}
+	}
+}
+
+// broken is a state that is away.
+type broken struct {
+	store.Store
+	away bool
+	gets int
+}
+
+func (b *broken) Get(ctx context.Context, name string) (store.Record, error) {
+	b.gets++
+	if b.away {
+		return store.Record{}, store.ErrUnavailable
+	}
+	return b.Store.Get(ctx, name)
+}
+
+// A version that one process writes is in effect in the others within CheckEvery, for one look each. A state that
+// is away changes nothing. Source: ADR-0015.
+func TestState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	state := &broken{Store: w.client.Resource("configs"), away: true}
+	options := w.options("")
+	options.Store = state
+	reader, writer := platformconfig.New(options), w.process("")
+	if err := reader.Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a process without any configuration: %v", err)
+	}
+	state.away = false
+	refresh := func() {
+		t.Helper()
+		if err := reader.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refresh()
+	if now := reader.Current(); now.ProjectNamespacePrefix != "p-" || *now.Auth.LoginAccessKeyTTLSeconds != 20*24*3600 || now.AuthenticateVersionEndpoint {
+		t.Errorf("where nothing was written: %+v", now)
+	}
+	state.gets = 0
+	refresh()
+	w.put(writer, "auth: {accessKeyMaxTTLSeconds: 60}")
+	if limit(writer.Current()) != 60 {
+		t.Error("it is not in effect where it was written")
+	}
+	w.now = w.now.Add(platformconfig.CheckEvery - 1)
+	refresh()
+	if limit(reader.Current()) != 0 || state.gets != 0 {
+		t.Errorf("the cap is %d at once, after %d looks", limit(reader.Current()), state.gets)
+	}
+	w.now = w.now.Add(1)
+	for range 3 {
+		refresh()
+	}
+	if limit(reader.Current()) != 60 || state.gets != 1 {
+		t.Errorf("the cap is %d after a while and %d looks", limit(reader.Current()), state.gets)
+	}
+	state.away = true
+	w.now = w.now.Add(time.Hour)
+	for range 3 {
+		refresh()
+	}
+	if limit(reader.Current()) != 60 || state.gets != 2 {
+		t.Errorf("while the state is away the cap is %d, after %d looks", limit(reader.Current()), state.gets)
+	}
+	if _, err := reader.Get(t.Context(), resource.GetInput{Name: "config"}); err == nil {
+		t.Error("a reader is told of an old version as of the latest")
+	}
+
+	// What another build, or a hand, has put there and is bad is refused.
+	state.away = false
+	record, err := state.Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := record.Object
+	record.Object = bytes.Replace(good, []byte(`"accessKeyMaxTTLSeconds":60`), []byte(`"accessKeyMaxTTLSeconds":-1`), 1)
+	if record.Revision, err = state.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	w.outcomes = nil
+	for range 2 {
+		w.now = w.now.Add(time.Minute)
+		refresh()
+	}
+	shown := w.get(reader, false)
+	if got := condition(shown, platformconfig.ConditionLoaded); limit(reader.Current()) != 60 || got.Status != metav1.ConditionFalse ||
+		!strings.Contains(got.Message, "accessKeyMaxTTLSeconds") || strings.Join(w.outcomes, " ") != "refused" {
+		t.Errorf("cap %d, condition %+v, counted %q", limit(reader.Current()), got, w.outcomes)
+	}
+	if err := w.process("").Refresh(t.Context()); err == nil {
+		t.Error("a new process takes the bad one")
+	}
+	// A write mends it.
+	w.put(reader, "auth: {accessKeyMaxTTLSeconds: 70}")
+	if got := condition(w.get(reader, false), platformconfig.ConditionLoaded); got.Status != metav1.ConditionTrue {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// Readers go on while a new version is looked for.
+func TestCurrentIsSafe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, "auth: {accessKeyMaxTTLSeconds: 1}\n")
+	source := w.process(file)
+	if err := source.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		readers.Go(func() {
+			for last := int64(0); ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_ = source.Refresh(context.Background())
+				now := limit(source.Current())
+				if now < last {
+					t.Errorf("the cap went from %d to %d", last, now)
+					return
+				}
+				last = now
+			}
+		})
+	}
+	for i := range 50 {
+		// In one step, so that nobody reads half a file.
+		write(t, file+".new", fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", i+2))
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Error(err)
+		}
+		if err := source.Reload(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	readers.Wait()
+}
+
+// Placeholders are replaced where the configuration is used, and nowhere else. Source: ADR-0015.
+func TestPlaceholders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.variables["PREFIX"], w.variables["SECRET"] = "team-", "hunter2"
+	w.put(source, "projectNamespacePrefix: ${PREFIX}\nauth: {oidc: {clientSecret: 'x${SECRET}y', clientId: '${ABSENT}'}}\n"+
+		"uiSettings: {legalTemplate: '$${SECRET} $SECRET ${}'}\nsecretsStore: {enabled: true}")
+	now := source.Current()
+	if now.ProjectNamespacePrefix != "team-" || now.Auth.OIDC.ClientSecret.Reveal() != "xhunter2y" || now.Auth.OIDC.ClientID != "${ABSENT}" ||
+		now.UISettings.LegalTemplate != "${SECRET} $SECRET ${}" {
+		t.Errorf("in effect are %+v, %q", now, now.Auth.OIDC.ClientSecret.Reveal())
+	}
+	shown := w.get(source, true)
+	if shown.Status.ProjectNamespacePrefix != "${PREFIX}" || shown.Status.Auth.OIDC.ClientSecret.Reveal() != "x${SECRET}y" || shown.Status.SecretsStore.Address != "${SECRETS_STORE_ADDR}" {
+		t.Errorf("shown are %+v", shown.Status)
+	}
+	resolved := condition(shown, platformconfig.ConditionResolved)
+	for _, field := range []string{"auth.oidc.clientId (ABSENT)", "secretsStore.address (SECRETS_STORE_ADDR)"} {
+		if resolved.Status != metav1.ConditionFalse || !strings.Contains(resolved.Message, field) {
+			t.Errorf("the condition is %+v", resolved)
+		}
+	}
+	record, err := w.client.Resource("configs").Get(t.Context(), "config")
+	if err != nil || bytes.Contains(record.Object, []byte("hunter2")) || bytes.Contains(record.Object, []byte("team-")) {
+		t.Errorf("stored is %s, %v", record.Object, err)
+	}
+}
+
+// A process without the key has all but the secrets; when it gets the key, those too.
+func TestSecretsWithoutKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(w.process(""), canaried+"platformHost: platform.example")
+	w.put(w.process(""), "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\napps: {repositories: [{name: a, url: 'https://ana:hunter2@charts.example'}]}")
+	ring := w.ring
+	w.ring = nil
+	poor := w.process("")
+	shown := w.get(poor, true)
+	if limit(poor.Current()) != 60 || poor.Current().Auth.OIDC.ClientSecret != "" || strings.Contains(poor.Current().Apps.Repositories[0].URL, "hunter2") {
+		t.Errorf("in effect are %+v", poor.Current().Auth)
+	}
+	if got := condition(shown, platformconfig.ConditionResolved); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "auth.oidc.clientSecret") {
+		t.Errorf("the condition is %+v", got)
+	}
+	config := &model.Config{}
+	config.Status.Auth = &model.ConfigAuth{Password: &model.PasswordAuth{Disabled: true}}
+	config.Status.Auth.ClusterManager = &model.ClusterManagerProvider{BearerToken: "hunter3"}
+	if _, err := poor.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: config}); err == nil {
+		t.Error("a process without the key wrote a secret")
+	}
+	w.ring = ring
+	w.now = w.now.Add(time.Minute)
+	if err := poor.Refresh(t.Context()); err != nil || poor.Current().Auth.OIDC.ClientSecret.Reveal() != "hunter2" {
+		t.Errorf("with the key: %+v, %v", poor.Current().Auth, err)
+	}
+}

@@ -1,0 +1,330 @@
+package platformconfig
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"math"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
+)
+
+// reservedHeaders are the platform's own in an answer. Source: ADR-0015.
+var reservedHeaders = []string{
+	"Allow", "Audit-Id", "Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Etag", "Keep-Alive",
+	"Retry-After", "Trailer", "Transfer-Encoding", "Upgrade", "Vary", "Warning", "Www-Authenticate", "X-Request-Id",
+}
+
+func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
+	c.notNegative(auth.AccessKeyMaxTTLSeconds, path.Child("accessKeyMaxTTLSeconds"))
+	if auth.LoginAccessKeyTTLSeconds != nil {
+		c.notNegative(*auth.LoginAccessKeyTTLSeconds, path.Child("loginAccessKeyTTLSeconds"))
+	}
+	given := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(auth.CustomHTTPHeaders)) {
+		at := path.Child("customHttpHeaders").Key(name)
+		// Which of two would be set is chance.
+		c.unique(given, textproto.CanonicalMIMEHeaderKey(name), at)
+		switch {
+		case !headerName(name):
+			c.add(field.Invalid(at, field.OmitValueType{}, "is no name of an HTTP header"))
+		case slices.Contains(reservedHeaders, textproto.CanonicalMIMEHeaderKey(name)):
+			c.add(field.Forbidden(at, "is set by the platform itself"))
+		}
+		if strings.ContainsFunc(auth.CustomHTTPHeaders[name], unicode.IsControl) {
+			c.add(field.Invalid(at, field.OmitValueType{}, "must not contain control characters"))
+		}
+	}
+	for i, filter := range auth.GroupsFilters {
+		c.required(filter, path.Child("groupsFilters").Index(i), func(value string) bool {
+			_, err := regexp.Compile(value)
+			return err == nil
+		}, "must be a regular expression of RE2")
+	}
+	c.providers(&auth.IdentityProviders, path)
+	seen := map[string]bool{}
+	for i := range auth.Connectors {
+		connector, at := &auth.Connectors[i], path.Child("connectors").Index(i)
+		c.required(connector.ID, at.Child("id"), connectorID, "must be letters, digits and . _ ~ -, since it is a part of URLs")
+		c.unique(seen, connector.ID, at.Child("id"))
+		switch names := blocks(&connector.IdentityProviders); len(names) {
+		case 0:
+			c.add(field.Required(at, "needs the block of its provider: oidc, gitforge1, gitforge2, idp1, idp2, saml or clustermanager"))
+		case 1:
+		default:
+			c.add(field.Forbidden(at.Child(names[1]), "a connector has one provider, and "+names[0]+" is given already"))
+		}
+		c.providers(&connector.IdentityProviders, at)
+	}
+}
+
+// blocks names the providers that are given.
+func blocks(providers *model.IdentityProviders) []string {
+	var names []string
+	for _, block := range []struct {
+		name  string
+		given bool
+	}{
+		{"oidc", providers.OIDC != nil}, {"gitforge1", providers.GitForge1 != nil}, {"gitforge2", providers.GitForge2 != nil},
+		{"idp1", providers.IDP1 != nil}, {"idp2", providers.IDP2 != nil}, {"saml", providers.SAML != nil},
+		{"clustermanager", providers.ClusterManager != nil},
+	} {
+		if block.given {
+			names = append(names, block.name)
+		}
+	}
+	return names
+}
+
+func (c *checker) providers(providers *model.IdentityProviders, path *field.Path) {
+	if block, at := providers.OIDC, path.Child("oidc"); block != nil {
+		c.text(block.IssuerURL, at.Child("issuerUrl"), func(value string) bool {
+			return isURL("https")(value) && !strings.ContainsAny(value, "?#")
+		}, "must be an https URL without query and fragment")
+		c.web(block.RedirectURI, at.Child("redirectURI"))
+		c.web(block.PostLogoutRedirectURI, at.Child("postLogoutRedirectURI"))
+		c.named(block.Scopes, at.Child("scopes"))
+		c.named(block.Groups, at.Child("groups"))
+	}
+	if block, at := providers.GitForge1, path.Child("gitforge1"); block != nil {
+		c.web(block.RedirectURI, at.Child("redirectURI"))
+		c.text(block.HostName, at.Child("hostName"), isHost, "must be a host without scheme and path")
+		if block.RootCA != "" && block.HostName == "" {
+			c.add(field.Required(at.Child("hostName"), "rootCA is for the enterprise-hosted variant, which needs its host"))
+		}
+		for i, org := range block.Orgs {
+			if org.Name == "" {
+				c.add(field.Required(at.Child("orgs").Index(i).Child("name"), "an organization has a name"))
+			}
+			c.named(org.Teams, at.Child("orgs").Index(i).Child("teams"))
+		}
+	}
+	if block, at := providers.GitForge2, path.Child("gitforge2"); block != nil {
+		c.web(block.RedirectURI, at.Child("redirectURI"))
+		c.web(block.BaseURL, at.Child("baseURL"))
+		c.named(block.Groups, at.Child("groups"))
+	}
+	if block, at := providers.IDP1, path.Child("idp1"); block != nil {
+		c.web(block.RedirectURI, at.Child("redirectURI"))
+		for i, domain := range block.HostedDomains {
+			c.required(domain, at.Child("hostedDomains").Index(i), isSubdomain, "must be a domain, such as example.com")
+		}
+		if block.ServiceAccountFilePath != "" && block.AdminEmail == "" {
+			c.add(field.Required(at.Child("adminEmail"), "is required with serviceAccountFilePath: whom the service account impersonates"))
+		}
+		c.text(block.AdminEmail, at.Child("adminEmail"), email, "must be an address such as admin@example.com")
+	}
+	if block, at := providers.IDP2, path.Child("idp2"); block != nil {
+		c.web(block.RedirectURI, at.Child("redirectURI"))
+		c.text(block.Tenant, at.Child("tenant"), func(value string) bool { return isSubdomain(strings.ToLower(value)) },
+			"must be common, consumers, organizations, or the id or domain name of a tenant")
+	}
+	if block, at := providers.SAML, path.Child("saml"); block != nil {
+		c.saml(block, at)
+	}
+	if block, at := providers.ClusterManager, path.Child("clustermanager"); block != nil {
+		c.text(block.Host, at.Child("host"), isHost, "must be a host without scheme and path")
+	}
+}
+
+func (c *checker) saml(block *model.SAMLProvider, path *field.Path) {
+	c.web(block.RedirectURI, path.Child("redirectURI"))
+	c.web(block.SSOURL, path.Child("ssoURL"))
+	var given []string
+	if block.CAData != "" {
+		given = append(given, "caData")
+	}
+	if block.CA != "" {
+		given = append(given, "ca")
+	}
+	if block.InsecureSkipSignatureValidation {
+		given = append(given, "insecureSkipSignatureValidation")
+	}
+	switch len(given) {
+	case 0:
+		c.add(field.Required(path.Child("caData"), "one of caData, ca and insecureSkipSignatureValidation must be given"))
+	case 1:
+	default:
+		c.add(field.Forbidden(path.Child(given[1]), "one of caData, ca and insecureSkipSignatureValidation must be given, and "+given[0]+" is"))
+	}
+	c.text(block.CAData, path.Child("caData"), isCertificate, "must be a PEM certificate in base64")
+	c.text(block.NameIDPolicyFormat, path.Child("nameIDPolicyFormat"), func(value string) bool {
+		_, known := nameIDFormat(value)
+		return known
+	}, "must be a NameID format of SAML, in full or its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats())), ", "))
+}
+
+// isCertificate accepts certificates in PEM, or one in DER, in base64.
+func isCertificate(value string) bool {
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(value))
+	if err != nil {
+		return false
+	}
+	if block, _ := pem.Decode(data); block != nil {
+		data = block.Bytes
+	}
+	_, err = x509.ParseCertificate(data)
+	return err == nil
+}
+
+// nameIDFormats are the formats by their last part, with the version of SAML that defined them.
+var nameIDFormats = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"unspecified": "1.1", "emailAddress": "1.1", "X509SubjectName": "1.1", "WindowsDomainQualifiedName": "1.1",
+		"encrypted": "2.0", "entity": "2.0", "kerberos": "2.0", "persistent": "2.0", "transient": "2.0",
+	}
+})
+
+// nameIDFormat returns a format in full. Source: Spec 2.7.
+func nameIDFormat(value string) (string, bool) {
+	last := value[strings.LastIndex(value, ":")+1:]
+	version, known := nameIDFormats()[last]
+	full := "urn:oasis:names:tc:SAML:" + version + ":nameid-format:" + last
+	return full, known && (value == last || value == full)
+}
+
+// Values of an audit policy. Source: Spec 2.7; ADR-0003.
+var (
+	auditLevels          = []string{"None", "Metadata", "Request", "RequestResponse"}
+	auditStages          = []string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}
+	auditFailurePolicies = []string{"Fail", "Ignore"}
+	// auditStores are the schemes of places that events can be stored in.
+	auditStores = []string{
+		"redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel", "postgres", "postgresql",
+	}
+)
+
+const (
+	// maxAuditLevel is the built-in policy that records most.
+	maxAuditLevel = 4
+	// maxHours is the longest time that a clock of Go can count.
+	maxHours = int64(math.MaxInt64 / time.Hour)
+)
+
+func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
+	if audit.Enabled && audit.Path == "" {
+		c.add(field.Required(path.Child("path"), "is required when audit is enabled"))
+	}
+	if audit.Level != nil {
+		if *audit.Level < 0 || *audit.Level > maxAuditLevel {
+			c.invalid(path.Child("level"), *audit.Level, "must be a number from 0 to 4")
+		}
+		if policy := audit.Policy; policy != nil && (len(policy.Rules) > 0 || len(policy.OmitStages) > 0) {
+			c.add(field.Forbidden(path.Child("level"), "cannot be combined with policy"))
+		}
+	}
+	if hours := audit.DataStoreTTLHours; hours < 0 || hours > maxHours {
+		c.invalid(path.Child("dataStoreTTL"), hours, fmt.Sprintf("must be a number from 0 to %d", maxHours))
+	}
+	c.notNegative(int64(audit.MaxAgeDays), path.Child("maxAge"))
+	c.notNegative(int64(audit.MaxBackups), path.Child("maxBackups"))
+	c.notNegative(int64(audit.MaxSizeMegabytes), path.Child("maxSize"))
+	c.text(audit.DataStoreEndpoint.Reveal(), path.Child("dataStoreEndpoint"), func(value string) bool {
+		// What a mark stands for is put there before anything is stored.
+		return value == secret.Mark || isURL(auditStores...)(value) || strings.HasPrefix(value, "unix:///")
+	}, "must be a URL of "+strings.Join(auditStores, ", ")+" or unix")
+	if audit.Policy == nil {
+		return
+	}
+	at := path.Child("policy")
+	c.stages(audit.Policy.OmitStages, at)
+	for i := range audit.Policy.Rules {
+		c.auditRule(&audit.Policy.Rules[i], at.Child("rules").Index(i))
+	}
+}
+
+func (c *checker) stages(stages []string, path *field.Path) {
+	for i, stage := range stages {
+		if !slices.Contains(auditStages, stage) {
+			c.add(field.NotSupported(path.Child("omitStages").Index(i), stage, auditStages))
+		}
+	}
+}
+
+func (c *checker) auditRule(rule *model.AuditRule, path *field.Path) {
+	if rule.Level == "" {
+		c.add(field.Required(path.Child("level"), "must be one of "+strings.Join(auditLevels, ", ")))
+	} else {
+		c.oneOf(rule.Level, path.Child("level"), auditLevels)
+	}
+	c.oneOf(rule.FailurePolicy, path.Child("failurePolicy"), auditFailurePolicies)
+	c.stages(rule.OmitStages, path)
+	c.named(rule.Users, path.Child("users"))
+	c.named(rule.UserGroups, path.Child("userGroups"))
+	c.named(rule.Verbs, path.Child("verbs"))
+	c.named(rule.Clusters, path.Child("clusters"))
+	resources := slices.Clone(rule.Resources)
+	for i := range resources {
+		// Rules of the audit alone can name any group. Source: ADR-0016.
+		if resources[i].Group == "*" {
+			resources[i].Group = ""
+		}
+	}
+	c.problems = append(c.problems, scope.ValidateRule(model.ScopeRule{
+		Resources: resources, Namespaces: rule.Namespaces, NonResourceURLs: rule.NonResourceURLs, RequestTargets: rule.RequestTargets,
+	}, path)...)
+}
+
+func isQuantity(value string) bool {
+	quantity, err := resource.ParseQuantity(value)
+	return err == nil && quantity.Sign() > 0
+}
+
+func (c *checker) replicas(replicas *int32, path *field.Path) {
+	if replicas != nil {
+		c.notNegative(int64(*replicas), path.Child("replicas"))
+	}
+}
+
+func (c *checker) resources(resources *model.ComputeResources, path *field.Path) {
+	if resources == nil {
+		return
+	}
+	for _, list := range []struct {
+		name    string
+		amounts map[string]resource.Quantity
+	}{{"limits", resources.Limits}, {"requests", resources.Requests}} {
+		for _, name := range slices.Sorted(maps.Keys(list.amounts)) {
+			if len(validation.IsQualifiedName(name)) > 0 {
+				c.add(field.Invalid(path.Child(list.name).Key(name), field.OmitValueType{}, "is no name of a resource, such as cpu or example.com/gpu"))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(resources.Limits)) {
+		if limit := resources.Limits[name]; limit.Sign() < 0 {
+			c.invalid(path.Child("limits").Key(name), limit.String(), "must not be negative")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(resources.Requests)) {
+		request, at := resources.Requests[name], path.Child("requests").Key(name)
+		if request.Sign() < 0 {
+			c.invalid(at, request.String(), "must not be negative")
+		}
+		if limit, limited := resources.Limits[name]; limited && request.Cmp(limit) > 0 {
+			c.invalid(at, request.String(), "must not be above the limit of "+limit.String())
+		}
+	}
+	seen := map[string]bool{}
+	for i, claim := range resources.Claims {
+		at := path.Child("claims").Index(i).Child("name")
+		if claim.Name == "" {
+			c.add(field.Required(at, "must be the name of a resource claim of the pod"))
+		}
+		c.unique(seen, claim.Name, at)
+	}
+}

@@ -1,0 +1,659 @@
+package platformconfig_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+// refusal expects an error of a status code that names the fields.
+func refusal(t *testing.T, err error, code int32, names ...string) {
+	t.Helper()
+	known, ok := errors.AsType[*apierror.Error](err)
+	if !ok || known.Status().Code != code {
+		t.Errorf("the error is %v, want %d", err, code)
+		return
+	}
+	for i, name := range names {
+		if causes := known.Status().Details.Causes; len(causes) != len(names) || causes[i].Field != name {
+			t.Errorf("the causes are %+v, want %q", causes, names)
+		}
+	}
+}
+
+func (w *world) update(s *platformconfig.Source, config *model.Config) (*model.Config, error) {
+	written, err := s.Update(w.t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: config})
+	return written.Object, err
+}
+
+// canaried is a configuration with a secret in every field that can hold one.
+const canaried = `
+auth:
+  oidc: {issuerUrl: 'https://issuer.example', clientSecret: canary-1}
+  gitforge1: {clientSecret: canary-2}
+  gitforge2: {clientSecret: canary-3, baseURL: 'https://ana:canary-4@git.example'}
+  idp1: {clientSecret: canary-5}
+  idp2: {clientSecret: canary-6}
+  clustermanager: {bearerToken: canary-7}
+  connectors:
+  - {id: a, oidc: {clientSecret: canary-8}}
+  - {id: b, clustermanager: {bearerToken: canary-9}}
+oidc: {clients: [{clientId: a, clientSecret: canary-10}, {clientId: b, clientSecret: canary-11}]}
+apps: {repositories: [{name: a, url: 'https://canary-12@charts.example', password: canary-13}, {name: b, url: 'https://b.example/?token=canary-14'}]}
+audit: {dataStoreEndpoint: 'postgres://audit:canary-15@db.example/audit?sslpassword=canary-16&sslmode=require'}
+secretsStore: {auth: {token: canary-17}}
+`
+
+// Secrets are in the state sealed, shown as marks, and revealed to who asks. Source: ADR-0015.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, canaried)
+	record, err := w.client.Resource("configs").Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := w.client.Resource("configs").Events(t.Context(), store.Beginning, 10, 0)
+	if err != nil || len(events) != 1 {
+		t.Fatal(events, err)
+	}
+	shown, err := json.Marshal(w.get(source, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := source.List(t.Context(), resource.ListInput{Labels: labels.Everything(), Fields: fields.Everything()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, _ := json.Marshal(list)
+	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, _ := json.Marshal(history)
+	for what, text := range map[string][]byte{
+		"the record": record.Object, "the event": events[0].Record.Object, "the answer": shown, "the list": listed, "the history": told, "the log": w.log.Bytes(),
+	} {
+		if bytes.Contains(text, []byte("canary")) {
+			t.Errorf("%s holds a secret: %s", what, text)
+		}
+	}
+	revealed := fmt.Sprintf("%+v", reveal(w.get(source, true)))
+	for i := 1; i <= 17; i++ {
+		if !strings.Contains(revealed, fmt.Sprintf("canary-%d", i)) {
+			t.Errorf("canary-%d is lost", i)
+		}
+	}
+	// Another process opens them.
+	if got := w.get(w.process(""), true).Status; !apiequality.Semantic.DeepEqual(got.Auth, w.get(source, true).Status.Auth) {
+		t.Errorf("another process has %+v", got)
+	}
+	// Sealed under other names they do not open.
+	moved := bytes.Replace(record.Object, []byte(`"auth.gitforge1.clientSecret":`), []byte(`"auth.x":`), 1)
+	moved = bytes.Replace(moved, []byte(`"auth.oidc.clientSecret":`), []byte(`"auth.gitforge1.clientSecret":`), 1)
+	record.Object = moved
+	if record.Revision, err = w.client.Resource("configs").Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.get(w.process(""), true).Status.Auth.GitForge1.ClientSecret; got != "" {
+		t.Errorf("a moved secret is %q", got.Reveal())
+	}
+}
+
+// reveal lists the texts of a configuration, secrets in clear.
+func reveal(config *model.Config) []string {
+	var texts []string
+	var walk func(value reflect.Value)
+	walk = func(value reflect.Value) {
+		switch value.Kind() {
+		case reflect.String:
+			texts = append(texts, value.String())
+		case reflect.Pointer:
+			if !value.IsNil() {
+				walk(value.Elem())
+			}
+		case reflect.Slice:
+			for i := range value.Len() {
+				walk(value.Index(i))
+			}
+		case reflect.Struct:
+			for i := range value.NumField() {
+				if value.Type().Field(i).IsExported() {
+					walk(value.Field(i))
+				}
+			}
+		default:
+		}
+	}
+	walk(reflect.ValueOf(config.Status))
+	return texts
+}
+
+// A mark that is sent back means unchanged, also where lists have changed; where it stands for nothing it is
+// refused. Source: ADR-0015.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, canaried)
+	before := w.get(source, true)
+	shown := w.get(source, false)
+	if text, _ := json.Marshal(shown); bytes.Contains(text, []byte("canary")) || !bytes.Contains(text, []byte(secret.Mark)) {
+		t.Fatalf("shown is %s", text)
+	}
+	// As a client has it: through JSON.
+	again := func() *model.Config {
+		text, err := json.Marshal(w.get(source, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := platformconfig.Decode(codec.Body{JSON: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	written, err := w.update(source, again())
+	if err != nil || written.ResourceVersion != shown.ResourceVersion {
+		t.Fatalf("sent back as it was shown: %v, %v", written, err)
+	}
+	config := again()
+	config.Status.PlatformHost = "platform.example"
+	config.Status.Auth.Connectors = config.Status.Auth.Connectors[1:]
+	clients := config.Status.OIDC.Clients
+	clients[0], clients[1] = clients[1], clients[0]
+	repositories := config.Status.Apps.Repositories
+	repositories[0], repositories[1] = repositories[1], repositories[0]
+	if _, err := w.update(source, config); err != nil {
+		t.Fatal(err)
+	}
+	after := w.get(source, true)
+	if after.Status.Auth.Connectors[0].ClusterManager.BearerToken != "canary-9" || after.Status.OIDC.Clients[0].ClientSecret != "canary-11" ||
+		after.Status.Audit.DataStoreEndpoint != before.Status.Audit.DataStoreEndpoint || after.Status.Apps.Repositories[1] != before.Status.Apps.Repositories[0] {
+		t.Errorf("after a change are %+v", reveal(after))
+	}
+	for _, row := range []struct {
+		sentence string
+		change   func(*model.ConfigStatus)
+		field    string
+	}{
+		{"a new connector", func(s *model.ConfigStatus) { s.Auth.Connectors[0].ID = "c" }, "status.auth.connectors[0].clustermanager.bearerToken"},
+		{"another provider", func(s *model.ConfigStatus) { s.Auth.OIDC, s.Auth.SAML = nil, nil; s.OIDC.Clients[0].ClientID = "z" }, "status.oidc.clients[0].clientSecret"},
+		{"the whole URL is the secret", func(s *model.ConfigStatus) { s.Audit.DataStoreEndpoint = "postgres://ana:***@evil.example/audit" }, "status.audit.dataStoreEndpoint"},
+		{"a URL of another host", func(s *model.ConfigStatus) { s.Auth.GitForge2.BaseURL = "https://ana:***@evil.example" }, "status.auth.gitforge2.baseURL"},
+	} {
+		config := again()
+		row.change(&config.Status)
+		_, err := w.update(source, config)
+		refusal(t, err, 422, row.field)
+	}
+	// A new secret replaces the old one, and an absent one goes.
+	config = again()
+	config.Status.Auth.OIDC.ClientSecret, config.Status.Auth.GitForge1.ClientSecret = "fresh", ""
+	if _, err := w.update(source, config); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.get(source, true).Status.Auth; got.OIDC.ClientSecret != "fresh" || got.GitForge1.ClientSecret != "" {
+		t.Errorf("after new secrets: %q, %q", got.OIDC.ClientSecret.Reveal(), got.GitForge1.ClientSecret.Reveal())
+	}
+}
+
+// A mark in an entry without id or name stands for the secret of the same place, not of the same position: else removing
+// one repository would send its password to the next. Source: ADR-0015.
+func TestMarksOfNamelessEntries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, `
+oidc: {clients: [{name: one, clientSecret: s-one}, {name: two, clientSecret: s-two}]}
+apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'https://ana:p-url@two.example', password: p-two}]}
+`)
+	record, err := w.client.Resource("configs").Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(record.Object, []byte("p-url")) {
+		t.Errorf("the record holds a secret: %s", record.Object)
+	}
+	config := w.get(source, false)
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config, err = platformconfig.Decode(codec.Body{JSON: text}); err != nil {
+		t.Fatal(err)
+	}
+	config.Status.Apps.Repositories, config.Status.OIDC.Clients = config.Status.Apps.Repositories[1:], config.Status.OIDC.Clients[1:]
+	if _, err := w.update(source, config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	after := w.get(source, true).Status
+	if got := after.Apps.Repositories[0]; got.Password != "p-two" || got.URL != "https://ana:p-url@two.example" {
+		t.Errorf("the second repository is now %q, %q", got.URL, got.Password.Reveal())
+	}
+	if got := after.OIDC.Clients[0].ClientSecret; got != "s-two" {
+		t.Errorf("the second client has %q", got.Reveal())
+	}
+	config.ResourceVersion = ""
+	config.Status.Apps.Repositories[0].URL = "https://evil.example"
+	_, err = w.update(source, config)
+	refusal(t, err, 422, "status.apps.repositories[0].password")
+}
+
+// Writes insist on what they name, change only what they say, and are done once. Source: Spec 2.2; ADR-0015.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	first := w.get(source, false)
+	if first.ResourceVersion != "1" || first.Generation != 0 || first.Kind != "Config" || first.APIVersion != "management.platform.sh/v1" {
+		t.Errorf("before the first write: %+v", first.ObjectMeta)
+	}
+	made := w.put(source, "kind: Config\nmetadata: {labels: {a: b}, annotations: {c: d}}\nstatus: {auth: {accessKeyMaxTTLSeconds: 60}}")
+	if made.UID == "" || made.Generation != 1 || made.CreationTimestamp.IsZero() || made.ResourceVersion != "2" || made.Labels["a"] != "b" {
+		t.Errorf("after it: %+v", made.ObjectMeta)
+	}
+	stale := made.DeepCopy()
+	same, err := w.update(source, made.DeepCopy())
+	if err != nil || same.ResourceVersion != made.ResourceVersion {
+		t.Errorf("a write that changes nothing: %v, %v", same, err)
+	}
+	made.Labels["a"] = "c"
+	labelled, err := w.update(source, made)
+	if err != nil || labelled.Generation != 1 || labelled.ResourceVersion != "3" {
+		t.Errorf("a label: %+v, %v", labelled, err)
+	}
+	labelled.Status.Auth.AccessKeyMaxTTLSeconds = 70
+	dry, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: labelled.DeepCopy(), DryRun: true})
+	if err != nil || limit(&dry.Object.Status) != 70 || limit(source.Current()) != 60 {
+		t.Errorf("a dry run: %+v, %v", dry.Object, err)
+	}
+	capped, err := w.update(source, labelled)
+	if err != nil || capped.Generation != 2 || limit(source.Current()) != 70 {
+		t.Errorf("a cap: %+v, %v", capped, err)
+	}
+	for sentence, row := range map[string]struct {
+		change func(*model.Config)
+		code   int32
+		fields []string
+	}{
+		"a stale resourceVersion": {func(c *model.Config) { *c = *stale }, 409, nil},
+		"another uid":             {func(c *model.Config) { c.UID = "x" }, 409, nil},
+		"another name":            {func(c *model.Config) { c.Name = "x" }, 400, nil},
+		"a namespace":             {func(c *model.Config) { c.Namespace = "x" }, 400, nil},
+		"a finalizer":             {func(c *model.Config) { c.Finalizers = []string{"a/b"} }, 422, []string{"metadata.finalizers"}},
+		"a bad label":             {func(c *model.Config) { c.Labels = map[string]string{"a": "b c"} }, 422, []string{"metadata.labels"}},
+		"several rules":           {func(c *model.Config) { c.Status.PlatformHost, c.Status.ProjectNamespacePrefix = "a/b", "A" }, 422, []string{"status.platformHost", "status.projectNamespacePrefix"}},
+		"too large": {func(c *model.Config) {
+			c.Status.UISettings = &model.ConfigUISettings{LegalTemplate: strings.Repeat("x", 300<<10)}
+		}, 413, nil},
+	} {
+		config := capped.DeepCopy()
+		row.change(config)
+		_, err := w.update(source, config)
+		if known, ok := errors.AsType[*apierror.Error](err); !ok || known.Status().Code != row.code {
+			t.Errorf("%s: %v", sentence, err)
+		} else if len(row.fields) > 0 {
+			refusal(t, err, row.code, row.fields...)
+		}
+	}
+	if got := w.get(source, false); got.ResourceVersion != capped.ResourceVersion {
+		t.Errorf("a refused write changed it: %+v", got)
+	}
+	_, err = source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "other", Object: &model.Config{}})
+	refusal(t, err, 404)
+	if _, err := source.Get(t.Context(), resource.GetInput{Name: "other"}); err == nil {
+		t.Error("there is another one")
+	}
+	// The end of it: nobody writes through the API any more.
+	capped.Status.DisableConfigEndpoint = true
+	if _, err := w.update(source, capped); err != nil {
+		t.Fatal(err)
+	}
+	for _, process := range []*platformconfig.Source{source, w.process("")} {
+		if err := process.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.update(process, &model.Config{})
+		refusal(t, err, 403)
+		_, err = process.Rollback(t.Context(), admin, "config", &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}}, false)
+		refusal(t, err, 403)
+		_, err = process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(`{}`)})
+		refusal(t, err, 403)
+	}
+	// An operator does.
+	if _, err := source.Install(t.Context(), admin, &model.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.update(source, &model.Config{}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// What is sent back as it was shown is no change, in whichever order its lists are. Source: ADR-0015.
+func TestShownIsUnchanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	shown := w.put(source, `auth:
+  saml: {insecureSkipSignatureValidation: true, nameIDPolicyFormat: emailAddress}
+  connectors: [{id: a, oidc: {clientId: a}}, {id: b, idp2: {clientId: b}}, {id: c, oidc: {clientId: c, scopes: [email]}}]
+`)
+	if format := shown.Status.Auth.SAML.NameIDPolicyFormat; !strings.HasPrefix(format, "urn:") {
+		t.Fatalf("the format is shown as %q", format)
+	}
+	again, err := w.update(source, shown)
+	if err != nil || again.ResourceVersion != shown.ResourceVersion || again.Generation != shown.Generation {
+		t.Errorf("sent back: %v, %v", again, err)
+	}
+	slices.Reverse(shown.Status.Auth.Connectors)
+	if _, err := w.update(source, shown); err != nil {
+		t.Fatal(err)
+	}
+	record, err := w.client.Resource("configs").Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, filled := range []string{"profile", "common", "urn:"} {
+		if bytes.Contains(record.Object, []byte(filled)) {
+			t.Errorf("%s is stored: %s", filled, record.Object)
+		}
+	}
+}
+
+// Requests without entries are none, in the process that writes them and in the next. Source: Spec 2.7.
+func TestEmptyRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, "imageBuilder: {resources: {limits: {cpu: 2}, requests: {}}}")
+	for name, process := range map[string]*platformconfig.Source{"this process": source, "another": w.process("")} {
+		if cpu := w.get(process, false).Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" {
+			t.Errorf("in %s the request is %s", name, cpu.String())
+		}
+	}
+}
+
+// What is shown by default and sent back stays open. Source: ADR-0015.
+func TestDefaultsStayOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	shown := w.put(source, "imageBuilder: {enabled: true, resources: {limits: {cpu: 2}}}\naudit: {level: 1}\nauth: {oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}")
+	if cpu := shown.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "2" || shown.Status.Audit.MaxSizeMegabytes != 100 || len(shown.Status.Auth.OIDC.Scopes) != 2 {
+		t.Fatalf("defaults are missing: %+v", shown.Status)
+	}
+	shown.Status.PlatformHost = "platform.example"
+	if _, err := w.update(source, shown); err != nil {
+		t.Fatal(err)
+	}
+	record, err := w.client.Resource("configs").Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, filled := range []string{"requests", "maxSize", "loginAccessKeyTTLSeconds", "projectNamespacePrefix", "scopes"} {
+		if bytes.Contains(record.Object, []byte(filled)) {
+			t.Errorf("%s is stored: %s", filled, record.Object)
+		}
+	}
+	if got := source.Current().Auth.OIDC.ClientSecret; got.Reveal() != "hunter2" {
+		t.Errorf("the secret is %q", got.Reveal())
+	}
+	// A lower limit lowers the request that follows it.
+	written, err := source.Patch(t.Context(), resource.PatchInput{
+		Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(`{"status":{"imageBuilder":{"resources":{"limits":{"cpu":"1"},"requests":null}}}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cpu := written.Object.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "1" {
+		t.Errorf("the request is %s", cpu.String())
+	}
+	// One that says the default on its own has said it.
+	if _, err := source.Patch(t.Context(), resource.PatchInput{
+		Caller: admin, Name: "config", Type: resource.JSONPatch, Patch: []byte(`[{"op":"replace","path":"/status/projectNamespacePrefix","value":"team-"}]`),
+	}); err != nil || source.Current().ProjectNamespacePrefix != "team-" {
+		t.Errorf("a patch of what was shown by default: %v", err)
+	}
+}
+
+// Patches see what is shown. Source: ADR-0015.
+func TestPatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, canaried)
+	patch := func(kind resource.PatchType, text string) (*model.Config, error) {
+		written, err := source.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: kind, Patch: []byte(text)})
+		return written.Object, err
+	}
+	if config, err := patch(resource.MergePatch, `{"status":{"auth":{"accessKeyMaxTTLSeconds":60}}}`); err != nil || limit(&config.Status) != 60 {
+		t.Errorf("a merge patch: %v", err)
+	}
+	if config, err := patch(resource.JSONPatch, `[{"op":"test","path":"/status/auth/oidc/clientSecret","value":"***"},{"op":"add","path":"/metadata/labels/a","value":"b"}]`); err != nil || config.Labels["a"] != "b" {
+		t.Errorf("a JSON patch: %v", err)
+	}
+	if got := w.get(source, true).Status.Auth.OIDC.ClientSecret; got != "canary-1" {
+		t.Errorf("afterwards the secret is %q", got.Reveal())
+	}
+	for sentence, row := range map[string]struct {
+		kind resource.PatchType
+		text string
+		code int32
+	}{
+		"a guess of a secret":  {resource.JSONPatch, `[{"op":"test","path":"/status/auth/oidc/clientSecret","value":"canary-1"}]`, 422},
+		"an unknown field":     {resource.MergePatch, `{"status":{"colour":"red"}}`, 422},
+		"a broken rule":        {resource.MergePatch, `{"status":{"platformHost":"a/b"}}`, 422},
+		"a stale version":      {resource.MergePatch, `{"metadata":{"resourceVersion":"2"}}`, 409},
+		"another kind":         {resource.MergePatch, `{"kind":"Pod"}`, 400},
+		"no patch":             {resource.MergePatch, `[]`, 400},
+		"an apply":             {resource.ApplyPatch, `{}`, 415},
+		"a copy of a secret":   {resource.JSONPatch, `[{"op":"copy","from":"/status/auth/oidc/clientSecret","path":"/status/platformHost"}]`, 422},
+		"a secret moved along": {resource.JSONPatch, `[{"op":"copy","from":"/status/auth/oidc","path":"/status/auth/connectors/0/oidc"},{"op":"replace","path":"/status/auth/connectors/0/id","value":"x"}]`, 422},
+	} {
+		_, err := patch(row.kind, row.text)
+		if known, ok := errors.AsType[*apierror.Error](err); !ok || known.Status().Code != row.code {
+			t.Errorf("%s: %v", sentence, err)
+		} else if strings.Contains(fmt.Sprint(known.Status()), "canary") && sentence != "a guess of a secret" {
+			t.Errorf("%s: the answer holds a secret: %v", sentence, known.Status())
+		}
+	}
+}
+
+// Two writers never lose a change of each other.
+func TestConcurrentPatches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const writers = 8
+	var running sync.WaitGroup
+	for i := range writers {
+		options := w.options("")
+		options.Report = nil
+		source := platformconfig.New(options)
+		if err := source.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			text := fmt.Sprintf(`{"status":{"auth":{"customHttpHeaders":{"X-%d":"a"}}}}`, i)
+			if _, err := source.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(text)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	if got := w.get(w.process(""), false); len(got.Status.Auth.CustomHTTPHeaders) != writers || got.Generation != writers {
+		t.Errorf("there are %v at generation %d", got.Status.Auth.CustomHTTPHeaders, got.Generation)
+	}
+}
+
+// The manifest of kubectl apply is kept without its secrets, and with its own fields alone.
+func TestLastApplied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	const annotation = "kubectl.kubernetes.io/last-applied-configuration"
+	apply := func(manifest string) string {
+		config := &model.Config{}
+		config.Annotations = map[string]string{annotation: manifest, "a": "b"}
+		written, err := w.update(source, config)
+		if err != nil || written.Annotations["a"] != "b" {
+			t.Fatal(err)
+		}
+		return written.Annotations[annotation]
+	}
+	kept := apply(`{"apiVersion":"management.platform.sh/v1","kind":"Config","metadata":{"name":"config"},"status":{"auth":{"oidc":{"clientSecret":"canary"}},"audit":{"dataStoreEndpoint":"redis://:canary@a.example"}}}`)
+	if want := `{"apiVersion":"management.platform.sh/v1","kind":"Config","metadata":{"name":"config"},"status":{"audit":{"dataStoreEndpoint":"***"},"auth":{"oidc":{"clientSecret":"***"}}}}` + "\n"; kept != want {
+		t.Errorf("kept is %s", kept)
+	}
+	if kept := apply(`{"status":{"x":"canary"}}`); kept != "" {
+		t.Errorf("of what cannot be read is kept %s", kept)
+	}
+}
+
+// The history has the last twenty revisions, who wrote them and what changed; each can be brought back.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	history := func() []model.ConfigRevision {
+		t.Helper()
+		history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+		if err != nil || history.Kind != "ConfigHistory" {
+			t.Fatal(err)
+		}
+		return history.Status.Revisions
+	}
+	if got := history(); len(got) != 0 {
+		t.Errorf("before the first write: %+v", got)
+	}
+	w.put(source, "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: hunter2}}\nuiSettings: {customCss: ['https://a.example']}")
+	config := w.get(source, false)
+	config.Status.Auth.OIDC.ClientSecret, config.Status.Auth.AccessKeyMaxTTLSeconds, config.Status.UISettings = "hunter3", 0, nil
+	config.Status.PlatformHost = "platform.example"
+	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, []string{identity.Admins})
+	if _, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: ana, Name: "config", Object: config}); err != nil {
+		t.Fatal(err)
+	}
+	got := history()
+	if len(got) != 2 || got[0].Revision != "3" || got[0].Author != "user:ana" || got[1].Author != "user:root" || !got[0].Time.Time.Equal(w.now) {
+		t.Fatalf("%+v", got)
+	}
+	text, _ := json.Marshal(got[0].Changes)
+	if want := `[{"path":"status.auth.accessKeyMaxTTLSeconds","from":60},{"path":"status.auth.oidc.clientSecret","from":"***","to":"***"},` +
+		`{"path":"status.platformHost","to":"platform.example"},{"path":"status.uiSettings.customCss","from":["https://a.example"]}]`; string(text) != want {
+		t.Errorf("changed is %s", text)
+	}
+	// Back to the first one, with its secret.
+	rollback := func(to, version string, dryRun bool) (*model.ConfigRollback, error) {
+		in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: to}}
+		in.ResourceVersion = version
+		return source.Rollback(t.Context(), ana, "config", in, dryRun)
+	}
+	if dry, err := rollback("2", "3", true); err != nil || len(dry.Status.Changes) != 4 || limit(source.Current()) != 0 {
+		t.Errorf("a dry run: %+v, %v", dry, err)
+	}
+	_, err := rollback("2", "2", false)
+	refusal(t, err, 409)
+	_, err = rollback("9", "", false)
+	refusal(t, err, 422, "spec.revision")
+	done, err := rollback("2", "3", false)
+	if err != nil || done.Status.ResourceVersion != "4" || len(done.Status.Changes) != 4 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if now := source.Current(); limit(now) != 60 || now.Auth.OIDC.ClientSecret.Reveal() != "hunter2" || now.PlatformHost != "" {
+		t.Errorf("after the rollback: %+v", now)
+	}
+	if got := history(); len(got) != 3 || got[0].RolledBackTo != "2" {
+		t.Errorf("%+v", got)
+	}
+	// Twenty are kept.
+	for i := range 25 {
+		w.put(source, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
+	}
+	if got := history(); len(got) != 20 || got[0].Revision != "29" || got[19].Revision != "10" {
+		t.Errorf("%d revisions, from %s", len(got), got[0].Revision)
+	}
+	_, err = rollback("9", "", false)
+	refusal(t, err, 422, "spec.revision")
+	// When the log is cut short, what is there is told.
+	if err := w.client.Resource("configs").Trim(t.Context(), w.now.Add(1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := history(); len(got) != 1 || got[0].Revision != "29" || len(got[0].Changes) != 0 {
+		t.Errorf("after a trim: %+v", got)
+	}
+}
+
+// The list holds the one configuration, where the selectors select it.
+func TestList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	w.put(source, "kind: Config\nmetadata: {labels: {a: b}}")
+	for _, row := range []struct {
+		labels, fields string
+		items          int
+	}{{"", "", 1}, {"a=b", "metadata.name=config", 1}, {"a=c", "", 0}, {"", "metadata.name=x", 0}} {
+		byLabel, err := labels.Parse(row.labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := source.List(t.Context(), resource.ListInput{Labels: byLabel, Fields: fields.ParseSelectorOrDie(row.fields)})
+		if err != nil || len(list.(*model.ConfigList).Items) != row.items || list.(*model.ConfigList).ResourceVersion != "2" {
+			t.Errorf("%+v: %v, %v", row, list, err)
+		}
+	}
+	_, err := source.List(t.Context(), resource.ListInput{Labels: labels.Everything(), Fields: fields.ParseSelectorOrDie("spec.x=y")})
+	refusal(t, err, 400)
+}
+
+// Keys can be changed: what was sealed with an older one is sealed anew by the next write.
+func TestNewKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, fresh := encryption.Generate(), encryption.Generate()
+	ring := func(keys ...secret.String) {
+		texts := make([]string, len(keys))
+		for i, key := range keys {
+			texts[i] = key.Reveal()
+		}
+		var err error
+		if w.ring, err = encryption.Parse(secret.String(strings.Join(texts, ","))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ring(old)
+	source := w.process("")
+	w.put(source, "auth: {oidc: {clientSecret: hunter2}}")
+	ring(fresh, old)
+	config := w.get(source, false)
+	config.Status.PlatformHost = "platform.example"
+	if _, err := w.update(source, config); err != nil {
+		t.Fatal(err)
+	}
+	ring(fresh)
+	if got := w.get(w.process(""), true).Status.Auth.OIDC.ClientSecret; got != "hunter2" {
+		t.Errorf("with the new key alone it is %q", got.Reveal())
+	}
+}

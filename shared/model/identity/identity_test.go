@@ -1,0 +1,127 @@
+package identity_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"management.platform.sh/shared/model/identity"
+)
+
+func user(name string) identity.Owner    { return identity.Owner{Kind: identity.User, Name: name} }
+func team(name string) identity.Owner    { return identity.Owner{Kind: identity.Team, Name: name} }
+func subject(name string) identity.Owner { return identity.Owner{Kind: identity.Subject, Name: name} }
+
+func TestCaller(t *testing.T) {
+	everybody := []string{"platform:authenticated", "system:authenticated"}
+	for _, row := range []struct {
+		section  string
+		sentence string
+		owner    identity.Owner
+		extra    []string
+		groups   []string
+		owners   []string
+		admin    bool
+		username string
+	}{
+		{"ADR-0005", "a user has a group of his own", user("a"), nil, append([]string{"platform:user:a"}, everybody...), []string{"user:a"}, false, "a"},
+		{"ADR-0005", "a team's key has the team's group", team("dev"), nil, append([]string{"platform:team:dev"}, everybody...), []string{"team:dev"}, false, "platform:team:dev"},
+		{"Spec 2.5", "a subject has the groups of everybody", subject("ci"), nil, everybody, []string{"subject:ci"}, false, "ci"},
+		{"Spec 2.5", "extra groups apply", user("a"), []string{"ops"}, append([]string{"platform:user:a", "ops"}, everybody...), []string{"user:a"}, false, "a"},
+		{"ADR-0005", "no group twice", user("a"), []string{"ops", "platform:user:a", "ops"}, append([]string{"platform:user:a", "ops"}, everybody...), []string{"user:a"}, false, "a"},
+		{"ADR-0005", "a member owns what is his teams'", user("a"), []string{"platform:team:dev", "platform:team:ops"},
+			append([]string{"platform:user:a", "platform:team:dev", "platform:team:ops"}, everybody...), []string{"team:dev", "team:ops", "user:a"}, false, "a"},
+		{"ADR-0005", "a subject can be a member", subject("ci"), []string{"platform:team:dev"}, append([]string{"platform:team:dev"}, everybody...), []string{"subject:ci", "team:dev"}, false, "ci"},
+		{"ADR-0005", "a group that names no team is none", user("a"), []string{"platform:team:"}, append([]string{"platform:user:a", "platform:team:"}, everybody...), []string{"user:a"}, false, "a"},
+		{"ADR-0005", "the group of another user gives nothing", user("a"), []string{"platform:user:b"}, append([]string{"platform:user:a", "platform:user:b"}, everybody...), []string{"user:a"}, false, "a"},
+		{"ADR-0005", "a member of platform:admins owns everything", user("a"), []string{"platform:admins"}, append([]string{"platform:user:a", "platform:admins"}, everybody...), nil, true, "a"},
+		{"ADR-0005", "a user named admins is no admin", user("platform:admins"), nil, append([]string{"platform:user:platform:admins"}, everybody...), []string{"user:platform:admins"}, false, "platform:admins"},
+		{"ADR-0005", "a team named admins is no admin", team("admins"), nil, append([]string{"platform:team:admins"}, everybody...), []string{"team:admins"}, false, "platform:team:admins"},
+	} {
+		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
+			extra := slices.Clone(row.extra)
+			caller := identity.New(row.owner, row.extra)
+			slices.Sort(row.groups)
+			if !slices.Equal(caller.Groups, row.groups) {
+				t.Errorf("groups are %q, want %q", caller.Groups, row.groups)
+			}
+			if !slices.Equal(row.extra, extra) {
+				t.Errorf("the extra groups of the key were changed to %q", row.extra)
+			}
+			if owners := caller.Owners(); !slices.Equal(owners, row.owners) || (owners == nil) != row.admin {
+				t.Errorf("owners are %q, want %q", owners, row.owners)
+			}
+			if caller.Admin() != row.admin || caller.Owner.Username() != row.username {
+				t.Errorf("admin %v, username %q", caller.Admin(), caller.Owner.Username())
+			}
+			for _, group := range row.groups {
+				if !caller.In(group) {
+					t.Errorf("not in %q", group)
+				}
+			}
+			if caller.In("") || caller.In("nobody") {
+				t.Errorf("in a group that he does not have")
+			}
+			for _, owner := range append(row.owners, "user:z", "team:z", "subject:z", "") {
+				if want := row.admin || slices.Contains(row.owners, owner); caller.Owns(owner) != want {
+					t.Errorf("owns %q: not %v", owner, want)
+				}
+			}
+		})
+	}
+}
+
+// A username and the groups that follow from an owner name it. Source: ADR-0012.
+func TestNamed(t *testing.T) {
+	for _, owner := range []identity.Owner{
+		{Kind: identity.User, Name: "ana"}, {Kind: identity.Team, Name: "dev"}, {Kind: identity.Subject, Name: "ana"},
+		{Kind: identity.User, Name: "platform:team:dev"}, {Kind: identity.Subject, Name: "platform:team:dev"},
+	} {
+		caller := identity.New(owner, []string{"ops"})
+		if got := identity.Named(owner.Username(), caller.Groups); got != owner {
+			t.Errorf("%v becomes %v", owner, got)
+		}
+	}
+}
+
+// An object names one owner, or nobody. Source: Spec 2.5.
+func TestOwnerOf(t *testing.T) {
+	if got := identity.OwnerOf("", "", ""); got != (identity.Owner{}) {
+		t.Errorf("no field names %v", got)
+	}
+	user, team, subject := identity.Owner{}.Fields()
+	if user+team+subject != "" {
+		t.Errorf("nobody has the fields %q, %q, %q", user, team, subject)
+	}
+	for _, kind := range []identity.OwnerKind{identity.User, identity.Team, identity.Subject} {
+		owner := identity.Owner{Kind: kind, Name: "a"}
+		user, team, subject := owner.Fields()
+		if got := (map[identity.OwnerKind]string{identity.User: user, identity.Team: team, identity.Subject: subject})[kind]; got != "a" || user+team+subject != "a" {
+			t.Errorf("%v has the fields %q, %q, %q", owner, user, team, subject)
+		}
+	}
+}
+
+// Owners of different kinds or names are different ones, and a caller owns himself. Source: ADR-0005.
+func TestOwnership(t *testing.T) {
+	owner := rapid.Custom(func(t *rapid.T) identity.Owner {
+		return identity.Owner{
+			Kind: rapid.SampledFrom([]identity.OwnerKind{identity.User, identity.Team, identity.Subject}).Draw(t, "kind"),
+			Name: rapid.SampledFrom([]string{"a", "b", "user:a", "platform:team:a", "platform:admins", "team:b"}).Draw(t, "name"),
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		one, other := owner.Draw(t, "one"), owner.Draw(t, "other")
+		if (one == other) != (one.String() == other.String()) {
+			t.Fatalf("%v and %v have the names %q and %q", one, other, one, other)
+		}
+		if got := identity.OwnerOf(one.Fields()); got != one {
+			t.Fatalf("the fields of %v are those of %v", one, got)
+		}
+		caller := identity.New(one, nil)
+		if !caller.Owns(one.String()) || caller.Owns(other.String()) != (one == other) {
+			t.Fatalf("%v owns %q", one, caller.Owners())
+		}
+	})
+}

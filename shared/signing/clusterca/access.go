@@ -1,0 +1,300 @@
+package clusterca
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/model/secret"
+)
+
+// Access is how to reach the API of a virtual cluster: what is left of a kubeconfig that somebody hands in. It names no
+// files and no programs.
+type Access struct {
+	// Server is the URL, with scheme https.
+	Server string
+	// ServerName is what the certificate of the server is verified for; empty: the host of Server.
+	ServerName string
+	// CA is what it is verified with, in PEM. Empty: the authorities of the system.
+	CA []byte
+	// Certificate and Key are the client's in PEM, or Token its bearer.
+	Certificate []byte
+	Key         []byte
+	Token       secret.String
+}
+
+// The part of a kubeconfig that is understood. Everything else in a cluster, user or context is refused.
+type (
+	kubeconfig struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+
+		Clusters []struct {
+			Name    string         `json:"name"`
+			Cluster map[string]any `json:"cluster"`
+		} `json:"clusters"`
+		Users []struct {
+			Name string         `json:"name"`
+			User map[string]any `json:"user"`
+		} `json:"users"`
+		Contexts []struct {
+			Name    string `json:"name"`
+			Context struct {
+				Cluster string `json:"cluster"`
+				User    string `json:"user"`
+			} `json:"context"`
+		} `json:"contexts"`
+		Current string `json:"current-context"`
+	}
+	named struct {
+		kind, name string
+		fields     map[string]any
+	}
+)
+
+// The fields of a kubeconfig that are understood, in a cluster and in a user.
+var (
+	clusterFields = []string{"server", "certificate-authority-data", "tls-server-name"}
+	userFields    = []string{"token", "client-certificate-data", "client-key-data"}
+	refusals      = map[string]string{ //nolint:gosec // names of fields, and no credentials
+		"exec":                     "would run a program",
+		"auth-provider":            "would run a plugin",
+		"tokenFile":                "names a file; give the token itself",
+		"certificate-authority":    "names a file; give certificate-authority-data",
+		"client-certificate":       "names a file; give client-certificate-data",
+		"client-key":               "names a file; give client-key-data",
+		"insecure-skip-tls-verify": "would trust any server",
+		"proxy-url":                "would send requests elsewhere",
+		"username":                 "is no credential that clusters still take",
+		"password":                 "is no credential that clusters still take",
+	}
+)
+
+// ParseAccess reads a kubeconfig that a user hands in, which is not to be trusted: it may lead to a server with TLS by a
+// token or a certificate that it holds itself, and do nothing else. Errors say what is wrong and quote no secret.
+// Source: ADR-0017.
+func ParseAccess(text string) (*Access, error) {
+	var config kubeconfig
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		// The parser quotes the text.
+		return nil, errors.New("is no kubeconfig in YAML or JSON")
+	}
+	if config.Kind != "" && config.Kind != "Config" || config.APIVersion != "" && config.APIVersion != "v1" {
+		return nil, errors.New("is of another kind than Config in apiVersion v1")
+	}
+	cluster, user, err := config.current()
+	if err != nil {
+		return nil, err
+	}
+	server, err := cluster.text("server")
+	if err != nil {
+		return nil, err
+	}
+	access := &Access{Server: server}
+	if access.ServerName, err = cluster.text("tls-server-name"); err != nil {
+		return nil, err
+	}
+	if access.CA, err = cluster.data("certificate-authority-data"); err != nil {
+		return nil, err
+	}
+	if len(access.CA) > 0 {
+		if _, err := ParseCertificates(access.CA); err != nil {
+			return nil, fmt.Errorf("certificate-authority-data of the cluster %w", err)
+		}
+	}
+	token, err := user.text("token")
+	if err != nil {
+		return nil, err
+	}
+	access.Token = secret.String(token)
+	if access.Certificate, err = user.data("client-certificate-data"); err != nil {
+		return nil, err
+	}
+	if access.Key, err = user.data("client-key-data"); err != nil {
+		return nil, err
+	}
+	return access, access.check()
+}
+
+// current are the cluster and user of the current context.
+func (k *kubeconfig) current() (cluster, user named, err error) {
+	var clusterName, userName string
+	found := false
+	for _, each := range k.Contexts {
+		if each.Name == k.Current && k.Current != "" {
+			clusterName, userName, found = each.Context.Cluster, each.Context.User, true
+		}
+	}
+	if !found {
+		return named{}, named{}, errors.New("has no context that current-context names")
+	}
+	for _, each := range k.Clusters {
+		if each.Name == clusterName {
+			cluster = named{"cluster", each.Name, each.Cluster}
+		}
+	}
+	for _, each := range k.Users {
+		if each.Name == userName {
+			user = named{"user", each.Name, each.User}
+		}
+	}
+	if cluster.fields == nil || user.fields == nil {
+		return named{}, named{}, errors.New("lacks the cluster or the user of its current context")
+	}
+	if err := cluster.allow(clusterFields); err != nil {
+		return named{}, named{}, err
+	}
+	return cluster, user, user.allow(userFields)
+}
+
+// allow refuses fields that are not understood.
+func (n named) allow(known []string) error {
+	for field := range n.fields {
+		// Extensions are the notes of other programs.
+		if slices.Contains(known, field) || field == "extensions" {
+			continue
+		}
+		why, dangerous := refusals[field]
+		if !dangerous {
+			why = "is not understood; understood are " + strings.Join(known, ", ")
+		}
+		return fmt.Errorf("%s of the %s %s", quoteShort(field), n.kind, why)
+	}
+	return nil
+}
+
+func quoteShort(text string) string { return fmt.Sprintf("%.64q", text) }
+
+func (n named) text(field string) (string, error) {
+	value, given := n.fields[field]
+	text, ok := value.(string)
+	if given && !ok {
+		return "", fmt.Errorf("%s of the %s is no text", field, n.kind)
+	}
+	return text, nil
+}
+
+func (n named) data(field string) ([]byte, error) {
+	text, err := n.text(field)
+	if err != nil {
+		return nil, err
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s of the %s is not base64", field, n.kind)
+	}
+	return data, nil
+}
+
+func (a *Access) check() error {
+	if err := CheckServer(a.Server); err != nil {
+		return fmt.Errorf("server of the cluster %w", err)
+	}
+	if strings.ContainsFunc(a.Token.Reveal(), func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return errors.New("token of the user must be printable ASCII without blanks")
+	}
+	switch hasPair := len(a.Certificate) > 0 || len(a.Key) > 0; {
+	case hasPair && a.Token != "":
+		return errors.New("has a token and a client certificate; give one of them")
+	case hasPair:
+		if _, err := tls.X509KeyPair(a.Certificate, a.Key); err != nil {
+			return errors.New("client-certificate-data and client-key-data of the user are no pair in PEM")
+		}
+	case a.Token == "":
+		return errors.New("has neither a token nor a client certificate")
+	}
+	return nil
+}
+
+// CheckServer says what is wrong with the URL of an API server: it is https with a host, and has no user, query or
+// fragment.
+func CheckServer(text string) error {
+	server, err := url.Parse(text)
+	switch {
+	case text == "":
+		return errors.New("must be a URL such as https://host:port")
+	case err != nil:
+		return errors.New("cannot be read as a URL such as https://host:port")
+	case server.Scheme != "https":
+		return errors.New("must have the scheme https")
+	case server.User != nil:
+		return errors.New("must not hold a user or a password")
+	case server.Fragment != "" || strings.HasSuffix(text, "#"):
+		return errors.New("must not have a fragment")
+	case server.RawQuery != "" || server.ForceQuery:
+		return errors.New("must not have a query")
+	}
+	if err := checkHost(server.Host); err != nil {
+		return err
+	}
+	// Clients write it again, and would ask for something else than what stands there.
+	if _, rest, _ := strings.Cut(text, ":"); "https:"+rest != server.String() {
+		return errors.New("must have a path of characters that URLs may have, others with percent signs")
+	}
+	return nil
+}
+
+// CheckHost says what is wrong with a host, and a port where there is one.
+func CheckHost(host string) error {
+	parsed, err := url.Parse("https://" + host)
+	if err != nil || parsed.Host != host || parsed.Path != "" {
+		return errors.New("must be a host name or an address, with a port where it is not 443")
+	}
+	return checkHost(host)
+}
+
+// maxHost is the longest name of a host, as in DNS.
+const maxHost = 253
+
+func checkHost(host string) error {
+	parsed := url.URL{Host: host}
+	name, port := parsed.Hostname(), parsed.Port()
+	if port != "" {
+		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number < 1 {
+			return errors.New("must have a port from 1 to 65535")
+		}
+	} else if strings.HasSuffix(host, ":") {
+		return errors.New("must have a port behind the colon")
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return nil
+	}
+	if name == "" || strings.HasPrefix(host, "[") {
+		return errors.New("must have a host")
+	}
+	if len(name) > maxHost {
+		return fmt.Errorf("must have a host of at most %d characters", maxHost)
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.ContainsFunc(label, func(c rune) bool {
+				return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+			}) {
+			return errors.New("must have a host of letters, digits and dashes, with dots between")
+		}
+	}
+	return nil
+}
+
+// CheckAddress refuses addresses that only mean something on the machine that asks, or on the network that it happens to
+// stand in: loopback, link-local (where clouds serve credentials), multicast and unspecified ones. Private networks are
+// where virtual clusters are. AllowLoopback is for who runs them on the machine that asks. Source: ADR-0017.
+func CheckAddress(address netip.Addr, allowLoopback bool) error {
+	address = address.Unmap()
+	if address.IsLoopback() && !allowLoopback || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() ||
+		slices.Contains(metadata, address) {
+		return fmt.Errorf("the address %s is not one of a virtual cluster", address)
+	}
+	return nil
+}
+
+// metadata is where clouds serve credentials outside of link-local addresses.
+var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254")}

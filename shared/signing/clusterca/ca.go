@@ -1,0 +1,185 @@
+package clusterca
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// minRSABits is the shortest RSA key of an authority.
+const minRSABits = 2048
+
+// CA is a Signer that has the certificate and the private key of an authority. Make one with ParseCA.
+type CA struct {
+	// Certificate is that of the authority.
+	Certificate *x509.Certificate
+
+	key      crypto.Signer
+	duration time.Duration
+	now      func() time.Time
+}
+
+// ParseCA reads an authority in PEM. Duration is how long certificates live that ask for nothing, above 0. What is wrong
+// with the certificate and what with the key is told apart; neither error quotes any of them.
+func ParseCA(certificate, key []byte, duration time.Duration, now func() time.Time) (ca *CA, wrongCertificate, wrongKey error) {
+	ca = &CA{duration: duration, now: now}
+	list, err := ParseCertificates(certificate)
+	switch {
+	case err != nil:
+		wrongCertificate = err
+	case len(list) > 1:
+		wrongCertificate = errors.New("holds more than one certificate; give that of the authority alone")
+	default:
+		ca.Certificate = list[0]
+		wrongCertificate = ca.check()
+	}
+	if ca.key, wrongKey = parseKey(key); wrongKey == nil && ca.Certificate != nil && !matches(ca.Certificate, ca.key) {
+		wrongKey = errors.New("is not the key of the certificate")
+	}
+	return ca, wrongCertificate, wrongKey
+}
+
+// ParseCertificates reads one or more certificates in PEM, and nothing else.
+func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
+	var list []*x509.Certificate
+	for rest := text; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("holds a block %.32q; only CERTIFICATE may be there", block.Type)
+		}
+		one, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, errors.New("holds a certificate that cannot be read")
+		}
+		list = append(list, one)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("must be a certificate in PEM")
+	}
+	return list, nil
+}
+
+// check says why an authority cannot sign clients at this moment.
+func (c *CA) check() error {
+	now := c.now()
+	switch {
+	case !c.Certificate.IsCA || !c.Certificate.BasicConstraintsValid:
+		return errors.New("is not the certificate of an authority: its basic constraints say so")
+	case c.Certificate.KeyUsage != 0 && c.Certificate.KeyUsage&x509.KeyUsageCertSign == 0:
+		return errors.New("may not sign certificates: its key usage lacks it")
+	case len(c.Certificate.ExtKeyUsage)+len(c.Certificate.UnknownExtKeyUsage) > 0 &&
+		!slices.Contains(c.Certificate.ExtKeyUsage, x509.ExtKeyUsageClientAuth) && !slices.Contains(c.Certificate.ExtKeyUsage, x509.ExtKeyUsageAny):
+		return errors.New("may not sign for client authentication: its extended key usage lacks it")
+	case !now.Before(c.Certificate.NotAfter):
+		return fmt.Errorf("expired on %s", c.Certificate.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(c.Certificate.NotBefore):
+		return fmt.Errorf("is not valid before %s", c.Certificate.NotBefore.UTC().Format(time.RFC3339))
+	default:
+		return nil
+	}
+}
+
+var errEncrypted = errors.New("is encrypted; give it in clear, it is encrypted again before it is stored")
+
+func parseKey(text []byte) (crypto.Signer, error) {
+	block, rest := pem.Decode(text)
+	for block != nil && block.Type == "EC PARAMETERS" {
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
+		return nil, errors.New("must be a private key in PEM")
+	}
+	if block.Headers["DEK-Info"] != "" {
+		return nil, errEncrypted
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "ENCRYPTED PRIVATE KEY":
+		return nil, errEncrypted
+	default:
+		return nil, fmt.Errorf("is a block %.32q; PRIVATE KEY, EC PRIVATE KEY and RSA PRIVATE KEY are understood", block.Type)
+	}
+	if err != nil {
+		return nil, errors.New("cannot be read")
+	}
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		if key.N.BitLen() < minRSABits {
+			return nil, fmt.Errorf("is an RSA key of %d bits; at least %d are needed", key.N.BitLen(), minRSABits)
+		}
+		return key, nil
+	case *ecdsa.PrivateKey:
+		return key, nil
+	case ed25519.PrivateKey:
+		return key, nil
+	default:
+		return nil, errors.New("is of a kind that cannot sign; RSA, ECDSA and Ed25519 can")
+	}
+}
+
+// matches tells whether a certificate is of that key.
+func matches(certificate *x509.Certificate, key crypto.Signer) bool {
+	public, ok := key.Public().(interface {
+		Equal(other crypto.PublicKey) bool
+	})
+	return ok && public.Equal(certificate.PublicKey)
+}
+
+// Sign implements Signer. No certificate ends after the authority.
+func (c *CA) Sign(_ context.Context, request Request) ([]*x509.Certificate, error) {
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("%w: its certificate %w", ErrUnusable, err)
+	}
+	csr, err := x509.ParseCertificateRequest(request.CSR)
+	if err == nil {
+		err = csr.CheckSignature()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the request for a certificate: %w", err)
+	}
+	lifetime := request.Lifetime
+	if lifetime == 0 {
+		lifetime = c.duration
+	}
+	now := c.now()
+	end := now.Add(lifetime)
+	if c.Certificate.NotAfter.Before(end) {
+		end = c.Certificate.NotAfter
+	}
+	template := &x509.Certificate{
+		Subject:               csr.Subject,
+		NotBefore:             now.Add(-Backdate),
+		NotAfter:              end,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, c.Certificate, csr.PublicKey, c.key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate that was made: %w", err)
+	}
+	return []*x509.Certificate{made}, nil
+}

@@ -1,0 +1,243 @@
+// Package csr is a signer that asks a virtual cluster itself: it creates a CertificateSigningRequest there, approves it,
+// waits for the certificate and takes the request away again. Source: Spec 2.6, 8; ADR-0017.
+//
+// It stands apart from package clusterca since it links the client of Kubernetes. Nobody but its user trusts the kubeconfig:
+// what it may hold is checked by clusterca.ParseAccess, and where it leads to at each connection.
+package csr
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"management.platform.sh/shared/signing/clusterca"
+)
+
+const (
+	// resourceName is the plural name of what is created.
+	resourceName = "certificatesigningrequests"
+	// MinLifetime is the shortest that Kubernetes signs for.
+	MinLifetime = 10 * time.Minute
+	// within bounds a certificate, with all that it takes.
+	within = 15 * time.Second
+	// cleanWithin bounds the removal of the request, which comes after that.
+	cleanWithin = 3 * time.Second
+	// firstPause and longestPause are between two looks at the request.
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+	// maxAnswer bounds what is read of an answer.
+	maxAnswer = 1 << 20
+)
+
+// Signer is a clusterca.Signer that asks the API of a virtual cluster. The zero value cannot be used; make one with New.
+type Signer struct {
+	client *rest.RESTClient
+	within time.Duration
+}
+
+// Options are for where the virtual cluster may be. The zero value is good in production.
+type Options struct {
+	// AllowLocal permits the loopback addresses of this machine.
+	AllowLocal bool
+	// Within bounds a certificate. 0: 15 seconds.
+	Within time.Duration
+}
+
+// New prepares a Signer. It does not connect.
+func New(access *clusterca.Access, options Options) (*Signer, error) {
+	scheme := runtime.NewScheme()
+	// Both only add types.
+	_ = certificatesv1.AddToScheme(scheme)
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: checkAddress(options.AllowLocal)}
+	client, err := rest.RESTClientFor(&rest.Config{
+		Host:        access.Server,
+		APIPath:     "/apis",
+		BearerToken: access.Token.Reveal(),
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: access.ServerName, CAData: access.CA, CertData: access.Certificate, KeyData: access.Key,
+		},
+		ContentConfig: rest.ContentConfig{
+			GroupVersion:         &certificatesv1.SchemeGroupVersion,
+			NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
+			ContentType:          runtime.ContentTypeJSON,
+		},
+		// A proxy of the environment would be a way around the check of addresses.
+		Proxy:         func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // that is how to say none
+		Dial:          dialer.DialContext,
+		QPS:           -1,
+		UserAgent:     "management.platform.sh",
+		WrapTransport: func(next http.RoundTripper) http.RoundTripper { return bounded{next} },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", clusterca.ErrUnusable, err)
+	}
+	s := &Signer{client: client, within: options.Within}
+	if s.within == 0 {
+		s.within = within
+	}
+	return s, nil
+}
+
+// checkAddress looks at an address when it is known and not yet connected to, whatever name led there.
+func checkAddress(allowLocal bool) func(network, address string, _ syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return clusterca.CheckAddress(at.Addr(), allowLocal)
+	}
+}
+
+// bounded follows no redirections, which would lead elsewhere with the credential, and reads no endless answers.
+type bounded struct{ next http.RoundTripper }
+
+// WrappedRoundTripper is how connections are found that are to be closed.
+func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
+		_ = answer.Body.Close()
+		return nil, errors.New("the server redirects, which is not followed")
+	}
+	answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	return answer, nil
+}
+
+// Sign implements clusterca.Signer. A Lifetime of 0 leaves expirationSeconds out, so that the certificate lives for the
+// signing duration of the cluster. What was created is removed whatever comes of it.
+func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.Certificate, error) {
+	asked, err := x509.ParseCertificateRequest(request.CSR)
+	if err != nil {
+		return nil, fmt.Errorf("reading the request for a certificate: %w", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.within)
+	defer cancel()
+	name := newName()
+	defer utilnet.CloseIdleConnectionsFor(s.client.Client.Transport)
+	defer s.remove(ctx, name)
+	object := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request.CSR}),
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	if request.Lifetime > 0 {
+		object.Spec.ExpirationSeconds = new(int32(min(request.Lifetime/time.Second, math.MaxInt32)))
+	}
+	made := &certificatesv1.CertificateSigningRequest{}
+	if err := s.client.Post().Resource(resourceName).Body(object).Do(bounded).Into(made); err != nil {
+		return nil, translate(ctx, bounded, "creating the request", err)
+	}
+	made.Status.Conditions = append(made.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "KubeconfigRequested", Message: "approved by management.platform.sh",
+	})
+	// Approving names the resource version; a denial that came before makes it a conflict.
+	if err := s.client.Put().Resource(resourceName).Name(name).SubResource("approval").Body(made).Do(bounded).
+		Into(&certificatesv1.CertificateSigningRequest{}); err != nil && !apierrors.IsConflict(err) {
+		return nil, translate(ctx, bounded, "approving the request", err)
+	}
+	text, err := s.wait(ctx, bounded, name)
+	if err != nil {
+		return nil, err
+	}
+	return check(text, asked)
+}
+
+// wait looks at the request until it holds a certificate, or is refused.
+func (s *Signer) wait(ctx, bounded context.Context, name string) ([]byte, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		object := &certificatesv1.CertificateSigningRequest{}
+		if err := s.client.Get().Resource(resourceName).Name(name).Do(bounded).Into(object); err != nil {
+			return nil, translate(ctx, bounded, "reading the request", err)
+		}
+		for _, condition := range object.Status.Conditions {
+			if condition.Type == certificatesv1.CertificateDenied || condition.Type == certificatesv1.CertificateFailed {
+				return nil, fmt.Errorf("%w: %.200q", clusterca.ErrDenied, condition.Reason+": "+condition.Message)
+			}
+		}
+		if len(object.Status.Certificate) > 0 {
+			return object.Status.Certificate, nil
+		}
+		select {
+		case <-bounded.Done():
+			return nil, translate(ctx, bounded, "waiting for the certificate", bounded.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// check refuses what is no certificate for what was asked: another key would make a kubeconfig that fails, another
+// subject somebody else.
+func check(text []byte, asked *x509.CertificateRequest) ([]*x509.Certificate, error) {
+	list, err := clusterca.ParseCertificates(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the certificate that was made %w", clusterca.ErrUnreachable, err)
+	}
+	key, ok := asked.PublicKey.(interface {
+		Equal(other crypto.PublicKey) bool
+	})
+	ok = ok && key.Equal(list[0].PublicKey)
+	if !ok || !bytes.Equal(asked.RawSubject, list[0].RawSubject) {
+		return nil, fmt.Errorf("%w: the certificate that was made is not for what was asked", clusterca.ErrUnreachable)
+	}
+	return list, nil
+}
+
+// remove takes the request away, also when ctx is over. The cluster does so itself after a while.
+func (s *Signer) remove(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanWithin)
+	defer cancel()
+	_ = s.client.Delete().Resource(resourceName).Name(name).Do(ctx).Error()
+}
+
+// translate says which of the errors of a signer it is: in time and refused, or not in time.
+func translate(ctx, bounded context.Context, doing string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, ctx.Err())
+	case bounded.Err() != nil:
+		return fmt.Errorf("%w: %s: %w", clusterca.ErrTimeout, doing, err)
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return fmt.Errorf("%w: %s: %w", clusterca.ErrDenied, doing, err)
+	default:
+		return fmt.Errorf("%w: %s: %w", clusterca.ErrUnreachable, doing, err)
+	}
+}
+
+func newName() string {
+	var id [10]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return "management-platform-" + hex.EncodeToString(id[:])
+}

@@ -1,0 +1,213 @@
+package signingkey
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"management.platform.sh/shared/signing/token"
+)
+
+// State is where a key is in its life.
+type State string
+
+// The states of a key, in the order of its life. Source: ADR-0011.
+const (
+	// Next is published and signs nothing yet, so that verifiers know it before they need it.
+	Next State = "next"
+	// Active is published and signs. There is one.
+	Active State = "active"
+	// Retired is published until the last token that it signed is over. Its private half is gone.
+	Retired State = "retired"
+	// Tainted is withdrawn: not published, and gone but for its name.
+	Tainted State = "tainted"
+)
+
+// Key is one key as it is kept, without its private half.
+type Key struct {
+	// ID is the kid: the thumbprint of the public key.
+	ID string `json:"kid"`
+	// Algorithm is ES256 or RS256.
+	Algorithm string `json:"alg"`
+	State     State  `json:"state"`
+	// Since is when the key came into its state.
+	Since time.Time `json:"since"`
+	// Ends is when a retired or tainted key is forgotten. Zero in the other states.
+	Ends time.Time `json:"ends,omitzero"`
+}
+
+// kept is a key with what only the ring knows.
+type kept struct {
+	Key
+	// Longest is the longest life of a token that the key may have signed.
+	Longest time.Duration `json:"longest,omitempty"`
+	// Soon makes the key take over as soon as it was published long enough, whatever the age of the active one.
+	Soon bool `json:"soon,omitempty"`
+	// Private is PKCS 8 in DER, of keys that may yet sign; Public is PKIX in DER.
+	Private []byte `json:"private,omitempty"`
+	Public  []byte `json:"public,omitempty"`
+}
+
+// ring are all keys, in the order in which they were made.
+type ring []kept
+
+// rsaBits is the size of RSA keys that are made here.
+const rsaBits = 2048
+
+// slack is how much longer a retired key is published than the last token that it signed can live: processes that
+// have not seen the change sign for refreshAfter more, clocks differ, and verifiers have a leeway. Source: ADR-0011.
+const slack = 2 * time.Minute
+
+// generate makes a key.
+func generate(algorithm string) (kept, error) {
+	var private crypto.Signer
+	var err error
+	switch algorithm {
+	case token.ES256:
+		private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case token.RS256:
+		private, err = rsa.GenerateKey(rand.Reader, rsaBits)
+	default:
+		return kept{}, fmt.Errorf("there is no signing algorithm %q", algorithm)
+	}
+	if err != nil {
+		return kept{}, fmt.Errorf("making a signing key: %w", err)
+	}
+	signing, err := token.NewSigningKey(private)
+	if err != nil {
+		return kept{}, fmt.Errorf("making a signing key: %w", err)
+	}
+	made := kept{Key: Key{ID: signing.ID(), Algorithm: signing.Algorithm()}}
+	if made.Private, err = x509.MarshalPKCS8PrivateKey(private); err != nil {
+		return kept{}, fmt.Errorf("encoding a signing key: %w", err)
+	}
+	if made.Public, err = x509.MarshalPKIXPublicKey(private.Public()); err != nil {
+		return kept{}, fmt.Errorf("encoding a signing key: %w", err)
+	}
+	return made, nil
+}
+
+// first returns the first key in a state, or nil.
+func (r ring) first(state State) *kept {
+	if i := slices.IndexFunc(r, func(k kept) bool { return k.State == state }); i >= 0 {
+		return &r[i]
+	}
+	return nil
+}
+
+// advance returns the ring as it ought to be at a time: what is over is forgotten, there is an active key, a next one
+// in time, and it takes over when it is due and was published long enough. It gives the same whether it is called
+// once or twice, and goes on wherever a ring was left, however late. Hurry brings the next change forward.
+func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
+	r = slices.DeleteFunc(slices.Clone(r), func(k kept) bool {
+		over := !k.Ends.IsZero() && !now.Before(k.Ends)
+		unwanted := k.State == Next && k.Algorithm != s.Algorithm
+		return over || unwanted
+	})
+	add := func(state State) error {
+		made, err := generate(s.Algorithm)
+		if err == nil {
+			made.State, made.Since = state, now
+			r = append(r, made)
+		}
+		return err
+	}
+	if r.first(Active) == nil {
+		// Nobody waits for it: the ring is new, or the active key was tainted.
+		if next := r.first(Next); next != nil {
+			next.State, next.Since, next.Soon = Active, now, false
+		} else if err := add(Active); err != nil {
+			return nil, err
+		}
+	}
+	active := r.first(Active)
+	active.Longest = max(active.Longest, s.MaxTTL)
+	end := active.Since.Add(s.RotateEvery)
+	soon := hurry || active.Algorithm != s.Algorithm
+	if r.first(Next) == nil && (soon || !now.Before(end.Add(-s.PublishBefore))) {
+		if err := add(Next); err != nil {
+			return nil, err
+		}
+		active = r.first(Active)
+	}
+	next := r.first(Next)
+	if next == nil {
+		return r, nil
+	}
+	next.Soon = next.Soon || soon
+	if now.Before(next.Since.Add(s.PublishBefore)) || !next.Soon && now.Before(end) {
+		return r, nil
+	}
+	active.State, active.Since, active.Private = Retired, now, nil
+	active.Ends = now.Add(active.Longest + slack)
+	next.State, next.Since, next.Soon, next.Longest = Active, now, false, s.MaxTTL
+	return r, nil
+}
+
+// taint withdraws a key and puts another in its place where it was the active one. Ok is false when there is none of
+// that kid.
+func (r ring) taint(id string, now time.Time, s Settings) (tainted ring, ok bool, err error) {
+	r = slices.Clone(r)
+	i := slices.IndexFunc(r, func(k kept) bool { return k.ID == id })
+	if i < 0 {
+		return nil, false, nil
+	}
+	if r[i].State == Tainted {
+		return r, true, nil
+	}
+	r[i].Ends = now.Add(max(r[i].Longest, s.MaxTTL) + slack)
+	r[i].State, r[i].Since, r[i].Soon, r[i].Private, r[i].Public = Tainted, now, false, nil, nil
+	tainted, err = r.advance(now, s, false)
+	return tainted, true, err
+}
+
+// set is what there is to sign with and to publish.
+func (r ring) set() (*Set, error) {
+	set := &Set{}
+	for _, state := range []State{Active, Next, Retired} {
+		for _, k := range r {
+			if k.State != state {
+				continue
+			}
+			if state == Active {
+				private, err := x509.ParsePKCS8PrivateKey(k.Private)
+				signer, ok := private.(crypto.Signer)
+				if err != nil || !ok {
+					return nil, fmt.Errorf("the private half of the signing key %s cannot be read", k.ID)
+				}
+				if set.Signing, err = token.NewSigningKey(signer); err != nil {
+					return nil, fmt.Errorf("the signing key %s: %w", k.ID, err)
+				}
+			}
+			public, err := x509.ParsePKIXPublicKey(k.Public)
+			if err != nil {
+				return nil, fmt.Errorf("the public half of the signing key %s cannot be read", k.ID)
+			}
+			jwk, err := token.NewJWK(public)
+			if err != nil {
+				return nil, fmt.Errorf("the signing key %s: %w", k.ID, err)
+			}
+			set.Public.Keys = append(set.Public.Keys, jwk)
+		}
+	}
+	if set.Signing == nil {
+		return nil, errors.New("there is no active signing key")
+	}
+	return set, nil
+}
+
+// keys are what may be shown of the ring.
+func (r ring) keys() []Key {
+	list := make([]Key, len(r))
+	for i, k := range r {
+		list[i] = k.Key
+	}
+	return list
+}

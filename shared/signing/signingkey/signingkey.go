@@ -1,0 +1,315 @@
+// Package signingkey keeps the keys that sign direct cluster endpoint tokens: which one signs, which ones verifiers are
+// told of, and when the one takes over from the other. All of them are one record in the state, sealed as a whole, so
+// that a change of several keys is one write, and nobody who can write the state can add a key of his own. Who would
+// rather manage keys himself gives them as PEM, and nothing is kept here.
+// Source: Spec 2.4, 5.3; ADR-0011.
+//
+// It issues nothing and knows nothing of tokens but how long they live.
+package signingkey
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/token"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// Resource is where the record is in the state.
+	Resource = "signingkeys"
+	// recordName is the record, and place what it is sealed for.
+	recordName = "ring"
+	place      = Resource + "/" + recordName
+)
+
+// refreshAfter is how old what a process knows of the keys may be: a change elsewhere is seen within that time.
+// Source: ADR-0011.
+const refreshAfter = 10 * time.Second
+
+// maxAttempts is how often a change is tried again when another process was first.
+const maxAttempts = 8
+
+// Settings say how keys are made and changed. Source: ADR-0011.
+type Settings struct {
+	// Algorithm is ES256 or RS256. A change of it takes effect by the next rotation, which begins at once.
+	Algorithm string
+	// RotateEvery is how long a key signs.
+	RotateEvery time.Duration
+	// PublishBefore is how long a key is published before it signs. It must be longer than anybody may keep what is
+	// published.
+	PublishBefore time.Duration
+	// MaxTTL is the longest life of a token.
+	MaxTTL time.Duration
+	// PEM holds keys that somebody else manages; the first one signs. Empty: the keys are in the state, and the rest of
+	// the settings holds.
+	PEM secret.String
+}
+
+// Set are the keys of a moment. It is shared and never changed.
+type Set struct {
+	// Signing signs.
+	Signing *token.SigningKey
+	// Public is what to publish, with the key that signs first.
+	Public token.JWKS
+}
+
+// ErrUnknown is the error where there is no key of that kid.
+var ErrUnknown = errors.New("there is no signing key of that kid")
+
+// ErrManaged is the error where the keys are given as PEM, and are changed there.
+var ErrManaged = errors.New("the signing keys come from PLATFORM_SIGNING_KEY and are changed there")
+
+// Keys are the signing keys of the platform. It is safe for concurrent use.
+type Keys struct {
+	state    store.Store
+	keyring  func(context.Context) (*encryption.Keyring, error)
+	now      func() time.Time
+	settings Settings
+	// fixed are the keys that were given as PEM, or what is wrong with them.
+	fixed    *Set
+	fixedErr error
+
+	mu   sync.Mutex
+	set  *Set
+	text []byte
+	read time.Time
+}
+
+// New returns the keys in a store. Keyring opens what the store holds; it is asked when it is needed.
+func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, error), now func() time.Time, settings Settings) *Keys {
+	k := &Keys{state: state, keyring: keyring, now: now, settings: settings}
+	if settings.PEM != "" {
+		k.fixed, k.fixedErr = ParsePEM(settings.PEM)
+	}
+	return k
+}
+
+// Current returns the keys as they were within the last ten seconds. Where there are none yet it makes the first one;
+// of several processes that do so at once one is heard.
+//
+// Errors: those of the store; those of encryption when the keys cannot be opened, in which case none are made.
+func (k *Keys) Current(ctx context.Context) (*Set, error) {
+	if k.settings.PEM != "" {
+		return k.fixed, k.fixedErr
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	if age := now.Sub(k.read); k.set != nil && age >= 0 && age < refreshAfter {
+		return k.set, nil
+	}
+	record, err := k.state.Get(ctx, recordName)
+	if errors.Is(err, store.ErrNotFound) {
+		if _, err = k.change(ctx, func(r ring, now time.Time) (ring, error) { return r.advance(now, k.settings, false) }); err != nil {
+			return nil, err
+		}
+		record, err = k.state.Get(ctx, recordName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the signing keys: %w", err)
+	}
+	if k.set == nil || !bytes.Equal(k.text, record.Object) {
+		opened, _, err := k.open(ctx, record)
+		if err != nil {
+			return nil, err
+		}
+		set, err := opened.set()
+		if err != nil {
+			return nil, err
+		}
+		k.set, k.text = set, record.Object
+	}
+	k.read = now
+	return k.set, nil
+}
+
+// Report is what there is after a change.
+type Report struct {
+	// Keys are all of them, in the order in which they were made.
+	Keys []Key
+	// Resealed tells that they were sealed with another encryption key, and are no more.
+	Resealed bool
+}
+
+// Rotate does what is due, and reports the keys as they are then. It also seals them anew when another encryption key
+// is the first one. It may be called late, twice at once, or not to its end. Hurry makes the next key take over as soon
+// as it was published long enough. Errors: those of Current; ErrManaged when hurry asks for what is not done here.
+func (k *Keys) Rotate(ctx context.Context, hurry bool) (Report, error) {
+	if k.settings.PEM != "" {
+		if hurry {
+			return Report{}, ErrManaged
+		}
+		return Report{}, k.fixedErr
+	}
+	report, err := k.change(ctx, func(r ring, now time.Time) (ring, error) { return r.advance(now, k.settings, hurry) })
+	if err != nil {
+		return Report{}, err
+	}
+	return report, k.trim(ctx)
+}
+
+// Taint withdraws a key at once: it signs nothing more and is published no more, and its private half is forgotten.
+// Another takes its place. Processes learn of it within ten seconds, verifiers when they look at what is published.
+// Errors: ErrUnknown, ErrManaged, those of Current.
+func (k *Keys) Taint(ctx context.Context, id string) (Report, error) {
+	if k.settings.PEM != "" {
+		return Report{}, ErrManaged
+	}
+	report, err := k.change(ctx, func(r ring, now time.Time) (ring, error) {
+		tainted, ok, err := r.taint(id, now, k.settings)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: %q", ErrUnknown, id)
+		}
+		return tainted, err
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	return report, k.trim(ctx)
+}
+
+// trim removes the events of the record but the last, which nobody watches and which hold private halves that are gone
+// elsewhere.
+func (k *Keys) trim(ctx context.Context) error {
+	if err := k.state.Trim(ctx, k.now()); err != nil {
+		return fmt.Errorf("trimming the events of the signing keys: %w", err)
+	}
+	return nil
+}
+
+// List reports the keys. Where there are none yet it is empty. Errors: those of Current.
+func (k *Keys) List(ctx context.Context) ([]Key, error) {
+	if k.settings.PEM != "" {
+		if k.fixedErr != nil {
+			return nil, k.fixedErr
+		}
+		list := make([]Key, len(k.fixed.Public.Keys))
+		for i, key := range k.fixed.Public.Keys {
+			list[i] = Key{ID: key.ID, State: Retired}
+		}
+		list[0].State, list[0].Algorithm = Active, k.fixed.Signing.Algorithm()
+		return list, nil
+	}
+	record, err := k.state.Get(ctx, recordName)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the signing keys: %w", err)
+	}
+	opened, _, err := k.open(ctx, record)
+	return opened.keys(), err
+}
+
+// object is the record in JSON.
+type object struct {
+	// Sealed is the ring in JSON, sealed.
+	Sealed string `json:"sealed"`
+}
+
+// open returns the ring of a record, and whether it should be sealed anew.
+func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stale bool, err error) {
+	var read object
+	if err := json.Unmarshal(record.Object, &read); err != nil {
+		return nil, false, fmt.Errorf("reading the signing keys: %w", err)
+	}
+	keyring, err := k.keyring(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("opening the signing keys: %w", err)
+	}
+	plain, err := keyring.Open(read.Sealed, place)
+	if err != nil {
+		return nil, false, fmt.Errorf("opening the signing keys: %w", err)
+	}
+	if err := json.Unmarshal(plain, &opened); err != nil {
+		return nil, false, errors.New("reading the signing keys: what was sealed is no ring of keys")
+	}
+	return opened, keyring.Stale(read.Sealed), nil
+}
+
+// change writes the ring that step makes of the present one, if that is another one. When somebody else was first it
+// begins again.
+func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
+	for attempt := 1; ; attempt++ {
+		report, err := k.tryChange(ctx, step)
+		if attempt < maxAttempts && (errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound)) {
+			continue
+		}
+		return report, err
+	}
+}
+
+func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
+	// The state is in milliseconds; what is decided from must be what is written.
+	now := k.now().UTC().Truncate(time.Millisecond)
+	record, err := k.state.Get(ctx, recordName)
+	fresh := errors.Is(err, store.ErrNotFound)
+	if err != nil && !fresh {
+		return Report{}, fmt.Errorf("reading the signing keys: %w", err)
+	}
+	var before ring
+	stale := false
+	if !fresh {
+		if before, stale, err = k.open(ctx, record); err != nil {
+			return Report{}, err
+		}
+	}
+	after, err := step(before, now)
+	if err != nil {
+		return Report{}, err
+	}
+	was, err := json.Marshal(before)
+	if err != nil {
+		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
+	}
+	plain, err := json.Marshal(after)
+	if err != nil {
+		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
+	}
+	if !fresh && !stale && bytes.Equal(was, plain) {
+		return Report{Keys: after.keys(), Resealed: stale}, nil
+	}
+	keyring, err := k.keyring(ctx)
+	if err != nil {
+		return Report{}, fmt.Errorf("sealing the signing keys: %w", err)
+	}
+	sealed, err := keyring.Seal(plain, place)
+	if err != nil {
+		return Report{}, fmt.Errorf("sealing the signing keys: %w", err)
+	}
+	text, err := json.Marshal(object{Sealed: sealed})
+	if err != nil {
+		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
+	}
+	if fresh {
+		_, err = k.state.Create(ctx, store.Record{Name: recordName, Created: now, Object: text})
+	} else {
+		record.Object = text
+		_, err = k.state.Update(ctx, record)
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("writing the signing keys: %w", err)
+	}
+	return Report{Keys: after.keys(), Resealed: stale}, nil
+}
+
+// Describe is a key in one line of words and times, for people.
+func (k Key) Describe() string {
+	parts := []string{k.ID, k.Algorithm, string(k.State)}
+	if !k.Since.IsZero() {
+		parts = append(parts, "since "+k.Since.Format(time.RFC3339))
+	}
+	if !k.Ends.IsZero() {
+		parts = append(parts, "until "+k.Ends.Format(time.RFC3339))
+	}
+	return strings.Join(parts, "  ")
+}

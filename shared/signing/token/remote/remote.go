@@ -1,0 +1,286 @@
+// Package remote is a platform as a connected cluster sees it that verifies tokens without asking about each: the
+// public keys and the list of revoked tokens, fetched over HTTPS and kept for as long as the platform says. What is
+// too old is not used: a token that cannot be checked is refused. Source: Spec 5.3; RFC 9111; ADR-0012.
+//
+//	platform, err := remote.New(remote.Options{Issuer: "https://platform.example", Now: time.Now})
+//	...
+//	claims, err := platform.Verifier("https://platform.example").Verify(ctx, bearer)
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/signing/token"
+)
+
+// Paths of the documents below the issuer. Source: ADR-0011.
+const (
+	keysPath = "/openid/v1/jwks"
+	denyPath = "/openid/v1/revoked"
+)
+
+const (
+	// DefaultMaxStale is as long as tokens live by default.
+	DefaultMaxStale = time.Hour
+	// RetryAfter is the least time between two attempts to fetch a document that does not answer, and between two
+	// because of kids that are not in it: whoever makes up kids does not make requests.
+	RetryAfter = 10 * time.Second
+	// defaultAge and maxAge are how long a document is fresh that does not say so, and at most.
+	defaultAge = 5 * time.Minute
+	maxAge     = 24 * time.Hour
+	// fetchTimeout is the time for one attempt.
+	fetchTimeout = 5 * time.Second
+	// maxDocument is the largest document, in bytes.
+	maxDocument = 8 << 20
+)
+
+// ErrUnavailable says that a document could not be fetched, and that what is known is too old.
+var ErrUnavailable = errors.New("the platform cannot be reached")
+
+// Options say where a platform is.
+type Options struct {
+	// Issuer is its URL, as iss in its tokens: https, or http on loopback.
+	Issuer string
+	// Client makes the requests; redirects are not followed. Nil: one with the system's certificate authorities.
+	Client *http.Client
+	// MaxStale is how long keys and revocations are used beyond their time while the platform does not answer.
+	// 0: DefaultMaxStale; negative: not at all.
+	MaxStale time.Duration
+	// WithoutDenyList leaves revocations alone: tokens live until their end. Access keys are a matter of webhooks.
+	WithoutDenyList bool
+	// Now is the clock, usually time.Now. It must be set.
+	Now func() time.Time
+}
+
+// Platform is what is known of a platform. It is safe for concurrent use, and fetches nothing before it is needed.
+type Platform struct {
+	issuer string
+	keys   *document[token.JWKS]
+	denied *document[map[string]bool]
+	now    func() time.Time
+}
+
+// New returns a platform. The error says what is wrong with the options.
+func New(options Options) (*Platform, error) {
+	parsed, err := url.Parse(options.Issuer)
+	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil ||
+		parsed.Scheme != "https" && (parsed.Scheme != "http" || !loopback(parsed.Hostname())) {
+		return nil, fmt.Errorf("the issuer %q must be an https URL without query", options.Issuer)
+	}
+	client := http.Client{Timeout: fetchTimeout}
+	if options.Client != nil {
+		client = *options.Client
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	now := options.Now
+	if now == nil {
+		return nil, errors.New("there is no clock: Now must be set")
+	}
+	stale := options.MaxStale
+	switch {
+	case stale == 0:
+		stale = DefaultMaxStale
+	case stale < 0:
+		stale = 0
+	}
+	base := strings.TrimSuffix(options.Issuer, "/")
+	platform := &Platform{issuer: options.Issuer, now: now, keys: newDocument(base+keysPath, &client, stale, now, readKeys)}
+	if !options.WithoutDenyList {
+		platform.denied = newDocument(base+denyPath, &client, stale, now, func(text []byte) (*map[string]bool, error) {
+			return readList(text, options.Issuer)
+		})
+	}
+	return platform, nil
+}
+
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// Verifier returns a verifier of the platform's tokens for one of the audiences.
+func (p *Platform) Verifier(audiences ...string) *token.Verifier {
+	verifier := &token.Verifier{Keys: p, Issuer: p.issuer, Audiences: audiences, Now: p.now}
+	if p.denied != nil {
+		verifier.Revoked = p.Revoked
+	}
+	return verifier
+}
+
+// Key implements token.Keys. A kid that is not known makes it look again, once in RetryAfter at most: it may be that
+// of a new key. Errors: token.ErrUnknownKey, ErrUnavailable.
+func (p *Platform) Key(ctx context.Context, id string) (token.JWK, error) {
+	keys, err := p.keys.current(ctx, false)
+	if err != nil {
+		return token.JWK{}, err
+	}
+	key, err := keys.Key(ctx, id)
+	if !errors.Is(err, token.ErrUnknownKey) {
+		return key, err
+	}
+	if keys, err = p.keys.current(ctx, true); err != nil {
+		return token.JWK{}, err
+	}
+	return keys.Key(ctx, id)
+}
+
+// Revoked tells whether the platform has revoked a token. Error: ErrUnavailable.
+func (p *Platform) Revoked(ctx context.Context, claims token.Claims) (bool, error) {
+	list, err := p.denied.current(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	return (*list)[claims.ID], nil
+}
+
+func readKeys(text []byte) (*token.JWKS, error) {
+	keys := &token.JWKS{}
+	return keys, json.Unmarshal(text, keys)
+}
+
+// readList reads the ids of a list of revoked tokens. What is no list is not taken for an empty one.
+func readList(text []byte, issuer string) (*map[string]bool, error) {
+	var list token.DenyList
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	if list.Issuer != issuer || list.Revoked == nil {
+		return nil, errors.New("it is no list of this issuer's revoked tokens")
+	}
+	ids := make(map[string]bool, len(list.Revoked))
+	for _, revoked := range list.Revoked {
+		ids[revoked.ID] = true
+	}
+	return &ids, nil
+}
+
+// document is something that is fetched again when it is no longer fresh.
+type document[T any] struct {
+	url    string
+	client *http.Client
+	stale  time.Duration
+	now    func() time.Time
+	read   func([]byte) (*T, error)
+	// turn is held by who looks at the fields below.
+	turn chan struct{}
+	// value is the last one that was read; nil before the first.
+	value *T
+	etag  string
+	// until is when value stops to be fresh.
+	until time.Time
+	// tried is when it was last asked for, and problem what came of it.
+	tried   time.Time
+	problem error
+}
+
+func newDocument[T any](
+	url string, client *http.Client, stale time.Duration, now func() time.Time, read func([]byte) (*T, error),
+) *document[T] {
+	return &document[T]{url: url, client: client, stale: stale, now: now, read: read, turn: make(chan struct{}, 1)}
+}
+
+// current returns the document, which is shared and not to be changed. Anew asks for a newer one even while it is fresh.
+// Whoever comes while it is fetched waits.
+func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	}
+	now := d.now()
+	fresh := d.value != nil && now.Before(d.until)
+	if fresh && !anew {
+		return d.value, nil
+	}
+	recently := !d.tried.IsZero() && now.Sub(d.tried) < RetryAfter
+	if !recently || !fresh && d.problem == nil {
+		problem := d.fetch(ctx, now)
+		if problem != nil && ctx.Err() != nil {
+			// Who gives up says nothing of the platform.
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, problem)
+		}
+		d.tried, d.problem = now, problem
+	}
+	if d.value == nil || !now.Before(d.until.Add(d.stale)) {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, d.problem)
+	}
+	return d.value, nil
+}
+
+// fetch asks for the document once. On an error everything is as it was.
+func (d *document[T]) fetch(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/json")
+	if d.etag != "" {
+		request.Header.Set("If-None-Match", d.etag)
+	}
+	response, err := d.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", d.url, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	// Counted from the question, so that the time of the answer is not added.
+	until := now.Add(freshFor(response.Header))
+	switch {
+	case response.StatusCode == http.StatusNotModified && d.value != nil:
+		d.until = until
+		return nil
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("fetching %s: the answer is %d", d.url, response.StatusCode)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", d.url, err)
+	}
+	if len(text) > maxDocument {
+		return fmt.Errorf("fetching %s: it is larger than %d bytes", d.url, maxDocument)
+	}
+	value, err := d.read(text)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", d.url, err)
+	}
+	d.value, d.etag, d.until = value, response.Header.Get("ETag"), until
+	return nil
+}
+
+// freshFor is how long an answer may be used, at most maxAge. Caches on the way say in Age how old it is already.
+// Source: RFC 9111 4.2.
+func freshFor(header http.Header) time.Duration {
+	fresh := defaultAge
+	for directive := range strings.SplitSeq(strings.Join(header.Values("Cache-Control"), ","), ",") {
+		name, value, _ := strings.Cut(strings.ToLower(strings.TrimSpace(directive)), "=")
+		switch name {
+		case "no-store", "no-cache":
+			return 0
+		case "max-age":
+			fresh = seconds(strings.Trim(value, `"`))
+		}
+	}
+	return max(0, min(fresh, maxAge)-seconds(header.Get("Age")))
+}
+
+// seconds reads a number of seconds; 0 where it is none.
+func seconds(text string) time.Duration {
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 0 {
+		return 0
+	}
+	return time.Duration(min(number, math.MaxInt64/int64(time.Second))) * time.Second
+}

@@ -1,0 +1,216 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	kjson "sigs.k8s.io/json"
+
+	"management.platform.sh/shared/model/secret"
+)
+
+// Why a token is refused, and why one is not signed. They come wrapped with what is wrong; the texts quote nothing
+// that is secret and may be shown to whoever sent the token. Any other error means that it could not be checked.
+// Source: ADR-0012.
+var (
+	// ErrMalformed is a text that is no token of ours, whatever its signature.
+	ErrMalformed = errors.New("malformed token")
+	// ErrTooLarge is a token beyond MaxBytes.
+	ErrTooLarge = errors.New("token too large")
+	// ErrUnknownKey is a kid that is none of the issuer's, or no longer.
+	ErrUnknownKey = errors.New("token signed with an unknown key")
+	// ErrSignature is a signature that is not that key's.
+	ErrSignature = errors.New("token with a wrong signature")
+	// ErrIssuer is a token of another platform.
+	ErrIssuer = errors.New("token of another issuer")
+	// ErrAudience is a token for somebody else.
+	ErrAudience = errors.New("token for another audience")
+	// ErrExpired is a token past its end.
+	ErrExpired = errors.New("token expired")
+	// ErrNotYetValid is a token from the future.
+	ErrNotYetValid = errors.New("token not yet valid")
+	// ErrRevoked is a token that was taken back.
+	ErrRevoked = errors.New("token revoked")
+)
+
+// refusals are all of them.
+var refusals = []error{
+	ErrMalformed, ErrTooLarge, ErrUnknownKey, ErrSignature, ErrIssuer, ErrAudience, ErrExpired, ErrNotYetValid, ErrRevoked,
+}
+
+// Refusal tells why err refuses a token: one of the errors above; nil when it does not, and the token could not be checked.
+func Refusal(err error) error {
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal) {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// Leeway is how far the clock of a verifier may be behind that of the issuer: a token is accepted this long before
+// its nbf and iat. There is none at the end: a token is refused from its exp on. Source: ADR-0012.
+const Leeway = time.Minute
+
+// Keys are the keys of an issuer. JWKS is a fixed set of them.
+type Keys interface {
+	// Key returns the key with a kid, or ErrUnknownKey; another error when that could not be found out.
+	Key(ctx context.Context, id string) (JWK, error)
+}
+
+// Key returns the key with a kid, or ErrUnknownKey, also where two have it.
+func (s JWKS) Key(_ context.Context, id string) (JWK, error) {
+	found := JWK{}
+	for _, key := range s.Keys {
+		if key.ID != id {
+			continue
+		}
+		if found.Key != nil {
+			return JWK{}, ErrUnknownKey
+		}
+		found = key
+	}
+	if found.Key == nil {
+		return JWK{}, ErrUnknownKey
+	}
+	return found, nil
+}
+
+// typeJWT is the type of our tokens.
+const typeJWT = "JWT"
+
+// header is the protected header of our tokens.
+type header struct {
+	Algorithm string `json:"alg"`
+	KeyID     string `json:"kid"`
+	Type      string `json:"typ"`
+}
+
+// Open checks the form and the signature of a token and returns its payload, unread. Which algorithm is right
+// follows from the key that the kid names, which must be there. Members of the header that could bring another
+// key are ignored; crit is refused, whatever it lists, since it lists what we do not understand.
+// Errors: ErrMalformed, ErrTooLarge, ErrUnknownKey, ErrSignature; others are those of keys.
+// Source: RFC 7515 5.2, RFC 8725 3.
+func Open(ctx context.Context, keys Keys, text secret.String) ([]byte, error) {
+	compact := text.Reveal()
+	if len(compact) > MaxBytes {
+		return nil, fmt.Errorf("%w: at most %d bytes are possible", ErrTooLarge, MaxBytes)
+	}
+	parts := strings.SplitN(compact, ".", 4)
+	if len(parts) != 3 {
+		return nil, fmt.Errorf("%w: it must have three parts", ErrMalformed)
+	}
+	var decoded [3][]byte
+	for i, part := range parts {
+		raw, err := encoding.DecodeString(part)
+		// Go's decoder skips line ends.
+		if err != nil || strings.ContainsAny(part, "\r\n") {
+			return nil, fmt.Errorf("%w: its parts must be base64url without padding", ErrMalformed)
+		}
+		decoded[i] = raw
+	}
+	h, err := readHeader(decoded[0])
+	if err != nil {
+		return nil, err
+	}
+	key, err := keys.Key(ctx, h.KeyID)
+	if err != nil {
+		return nil, err
+	}
+	verifies, err := method(key.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnknownKey, err)
+	}
+	if h.Algorithm != verifies.Alg() {
+		return nil, fmt.Errorf("%w: its key is for %s", ErrSignature, verifies.Alg())
+	}
+	if err := verifies.Verify(parts[0]+"."+parts[1], decoded[2], key.Key); err != nil {
+		return nil, ErrSignature
+	}
+	return decoded[1], nil
+}
+
+func readHeader(text []byte) (header, error) {
+	members, err := object(text)
+	if err != nil {
+		return header{}, fmt.Errorf("%w: the header: %w", ErrMalformed, err)
+	}
+	if _, critical := members["crit"]; critical {
+		return header{}, fmt.Errorf("%w: the header has critical members that are not understood", ErrMalformed)
+	}
+	var h header
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &h); err != nil || h.Algorithm == "" || h.KeyID == "" {
+		return header{}, fmt.Errorf("%w: the header must have alg and kid", ErrMalformed)
+	}
+	if _, typed := members["typ"]; typed && !strings.EqualFold(h.Type, typeJWT) {
+		return header{}, fmt.Errorf("%w: its type is not %s", ErrMalformed, typeJWT)
+	}
+	return h, nil
+}
+
+// Verifier accepts the tokens of one issuer. Its fields are set once; it is safe for concurrent use after.
+type Verifier struct {
+	// Keys are the issuer's.
+	Keys Keys
+	// Issuer is the iss that tokens must have.
+	Issuer string
+	// Audiences are whom a token may be for: one of them is enough. Empty: nobody's tokens are accepted.
+	Audiences []string
+	// Revoked tells whether a token was taken back. Nil: nobody is asked, and a token lives until its end.
+	Revoked func(context.Context, Claims) (bool, error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Verify returns the claims of a token, or why it is refused: see Refusal. Everything that can be said without
+// asking anybody is said first. Source: Spec 5.3; RFC 7519 7.2; ADR-0012.
+func (v *Verifier) Verify(ctx context.Context, text secret.String) (Claims, error) {
+	payload, err := Open(ctx, v.Keys, text)
+	if err != nil {
+		return Claims{}, err
+	}
+	claims, err := ParseClaims(payload)
+	if err != nil {
+		return Claims{}, err
+	}
+	now := v.Now()
+	switch {
+	case claims.Issuer != v.Issuer:
+		return Claims{}, ErrIssuer
+	case !claims.For(v.Audiences...):
+		return Claims{}, ErrAudience
+	case !now.Before(claims.Expires):
+		return Claims{}, ErrExpired
+	case now.Add(Leeway).Before(claims.NotBefore) || now.Add(Leeway).Before(claims.IssuedAt):
+		return Claims{}, ErrNotYetValid
+	}
+	if v.Revoked != nil {
+		revoked, err := v.Revoked(ctx, claims)
+		if err != nil {
+			return Claims{}, fmt.Errorf("asking whether a token is revoked: %w", err)
+		}
+		if revoked {
+			return Claims{}, ErrRevoked
+		}
+	}
+	return claims, nil
+}
+
+// DenyList is the document that names the tokens which were revoked before their end. Source: ADR-0012.
+type DenyList struct {
+	// Issuer is whose tokens they are.
+	Issuer string `json:"issuer"`
+	// Revoked are those that are not over.
+	Revoked []Revoked `json:"revoked"`
+}
+
+// Revoked is a token that was revoked before its end.
+type Revoked struct {
+	// ID is its jti.
+	ID string `json:"jti"`
+	// Expires is its exp, in seconds since 1970: it is refused without the list from then on.
+	Expires int64 `json:"exp"`
+}

@@ -1,0 +1,328 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+// way stands between a client and a server, and can be cut.
+type way struct {
+	listener net.Listener
+	to       atomic.Pointer[string]
+	accepted atomic.Int64
+	refusing atomic.Bool
+
+	mu    sync.Mutex
+	pairs []*pair
+}
+
+// pair is a connection and its continuation. A dark one forwards nothing and says nothing.
+type pair struct {
+	near, far net.Conn
+	dark      atomic.Bool
+}
+
+func newWay(t *testing.T, to string) *way {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &way{listener: listener}
+	w.to.Store(&to)
+	t.Cleanup(func() {
+		listener.Close()
+		w.cut()
+	})
+	go w.serve()
+	return w
+}
+
+func (w *way) address() string { return w.listener.Addr().String() }
+
+func (w *way) serve() {
+	for {
+		near, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		w.accepted.Add(1)
+		if w.refusing.Load() {
+			near.Close()
+			continue
+		}
+		far, err := net.Dial("tcp", *w.to.Load())
+		if err != nil {
+			near.Close()
+			continue
+		}
+		p := &pair{near: near, far: far}
+		w.mu.Lock()
+		w.pairs = append(w.pairs, p)
+		w.mu.Unlock()
+		go p.forward(near, far)
+		go p.forward(far, near)
+	}
+}
+
+func (p *pair) forward(from, to net.Conn) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if p.dark.Load() {
+			if err != nil {
+				return
+			}
+			continue
+		}
+		if n > 0 {
+			_, _ = to.Write(buffer[:n])
+		}
+		if err != nil {
+			p.near.Close()
+			p.far.Close()
+			return
+		}
+	}
+}
+
+// cut ends all connections, which both ends hear of.
+func (w *way) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pairs {
+		p.near.Close()
+		p.far.Close()
+	}
+	w.pairs = nil
+}
+
+// darken lets all connections go on as if nothing had happened, but for what they carry.
+func (w *way) darken() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pairs {
+		p.dark.Store(true)
+	}
+}
+
+// after waits: what is tested is that time passes.
+func after(d time.Duration) { <-time.After(d) }
+
+// busy is for a busy machine: all limits are in proportion to the timeout.
+var busy = redisstore.Options{PoolSize: 4, Timeout: 5 * time.Second}
+
+// thawed is longer than a connection may be silent without being asked.
+const thawed = 1100 * time.Millisecond
+
+// TestThaw: a function that was frozen comes back with connections that are none. Neither a read nor a write fails.
+func TestThaw(t *testing.T) {
+	authority := newAuthority(t)
+	certificate, key := authority.issue(t, time.Hour, "127.0.0.1")
+	process := redistest.Server(t, redistest.TLS(certificate, key, authority.file, false))
+	_, secure, _ := strings.Cut(process.SecureURL(), "://")
+	for name, form := range map[string]struct{ to, url string }{
+		"plain": {process.Address(), "redis://%s"},
+		"TLS":   {secure, "rediss://%s?ca_file=" + authority.file},
+	} {
+		for what, end := range map[string]func(*way){"cut": (*way).cut, "dark": (*way).darken} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				way := newWay(t, form.to)
+				client := open(t, fmt.Sprintf(form.url, way.address()), busy)
+				s := client.Resource(fresh())
+				use := func(round string) {
+					var group sync.WaitGroup
+					for i := range 8 {
+						group.Go(func() {
+							start := time.Now()
+							name := fmt.Sprintf("%s-%d", round, i)
+							if _, err := s.Create(t.Context(), thing(name)); err != nil {
+								t.Errorf("Create %s: %v", name, err)
+							}
+							if _, err := s.Get(t.Context(), name); err != nil {
+								t.Errorf("Get %s: %v", name, err)
+							}
+							if took := time.Since(start); took > busy.Timeout {
+								t.Errorf("%s took %v", name, took)
+							}
+						})
+					}
+					group.Wait()
+				}
+				use("before")
+				if n := way.accepted.Load(); n > 4 {
+					t.Errorf("%d connections of a pool of 4", n)
+				}
+				end(way)
+				after(thawed)
+				before := way.accepted.Load()
+				use("after")
+				if n := way.accepted.Load() - before; n > 4 {
+					t.Errorf("%d connections after the thaw", n)
+				}
+			})
+		}
+	}
+}
+
+// A connection that was silent and lives is kept: one question is what it costs.
+func TestSilentConnectionsAreKept(t *testing.T) {
+	t.Parallel()
+	way := newWay(t, redistest.Server(t).Address())
+	s := open(t, "redis://"+way.address(), redisstore.Options{}).Resource("things")
+	for round := range 2 {
+		if _, err := s.Create(t.Context(), thing(fmt.Sprint("n-", round))); err != nil {
+			t.Fatal(err)
+		}
+		after(thawed)
+	}
+	if n := way.accepted.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// TestReconnecting counts how often many callers connect to what takes connections and drops them.
+func TestReconnecting(t *testing.T) {
+	way := newWay(t, redistest.Server(t).Address())
+	client := open(t, "redis://"+way.address(), prompt)
+	s := client.Resource("things")
+	if _, err := s.Create(t.Context(), thing("one")); err != nil {
+		t.Fatal(err)
+	}
+	way.refusing.Store(true)
+	way.cut()
+	before := way.accepted.Load()
+	const callers = 500
+	var calls atomic.Int64
+	var group sync.WaitGroup
+	end := time.Now().Add(2 * time.Second)
+	for range callers {
+		group.Go(func() {
+			for time.Now().Before(end) {
+				calls.Add(1)
+				if _, err := s.Get(t.Context(), "one"); !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("Get: %v", err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	dials := way.accepted.Load() - before
+	t.Logf("%d connections for %d calls of %d callers", dials, calls.Load(), callers)
+	// A few at once to begin with, then one after each pause: about 35, and some more on a busy machine.
+	if dials > callers/3 {
+		t.Errorf("%d connections for %d callers", dials, callers)
+	}
+	way.refusing.Store(false)
+	available(t, "Get", func() error { _, err := s.Get(t.Context(), "one"); return err })
+}
+
+// TestReadsAreRepeatedOnce cuts the connection when a read has arrived.
+func TestReadsAreRepeatedOnce(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{}).Resource("things")
+	if _, err := s.Create(t.Context(), thing("one")); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		cuts, arrive int64
+		want         error
+	}{{1, 2, nil}, {5, 2, store.ErrUnavailable}} {
+		var arrived atomic.Int64
+		embedded.Server().SetPreHook(func(peer *server.Peer, command string, args ...string) bool {
+			if !strings.EqualFold(command, "HMGET") || !strings.HasSuffix(args[0], ":objects") || arrived.Add(1) > row.cuts {
+				return false
+			}
+			peer.Close()
+			return true
+		})
+		_, err := s.Get(t.Context(), "one")
+		embedded.Server().SetPreHook(nil)
+		if !errors.Is(err, row.want) {
+			t.Errorf("Get over %d connections that break: %v", row.cuts, err)
+		}
+		if n := arrived.Load(); n != row.arrive {
+			t.Errorf("the read arrived %d times, want %d", n, row.arrive)
+		}
+	}
+}
+
+// What has answered a part is not asked again: it is at work, or talks nonsense.
+func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	var asked atomic.Int64
+	go func() {
+		for {
+			peer, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer peer.Close()
+				buffer := make([]byte, 1<<16)
+				n, _ := peer.Read(buffer)
+				if strings.Contains(string(buffer[:n]), "hello") {
+					_, _ = io.WriteString(peer, "-ERR unknown command\r\n")
+					_, _ = peer.Read(buffer)
+				}
+				asked.Add(1)
+				_, _ = io.WriteString(peer, "*2\r\n$5\r\nha")
+			}()
+		}
+	}()
+	s := open(t, "redis://"+listener.Addr().String(), prompt).Resource("things")
+	if _, err := s.Get(t.Context(), "one"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Get: %v", err)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// A name that leads to another server after a failover, while the old one lives on as a replica: one write fails, not one
+// for each connection that is still there.
+func TestDemotedServer(t *testing.T) {
+	first, second := redistest.Server(t), redistest.Server(t)
+	for _, options := range []redisstore.Options{{}, {Replicas: 1, ReplicaTimeout: time.Millisecond}} {
+		must(t, raw(t, first.URL()).SlaveOf(t.Context(), "no", "one").Err())
+		way := newWay(t, first.Address())
+		client := open(t, "redis://"+way.address(), options)
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() { must(t, client.Ping(t.Context())) })
+		}
+		group.Wait()
+		to := second.Address()
+		way.to.Store(&to)
+		must(t, raw(t, first.URL()).SlaveOf(t.Context(), "127.0.0.1", "1").Err())
+		s := client.Resource(fresh())
+		if _, err := s.Create(t.Context(), thing("one")); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Create in a replica: %v", err)
+		}
+		for i := range 16 {
+			_, err := s.Create(t.Context(), thing(fmt.Sprint("n-", i)))
+			if err != nil && !strings.Contains(err.Error(), "written at revision") {
+				t.Errorf("Create %d after the failover: %v", i, err)
+			}
+		}
+	}
+}

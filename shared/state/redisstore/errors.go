@@ -1,0 +1,96 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// refusals are the beginnings of Redis errors that say "not now" or "not here": the server is starting,
+// has lost its primary or its cluster, is out of memory or disk, or does not let this client in.
+var refusals = []string{
+	"LOADING ", "READONLY ", "CLUSTERDOWN", "MASTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK ", "BUSY ", "OOM ",
+	"MISCONF ", "NOREPLICAS ", "UNBLOCKED ", "NOAUTH ", "WRONGPASS ", "NOPERM ",
+	"ERR max number of clients", "ERR invalid password", "ERR AUTH ", "ERR Client sent AUTH",
+	"ERR Protocol error: unauthenticated", "ERR This instance has cluster support disabled",
+}
+
+// translate turns what the client library returned into the errors of the contract. ctx is the caller's.
+func (c *Client) translate(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, sentinel := range []error{store.ErrFormat, store.ErrGone, store.ErrUnavailable, errCorrupt} {
+		if errors.Is(err, sentinel) {
+			return err
+		}
+	}
+	// The caller's own end of patience is not the state's failure.
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", doing, ctx.Err())
+	}
+	if isReply(err) {
+		for _, refusal := range refusals {
+			if strings.HasPrefix(err.Error(), refusal) || strings.Contains(err.Error(), " -"+refusal) {
+				return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
+			}
+		}
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		// The deadline was ours: the caller must not take it for his.
+		return fmt.Errorf("%s: %w: no answer within %v: %s", doing, store.ErrUnavailable, c.timeout, err.Error())
+	}
+	return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
+}
+
+// isReply tells an error that Redis answered from one of the way there.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// once keeps the cluster client from sending a command again whose fate is unknown: it repeats what failed
+// on the network unless it does not recognize the error. Redirections are replies and still followed.
+type once struct{}
+
+func (once) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		lost := &lostError{err}
+		cmd.SetErr(lost)
+		return lost
+	}
+}
+
+// ProcessPipelineHook does the same for a pipeline: a redirected command comes in one.
+func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err == nil || isReply(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		lost := &lostError{err}
+		for _, cmd := range cmds {
+			if cmd.Err() != nil && !isReply(cmd.Err()) {
+				cmd.SetErr(lost)
+			}
+		}
+		return lost
+	}
+}
+
+// lostError hides its cause from errors.Is and errors.As.
+type lostError struct{ cause error }
+
+func (e *lostError) Error() string { return e.cause.Error() }

@@ -1,0 +1,367 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+// eventually tries for half a minute at most.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	end := time.Now().Add(30 * time.Second)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // bounded polling of a process
+	}
+}
+
+// TestFailover has a sentinel put a replica in the place of a primary, which has writes that the replica missed.
+func TestFailover(t *testing.T) {
+	primary := redistest.Server(t)
+	admin := raw(t, primary.URL())
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "copier", "on", ">c", "+psync", "+replconf", "+ping").Err())
+	redistest.Replica(t, primary, redistest.Argument("--masteruser", "copier", "--masterauth", "c"))
+	guard := redistest.Sentinel(t, "state", primary, 1)
+	gone := redistest.Server(t)
+	gone.Kill()
+
+	client := open(t, "redis-sentinel://"+gone.Address()+","+guard.Address()+"/state", busy)
+	s := client.Resource("things")
+	_, err := s.Create(t.Context(), thing("one"))
+	must(t, err)
+	// WAIT is about the writes of its own connection, so that has one after the store's.
+	after := admin.Conn()
+	defer after.Close()
+	must(t, after.Set(t.Context(), "after", "", 0).Err())
+	if copies, err := after.Do(t.Context(), "WAIT", 1, 10_000).Int(); err != nil || copies != 1 {
+		t.Fatalf("%d replicas, %v", copies, err)
+	}
+
+	// From here on the replica misses what is written.
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "copier", "off").Err())
+	must(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "replica").Err())
+	ahead := int64(0)
+	for i := range 5 {
+		ahead, err = s.Create(t.Context(), thing(fmt.Sprint("lost-", i)))
+		must(t, err)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := s.Events(t.Context(), ahead, 1, time.Hour)
+		waiting <- err
+	}()
+
+	sentinel := redis.NewSentinelClient(&redis.Options{Addr: guard.Address(), Protocol: 2})
+	defer sentinel.Close()
+	start := time.Now()
+	eventually(t, "asking for a failover", func() error { return sentinel.Failover(t.Context(), "state").Err() })
+	old := primary.Address()
+	eventually(t, "promoting", func() error {
+		at, err := sentinel.GetMasterAddrByName(t.Context(), "state").Result()
+		if err == nil && strings.Join(at, ":") == old {
+			err = errors.New("the primary is still the old one")
+		}
+		return err
+	})
+	promoted := time.Now()
+	if _, err := s.Get(t.Context(), "one"); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Get after the failover: %v", err)
+	}
+	var revision int64
+	failed := 0
+	eventually(t, "writing", func() error {
+		var err error
+		if revision, err = s.Create(t.Context(), thing("two")); err != nil {
+			failed++
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Create after the failover: %v", err)
+			}
+		}
+		return err
+	})
+	t.Logf("promoted after %v; written %v later, after %d failures", promoted.Sub(start), time.Since(promoted), failed)
+	if revision > ahead {
+		t.Fatalf("nothing was lost: revision %d after %d", revision, ahead)
+	}
+	if _, err := s.Events(t.Context(), ahead, 1, 0); !errors.Is(err, store.ErrGone) {
+		t.Errorf("Events after a revision that was lost: %v", err)
+	}
+	if err := <-waiting; !errors.Is(err, store.ErrGone) && !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("waiting after a revision that was lost: %v", err)
+	}
+	if _, err := s.Get(t.Context(), "lost-0"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Get of what was lost: %v", err)
+	}
+}
+
+// TestSentinelsAway: when the sentinel that was asked is silent, another one is.
+func TestSentinelsAway(t *testing.T) {
+	primary := redistest.Server(t)
+	var guards []*redistest.Process
+	var hosts []string
+	for range 2 {
+		guard := redistest.Sentinel(t, "state", primary, 0)
+		guards, hosts = append(guards, guard), append(hosts, guard.Address())
+	}
+	url := "redis-sentinel://" + strings.Join(hosts, ",") + "/state"
+	for i, guard := range guards {
+		client := open(t, url, busy)
+		must(t, client.Ping(t.Context()))
+		guard.Stop()
+		// A new connection has to be made, for which a sentinel is asked.
+		must(t, raw(t, primary.URL()).ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+		if err := client.Ping(t.Context()); err != nil {
+			t.Errorf("Ping without sentinel %d: %v", i, err)
+		}
+		if err := open(t, url, busy).Ping(t.Context()); err != nil {
+			t.Errorf("Ping by a new client without sentinel %d: %v", i, err)
+		}
+		guard.Cont()
+	}
+	if err := open(t, "redis-sentinel://"+hosts[0]+"/other", prompt).Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Ping of a primary that no sentinel knows: %v", err)
+	}
+}
+
+// TestReplicas: a write is acknowledged when a replica has it, and is done but not acknowledged without.
+func TestReplicas(t *testing.T) {
+	primary := redistest.Server(t)
+	replica := redistest.Replica(t, primary)
+	client := open(t, primary.URL(), redisstore.Options{Replicas: 1, ReplicaTimeout: 300 * time.Millisecond})
+	s := client.Resource("things")
+	one := thing("one")
+	var err error
+	one.Revision, err = s.Create(t.Context(), one)
+	must(t, err)
+	if got := raw(t, replica.URL()).Get(t.Context(), "p1:{things}:rev").Val(); got != strconv.FormatInt(one.Revision, 10) {
+		t.Errorf("the replica is at revision %q", got)
+	}
+	_, err = s.Create(t.Context(), thing("one"))
+	if !errors.Is(err, store.ErrExists) {
+		t.Errorf("Create again: %v", err)
+	}
+
+	replica.Stop()
+	start := time.Now()
+	_, err = s.Create(t.Context(), thing("two"))
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprint("revision ", one.Revision+1)) {
+		t.Errorf("Create without a replica: %v", err)
+	}
+	if took := time.Since(start); took < 300*time.Millisecond || took > time.Second {
+		t.Errorf("Create without a replica took %v", took)
+	}
+	if found, err := s.Get(t.Context(), "two"); err != nil || found.Revision != one.Revision+1 {
+		t.Errorf("Get of what one replica lacks: %v, %v", found.Revision, err)
+	}
+	must(t, s.Touch(t.Context(), one, created, time.Time{}))
+	replica.Cont()
+	eventually(t, "writing with a replica again", func() error {
+		_, err := s.Update(t.Context(), one)
+		if errors.Is(err, store.ErrConflict) {
+			// Done by the try before, and not acknowledged.
+			found, err := s.Get(t.Context(), "one")
+			must(t, err)
+			one.Revision = found.Revision
+		}
+		return err
+	})
+
+	embedded := open(t, redistest.Embedded(t), redisstore.Options{Replicas: 1, ReplicaTimeout: time.Millisecond}).Resource("things")
+	if _, err := embedded.Create(t.Context(), thing("one")); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Create in the embedded server: %v", err)
+	}
+}
+
+// TestMigration moves the slot of a resource to another node and back while it is written. What was acknowledged
+// was done once.
+func TestMigration(t *testing.T) {
+	nodes := redistest.Nodes(t)
+	// One seed is enough.
+	url := strings.Replace(nodes[2].URL(), "redis://", "redis-cluster://", 1)
+	for name, options := range map[string]redisstore.Options{
+		"Plain": {},
+		// No replicas: each write is done, and reported as not acknowledged.
+		"Waiting": {Replicas: 1, ReplicaTimeout: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource := fresh()
+			s := open(t, url, options).Resource(resource)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			// A slot that is on its way is only redirected for keys that are all there.
+			full := thing("full")
+			full.Owner, full.Expires, full.References = "ana", created, []string{"u"}
+			_, err := s.Create(t.Context(), full)
+			written := func(err error) bool {
+				return err == nil || options.Replicas > 0 && strings.Contains(err.Error(), "written at revision")
+			}
+			if !written(err) {
+				t.Fatal(err)
+			}
+			must(t, s.Touch(t.Context(), full, created, time.Time{}))
+			acknowledged := map[string]bool{"full": true}
+			var count atomic.Int64
+			var redirected []string
+			done := make(chan struct{})
+			tries := 0
+			go func() {
+				defer close(done)
+				for ; ctx.Err() == nil; tries++ {
+					name := fmt.Sprint("n-", tries)
+					_, err := s.Create(t.Context(), thing(name))
+					switch {
+					case written(err):
+						acknowledged[name] = true
+						count.Add(1)
+					case !errors.Is(err, store.ErrUnavailable):
+						t.Errorf("Create %s: %v", name, err)
+					}
+				}
+			}()
+			clients := make([]*redis.Client, len(nodes))
+			for i, node := range nodes {
+				clients[i] = raw(t, node.URL())
+			}
+			for round := range 6 {
+				before := count.Load()
+				eventually(t, "writing", func() error {
+					if count.Load() < before+10 {
+						return errors.New("too few writes are acknowledged")
+					}
+					return nil
+				})
+				asked := fmt.Sprint("asked-", round)
+				migrate(t, clients, "p1:{"+resource+"}:", func() {
+					// All keys are there and the slot still belongs to where they were.
+					if _, err := s.Create(t.Context(), thing(asked)); !written(err) {
+						t.Errorf("Create where the old node says ASK: %v", err)
+					}
+				})
+				redirected = append(redirected, asked)
+			}
+			stop()
+			<-done
+
+			events := map[string]int{}
+			var page store.Page
+			var log []store.Event
+			// The nodes may take a moment to agree.
+			eventually(t, "reading", func() error {
+				var err error
+				if page, err = s.List(t.Context(), store.Query{}); err == nil {
+					log, err = s.Events(t.Context(), start, int(page.Revision)+1, 0)
+				}
+				return err
+			})
+			for _, event := range log {
+				events[event.Record.Name]++
+			}
+			t.Logf("%d writes, %d acknowledged, %d done", tries, len(acknowledged), len(page.Records))
+			if len(page.Records) != len(events) || page.Revision-start != int64(len(events)) || len(acknowledged) == 0 {
+				t.Errorf("%d objects and %d names of events at revision %d", len(page.Records), len(events), page.Revision)
+			}
+			for _, name := range redirected {
+				acknowledged[name] = true
+			}
+			for name := range acknowledged {
+				if events[name] != 1 {
+					t.Errorf("%s was acknowledged and is in %d events", name, events[name])
+				}
+			}
+		})
+	}
+}
+
+// migrate moves a slot to the next node, key by key, as redis-cli does. moved is called when all keys have moved and
+// nobody has been told.
+func migrate(t *testing.T, nodes []*redis.Client, prefix string, moved func()) {
+	t.Helper()
+	ctx := t.Context()
+	slot := nodes[0].ClusterKeySlot(ctx, prefix).Val()
+	ids := make([]string, len(nodes))
+	from := -1
+	for i, node := range nodes {
+		ids[i] = node.Do(ctx, "CLUSTER", "MYID").Val().(string)
+		for _, part := range node.ClusterSlots(ctx).Val() {
+			if int64(part.Start) <= slot && slot <= int64(part.End) && part.Nodes[0].ID == ids[i] {
+				from = i
+			}
+		}
+	}
+	if from < 0 {
+		t.Fatal("no node has the slot")
+	}
+	to := (from + 1) % len(nodes)
+	must(t, nodes[to].Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[from]).Err())
+	must(t, nodes[from].Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[to]).Err())
+	host, port, _ := strings.Cut(nodes[to].Options().Addr, ":")
+	for {
+		keys, err := nodes[from].ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
+		must(t, err)
+		if len(keys) == 0 {
+			break
+		}
+		must(t, nodes[from].Migrate(ctx, host, port, keys[0], 0, time.Second).Err())
+	}
+	moved()
+	// The new one first: nobody is without an owner then.
+	must(t, nodes[to].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[to]).Err())
+	for i, node := range nodes {
+		if i != to {
+			must(t, node.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[to]).Err())
+		}
+	}
+}
+
+// TestRedirectedWritesAreNotRepeated cuts the connection when a write has arrived at the node that another one named.
+func TestRedirectedWritesAreNotRepeated(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	for name, options := range map[string]redisstore.Options{"Plain": {}, "Waiting": {Replicas: 1, ReplicaTimeout: time.Millisecond}} {
+		for _, redirection := range []string{"ASK", "MOVED"} {
+			s := open(t, "redis-cluster://"+embedded.Addr(), options).Resource(fresh())
+			_, _ = s.Create(t.Context(), thing("one"))
+			var arrived atomic.Int64
+			embedded.Server().SetPreHook(func(peer *server.Peer, command string, _ ...string) bool {
+				switch {
+				case strings.EqualFold(command, "ASKING"):
+					peer.WriteOK()
+				case !strings.HasPrefix(strings.ToUpper(command), "EVAL"):
+					return false
+				case arrived.Add(1) == 1:
+					peer.WriteError(redirection + " 0 " + embedded.Addr())
+				default:
+					peer.Close()
+				}
+				return true
+			})
+			_, err := s.Create(t.Context(), thing("two"))
+			embedded.Server().SetPreHook(nil)
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%s, %s: Create on a connection that breaks: %v", name, redirection, err)
+			}
+			if n := arrived.Load(); n != 2 {
+				t.Errorf("%s, %s: the write arrived %d times, want once and once more where it was sent", name, redirection, n)
+			}
+		}
+	}
+}

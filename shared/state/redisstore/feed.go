@@ -1,0 +1,193 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// Limits of a feed. Source: ADR-0007.
+const (
+	// windowEvents and windowBytes bound what a feed keeps. The newest event is kept however large it is.
+	windowEvents = 1024
+	windowBytes  = 16 << 20
+	// feedBatch is how many events are read at once.
+	feedBatch = 128
+	// linger is how long a feed goes on when nobody waits: those who write an answer soon wait again.
+	linger = time.Second
+)
+
+// feed reads the events of a resource once for all who wait in this process. However many they are, one
+// connection blocks in Redis: with a thousand of them there, each write would pay for waking a thousand
+// connections. It runs while somebody waits, and keeps the last events for them. Source: ADR-0007.
+type feed struct {
+	client *Client
+	keys   keys
+
+	mu      sync.Mutex
+	waiting int
+	// asked is when somebody last came or left.
+	asked   time.Time
+	running bool
+	news    *news
+	// window holds the last events, without a gap, up to that of revision seen. It is only ever appended to and
+	// cut at the front: what was handed out of it stays as it is.
+	window []store.Event
+	size   int
+	seen   int64
+}
+
+// news is one announcement. err is set before arrived is closed.
+type news struct {
+	arrived chan struct{}
+	err     error
+}
+
+func newFeed(client *Client, keys keys) *feed {
+	return &feed{client: client, keys: keys, news: &news{arrived: make(chan struct{})}}
+}
+
+// look returns the events after a revision as far as the window has them, and the announcement to come. The
+// window reaches to a revision when it holds all events after it, be there none.
+func (f *feed) look(after int64, limit int) (events []store.Event, next *news, reached bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := f.seen - int64(len(f.window))
+	if !f.running || after < first || after > f.seen {
+		return nil, f.news, false
+	}
+	f.asked = time.Now()
+	rest := f.window[after-first:]
+	n := min(limit, len(rest))
+	return rest[:n:n], f.news, true
+}
+
+// watch makes sure that every event after a revision will be announced, until leave is called.
+func (f *feed) watch(after int64) (leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting++
+	if !f.running {
+		f.running = true
+		f.begin(after)
+		go f.follow()
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.waiting--
+		f.asked = time.Now()
+	}
+}
+
+// begin empties the window, which from now on holds what comes after a revision.
+func (f *feed) begin(after int64) {
+	f.window, f.size, f.seen = nil, 0, after
+}
+
+// add puts events at the end of the window, and takes as many from its front as are too many.
+func (f *feed) add(events []store.Event) {
+	for _, event := range events {
+		f.size += eventSize(event)
+	}
+	f.window = append(f.window, events...)
+	f.seen = events[len(events)-1].Revision
+	cut := 0
+	for len(f.window)-cut > windowEvents || f.size > windowBytes && len(f.window)-cut > 1 {
+		f.size -= eventSize(f.window[cut])
+		cut++
+	}
+	f.window = f.window[cut:]
+}
+
+func eventSize(event store.Event) int {
+	size := len(event.Record.Object)
+	if event.Previous != nil {
+		size += len(event.Previous.Object)
+	}
+	return size
+}
+
+// announce wakes those who wait, after a change of the window. An error ends the feed.
+func (f *feed) announce(change func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	f.news.err = err
+	close(f.news.arrived)
+	f.news = &news{arrived: make(chan struct{})}
+	if err != nil {
+		f.end()
+	}
+}
+
+func (f *feed) end() {
+	f.running = false
+	f.begin(0)
+}
+
+// idle ends the feed when nobody has waited for a while.
+func (f *feed) idle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting == 0 && time.Since(f.asked) > linger {
+		f.end()
+	}
+	return !f.running
+}
+
+// follow blocks in Redis for half a timeout at a time, so that a server that hangs is noticed while one
+// that is merely quiet is not disturbed.
+func (f *feed) follow() {
+	for !f.idle() {
+		events, revision, err := f.await(f.seen)
+		switch {
+		case err != nil:
+			f.announce(func() {}, err)
+			return
+		case len(events) > 0:
+			f.announce(func() { f.add(events) }, nil)
+		case revision != f.seen:
+			// It is lower when a replica that had missed writes took over, and higher when the log has moved on
+			// past what was read. Those who wait have to look for themselves.
+			f.announce(func() { f.begin(revision) }, nil)
+		}
+	}
+}
+
+// await returns the events that follow a revision, waiting for the first. Without one it returns the revision
+// that the store is at, once the block is over or there is a gap.
+func (f *feed) await(seen int64) ([]store.Event, int64, error) {
+	block := f.client.timeout / 2
+	ctx, cancel := context.WithTimeout(context.Background(), block+f.client.timeout)
+	defer cancel()
+	streams, err := f.client.redis.XRead(ctx, &redis.XReadArgs{
+		Streams: []string{f.keys.log, strconv.FormatInt(seen, 10) + "-0"},
+		Count:   feedBatch,
+		Block:   max(block, time.Millisecond), // 0 would be forever
+	}).Result()
+	if present(err) != nil {
+		return nil, 0, err
+	}
+	var events []store.Event
+	if len(streams) > 0 {
+		if events, err = decodeEvents(streams[0].Messages, seen); err != nil || len(events) > 0 {
+			return events, 0, err
+		}
+	}
+	revision, err := revisionOf(f.client.redis.Get(ctx, f.keys.revision))
+	if err != nil {
+		return nil, 0, err
+	}
+	if revision == seen && len(streams) > 0 {
+		// It would never block again.
+		return nil, 0, fmt.Errorf("%w: the event log is ahead of revision %d", errCorrupt, revision)
+	}
+	return nil, revision, nil
+}

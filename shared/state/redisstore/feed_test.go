@@ -1,0 +1,239 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+// start is the revision of an empty store.
+const start = store.Beginning
+
+// commands counts what a Redis was asked.
+type commands struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func counted(embedded *miniredis.Miniredis) *commands {
+	c := &commands{count: map[string]int{}}
+	embedded.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.count[strings.ToUpper(command)]++
+		return false
+	})
+	return c
+}
+
+func (c *commands) of(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count[name]
+}
+
+// follow reads events until a revision and returns the revisions. It tells the others, if any, how far it is.
+func follow(t *testing.T, s store.Store, after, until int64, progress ...chan<- int64) []int64 {
+	var seen []int64
+	for _, each := range progress {
+		defer close(each)
+	}
+	for after < until {
+		events, err := s.Events(t.Context(), after, 10, 30*time.Second)
+		if err != nil || len(events) == 0 {
+			t.Errorf("after %d: %d events, %v", after, len(events), err)
+			return seen
+		}
+		for _, event := range events {
+			seen = append(seen, event.Revision)
+			after = event.Revision
+		}
+		for _, each := range progress {
+			each <- after
+		}
+	}
+	return seen
+}
+
+// TestEventsAreReadOnce: what a hundred watchers of one process wait for is read from Redis once.
+func TestEventsAreReadOnce(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	s := open(t, "redis://"+embedded.Addr(), patient).Resource("things")
+	const watchers, changes = 100, 60
+	asked := counted(embedded)
+	var group sync.WaitGroup
+	var begun sync.WaitGroup
+	for range watchers {
+		begun.Add(1)
+		group.Go(func() {
+			begun.Done()
+			if seen := follow(t, s, start, start+changes); len(seen) != changes || !slices.IsSorted(seen) {
+				t.Errorf("saw %v", seen)
+			}
+		})
+	}
+	begun.Wait()
+	for i := range changes {
+		if _, err := s.Create(t.Context(), thing(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group.Wait()
+	// Each reads some times until the window reaches to where it stands, and not once for each change.
+	if reads := asked.of("XRANGE"); reads > 5*watchers {
+		t.Errorf("%d watchers of %d changes asked Redis %d times", watchers, changes, reads)
+	}
+	if reads := asked.of("XREAD"); reads > changes+20 {
+		t.Errorf("the feed asked Redis %d times for %d changes", reads, changes)
+	}
+}
+
+// TestFeedEnds: nobody waits, nothing is asked of Redis.
+func TestFeedEnds(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{Timeout: 200 * time.Millisecond}).Resource("things")
+	asked := counted(embedded)
+	if events, err := s.Events(t.Context(), start, 1, 50*time.Millisecond); err != nil || len(events) != 0 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	quiet := func() bool {
+		before := asked.of("XREAD")
+		<-time.After(500 * time.Millisecond)
+		return asked.of("XREAD") == before
+	}
+	for end := time.Now().Add(20 * time.Second); !quiet(); {
+		if time.Now().After(end) {
+			t.Fatal("the feed still reads")
+		}
+	}
+	// It begins anew, and knows nothing of what it held before.
+	if _, err := s.Create(t.Context(), thing("one")); err != nil {
+		t.Fatal(err)
+	}
+	if seen := follow(t, s, start, start+1); len(seen) != 1 {
+		t.Errorf("saw %v", seen)
+	}
+}
+
+// TestFeedAfterAFailover: the window of a store that went back is dropped; who is ahead hears of it, and who
+// begins anew sees the new history alone.
+func TestFeedAfterAFailover(t *testing.T) {
+	both(t, func(t *testing.T, url string) {
+		s := open(t, url, redisstore.Options{}).Resource("things")
+		r := raw(t, url)
+		waiting := make(chan []int64, 1)
+		go func() { waiting <- follow(t, s, start, start+5) }()
+		for i := range 5 {
+			_, err := s.Create(t.Context(), thing(fmt.Sprint("old-", i)))
+			must(t, err)
+		}
+		if seen := <-waiting; len(seen) != 5 {
+			t.Fatalf("saw %v", seen)
+		}
+		ahead := make(chan error, 20)
+		for range cap(ahead) {
+			go func() {
+				_, err := s.Events(t.Context(), start+5, 1, 30*time.Second)
+				ahead <- err
+			}()
+		}
+		// The replica had missed everything after the second change.
+		must(t, r.Del(t.Context(), "p1:{things}:log").Err())
+		must(t, r.Set(t.Context(), "p1:{things}:rev", start+2, 0).Err())
+		for range cap(ahead) {
+			if err := <-ahead; !errors.Is(err, store.ErrGone) {
+				t.Errorf("waiting ahead of a store that went back: %v", err)
+			}
+		}
+		_, err := s.Create(t.Context(), thing("new"))
+		must(t, err)
+		events, err := s.Events(t.Context(), start+2, 10, 30*time.Second)
+		if err != nil || len(events) != 1 || events[0].Record.Name != "new" {
+			t.Errorf("after the failover: %+v, %v", events, err)
+		}
+	})
+}
+
+// TestFeedFallsBehind: a burst that the log does not hold is a gap for those who had waited, and no more.
+func TestFeedFallsBehind(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	url := "redis://" + embedded.Addr()
+	s := open(t, url, redisstore.Options{LogLength: 10}).Resource("things")
+	var blocked atomic.Bool
+	release := make(chan struct{})
+	embedded.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+		if strings.EqualFold(command, "XREAD") && blocked.Load() {
+			<-release
+		}
+		return false
+	})
+	blocked.Store(true)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := s.Events(t.Context(), start, 1, 30*time.Second)
+		waiting <- err
+	}()
+	for i := range 200 {
+		_, err := s.Create(t.Context(), thing(fmt.Sprint(i)))
+		must(t, err)
+	}
+	blocked.Store(false)
+	close(release)
+	if err := <-waiting; !errors.Is(err, store.ErrGone) && err != nil {
+		t.Errorf("waiting through a burst: %v", err)
+	}
+	if seen := follow(t, s, start+195, start+200); len(seen) != 5 {
+		t.Errorf("then saw %v", seen)
+	}
+}
+
+// TestWindowIsBounded: what a slow reader holds of the window stays as it was, however far it has moved on.
+func TestWindowIsBounded(t *testing.T) {
+	s := open(t, redistest.Embedded(t), patient).Resource("things")
+	record := thing("one")
+	var err error
+	record.Revision, err = s.Create(t.Context(), record)
+	must(t, err)
+	const changes = 1500
+	done := make(chan []int64, 1)
+	progress := make(chan int64, changes)
+	first, last := record.Revision, record.Revision+changes
+	go func() { done <- follow(t, s, first, last, progress) }()
+	var held []store.Event
+	for reached, going := first, true; record.Revision < last; {
+		// Not further ahead than the log is long.
+		for going && reached < record.Revision-50 {
+			reached, going = <-progress
+		}
+		record.Object = fmt.Appendf(nil, `{"at":%d}`, record.Revision)
+		record.Revision, err = s.Update(t.Context(), record)
+		must(t, err)
+		if record.Revision == 50 {
+			held, err = s.Events(t.Context(), 40, 10, 30*time.Second)
+			must(t, err)
+		}
+	}
+	if seen := <-done; len(seen) != changes {
+		t.Errorf("saw %d changes, want %d", len(seen), changes)
+	}
+	for i, event := range held {
+		if event.Revision != 41+int64(i) || string(event.Record.Object) != fmt.Sprintf(`{"at":%d}`, event.Revision-1) {
+			t.Errorf("event %d is now %d with %s", 41+i, event.Revision, event.Record.Object)
+		}
+	}
+	if _, err := s.Events(t.Context(), 10, 1, 30*time.Second); !errors.Is(err, store.ErrGone) {
+		t.Errorf("events that neither the window nor the log has: %v", err)
+	}
+}

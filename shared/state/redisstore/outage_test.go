@@ -1,0 +1,379 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func thing(name string) store.Record {
+	return store.Record{Name: name, Digest: "digest-" + name, Created: created, Object: []byte(`{}`)}
+}
+
+// everyCall is each method of a Store once, on the object "one".
+func everyCall(ctx context.Context, s store.Store) map[string]func() error {
+	one := thing("one")
+	one.Revision = start + 1
+	return map[string]func() error{
+		"Create":      func() error { _, err := s.Create(ctx, thing("two")); return err },
+		"Get":         func() error { _, err := s.Get(ctx, "one"); return err },
+		"GetByDigest": func() error { _, err := s.GetByDigest(ctx, "digest-one"); return err },
+		"Update":      func() error { _, err := s.Update(ctx, one); return err },
+		"Delete":      func() error { _, err := s.Delete(ctx, "one", 1); return err },
+		"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
+		"Touch":       func() error { return s.Touch(ctx, one, created, created) },
+		"References":  func() error { _, _, err := s.References(ctx, 0, 1); return err },
+		"Due":         func() error { _, err := s.Due(ctx, created, created, 1); return err },
+		"Events":      func() error { _, err := s.Events(ctx, start+1, 1, time.Hour); return err },
+		"Trim":        func() error { return s.Trim(ctx, created) },
+	}
+}
+
+// soon is more than the timeout of an operation takes on a busy machine, and less than a second attempt or the
+// timeouts of go-redis' own.
+const soon = 5 * time.Second / 2
+
+// unavailable expects each call to fail with ErrUnavailable soon, and with the caller's error when he gives up.
+func unavailable(t *testing.T, client *redisstore.Client, s store.Store) {
+	t.Helper()
+	var group sync.WaitGroup
+	try := func(what string, call func() error, want error) {
+		group.Go(func() {
+			start := time.Now()
+			err := call()
+			if !errors.Is(err, want) || errors.Is(err, store.ErrUnavailable) != errors.Is(want, store.ErrUnavailable) {
+				t.Errorf("%s: error is %v, want %v", what, err, want)
+			}
+			if took := time.Since(start); took > soon {
+				t.Errorf("%s took %v", what, took)
+			}
+		})
+	}
+	for what, call := range everyCall(t.Context(), s) {
+		try(what, call, store.ErrUnavailable)
+	}
+	try("Ping", func() error { return client.Ping(t.Context()) }, store.ErrUnavailable)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for what, call := range everyCall(cancelled, s) {
+		try(what+", given up", call, context.Canceled)
+	}
+	group.Wait()
+}
+
+// available expects a call to succeed after an outage. Only what waited for an answer all of its time may be
+// tried again: a machine can be that busy, and a client that remembers the outage fails earlier.
+func available(t *testing.T, what string, call func() error) {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		start := time.Now()
+		err := call()
+		if err == nil {
+			return
+		}
+		if took := time.Since(start); !errors.Is(err, store.ErrUnavailable) || took < redisstore.DefaultTimeout*9/10 || attempt == 10 {
+			t.Errorf("%s after the outage, attempt %d: %v after %v", what, attempt, err, took)
+			return
+		}
+	}
+}
+
+func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*redistest.Process)) {
+	process := redistest.Server(t, redistest.AppendOnly())
+	client := open(t, url(process), prompt)
+	s := client.Resource("things")
+	if _, err := s.Create(t.Context(), thing("one")); err != nil {
+		t.Fatal(err)
+	}
+	// A second client that waits all the time, and has connections that are idle.
+	patient := open(t, url(process), prompt)
+	waiting := make(chan error, 1)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if err := patient.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	go func() {
+		_, err := patient.Resource("things").Events(t.Context(), start, 1, time.Hour)
+		waiting <- err
+	}()
+
+	for range 2 {
+		begin(process)
+		unavailable(t, client, s)
+		end(process)
+		// Right away, and without a new client. Writes of before may have been done or not.
+		available(t, "Ping", func() error { return client.Ping(t.Context()) })
+		available(t, "List", func() error { _, err := s.List(t.Context(), store.Query{}); return err })
+		available(t, "Create", func() error { _, err := s.Create(t.Context(), thing(fresh())); return err })
+	}
+	if err := <-waiting; err != nil && !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("waiting through the outage: %v", err)
+	}
+	for range 20 {
+		available(t, "Ping over connections that were idle", func() error { return patient.Ping(t.Context()) })
+	}
+}
+
+func TestOutage(t *testing.T) {
+	for network, url := range map[string]func(*redistest.Process) string{
+		"tcp": (*redistest.Process).URL, "unix": (*redistest.Process).UnixURL,
+	} {
+		t.Run("Killed/"+network, func(t *testing.T) {
+			outage(t, url, (*redistest.Process).Kill, (*redistest.Process).Restart)
+		})
+		t.Run("Stopped/"+network, func(t *testing.T) {
+			outage(t, url, (*redistest.Process).Stop, (*redistest.Process).Cont)
+		})
+	}
+}
+
+// TestClusterOutage takes one of three masters away. Resources live in different slots, so that all masters
+// have some.
+func TestClusterOutage(t *testing.T) {
+	for name, change := range map[string]struct{ begin, end func(*redistest.Process) }{
+		"Killed":  {(*redistest.Process).Kill, (*redistest.Process).Restart},
+		"Stopped": {(*redistest.Process).Stop, (*redistest.Process).Cont},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := redistest.Nodes(t)
+			var urls []string
+			for _, node := range nodes {
+				urls = append(urls, node.URL())
+			}
+			client := open(t, strings.Join(urls, ","), prompt)
+			var stores []store.Store
+			for range 12 {
+				s := client.Resource(fresh())
+				stores = append(stores, s)
+				if _, err := s.Create(t.Context(), thing("one")); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			change.begin(nodes[1])
+			var failed atomic.Int64
+			var group sync.WaitGroup
+			for _, s := range stores {
+				group.Go(func() {
+					start := time.Now()
+					_, err := s.Create(t.Context(), thing("two"))
+					if took := time.Since(start); took > soon {
+						t.Errorf("Create took %v", took)
+					}
+					if errors.Is(err, store.ErrUnavailable) {
+						failed.Add(1)
+					} else if err != nil {
+						t.Errorf("Create: %v", err)
+					}
+				})
+			}
+			group.Wait()
+			if failed.Load() == 0 {
+				t.Error("nothing was unavailable without one of the masters")
+			}
+			if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Ping without one of the masters: %v", err)
+			}
+
+			change.end(nodes[1])
+			end := time.Now().Add(30 * time.Second)
+			for _, s := range stores {
+				for {
+					_, err := s.Create(t.Context(), thing("three"))
+					if err == nil || errors.Is(err, store.ErrExists) {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("still unavailable: %v", err)
+					}
+					time.Sleep(5 * time.Millisecond) //nolint:forbidigo // bounded polling of a process
+				}
+			}
+		})
+	}
+}
+
+// TestManyFailuresDoNotDelayRecovery: a pool that has seen many refused connections must try again.
+func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
+	process := redistest.Server(t)
+	client := open(t, process.URL(), prompt)
+	process.Kill()
+	var group sync.WaitGroup
+	for range 300 {
+		group.Go(func() {
+			if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Ping of a dead server: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	process.Restart()
+	available(t, "Ping", func() error { return client.Ping(t.Context()) })
+}
+
+func TestNothingListens(t *testing.T) {
+	process := redistest.Server(t)
+	process.Kill()
+	// Open connects to nothing, and closing what never connected works.
+	for _, url := range []string{process.URL(), process.UnixURL(), process.URL() + "," + process.URL()} {
+		client := open(t, url, prompt)
+		unavailable(t, client, client.Resource("things"))
+	}
+}
+
+func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
+	process := redistest.Server(t, redistest.AppendOnly())
+	client := open(t, process.URL(), prompt)
+	s := client.Resource("things")
+	const writers, enough = 8, 400
+	var acknowledged atomic.Int64
+	var dead atomic.Bool
+	var revisions sync.Map
+	reached := make(chan struct{})
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("n-%d-%d", w, i)
+				revision, err := s.Create(t.Context(), thing(name))
+				if err != nil {
+					if !errors.Is(err, store.ErrUnavailable) {
+						t.Errorf("Create while the server dies: %v", err)
+					}
+					if dead.Load() {
+						return
+					}
+					continue
+				}
+				revisions.Store(name, revision)
+				if acknowledged.Add(1) == enough {
+					close(reached)
+				}
+			}
+		})
+	}
+	<-reached
+	process.Kill()
+	dead.Store(true)
+	group.Wait()
+	process.Restart()
+
+	page, err := s.List(t.Context(), store.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, record := range page.Records {
+		found[record.Name] = record.Revision
+	}
+	revisions.Range(func(name, revision any) bool {
+		if found[name.(string)] != revision.(int64) {
+			t.Errorf("%s was acknowledged at revision %d and is at %d after the restart", name, revision, found[name.(string)])
+		}
+		return true
+	})
+	// Nothing is half there: one event and one object for each revision.
+	if page.Revision != start+int64(len(found)) {
+		t.Errorf("%d objects at revision %d", len(found), page.Revision)
+	}
+	events, err := s.Events(t.Context(), start, len(found)+1, 0)
+	if err != nil || len(events) != len(found) {
+		t.Errorf("%d events (%v) of %d objects", len(events), err, len(found))
+	}
+}
+
+// TestWritesAreNotRepeated cuts the connection when a write has arrived.
+func TestWritesAreNotRepeated(t *testing.T) {
+	embedded := miniredis.RunT(t)
+	url := "redis://" + embedded.Addr()
+	for name, url := range map[string]string{"single": url, "cluster": url + "," + url} {
+		t.Run(name, func(t *testing.T) {
+			client := open(t, url, prompt)
+			s := client.Resource(fresh())
+			if _, err := s.Create(t.Context(), thing("one")); err != nil {
+				t.Fatal(err)
+			}
+			var arrived atomic.Int64
+			embedded.Server().SetPreHook(func(peer *server.Peer, command string, _ ...string) bool {
+				if !strings.HasPrefix(strings.ToUpper(command), "EVAL") {
+					return false
+				}
+				arrived.Add(1)
+				peer.Close()
+				return true
+			})
+			_, err := s.Create(t.Context(), thing("two"))
+			embedded.Server().SetPreHook(nil)
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Create on a connection that breaks: %v", err)
+			}
+			if n := arrived.Load(); n != 1 {
+				t.Errorf("the write was sent %d times", n)
+			}
+			if _, err := s.Create(t.Context(), thing("three")); err != nil {
+				t.Errorf("Create on a new connection: %v", err)
+			}
+		})
+	}
+}
+
+func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	client := open(t, redistest.Server(t).URL(), redisstore.Options{Timeout: timeout})
+	s := client.Resource("things")
+	if events, err := s.Events(t.Context(), start, 1, 5*timeout); err != nil || len(events) != 0 {
+		t.Errorf("Events: %d events, %v", len(events), err)
+	}
+	// Far more wait than the pool has connections, and a write still gets one.
+	const waiters = 300
+	var group sync.WaitGroup
+	var asked sync.WaitGroup
+	for range waiters {
+		asked.Add(1)
+		group.Go(func() {
+			asked.Done()
+			for {
+				events, err := s.Events(t.Context(), start, 1, time.Minute)
+				// On a busy machine half a second may not do for 300 at once.
+				if errors.Is(err, store.ErrUnavailable) {
+					continue
+				}
+				if err != nil || len(events) != 1 {
+					t.Errorf("waiting: %d events, %v", len(events), err)
+				}
+				return
+			}
+		})
+	}
+	asked.Wait()
+	for {
+		_, err := s.Create(t.Context(), thing("one"))
+		if errors.Is(err, store.ErrUnavailable) {
+			continue
+		}
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			t.Error(err)
+		}
+		break
+	}
+	group.Wait()
+}

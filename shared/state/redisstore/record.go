@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// format is the number of the record format that this build writes, and the only one that it reads.
+//
+// A record is one header line and the object, unchanged:
+//
+//	<format> <revision> <created ms> <expires ms or -> <digest or -> <references or -> <owner>\n<object>
+//
+// References are uids, separated by commas. A digest or a list of references that begins with a dash has it doubled.
+// The owner is last because it may hold blanks. Scripts read the header with a pattern (lua/record.lua)
+// and never look at the object. Source: ADR-0002.
+const format = "1"
+
+// none stands for an absent digest, expiry or list of references in a header.
+const none = "-"
+
+// milliseconds is t as a header, a score or an argument holds it.
+func milliseconds(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+
+// optional is milliseconds, or absent for the zero time.
+func optional(t time.Time, absent string) string {
+	if t.IsZero() {
+		return absent
+	}
+	return milliseconds(t)
+}
+
+// digestToken is the digest as headers, scripts and the digest index hold it.
+func digestToken(digest string) string { return token(digest) }
+
+// referencesToken is a list of uids as headers and scripts hold it, each once.
+func referencesToken(uids []string) string {
+	var once []string
+	for _, uid := range uids {
+		if !slices.Contains(once, uid) {
+			once = append(once, uid)
+		}
+	}
+	return token(strings.Join(once, ","))
+}
+
+// token is a text as headers hold it. A leading dash is doubled, so that none stays free.
+func token(text string) string {
+	if text == "" {
+		return none
+	}
+	if text[0] == '-' {
+		return "-" + text
+	}
+	return text
+}
+
+func parseTime(text string) (time.Time, error) {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(ms).UTC(), nil
+}
+
+// decode reads a stored record. activity is "" for none.
+func decode(name, raw, activity string) (store.Record, error) {
+	bad := func(why string) (store.Record, error) {
+		return store.Record{}, fmt.Errorf("reading record %q: %w: %s", name, store.ErrFormat, why)
+	}
+	header, object, ok := strings.Cut(raw, "\n")
+	number, rest, _ := strings.Cut(header, " ")
+	if !ok || number != format {
+		return bad("this build reads format " + format)
+	}
+	parts := strings.SplitN(rest, " ", 6)
+	if len(parts) != 6 {
+		return bad("short header")
+	}
+	record := store.Record{Name: name, Owner: parts[5], Object: []byte(object)}
+	var err error
+	if record.Revision, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
+		return bad("revision")
+	}
+	if record.Created, err = parseTime(parts[1]); err != nil {
+		return bad("creation time")
+	}
+	if parts[2] != none {
+		if record.Expires, err = parseTime(parts[2]); err != nil {
+			return bad("expiry")
+		}
+	}
+	if parts[3] != none {
+		record.Digest = strings.TrimPrefix(parts[3], "-")
+	}
+	if parts[4] != none {
+		record.References = strings.Split(strings.TrimPrefix(parts[4], "-"), ",")
+	}
+	if activity != "" {
+		if record.Activity, err = parseTime(activity); err != nil {
+			return bad("activity")
+		}
+	}
+	return record, nil
+}
+
+// check refuses what would break a header or an index. Callers validate long before, so that an error
+// here is a mistake in the program and has no sentinel.
+func check(record store.Record) error {
+	switch {
+	case record.Name == "":
+		return errors.New("writing record: the name is empty")
+	case hasControl(record.Name):
+		return fmt.Errorf("writing record %q: the name has a control character", record.Name)
+	case hasControl(record.Owner):
+		return fmt.Errorf("writing record %q: the owner %q has a control character", record.Name, record.Owner)
+	case hasControl(record.Digest) || strings.Contains(record.Digest, " "):
+		return fmt.Errorf("writing record %q: the digest has a blank or a control character", record.Name)
+	case record.Created.IsZero():
+		return fmt.Errorf("writing record %q: the creation time is zero", record.Name)
+	case slices.ContainsFunc(record.References, func(uid string) bool { return !validReference(uid) }):
+		return fmt.Errorf("writing record %q: a reference is empty, too long or has a blank, a comma or a control character", record.Name)
+	}
+	return nil
+}
+
+// maxReference is the most bytes of a uid that is referred to.
+const maxReference = 128
+
+func validReference(uid string) bool {
+	return uid != "" && len(uid) <= maxReference && !hasControl(uid) && !strings.ContainsAny(uid, " ,")
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

@@ -1,0 +1,58 @@
+package redisstore_test
+
+import (
+	"cmp"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+	"management.platform.sh/shared/state/storetest"
+)
+
+// patient is for tests of what the store does, not of how quickly: a busy machine must not fail them.
+var patient = redisstore.Options{LogLength: storetest.LogLength, Timeout: 30 * time.Second}
+
+// prompt is for tests of what happens when Redis does not answer in time.
+var prompt = redisstore.Options{Timeout: redisstore.DefaultTimeout}
+
+// open is patient, unless the options say otherwise.
+func open(t testing.TB, url string, options redisstore.Options) *redisstore.Client {
+	t.Helper()
+	options.Timeout = cmp.Or(options.Timeout, patient.Timeout)
+	client, err := redisstore.Open(url, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+var resources atomic.Int64
+
+// fresh is a name that no test has used on its server. Different names are in different slots.
+func fresh() string { return fmt.Sprintf("things-%d", resources.Add(1)) }
+
+func suite(t *testing.T, url string) {
+	client := open(t, url, patient)
+	storetest.Run(t, func(*testing.T) store.Store { return client.Resource(fresh()) })
+}
+
+func TestEmbedded(t *testing.T) { suite(t, redistest.Embedded(t)) }
+
+func TestServer(t *testing.T) { suite(t, redistest.Server(t).URL()) }
+
+func TestUnixSocket(t *testing.T) {
+	suite(t, redistest.Server(t, redistest.Password("s3cret")).UnixURL())
+}
+
+func TestCluster(t *testing.T) { suite(t, redistest.Cluster(t)) }
+
+func TestSentinel(t *testing.T) {
+	primary := redistest.Server(t, redistest.Password("s3cret"))
+	guard := redistest.Sentinel(t, "state", primary, 0)
+	suite(t, "redis-sentinel://:s3cret@"+guard.Address()+"/state")
+}

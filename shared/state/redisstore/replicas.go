@@ -1,0 +1,95 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// maxRedirects bounds how often a write follows a slot that is on its way to another node.
+const maxRedirects = 3
+
+// replicated runs a script and waits for replicas in the same pipeline: Redis waits for what this connection has
+// written. It says how many replicas are missing. The library cannot do that on a cluster, where WAIT has no key to
+// be routed by.
+func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []string, args []any) (string, int, error) {
+	var node redis.Cmdable = c.redis
+	cluster, spread := c.redis.(*redis.ClusterClient)
+	if spread {
+		master, err := cluster.MasterForKey(ctx, keys[0])
+		if err != nil {
+			return "", 0, err
+		}
+		node = master
+	}
+	asking := false
+	for redirects := 0; ; redirects++ {
+		answer, acknowledged, err := c.waited(ctx, node, asking, script, keys, args)
+		// A redirection says that nothing was done.
+		to, moved := redis.IsMovedError(err)
+		if !moved {
+			to, asking = redis.IsAskError(err)
+		} else {
+			asking = false
+		}
+		if !spread || !moved && !asking || redirects == maxRedirects {
+			return answer, max(c.replicas-acknowledged, 0), err
+		}
+		if node, err = masterAt(ctx, cluster, to); err != nil {
+			return "", 0, err
+		}
+	}
+}
+
+// waited sends the script and WAIT, by hash first.
+func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, script *redis.Script, keys []string, args []any) (string, int, error) {
+	send := func(run func(redis.Scripter) *redis.Cmd) (*redis.Cmd, *redis.Cmd) {
+		var answer *redis.Cmd
+		var wait *redis.Cmd
+		// The error is that of one of the commands.
+		_, _ = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			if asking {
+				pipe.Do(ctx, "ASKING")
+			}
+			answer = run(pipe)
+			wait = pipe.Do(ctx, "WAIT", c.replicas, c.replicaTimeout.Milliseconds())
+			return nil
+		})
+		return answer, wait
+	}
+	answer, wait := send(func(pipe redis.Scripter) *redis.Cmd { return script.EvalSha(ctx, pipe, keys, args...) })
+	if redis.HasErrorPrefix(answer.Err(), "NOSCRIPT") {
+		answer, wait = send(func(pipe redis.Scripter) *redis.Cmd { return script.Eval(ctx, pipe, keys, args...) })
+	}
+	text, err := answer.Text()
+	if err != nil {
+		return "", 0, err
+	}
+	acknowledged, err := wait.Int()
+	if err != nil {
+		return "", 0, fmt.Errorf("%w: written and may be lost yet: waiting for replicas: %w", store.ErrUnavailable, err)
+	}
+	return text, acknowledged, nil
+}
+
+// masterAt is the node of a cluster at an address that another node has named.
+func masterAt(ctx context.Context, cluster *redis.ClusterClient, addr string) (*redis.Client, error) {
+	var mu sync.Mutex
+	var found *redis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if node.Options().Addr == addr {
+			found = node
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = fmt.Errorf("%w: the slot has moved to a node that is not known yet", store.ErrUnavailable)
+	}
+	return found, err
+}

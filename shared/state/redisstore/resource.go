@@ -1,0 +1,370 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/redis/go-redis/v9"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// errCorrupt: the keys of a resource contradict each other, or a script and its reader do. It has no
+// sentinel in the contract: nobody can do anything about it but a person.
+var errCorrupt = errors.New("state contradicts itself")
+
+// resource is the Store of one resource.
+type resource struct {
+	client *Client
+	keys   keys
+	feed   *feed
+	// names are the names that digests led to.
+	names *lru.Cache[string, string]
+}
+
+var _ store.Store = (*resource)(nil)
+
+func (r *resource) Create(ctx context.Context, record store.Record) (int64, error) {
+	if err := check(record); err != nil {
+		return 0, err
+	}
+	return r.write(ctx, "creating", record.Name, createScript(), r.client.replicas,
+		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
+		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
+}
+
+func (r *resource) Update(ctx context.Context, record store.Record) (int64, error) {
+	if err := check(record); err != nil {
+		return 0, err
+	}
+	return r.write(ctx, "updating", record.Name, updateScript(), r.client.replicas,
+		record.Name, strconv.FormatInt(record.Revision, 10),
+		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
+		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
+}
+
+func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {
+	return r.write(ctx, "deleting", name, deleteScript(), r.client.replicas,
+		name, strconv.FormatInt(revision, 10), r.client.logLength)
+}
+
+func (r *resource) Touch(ctx context.Context, record store.Record, activity, expires time.Time) error {
+	_, err := r.write(ctx, "touching", record.Name, touchScript(), 0,
+		record.Name, digestToken(record.Digest), optional(activity, ""), optional(expires, ""))
+	return err
+}
+
+// write runs a script that answers with a revision or a word, and has that many replicas acknowledge it. The time
+// is the last argument of each.
+func (r *resource) write(ctx context.Context, doing, name string, script *redis.Script, replicas int, args ...any) (int64, error) {
+	doing = fmt.Sprintf("%s record %q", doing, name)
+	args = append(args, milliseconds(time.Now()))
+	var answer string
+	short := 0
+	err := r.client.runOnce(ctx, doing, func(ctx context.Context) error {
+		var err error
+		if replicas == 0 {
+			answer, err = script.Run(ctx, r.client.redis, r.keys.all(), args...).Text()
+		} else {
+			answer, short, err = r.client.replicated(ctx, script, r.keys.all(), args)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	var refused error
+	switch answer {
+	case "OK":
+		return 0, nil
+	case "EXISTS":
+		refused = store.ErrExists
+	case "TAKEN":
+		refused = store.ErrTaken
+	case "NOTFOUND":
+		refused = store.ErrNotFound
+	case "CONFLICT":
+		refused = store.ErrConflict
+	case "FORMAT":
+		refused = store.ErrFormat
+	default:
+		revision, err := strconv.ParseInt(answer, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w: answer %q", doing, errCorrupt, answer)
+		}
+		if short > 0 {
+			return 0, fmt.Errorf("%s: %w: written at revision %d and may be lost yet: %d of %d replicas have not acknowledged it",
+				doing, store.ErrUnavailable, revision, short, replicas)
+		}
+		return revision, nil
+	}
+	return 0, fmt.Errorf("%s: %w", doing, refused)
+}
+
+func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {
+	doing := fmt.Sprintf("reading record %q", name)
+	found, err := r.getAll(ctx, doing, name)
+	if err != nil {
+		return store.Record{}, err
+	}
+	if found[0] == nil {
+		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
+	}
+	return *found[0], nil
+}
+
+// present is err, unless it says that a value is absent.
+func present(err error) error {
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
+	record, _, err := r.GetWith(ctx, digest, "")
+	return record, err
+}
+
+// GetWith tries the name that the digest led to before, which costs the state less than looking it up and lets
+// another object come along. The record itself says whether it is the one.
+func (r *resource) GetWith(ctx context.Context, digest, name string) (store.Record, *store.Record, error) {
+	if known, ok := r.names.Get(digest); ok {
+		names := []string{known}
+		if name != "" {
+			names = append(names, name)
+		}
+		found, err := r.getAll(ctx, "reading record by digest", names...)
+		if err != nil {
+			return store.Record{}, nil, err
+		}
+		if found[0] != nil && found[0].Digest == digest {
+			return *found[0], append(found, nil)[1], nil
+		}
+		r.names.Remove(digest)
+	}
+	record, err := r.lookUp(ctx, digest)
+	return record, nil, err
+}
+
+// getAll returns the objects of those names in one round trip, nil where there is none.
+func (r *resource) getAll(ctx context.Context, doing string, names ...string) ([]*store.Record, error) {
+	var objects, activity *redis.SliceCmd
+	err := r.client.run(ctx, doing, func(ctx context.Context) error {
+		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			objects = pipe.HMGet(ctx, r.keys.objects, names...)
+			activity = pipe.HMGet(ctx, r.keys.activity, names...)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*store.Record, len(names))
+	for i, name := range names {
+		object, ok := objects.Val()[i].(string)
+		if !ok {
+			continue
+		}
+		used, _ := activity.Val()[i].(string)
+		record, err := decode(name, object, used)
+		if err != nil {
+			return nil, err
+		}
+		found[i] = &record
+	}
+	return found, nil
+}
+
+// lookUp finds an object by its digest.
+func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, error) {
+	// A digest is a credential's: it stays out of errors.
+	const doing = "reading record by digest"
+	if digest == "" {
+		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
+	}
+	var answer []string
+	err := r.client.run(ctx, doing, func(ctx context.Context) error {
+		keys := []string{r.keys.digests, r.keys.objects, r.keys.activity}
+		var err error
+		answer, err = byDigestScript().Run(ctx, r.client.redis, keys, digestToken(digest)).StringSlice()
+		return err
+	})
+	if err != nil {
+		return store.Record{}, err
+	}
+	if len(answer) != 3 {
+		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
+	}
+	if answer[1] == "" {
+		return store.Record{}, fmt.Errorf("%s: %w: no record %q", doing, errCorrupt, answer[0])
+	}
+	r.names.Add(digest, answer[0])
+	return decode(answer[0], answer[1], answer[2])
+}
+
+func (r *resource) List(ctx context.Context, query store.Query) (store.Page, error) {
+	keys := []string{r.keys.revision, r.keys.objects, r.keys.names, r.keys.activity}
+	args := []any{max(query.Limit, 0)}
+	lower, upper := bounds(query)
+	switch {
+	case query.Reference != "" && query.Owners != nil:
+		return store.Page{}, errors.New("listing records: a query is by owners or by a reference")
+	case query.Reference != "":
+		keys[2] = r.keys.references
+		// Nothing refers to a uid that cannot be written, and NUL ends the uid in the index.
+		if validReference(query.Reference) {
+			args = append(args, within(query.Reference, lower, upper)...)
+		}
+	case query.Owners == nil:
+		if upper == "" {
+			upper = "+"
+		}
+		args = append(args, lower, upper, 0)
+	default:
+		keys[2] = r.keys.owners
+		seen := map[string]bool{}
+		for _, owner := range query.Owners {
+			// Nothing has an owner with a control character, and NUL ends the owner in the index.
+			if seen[owner] || hasControl(owner) {
+				continue
+			}
+			seen[owner] = true
+			args = append(args, within(owner, lower, upper)...)
+		}
+	}
+
+	var page store.Page
+	err := r.client.run(ctx, "listing records", func(ctx context.Context) error {
+		parts, err := r.call(ctx, listScript(), keys, args)
+		if err != nil {
+			return err
+		}
+		if len(parts) != 5 {
+			return fmt.Errorf("%w: %d parts of a list", errCorrupt, len(parts))
+		}
+		for i, value := range []*int64{&page.Revision, &page.Remaining} {
+			if *value, err = strconv.ParseInt(fmt.Sprint(parts[i]), 10, 64); err != nil {
+				return fmt.Errorf("%w: %w", errCorrupt, err)
+			}
+		}
+		page.Records, err = records(parts[2:])
+		return err
+	})
+	if err != nil {
+		return store.Page{}, err
+	}
+	sort.Slice(page.Records, func(i, j int) bool { return page.Records[i].Name < page.Records[j].Name })
+	return page, nil
+}
+
+// within is the range of names in the part of an index that is one owner's or one uid's, as the list script
+// takes it.
+func within(part, lower, upper string) []any {
+	end := "(" + part + "\x01"
+	if upper != "" {
+		end = "(" + part + "\x00" + upper[1:]
+	}
+	return []any{lower[:1] + part + "\x00" + lower[1:], end, len(part) + 1}
+}
+
+// bounds are the lexicographical limits of a query's names, as ZRANGE BYLEX writes them. upper is empty
+// when there is none.
+func bounds(query store.Query) (lower, upper string) {
+	lower = "[" + query.Prefix
+	if query.After != "" && query.After >= query.Prefix {
+		lower = "(" + query.After
+	}
+	// The first string above all that begin with the prefix is the prefix with its last byte raised.
+	end := []byte(query.Prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) > 0 {
+		end[len(end)-1]++
+		upper = "(" + string(end)
+	}
+	return lower, upper
+}
+
+// records reads three lists of the same length: names, stored records, activities.
+func records(parts []any) ([]store.Record, error) {
+	var lists [3][]string
+	for i := range lists {
+		var err error
+		if lists[i], err = stringList(parts[i]); err != nil {
+			return nil, err
+		}
+	}
+	names, raw, activity := lists[0], lists[1], lists[2]
+	if len(raw) != len(names) || len(activity) != len(names) {
+		return nil, fmt.Errorf("%w: %d names, %d records, %d activities", errCorrupt, len(names), len(raw), len(activity))
+	}
+	result := make([]store.Record, 0, len(names))
+	for i, name := range names {
+		if raw[i] == "" {
+			return nil, fmt.Errorf("%w: no record %q", errCorrupt, name)
+		}
+		record, err := decode(name, raw[i], activity[i])
+		if err != nil {
+			return nil, err
+		}
+		result = append(result, record)
+	}
+	return result, nil
+}
+
+func (r *resource) Due(ctx context.Context, expiredBy, createdBy time.Time, limit int) ([]store.Record, error) {
+	if limit < 1 || expiredBy.IsZero() && createdBy.IsZero() {
+		return nil, nil
+	}
+	var due []store.Record
+	err := r.client.run(ctx, "finding due records", func(ctx context.Context) error {
+		keys := []string{r.keys.objects, r.keys.expires, r.keys.created, r.keys.activity}
+		parts, err := r.call(ctx, dueScript(), keys, []any{optional(expiredBy, ""), optional(createdBy, ""), limit})
+		if err != nil {
+			return err
+		}
+		if len(parts) != 3 {
+			return fmt.Errorf("%w: %d parts of due records", errCorrupt, len(parts))
+		}
+		due, err = records(parts)
+		return err
+	})
+	return due, err
+}
+
+func (r *resource) References(ctx context.Context, from int64, limit int) ([]store.Reference, int64, error) {
+	if limit < 1 || from < 0 {
+		return nil, 0, errors.New("reading references: the position is negative or the limit not positive")
+	}
+	var total *redis.IntCmd
+	var members *redis.StringSliceCmd
+	err := r.client.run(ctx, "reading references", func(ctx context.Context) error {
+		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			total = pipe.ZCard(ctx, r.keys.references)
+			members = pipe.ZRange(ctx, r.keys.references, from, from+int64(limit)-1)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	references := make([]store.Reference, 0, len(members.Val()))
+	for _, member := range members.Val() {
+		uid, name, ok := strings.Cut(member, "\x00")
+		if !ok {
+			return nil, 0, fmt.Errorf("reading references: %w: member %q", errCorrupt, member)
+		}
+		references = append(references, store.Reference{UID: uid, Name: name})
+	}
+	return references, total.Val(), nil
+}

@@ -1,0 +1,211 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// pages walks through a list and fails the test when a page is not what a page should be.
+func pages(t *testing.T, s store.Store, query store.Query) []string {
+	t.Helper()
+	var all []string
+	total := int64(-1)
+	for {
+		page := list(t, s, query)
+		if query.Limit > 0 && len(page.Records) > query.Limit {
+			t.Fatalf("a page of %d holds %d records", query.Limit, len(page.Records))
+		}
+		all = append(all, names(page.Records)...)
+		if total < 0 {
+			total = int64(len(page.Records)) + page.Remaining
+		}
+		if left := total - int64(len(all)); page.Remaining != left {
+			t.Fatalf("after %d of %d records, Remaining is %d", len(all), total, page.Remaining)
+		}
+		if page.Remaining == 0 {
+			return all
+		}
+		if len(page.Records) == 0 {
+			t.Fatalf("an empty page with %d remaining", page.Remaining)
+		}
+		query.After = all[len(all)-1]
+	}
+}
+
+// awkward are names that sort around each other's prefixes, in byte order.
+var awkward = []string{
+	"A", "a", "a b", "a!", "a-b/", "a-b/x", "a.b/x", "a/", "a/a", "a/b", "a/b/c", "a/~", "a0", "a0/x", "aa", "b", "b/a", "ä", "ä/x", "\xf4\x8f\xbf\xbfz", "\xff",
+}
+
+func fill(t *testing.T, s store.Store, owner func(i int) string) {
+	t.Helper()
+	// Not in their order, as one finds them.
+	for i := range awkward {
+		j := i * 8 % len(awkward)
+		record := object(awkward[j])
+		record.Owner = owner(j)
+		create(t, s, record)
+	}
+}
+
+func testListOrder(t *testing.T, open Open) {
+	s := open(t)
+	fill(t, s, func(int) string { return "" })
+	for _, limit := range []int{0, 1, 2, 3, 7, 20, 21, 22, 1000} {
+		if got := pages(t, s, store.Query{Limit: limit}); !slices.Equal(got, awkward) {
+			t.Errorf("limit %d: %q, want %q", limit, got, awkward)
+		}
+	}
+	// After need not name an object that is still there.
+	for _, after := range []string{"", "Z", "a/aa", "a/b", "zzz", "\xff", "\xff\xff"} {
+		want := slices.DeleteFunc(slices.Clone(awkward), func(name string) bool { return name <= after })
+		if got := pages(t, s, store.Query{After: after, Limit: 4}); !slices.Equal(got, want) {
+			t.Errorf("after %q: %q, want %q", after, got, want)
+		}
+	}
+	page := list(t, s, store.Query{Limit: 5})
+	for _, record := range page.Records {
+		want := object(record.Name)
+		want.Revision = record.Revision
+		expect(t, "a listed record", record, want)
+		if record.Revision <= start || record.Revision > page.Revision {
+			t.Errorf("%q has revision %d on a page of revision %d", record.Name, record.Revision, page.Revision)
+		}
+	}
+	if page.Revision != start+int64(len(awkward)) {
+		t.Errorf("the page's revision is %d, want %d", page.Revision, start+int64(len(awkward)))
+	}
+}
+
+func testListPrefix(t *testing.T, open Open) {
+	s := open(t)
+	fill(t, s, func(i int) string { return []string{"o1", "o2", "o1 "}[i%3] })
+	owners := []string{"o2", "o1 ", "o1"}
+	for _, prefix := range []string{"", "a", "a/", "a-b/", "a.b/", "a/b", "a/b/", "a0", "b/", "c/", "ä", "\xf4", "\xff", "\xff\xff", "a/~~"} {
+		for _, after := range []string{"", "A", "a", "a/", "a/a", "a/z", "a0", "zz"} {
+			want := slices.DeleteFunc(slices.Clone(awkward), func(name string) bool {
+				return !strings.HasPrefix(name, prefix) || name <= after
+			})
+			for _, limit := range []int{0, 1, 3} {
+				if got := pages(t, s, store.Query{Prefix: prefix, After: after, Limit: limit}); !slices.Equal(got, want) {
+					t.Errorf("prefix %q after %q limit %d: %q, want %q", prefix, after, limit, got, want)
+				}
+				if got := pages(t, s, store.Query{Prefix: prefix, After: after, Limit: limit, Owners: owners}); !slices.Equal(got, want) {
+					t.Errorf("of all owners, prefix %q after %q limit %d: %q, want %q", prefix, after, limit, got, want)
+				}
+			}
+		}
+	}
+}
+
+func testListOwners(t *testing.T, open Open) {
+	s := open(t)
+	// One is a beginning of the other, one is empty, one has a blank.
+	all := []string{"", "o", "o1", "o 1"}
+	fill(t, s, func(i int) string { return all[i%len(all)] })
+	for _, owners := range [][]string{
+		{}, {""}, {"o"}, {"o1"}, {"o 1"}, {"", "o"}, {"o1", "o"}, {"o", "o"}, {"absent"}, {"absent", "o 1"},
+		{"o", "o1", "", "o 1"}, {"\x00"}, {"o\x00a"}, {"o\n"}, {"*"}, {"o%"},
+	} {
+		want := slices.DeleteFunc(slices.Clone(awkward), func(name string) bool {
+			return !slices.Contains(owners, all[slices.Index(awkward, name)%len(all)])
+		})
+		for _, limit := range []int{0, 1, 2, 5, 100} {
+			got := pages(t, s, store.Query{Owners: owners, Limit: limit})
+			if !slices.Equal(got, want) {
+				t.Errorf("owners %q limit %d: %q, want %q", owners, limit, got, want)
+			}
+		}
+	}
+	if page := list(t, s, store.Query{Owners: []string{}}); page.Revision != start+int64(len(awkward)) {
+		t.Errorf("the revision of nobody's page is %d, want %d", page.Revision, start+int64(len(awkward)))
+	}
+}
+
+// testListMany goes beyond what fits on a stack anywhere.
+func testListMany(t *testing.T, open Open) {
+	s := open(t)
+	const many = 2500
+	var want, odd []string
+	for i := range many {
+		record := store.Record{Name: fmt.Sprintf("n%04d", i), Owner: fmt.Sprint("o", i%2), Created: epoch, Object: []byte("{}")}
+		create(t, s, record)
+		want = append(want, record.Name)
+		if i%2 == 1 {
+			odd = append(odd, record.Name)
+		}
+	}
+	for _, limit := range []int{0, many, 999} {
+		if got := pages(t, s, store.Query{Limit: limit}); !slices.Equal(got, want) {
+			t.Errorf("limit %d: %d names, want all %d in order", limit, len(got), many)
+		}
+		if got := pages(t, s, store.Query{Limit: limit, Owners: []string{"o1"}}); !slices.Equal(got, odd) {
+			t.Errorf("of one owner, limit %d: %d names, want %d in order", limit, len(got), len(odd))
+		}
+		if got := pages(t, s, store.Query{Limit: limit, Owners: []string{"o1", "o0"}, Prefix: "n"}); !slices.Equal(got, want) {
+			t.Errorf("of two owners, limit %d: %d names, want all %d in order", limit, len(got), many)
+		}
+	}
+	due, err := s.Due(t.Context(), at(0), at(0), many)
+	if err != nil || len(due) != many {
+		t.Errorf("%d are due (%v), want %d", len(due), err, many)
+	}
+}
+
+// testListSnapshot lists while another one writes. After r writes there are r objects, the first r, until
+// half of the time; then they go one by one.
+func testListSnapshot(t *testing.T, open Open) {
+	s := open(t)
+	const half = 150
+	name := func(i int) string { return fmt.Sprintf("n%03d", i) }
+	done := make(chan error, 1)
+	go func() {
+		for i := range half {
+			if _, err := s.Create(t.Context(), store.Record{Name: name(i), Owner: fmt.Sprint(i % 3), Created: epoch}); err != nil {
+				done <- err
+				return
+			}
+		}
+		for i := range half {
+			if _, err := s.Delete(t.Context(), name(i), start+int64(i+1)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for i := 0; ; i++ {
+		query := store.Query{Limit: []int{0, 7}[i%2]}
+		if i%3 == 0 {
+			query.Owners = []string{"0", "1", "2"}
+		}
+		page := list(t, s, query)
+		first, last := 0, int(page.Revision-start)
+		if last > half {
+			first, last = last-half, half
+		}
+		if count := len(page.Records) + int(page.Remaining); count != last-first {
+			t.Fatalf("at revision %d there are %d objects, want %d", page.Revision, count, last-first)
+		}
+		for j, record := range page.Records {
+			if record.Name != name(first+j) {
+				t.Fatalf("at revision %d the object %d is %q, want %q", page.Revision, j, record.Name, name(first+j))
+			}
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page.Revision == start+2*half {
+				return
+			}
+			done <- nil
+		default:
+		}
+	}
+}
