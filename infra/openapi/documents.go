@@ -145,8 +145,9 @@ func kindExtension(gvk schema.GroupVersionKind) map[string]any {
 	return map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
 }
 
-// readable makes the description of each field of the model begin with the name that users write: the
-// docstrings begin with the Go name.
+// readable makes the descriptions of the model fit for users. The docstrings begin with the Go name of a field: the
+// description begins with the name that users write. The docstrings end with their source: the description leaves it
+// out, because users of the API have neither the specification nor the decisions at hand.
 func readable(get common.GetOpenAPIDefinitions, scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
 	goNames := map[string]map[string]string{}
 	for _, goType := range scheme.KnownTypes(groupVersion) {
@@ -155,15 +156,25 @@ func readable(get common.GetOpenAPIDefinitions, scheme *runtime.Scheme) common.G
 	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 		definitions := get(ref)
 		for name, fields := range goNames {
-			for jsonName, property := range definitions[name].Schema.Properties {
+			definition := definitions[name]
+			definition.Schema.Description = withoutSource(definition.Schema.Description)
+			for jsonName, property := range definition.Schema.Properties {
 				if rest, found := strings.CutPrefix(property.Description, fields[jsonName]+" "); found {
 					property.Description = jsonName + " " + rest
-					definitions[name].Schema.Properties[jsonName] = property
 				}
+				property.Description = withoutSource(property.Description)
+				definition.Schema.Properties[jsonName] = property
 			}
+			definitions[name] = definition
 		}
 		return definitions
 	}
+}
+
+// withoutSource cuts the last part of a docstring, "Source: ...", off.
+func withoutSource(description string) string {
+	text, _, _ := strings.Cut(description, "Source: ")
+	return strings.TrimSpace(text)
 }
 
 var modelPackage = reflect.TypeFor[model.Scope]().PkgPath()

@@ -188,11 +188,15 @@ func TestOperationsAreWhole(t *testing.T) {
 
 func TestSchemas(t *testing.T) {
 	t.Parallel()
+	sentence := regexp.MustCompile(`(?s)^\S.*[^\s.]\.$`)
 	document := buildV3(t, resources)
 	schemas := document.Components.Schemas
 	text, err := json.Marshal(document)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "Source:") || strings.Contains(string(text), "ADR-") {
+		t.Error("a description names a document that users do not have")
 	}
 	for _, match := range regexp.MustCompile(`"#/components/schemas/([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
 		if schemas[match[1]] == nil {
@@ -211,9 +215,16 @@ func TestSchemas(t *testing.T) {
 		if _, marked := schema.Extensions[extensionGVK]; marked != isKind {
 			t.Errorf("%s: the extension of kinds is there: %t", name, marked)
 		}
+		if !sentence.MatchString(schema.Description) {
+			t.Errorf("%s: the description is not made of sentences for users: %q", name, schema.Description)
+		}
 		for field, property := range schema.Properties {
 			if !strings.HasPrefix(property.Description, field+" ") {
 				t.Errorf("%s.%s: the description does not begin with the name: %q", name, field, property.Description)
+			}
+			// What Kubernetes says of kind and apiVersion ends in an address.
+			if field != "kind" && field != "apiVersion" && !sentence.MatchString(property.Description) {
+				t.Errorf("%s.%s: the description is not made of sentences for users: %q", name, field, property.Description)
 			}
 		}
 	}
