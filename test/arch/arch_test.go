@@ -45,10 +45,6 @@ type file struct {
 	tree      *ast.File
 }
 
-// support tells whether a room exists for tests alone.
-func (r *room) support() bool {
-	return r.path == "shared/state/storetest" || r.path == "shared/state/redisstore/redistest"
-}
 
 // imports are the import paths of the files that are tests or are not, each once.
 func (r *room) imports(test bool) []string {

@@ -128,7 +128,7 @@ time.Until: shared/audit
 func grasped(rooms []*room, table []line) []string {
 	var findings []string
 	for _, r := range rooms {
-		if !published(r) || r.support() {
+		if !published(r) || support(r.path) {
 			continue
 		}
 		for _, f := range r.files {
