@@ -1,4 +1,4 @@
-package catalog_test
+package api_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,6 @@
-package catalog_test
+// Package api_test uses the whole API as its clients do: the dynamic and the typed client, informers, a process without a
+// configuration. It claims nothing about single rules, which the packages under shared test themselves. Source: Spec 4; ADR-0007.
+package api_test
 
 import (
 	"encoding/pem"

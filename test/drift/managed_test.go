@@ -1,4 +1,4 @@
-package catalog_test
+package drift_test
 
 import (
 	"os/exec"
