@@ -45,7 +45,6 @@ type file struct {
 	tree      *ast.File
 }
 
-
 // imports are the import paths of the files that are tests or are not, each once.
 func (r *room) imports(test bool) []string {
 	var paths []string
