@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/yaml"
@@ -184,15 +186,11 @@ func (f *frame) shape(c *call, answered any, chosen form) (any, error) {
 
 // includeObject reads what the rows of a Table hold beside their cells.
 func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
-	include := metav1.IncludeObjectPolicy(query.Get("includeObject"))
-	switch include {
-	case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
-		return include, nil
-	case "":
-		return metav1.IncludeMetadata, nil
-	default:
-		return "", unreadable("includeObject", string(include), "must be None, Metadata or Object")
+	options := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(query.Get("includeObject"))}
+	if problems := metav1validation.ValidateTableOptions(&options); len(problems) > 0 {
+		return "", apierror.BadRequest("Unable to convert to Table as requested: "+problems[0].Error(), problems)
 	}
+	return cmp.Or(options.IncludeObject, metav1.IncludeMetadata), nil
 }
 
 // versioned says which version of a Table it is, and its rows with it.

@@ -7,8 +7,10 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
@@ -26,12 +28,12 @@ func Delete[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		object, err := do(ctx, deps, options.input(c))
+		object, err := do(ctx, deps, deleteInput(c, options))
 		if err != nil {
 			return nil, err
 		}
 		status := http.StatusOK
-		if _, gone := object.(*metav1.Status); !gone && options.orphan != nil && !*options.orphan {
+		if _, gone := object.(*metav1.Status); !gone && !ptr.Deref(options.OrphanDependents, true) { //nolint:staticcheck // deprecated, and still sent
 			status = http.StatusAccepted
 		}
 		return &answer{status: status, object: object}, nil
@@ -52,7 +54,7 @@ func DeleteCollection[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		in := options.input(c)
+		in := deleteInput(c, options)
 		in.Selection = &selection
 		list, err := do(ctx, deps, in)
 		if err != nil {
@@ -62,124 +64,93 @@ func DeleteCollection[T resource.Object, D any](
 	})
 }
 
-// deleteOptions are the options of a delete, from body and query together.
-type deleteOptions struct {
-	metav1.DeleteOptions
-	// orphan is the deprecated orphanDependents, which propagationPolicy replaces.
-	orphan *bool
-}
-
-// input is the request that the options are about.
-func (o deleteOptions) input(c *call) resource.DeleteInput {
-	conditions := valueOf(o.Preconditions)
+// deleteInput is the request that the options are about.
+func deleteInput(c *call, options *metav1.DeleteOptions) resource.DeleteInput {
+	conditions := ptr.Deref(options.Preconditions, metav1.Preconditions{})
 	return resource.DeleteInput{
 		Caller: c.caller, Namespace: c.namespace, Name: c.name,
-		UID: valueOf(conditions.UID), ResourceVersion: valueOf(conditions.ResourceVersion),
-		GracePeriodSeconds: o.GracePeriodSeconds, Propagation: o.propagation(), DryRun: len(o.DryRun) > 0,
+		UID: ptr.Deref(conditions.UID, ""), ResourceVersion: ptr.Deref(conditions.ResourceVersion, ""),
+		GracePeriodSeconds: options.GracePeriodSeconds, Propagation: chosenPropagation(options), DryRun: len(options.DryRun) > 0,
 	}
 }
 
-// propagation is what becomes of the objects that the deleted one owns. Empty: nothing was said.
-func (o deleteOptions) propagation() metav1.DeletionPropagation {
+// chosenPropagation is what becomes of the dependents of the deleted object. Empty: the request does not say.
+func chosenPropagation(options *metav1.DeleteOptions) metav1.DeletionPropagation {
+	orphan := options.OrphanDependents //nolint:staticcheck // deprecated, and still sent
 	switch {
-	case o.PropagationPolicy != nil:
-		return *o.PropagationPolicy
-	case o.orphan == nil:
+	case options.PropagationPolicy != nil:
+		return *options.PropagationPolicy
+	case orphan == nil:
 		return ""
-	case *o.orphan:
+	case *orphan:
 		return metav1.DeletePropagationOrphan
 	default:
 		return metav1.DeletePropagationBackground
 	}
 }
 
-// readDeleteOptions reads the body and query of a delete. The query wins where both speak: what it says can be seen,
-// and one who asks there for a dry run must not be misunderstood.
+// readDeleteOptions reads the body and the query of a delete. The query wins where both name an option: the query is
+// the visible part, and a dry run that is asked for there must not become a deletion.
 //
 // Errors: BadRequest for what cannot be read, Invalid for what is not allowed. Source: Spec 2.2; ADR-0009.
-func readDeleteOptions(c *call) (deleteOptions, error) {
-	var options deleteOptions
+func readDeleteOptions(c *call) (*metav1.DeleteOptions, error) {
+	options := &metav1.DeleteOptions{}
 	data, err := c.body()
 	if err != nil {
-		return options, err
+		return nil, err
 	}
 	if len(data) > 0 {
 		body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
 		if err != nil {
-			return options, err
+			return nil, err
 		}
-		if _, err := codec.Decode(body, &options.DeleteOptions, codec.Ignore); err != nil {
-			return options, err
+		if _, err := codec.Decode(body, options, codec.Ignore); err != nil {
+			return nil, err
 		}
-		// An object in the place of options is a mistake, of one who may have meant to delete another.
+		// A body of another kind is a mistake: perhaps the client meant to delete another object.
 		if kind := options.Kind; kind != "" && kind != "DeleteOptions" {
-			return options, apierror.BadRequest(fmt.Sprintf("the kind in the data (%s) does not match the expected kind (DeleteOptions)", kind),
+			return nil, apierror.BadRequest(fmt.Sprintf("the kind in the data (%s) does not match the expected kind (DeleteOptions)", kind),
 				field.ErrorList{field.NotSupported(field.NewPath("kind"), kind, []string{"DeleteOptions"})})
 		}
 	}
-	options.orphan = options.OrphanDependents //nolint:staticcheck // deprecated, and still sent
 	if given, ok := c.query["dryRun"]; ok {
 		options.DryRun = given
 	}
 	if text := c.query.Get("gracePeriodSeconds"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return options, unreadable("gracePeriodSeconds", text, "must be a whole number of seconds")
+			return nil, unreadable("gracePeriodSeconds", text, "must be a whole number of seconds")
 		}
 		options.GracePeriodSeconds = &seconds
 	}
 	if text := c.query.Get("orphanDependents"); text != "" {
 		orphan, err := strconv.ParseBool(text)
 		if err != nil {
-			return options, unreadable("orphanDependents", text, "must be true or false")
+			return nil, unreadable("orphanDependents", text, "must be true or false")
 		}
-		options.orphan = &orphan
+		options.OrphanDependents = &orphan //nolint:staticcheck // deprecated, and still sent
 	}
 	if text := c.query.Get("propagationPolicy"); text != "" {
 		options.PropagationPolicy = new(metav1.DeletionPropagation(text))
 	}
-	return options, invalidOptions("DeleteOptions", options.validate())
+	problems := append(metav1validation.ValidateDeleteOptions(options), checkGrace(options.GracePeriodSeconds)...)
+	return options, invalidOptions("DeleteOptions", problems)
 }
 
-func (o deleteOptions) validate() field.ErrorList {
-	_, problems := readDryRun(o.DryRun)
-	if grace := o.GracePeriodSeconds; grace != nil {
-		path := field.NewPath("gracePeriodSeconds")
-		switch {
-		case *grace < 0:
-			problems = append(problems, field.Invalid(path, *grace, "must not be negative"))
-		case *grace > resource.MaxGracePeriodSeconds:
-			problems = append(problems, field.Invalid(path, *grace, fmt.Sprintf("must be at most %d", resource.MaxGracePeriodSeconds)))
-		}
+// checkGrace bounds the grace period. Kubernetes leaves that to each resource. Source: ADR-0009.
+func checkGrace(seconds *int64) field.ErrorList {
+	path := field.NewPath("gracePeriodSeconds")
+	switch grace := ptr.Deref(seconds, 0); {
+	case grace < 0:
+		return field.ErrorList{field.Invalid(path, grace, "must not be negative")}
+	case grace > resource.MaxGracePeriodSeconds:
+		return field.ErrorList{field.Invalid(path, grace, fmt.Sprintf("must be at most %d", resource.MaxGracePeriodSeconds))}
 	}
-	path := field.NewPath("propagationPolicy")
-	if o.PropagationPolicy == nil {
-		return problems
-	}
-	if o.orphan != nil {
-		problems = append(problems, field.Invalid(path, *o.PropagationPolicy, "orphanDependents and propagationPolicy cannot be both set"))
-	}
-	switch *o.PropagationPolicy {
-	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
-	default:
-		problems = append(problems, field.NotSupported(path, *o.PropagationPolicy, []metav1.DeletionPropagation{
-			metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
-		}))
-	}
-	return problems
+	return nil
 }
 
 // unreadable is the answer for a query parameter that cannot be read.
 func unreadable(name, value, why string) error {
 	return apierror.BadRequest(fmt.Sprintf("%s: invalid value %q: %s", name, value, why),
 		field.ErrorList{field.Invalid(field.NewPath(name), value, why)})
-}
-
-// valueOf is what a field that may be left out says; its zero value when it is left out.
-func valueOf[V any](field *V) V {
-	if field == nil {
-		var zero V
-		return zero
-	}
-	return *field
 }

@@ -58,7 +58,7 @@ func TestDeletionOptions(t *testing.T) {
 		{"both words", "", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, 422, []string{"propagationPolicy"}},
 		{"both words, in two places", "?propagationPolicy=Orphan", `{"orphanDependents":false}`, 422, []string{"propagationPolicy"}},
 		{"all that is wrong at once", "?dryRun=x&gracePeriodSeconds=-2", `{"orphanDependents":true,"propagationPolicy":"x"}`, 422,
-			[]string{"dryRun", "gracePeriodSeconds", "propagationPolicy", "propagationPolicy"}},
+			[]string{"propagationPolicy", "propagationPolicy", "dryRun", "gracePeriodSeconds"}},
 	} {
 		for _, path := range []string{"/ana", ""} {
 			t.Run(row.about+" "+path, func(t *testing.T) {

@@ -1,12 +1,16 @@
 package frame
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strconv"
-	"unicode"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,54 +21,36 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// maxFieldManager is the longest name of a field manager, as in Kubernetes.
-const maxFieldManager = 128
-
 // writeOptions are the query parameters of create, update and patch.
 type writeOptions struct {
 	dryRun     bool
 	validation codec.Strictness
-	// manager is who owns the fields that are written.
+	// manager owns the fields that are written.
 	manager string
 }
 
-// readWriteOptions reads the parameters that all writes share. Kind names them in an error.
-func readWriteOptions(c *call, kind string, more ...*field.Error) (writeOptions, error) {
-	var options writeOptions
-	query := c.query
-	var problems field.ErrorList
-	options.dryRun, problems = readDryRun(query["dryRun"])
-	options.validation = codec.Strictness(query.Get("fieldValidation"))
-	switch options.validation {
-	case codec.Ignore, codec.Warn, codec.Strict:
-	case "":
-		options.validation = codec.Warn
-	default:
-		problems = append(problems, field.NotSupported(field.NewPath("fieldValidation"), options.validation,
-			[]codec.Strictness{codec.Ignore, codec.Warn, codec.Strict}))
-	}
-	path := field.NewPath("fieldManager")
-	manager := query.Get("fieldManager")
-	if len(manager) > maxFieldManager {
-		problems = append(problems, field.TooLong(path, field.OmitValueType{}, maxFieldManager))
-	}
-	for _, c := range manager {
-		if !unicode.IsPrint(c) {
-			problems = append(problems, field.Invalid(path, manager, "must only contain printable characters"))
-			break
-		}
-	}
-	options.manager = managerOf(manager, c.http.UserAgent())
-	return options, invalidOptions(kind, append(more, problems...))
+// readWriteOptions reads the query parameters of a create or an update, which are the same. Kind names them in an error.
+func readWriteOptions(c *call, kind string) (writeOptions, error) {
+	given := givenOptions(c.query)
+	return usedOptions(c, given), invalidOptions(kind, metav1validation.ValidateCreateOptions(&given))
 }
 
-func readDryRun(values []string) (bool, field.ErrorList) {
-	for _, value := range values {
-		if value != metav1.DryRunAll {
-			return false, field.ErrorList{field.NotSupported(field.NewPath("dryRun"), value, []string{metav1.DryRunAll})}
-		}
+// givenOptions are the query parameters that all writes share, as they stand.
+func givenOptions(query url.Values) metav1.CreateOptions {
+	manager := query.Get("fieldManager")
+	// The validation reports each character that cannot be printed, and quotes the whole name each time. A name that
+	// is too long is therefore cut, so that the answer stays small.
+	manager = manager[:min(len(manager), metav1validation.FieldManagerMaxLength+1)]
+	return metav1.CreateOptions{DryRun: query["dryRun"], FieldManager: manager, FieldValidation: query.Get("fieldValidation")}
+}
+
+// usedOptions are valid options with their defaults.
+func usedOptions(c *call, given metav1.CreateOptions) writeOptions {
+	return writeOptions{
+		dryRun:     len(given.DryRun) > 0,
+		validation: cmp.Or(codec.Strictness(given.FieldValidation), codec.Warn),
+		manager:    managerOf(given.FieldManager, c.http.UserAgent()),
 	}
-	return len(values) > 0, nil
 }
 
 func invalidOptions(kind string, problems field.ErrorList) error {
@@ -74,7 +60,7 @@ func invalidOptions(kind string, problems field.ErrorList) error {
 	return apierror.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", problems)
 }
 
-// listNumber reads a parameter of a list or watch that is a number. 0: it is not given.
+// listNumber reads a numeric parameter of a list or watch. 0: it is not given.
 func listNumber(query url.Values, name string) (int64, error) {
 	if !query.Has(name) {
 		return 0, nil
@@ -82,7 +68,7 @@ func listNumber(query url.Values, name string) (int64, error) {
 	text := query.Get(name)
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || number < 0 {
-		return 0, unreadable(name, text, "must be a number that is not negative")
+		return 0, unreadable(name, text, "must be a number, and not negative")
 	}
 	return number, nil
 }
@@ -111,46 +97,46 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 	if in.Limit, err = listNumber(query, "limit"); err != nil {
 		return err
 	}
-	// A list takes as long as it takes; what cannot be read is a mistake all the same.
+	// A list takes as long as it takes; a number that cannot be read is still an error.
 	if _, err = listNumber(query, "timeoutSeconds"); err != nil {
 		return err
 	}
-	in.Continue = query.Get("continue")
-	in.ResourceVersion = query.Get("resourceVersion")
-	var problems field.ErrorList
-	path := field.NewPath("resourceVersionMatch")
-	switch match := metav1.ResourceVersionMatch(query.Get("resourceVersionMatch")); match {
-	case "":
-	case metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan:
-		in.Exact = match == metav1.ResourceVersionMatchExact
-		if in.Continue != "" {
-			problems = append(problems, field.Forbidden(path, "is forbidden when continue is given"))
-		}
-		switch {
-		case in.ResourceVersion == "":
-			problems = append(problems, field.Forbidden(path, "is forbidden unless resourceVersion is given"))
-		case in.Exact && in.ResourceVersion == "0":
-			problems = append(problems, field.Forbidden(path, `"Exact" is forbidden for resourceVersion "0"`))
-		}
-	default:
-		problems = append(problems, field.NotSupported(path, match,
-			[]metav1.ResourceVersionMatch{metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan}))
-	}
+	given := givenListOptions(query)
+	in.Continue, in.ResourceVersion = given.Continue, given.ResourceVersion
+	in.Exact = given.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+	problems := internalvalidation.ValidateListOptions(&given, true)
+	// Kubernetes leaves this rule to its storage, which answers 400.
 	if in.Continue != "" && in.ResourceVersion != "" && in.ResourceVersion != "0" {
-		forbidden := field.Forbidden(field.NewPath("resourceVersion"), "is forbidden when continue is given")
+		forbidden := field.Forbidden(field.NewPath("resourceVersion"), "resourceVersion is forbidden when continue is provided")
 		if len(problems) == 0 {
 			return apierror.BadRequest("resourceVersion is not allowed together with continue", field.ErrorList{forbidden})
 		}
 		problems = append(problems, forbidden)
 	}
-	if query.Has("sendInitialEvents") {
-		problems = append(problems, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	}
 	return invalidOptions("ListOptions", problems)
 }
 
-// checkVersion refuses a resourceVersion that is no number. An object is always read as it is now, which is not
-// older than any version that there was.
+// givenListOptions are the query parameters of a list or watch whose combinations have rules.
+func givenListOptions(query url.Values) internalversion.ListOptions {
+	given := internalversion.ListOptions{
+		ResourceVersion:      query.Get("resourceVersion"),
+		ResourceVersionMatch: metav1.ResourceVersionMatch(query.Get("resourceVersionMatch")),
+		Continue:             query.Get("continue"),
+	}
+	if query.Has("sendInitialEvents") {
+		given.SendInitialEvents = new(flag(query, "sendInitialEvents"))
+	}
+	return given
+}
+
+// flag reads a boolean parameter as Kubernetes does: a parameter that is present is true unless it is "0" or "false".
+func flag(query url.Values, name string) bool {
+	values, given := query[name]
+	return given && values[0] != "0" && !strings.EqualFold(values[0], "false")
+}
+
+// checkVersion refuses a resourceVersion that is not a number. Any number is good: an object is always read in its
+// current state, which is not older than any version.
 func checkVersion(text string) error {
 	if text == "" {
 		return nil

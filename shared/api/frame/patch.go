@@ -6,13 +6,15 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/types"
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model/apierror"
 )
 
-// readPatch reads a patch with its options. Which types there are, the resource says.
+// readPatch reads a patch with its options. The resource decides which patch types it takes.
 func readPatch(c *call) (resource.PatchInput, error) {
 	in := resource.PatchInput{Caller: c.caller, Namespace: c.namespace, Name: c.name}
 	// An unreadable media type is unsupported as it stands.
@@ -21,21 +23,21 @@ func readPatch(c *call) (resource.PatchInput, error) {
 		media = parsed
 	}
 	in.Type = resource.PatchType(media)
-	var problems []*field.Error
-	if in.Type == resource.ApplyPatch {
-		in.Force = isTrue(c.query["force"])
-		in.MayCreate = func() error { return c.may("create") }
-		if c.query.Get("fieldManager") == "" {
-			problems = append(problems, field.Required(field.NewPath("fieldManager"), "is required for apply patch"))
-		}
-	} else if c.query.Has("force") {
-		problems = append(problems, field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
+	given := givenOptions(c.query)
+	options := metav1.PatchOptions{DryRun: given.DryRun, FieldManager: given.FieldManager, FieldValidation: given.FieldValidation}
+	if c.query.Has("force") {
+		in.Force = flag(c.query, "force")
+		options.Force = &in.Force
 	}
-	options, err := readWriteOptions(c, "PatchOptions", problems...)
-	if err != nil {
+	if err := invalidOptions("PatchOptions", metav1validation.ValidatePatchOptions(&options, types.PatchType(media))); err != nil {
 		return in, err
 	}
-	in.Validation, in.Manager, in.DryRun = options.validation, options.manager, options.dryRun
+	if in.Type == resource.ApplyPatch {
+		in.MayCreate = func() error { return c.may("create") }
+	}
+	used := usedOptions(c, given)
+	in.Validation, in.Manager, in.DryRun = used.validation, used.manager, used.dryRun
+	var err error
 	if in.Patch, err = c.body(); err != nil {
 		return in, err
 	}
@@ -45,12 +47,8 @@ func readPatch(c *call) (resource.PatchInput, error) {
 	return in, nil
 }
 
-// isTrue reads a parameter as Kubernetes does: present, it is true unless it says false or 0.
-func isTrue(values []string) bool {
-	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
-}
-
-// managerOf is who owns the fields of a write: the one that the request names, else the client's first word for itself.
+// managerOf is the owner of the fields that a request writes: the named field manager, else the first word of the
+// User-Agent.
 // Source: Spec 2.2; ADR-0008.
 func managerOf(named, userAgent string) string {
 	if named != "" {
@@ -61,7 +59,7 @@ func managerOf(named, userAgent string) string {
 	for _, c := range product {
 		switch {
 		case !unicode.IsPrint(c):
-		case manager.Len()+utf8.RuneLen(c) > maxFieldManager:
+		case manager.Len()+utf8.RuneLen(c) > metav1validation.FieldManagerMaxLength:
 			return manager.String()
 		default:
 			manager.WriteRune(c)

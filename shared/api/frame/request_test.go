@@ -175,7 +175,12 @@ func TestWriteOptions(t *testing.T) {
 		t.Errorf("a dry run has written:\n%s\nwas\n%s", after, before)
 	}
 	answer := w.do(request{method: "POST", path: root + "?dryRun=x&fieldValidation=y&fieldManager=%09", body: `{}`})
-	refused(t, answer, 422, metav1.StatusReasonInvalid, "dryRun", "fieldValidation", "fieldManager")
+	refused(t, answer, 422, metav1.StatusReasonInvalid, "fieldManager", "dryRun", "fieldValidation")
+	// A cause for each character, of which each quotes the whole name, must not make a large answer of a large name.
+	answer = w.do(request{method: "POST", path: root + "?fieldManager=" + strings.Repeat("%09", 100_000), body: `{}`})
+	if answer.Code != 422 || answer.Body.Len() > 200_000 {
+		t.Errorf("answered %d with %d bytes", answer.Code, answer.Body.Len())
+	}
 }
 
 func TestDeleteOptions(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
@@ -76,26 +76,13 @@ func Watch[T resource.Object, D any](
 	})
 }
 
-// flag reads a boolean parameter as Kubernetes does: whatever is there and not "0" or "false" is true.
-func flag(query url.Values, name string) bool {
-	values, given := query[name]
-	return given && values[0] != "0" && !strings.EqualFold(values[0], "false")
-}
-
-// readWatchOptions reads the query parameters of a watch, and returns how long it is to last, 0 for as long as
-// usual. Which of them go together is what ValidateListOptions of k8s.io/apimachinery says.
+// readWatchOptions reads the query parameters of a watch, and returns how long it may last. 0: the usual time.
 func readWatchOptions(query url.Values, in *resource.WatchInput) (time.Duration, error) {
 	var err error
 	if in.Labels, in.Fields, err = readSelectors(query); err != nil {
 		return 0, err
 	}
-	in.ResourceVersion = query.Get("resourceVersion")
-	in.AllowBookmarks = flag(query, "allowWatchBookmarks")
-	if query.Has("sendInitialEvents") {
-		send := flag(query, "sendInitialEvents")
-		in.SendInitialEvents = &send
-	}
-	// A watch has no pages; what cannot be read is a mistake all the same.
+	// A watch has no pages; a number that cannot be read is still an error.
 	if _, err := listNumber(query, "limit"); err != nil {
 		return 0, err
 	}
@@ -104,30 +91,12 @@ func readWatchOptions(query url.Values, in *resource.WatchInput) (time.Duration,
 		return 0, err
 	}
 	limit := time.Duration(min(seconds, math.MaxInt32)) * time.Second
-	var problems field.ErrorList
-	path := field.NewPath("resourceVersionMatch")
-	match := metav1.ResourceVersionMatch(query.Get("resourceVersionMatch"))
-	if anywhere := in.ResourceVersion == "" || in.ResourceVersion == "0"; anywhere && in.SendInitialEvents == nil && match == "" {
-		// What older clients mean.
-		send := true
-		in.SendInitialEvents, match = &send, metav1.ResourceVersionMatchNotOlderThan
-	}
-	if in.SendInitialEvents != nil && match != metav1.ResourceVersionMatchNotOlderThan {
-		problems = append(problems, field.Forbidden(path,
-			"sendInitialEvents requires setting resourceVersionMatch to "+string(metav1.ResourceVersionMatchNotOlderThan)))
-	}
-	if match != "" {
-		if in.SendInitialEvents == nil {
-			problems = append(problems, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
-		}
-		if match != metav1.ResourceVersionMatchNotOlderThan {
-			problems = append(problems, field.NotSupported(path, match, []metav1.ResourceVersionMatch{metav1.ResourceVersionMatchNotOlderThan}))
-		}
-		if query.Get("continue") != "" {
-			problems = append(problems, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
-		}
-	}
-	return limit, invalidOptions("ListOptions", problems)
+	given := givenListOptions(query)
+	given.Watch = true
+	internalversion.SetListOptionsDefaults(&given, true)
+	in.ResourceVersion, in.SendInitialEvents = given.ResourceVersion, given.SendInitialEvents
+	in.AllowBookmarks = flag(query, "allowWatchBookmarks")
+	return limit, invalidOptions("ListOptions", internalvalidation.ValidateListOptions(&given, true))
 }
 
 // watchStream gives the events of a watcher the form that the client asked for.

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"management.platform.sh/shared/state/store"
 )
@@ -252,7 +253,7 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 		after, err := n.member.edit(ctx, n, func(object metav1.Object) {
 			references := slices.Clone(object.GetOwnerReferences())
 			for i := range references {
-				if valueOf(references[i].BlockOwnerDeletion) {
+				if ptr.Deref(references[i].BlockOwnerDeletion, false) {
 					references[i].BlockOwnerDeletion = new(false)
 				}
 			}
@@ -280,7 +281,7 @@ func (c *collection) foreground(ctx context.Context, n node) error {
 	blocked := false
 	err := c.eachDependent(ctx, n, func(dependent node) bool {
 		blocked = slices.ContainsFunc(dependent.object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
-			return reference.UID == n.object.GetUID() && valueOf(reference.BlockOwnerDeletion)
+			return reference.UID == n.object.GetUID() && ptr.Deref(reference.BlockOwnerDeletion, false)
 		})
 		return !blocked
 	})

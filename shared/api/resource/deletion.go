@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"management.platform.sh/shared/state/store"
 )
@@ -44,7 +45,7 @@ func pending(object metav1.Object, now time.Time) bool {
 func markDeleted(object metav1.Object, asked terms, now time.Time) {
 	switch begun := object.GetDeletionTimestamp(); {
 	case begun == nil:
-		grace := valueOf(asked.grace)
+		grace := ptr.Deref(asked.grace, 0)
 		object.SetDeletionTimestamp(&metav1.Time{Time: now.UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second)})
 		object.SetDeletionGracePeriodSeconds(&grace)
 		object.SetGeneration(object.GetGeneration() + 1)
@@ -100,7 +101,7 @@ func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
 		return own
 	case driven(object):
 		// Since it was asked for.
-		return end.Add(-time.Duration(valueOf(object.GetDeletionGracePeriodSeconds())) * time.Second)
+		return end.Add(-time.Duration(ptr.Deref(object.GetDeletionGracePeriodSeconds(), 0)) * time.Second)
 	case len(object.GetFinalizers()) > 0:
 		return time.Time{}
 	case !own.IsZero() && own.Before(end.Time):
@@ -202,13 +203,4 @@ func (r *Registry[T]) rewriteMetadata(
 	}
 	r.stamp(object, next)
 	return object, next, false, nil
-}
-
-// valueOf is what a field that may be left out says; its zero value when it is left out.
-func valueOf[V any](field *V) V {
-	if field == nil {
-		var zero V
-		return zero
-	}
-	return *field
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -43,8 +44,8 @@ func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller
 			continue
 		}
 		isNew := !slices.ContainsFunc(had, func(kept metav1.OwnerReference) bool { return sameOwner(kept, reference) })
-		blocks := valueOf(reference.BlockOwnerDeletion) && !slices.ContainsFunc(had, func(kept metav1.OwnerReference) bool {
-			return sameOwner(kept, reference) && valueOf(kept.BlockOwnerDeletion)
+		blocks := ptr.Deref(reference.BlockOwnerDeletion, false) && !slices.ContainsFunc(had, func(kept metav1.OwnerReference) bool {
+			return sameOwner(kept, reference) && ptr.Deref(kept.BlockOwnerDeletion, false)
 		})
 		if !isNew && !blocks {
 			continue
