@@ -8,17 +8,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"reflect"
 	"runtime/debug"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
 
+	"management.platform.sh/local/client"
+	"management.platform.sh/local/operator"
+	"management.platform.sh/local/patch"
+	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/model/secret"
 )
 
@@ -26,67 +28,22 @@ import (
 var version = ""
 
 type commands struct {
-	Serve       serveCommand       `cmd:"" default:"withargs" help:"Serve the API (the default)."`
-	Bootstrap   bootstrapCommand   `cmd:"" help:"Make the first admin key in a Redis and print it."`
-	Configure   configureCommand   `cmd:"" help:"Write the platform configuration into a Redis, also where its endpoint is disabled."`
-	Patch       patchCommand       `cmd:"" help:"Try sync patches on files, without a server."`
-	Audit       auditCommand       `cmd:"" help:"Look after the audit log."`
-	SigningKeys signingKeysCommand `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
-	Token       tokenCommand       `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
-	Kubeconfig  kubeconfigCommand  `cmd:"" help:"Ask the platform for a kubeconfig of a virtual cluster."`
-	Version     versionCommand     `cmd:"" help:"Print the version."`
+	Serve       runner.Serve         `cmd:"" default:"withargs" help:"Serve the API (the default)."`
+	Bootstrap   operator.Bootstrap   `cmd:"" help:"Make the first admin key in a Redis and print it."`
+	Configure   operator.Configure   `cmd:"" help:"Write the platform configuration into a Redis, also where its endpoint is disabled."`
+	Patch       patch.Commands       `cmd:"" help:"Try sync patches on files, without a server."`
+	Audit       operator.Audit       `cmd:"" help:"Look after the audit log."`
+	SigningKeys operator.SigningKeys `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
+	Token       client.Token         `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
+	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Ask the platform for a kubeconfig of a virtual cluster."`
+	Version     versionCommand       `cmd:"" help:"Print the version."`
 }
 
-type serveCommand struct {
-	Listen       string        `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
-	HTTP         string        `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
-	Redis        secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix:// (embedded)."`
-	RedisTimeout time.Duration `env:"PLATFORM_REDIS_TIMEOUT" default:"1s" help:"The time for each operation on the state; from 100ms to 20s; what takes longer is answered with 503 (${default})."`
-	Data         string        `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key (${default})."`
-	AdminKey     secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
-	Encryption   secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64; after a comma older ones that still open (kept in the data folder)."`
-	Issuer       string        `env:"PLATFORM_ISSUER" placeholder:"URL" help:"Issuer of tokens, by which verifiers reach this API (the address of the HTTPS listener)."`
-	SigningKey   secret.String `env:"PLATFORM_SIGNING_KEY" placeholder:"PEM" help:"Signing keys that you manage yourself; the first signs (made and kept in the state)."`
-	Signing      signingFlags  `embed:""`
-	Config       string        `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
-	Manifests    string        `placeholder:"DIR" help:"Folder of objects to apply at the start."`
-	ExpireEvery  time.Duration `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
-	Edition      string        `env:"PLATFORM_EDITION" enum:"enterprise,community" default:"enterprise" help:"What of the platform is in use: enterprise or community (${default})."`
-	Patches      patchFlags    `embed:""`
-	LogLevel     logLevel      `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
-}
-
-// logLevel is a level whose error says which there are.
-type logLevel slog.Level
-
-// UnmarshalText reads a level as slog writes it, in letters of any size.
-func (l *logLevel) UnmarshalText(text []byte) error {
-	if err := (*slog.Level)(l).UnmarshalText(text); err != nil {
-		return fmt.Errorf("%q is none of debug, info, warn and error", text)
-	}
-	return nil
-}
-
-type bootstrapCommand struct {
-	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
-	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The key to use (generated and printed)."`
-}
-
-type kubeconfigCommand struct {
-	Instance   string `arg:"" name:"instance" placeholder:"NAMESPACE/NAME" help:"The virtual cluster instance, as NAMESPACE/NAME."`
-	ClientCert bool   `help:"A client certificate in place of an access key."`
-	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"How long the credential lives; 0 is the signing duration of the virtual cluster (a day)."`
-	Server     string `placeholder:"URL" help:"Address of the virtual cluster (that of its ingress endpoint)."`
-	Merge      bool   `help:"Add to the file, under a name of its own, and make it the current context."`
-	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge the first file of KUBECONFIG that exists, else its last, else ~/.kube/config)."`
-	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform (the one in the data folder)."`
-	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of the runner (${default})."`
-}
-
-type configureCommand struct {
-	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
-	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals its secrets, 32 bytes in base64; needed when it has any."`
-	File       string        `arg:"" placeholder:"FILE" help:"Platform configuration (YAML)."`
+// newCommands has no flags yet.
+func newCommands() *commands {
+	all := &commands{}
+	all.Serve.Version, all.Bootstrap.Version, all.Configure.Version, all.Token.Version = build(), build(), build(), build()
+	return all
 }
 
 type versionCommand struct{}
@@ -99,17 +56,16 @@ func (*versionCommand) Run() error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	all := &commands{}
+	all := newCommands()
 	parser := kong.Must(all,
 		secretFlags(),
 		kong.Name("local"),
 		kong.Description("The platform's management API on one machine."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(all),
 		kong.Exit(func(code int) {
-			if code > exitBadInput {
+			if code > patch.ExitBadInput {
 				// Kong has codes of its own for flags that are wrong.
-				code = exitBadInput
+				code = patch.ExitBadInput
 			}
 			os.Exit(code)
 		}),
@@ -124,8 +80,8 @@ func main() {
 		return
 	}
 	code := 1
-	if exit := (*exitError)(nil); errors.As(err, &exit) {
-		code = exit.code
+	if exit := (*patch.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.Code
 	}
 	if err.Error() != "" {
 		fmt.Fprintln(os.Stderr, "local:", err)

@@ -1,0 +1,91 @@
+// Package admin makes the first admin key, which opens everything: nobody could make a key without one.
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/local/atomicfile"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/store"
+)
+
+// Ensure returns the admin key of this data folder and sees to it that the state knows it: the given
+// one, else the one in the file, else a new one. The file keeps it for the next start.
+func Ensure(ctx context.Context, env *frame.Environment, given secret.String, file string) (secret.String, error) {
+	bearer := given
+	if given != "" {
+		if err := accesskey.CheckBearer(given); err != nil {
+			return "", fmt.Errorf("the admin key: %w", err)
+		}
+	} else {
+		kept, err := os.ReadFile(file)
+		switch {
+		case err == nil:
+			bearer = secret.String(strings.TrimSpace(string(kept)))
+			if err := accesskey.CheckBearer(bearer); err != nil {
+				return "", fmt.Errorf("the admin key in %s: %w", file, err)
+			}
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", fmt.Errorf("reading the admin key: %w", err)
+		default:
+			if bearer, err = accesskey.NewBearer(env.Random); err != nil {
+				return "", err
+			}
+		}
+	}
+	// The file first: a key in the state that nobody has written down could never be used.
+	if err := atomicfile.Write(file, []byte(bearer.Reveal()+"\n")); err != nil {
+		return "", err
+	}
+	return bearer, Create(ctx, env, bearer)
+}
+
+// Create stores the admin key unless the state has it already.
+func Create(ctx context.Context, env *frame.Environment, bearer secret.String) error {
+	if err := accesskey.CheckBearer(bearer); err != nil {
+		return fmt.Errorf("the admin key: %w", err)
+	}
+	keys := env.AccessKeys().Managed(fieldmanager.New)
+	_, err := keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("looking for the admin key: %w", err)
+	}
+	key := &model.OwnedAccessKey{
+		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
+		Spec: model.OwnedAccessKeySpec{
+			DisplayName: "First admin key",
+			User:        "admin",
+			Groups:      []string{identity.Admins},
+			Type:        model.AccessKeyTypeUser,
+			Key:         bearer.Reveal(),
+		},
+	}
+	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
+	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
+	if apierrors.IsAlreadyExists(err) {
+		// Another data folder made the object of that name: this one's key stands beside it.
+		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
+		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
+	}
+	if err != nil {
+		return fmt.Errorf("creating the admin key: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package admin
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/local/localtest"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
+)
+
+func ensure(t *testing.T, env *frame.Environment, given secret.String, file string) secret.String {
+	t.Helper()
+	bearer, err := Ensure(t.Context(), env, given, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bearer
+}
+
+func TestEnsureAdminIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	env, _ := localtest.Environment(t)
+	file := filepath.Join(t.TempDir(), "admin.key")
+	first := ensure(t, env, "", file)
+	if string(localtest.Read(t, file)) != first.Reveal()+"\n" {
+		t.Error("the file does not hold the key")
+	}
+	localtest.WantPrivate(t, file)
+	localtest.WantAdmin(t, env, first, "admin")
+	for range 2 {
+		if again := ensure(t, env, "", file); again != first {
+			t.Error("the next start has another key")
+		}
+	}
+	if list := localtest.Keys(t, env); len(list) != 1 || list[0].Spec.Key != "" {
+		t.Errorf("the state has %d keys", len(list))
+	}
+	if other, _ := localtest.Environment(t); ensure(t, other, "", filepath.Join(t.TempDir(), "admin.key")) == first {
+		t.Error("another folder has the same key")
+	}
+}
+
+// A start finds a file and a state that may have nothing to do with each other.
+func TestEnsureAdmin(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about string
+		// happens is between the first start and the next one.
+		happens func(t *testing.T, env *frame.Environment, file string)
+		given   secret.String
+		same    bool
+		name    string
+		total   int
+	}{
+		{"the file is gone", func(t *testing.T, _ *frame.Environment, file string) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}, "", false, "admin-", 2},
+		{"the object is gone", func(t *testing.T, env *frame.Environment, _ string) { remove(t, env, "admin") }, "", true, "admin", 1},
+		{"the object is gone and another has its name", func(t *testing.T, env *frame.Environment, _ string) {
+			remove(t, env, "admin")
+			if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+				Caller: localtest.Root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}},
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}, "", true, "admin-", 2},
+		{"the file has another key", func(t *testing.T, _ *frame.Environment, file string) {
+			localtest.Write(t, file, localtest.OtherKey.Reveal())
+		}, "", false, "admin-", 2},
+		{"the file was edited", func(t *testing.T, _ *frame.Environment, file string) {
+			localtest.Write(t, file, "\n  "+string(localtest.Read(t, file))+"\r\n\n")
+		}, "", true, "admin", 1},
+		{"others may read the file", func(t *testing.T, _ *frame.Environment, file string) {
+			if err := os.Chmod(file, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, "", true, "admin", 1},
+		{"a key is given", func(*testing.T, *frame.Environment, string) {}, localtest.GivenKey, false, "admin-", 2},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			env, _ := localtest.Environment(t)
+			file := filepath.Join(t.TempDir(), "admin.key")
+			first := ensure(t, env, "", file)
+			row.happens(t, env, file)
+			then := ensure(t, env, row.given, file)
+			if (then == first) != row.same || row.given != "" && then != row.given {
+				t.Errorf("the key is the same: %v", then == first)
+			}
+			localtest.WantAdmin(t, env, then, row.name)
+			if list := localtest.Keys(t, env); len(list) != row.total {
+				t.Errorf("the state has %d keys", len(list))
+			}
+			if string(localtest.Read(t, file)) != then.Reveal()+"\n" {
+				t.Error("the file does not hold the key")
+			}
+			localtest.WantPrivate(t, file)
+			if again := ensure(t, env, "", file); again != then || len(localtest.Keys(t, env)) != row.total {
+				t.Error("the start after that has another key")
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, env *frame.Environment, name string) {
+	t.Helper()
+	if _, err := resource.Delete(t.Context(), env.AccessKeys(), resource.DeleteInput{Caller: localtest.Root, Name: name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who has disabled the admin key does not find it back at work after a restart. A folder without the file gets
+// another one.
+func TestEnsureAdminLeavesADisabledKey(t *testing.T) {
+	t.Parallel()
+	env, _ := localtest.Environment(t)
+	file := filepath.Join(t.TempDir(), "admin.key")
+	first := ensure(t, env, "", file)
+	if _, err := resource.Patch(t.Context(), env.AccessKeys(), resource.PatchInput{
+		Caller: localtest.Root, Name: "admin", Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if again := ensure(t, env, "", file); again != first || len(localtest.Keys(t, env)) != 1 {
+		t.Error("the start has another key")
+	}
+	if _, err := env.Authenticator().Bearer(t.Context(), first); err == nil {
+		t.Error("the key works")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	localtest.WantAdmin(t, env, ensure(t, env, "", file), "admin-")
+}
+
+// What is no key is refused, whence it comes is said, what it is is not, and nothing is written.
+func TestEnsureAdminRefuses(t *testing.T) {
+	t.Parallel()
+	const cut = "pak_4Hd68Kx20wQm57ZtLp93VrNc"
+	for _, row := range []struct {
+		about string
+		given secret.String
+		kept  string
+	}{
+		{"a short key", "short-key-8Kx20wQm57ZtLp", ""},
+		{"a key with a blank", localtest.GivenKey + " ", ""},
+		{"an empty file", "", "\n"},
+		{"a file that was cut", "", cut},
+		{"a file with two keys", "", localtest.GivenKey.Reveal() + "\n" + localtest.OtherKey.Reveal() + "\n"},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			env, _ := localtest.Environment(t)
+			file := filepath.Join(t.TempDir(), "admin.key")
+			if row.kept != "" {
+				localtest.Write(t, file, row.kept)
+			}
+			bearer, err := Ensure(t.Context(), env, row.given, file)
+			if err == nil || bearer != "" {
+				t.Fatalf("error %v", err)
+			}
+			for _, text := range []string{row.given.Reveal(), strings.TrimSpace(row.kept), localtest.GivenKey.Reveal()} {
+				if text != "" && strings.Contains(err.Error(), text) {
+					t.Error("the error tells the key")
+				}
+			}
+			if strings.Contains(err.Error(), file) != (row.kept != "") {
+				t.Errorf("the error is %v", err)
+			}
+			if list := localtest.Keys(t, env); len(list) != 0 {
+				t.Errorf("the state has %d keys", len(list))
+			}
+			if row.kept != "" && string(localtest.Read(t, file)) != row.kept {
+				t.Error("the file was changed")
+			} else if _, err := os.Stat(file); row.kept == "" && err == nil {
+				t.Error("the file was written")
+			}
+		})
+	}
+}
+
+func TestEnsureAdminErrors(t *testing.T) {
+	t.Parallel()
+	env, _ := localtest.Environment(t)
+	folder := t.TempDir()
+	if _, err := Ensure(t.Context(), env, "", folder); err == nil || !strings.Contains(err.Error(), folder) {
+		t.Errorf("a folder in place of the file: %v", err)
+	}
+	if list := localtest.Keys(t, env); len(list) != 0 {
+		t.Errorf("a key was made that nobody can know; the state has %d", len(list))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := filepath.Join(folder, "admin.key")
+	if _, err := Ensure(ctx, env, "", file); err == nil {
+		t.Error("a key was made without the state")
+	}
+	// What was written down before is the key of the next start.
+	kept := strings.TrimSpace(string(localtest.Read(t, file)))
+	if bearer, err := Ensure(t.Context(), env, "", file); err != nil || bearer.Reveal() != kept || len(localtest.Keys(t, env)) != 1 {
+		t.Errorf("the next start: %v", err)
+	}
+}

@@ -1,0 +1,223 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"management.platform.sh/shared/model"
+)
+
+// platform is a platform that answers with kubeconfigs, the file that reaches it, and how often it was asked.
+func platform(t *testing.T) (file string, asked func() int) {
+	t.Helper()
+	const text = "apiVersion: v1\nkind: Config\ncurrent-context: vcluster\nclusters: [{name: vcluster, cluster: {server: 'https://dev.example.com'}}]\n" +
+		"users: [{name: vcluster, user: {token: sesame}}]\ncontexts: [{name: vcluster, context: {cluster: vcluster, user: vcluster}}]\n"
+	var mu sync.Mutex
+	count := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		count++
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(model.VirtualClusterInstanceKubeConfig{Status: model.VirtualClusterInstanceKubeConfigStatus{
+			KubeConfig: text, ExpirationTimestamp: &metav1.Time{Time: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)},
+		}})
+	}))
+	t.Cleanup(server.Close)
+	file = filepath.Join(t.TempDir(), "platform")
+	config := clientcmdapi.NewConfig()
+	config.Clusters["platform"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.AuthInfos["platform"] = &clientcmdapi.AuthInfo{Token: "sesame"}
+	config.Contexts["platform"] = &clientcmdapi.Context{Cluster: "platform", AuthInfo: "platform"}
+	config.CurrentContext = "platform"
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file, func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return count
+	}
+}
+
+// contexts are the names of the contexts in a file, and the current one.
+func contexts(t *testing.T, file string) (names map[string]*clientcmdapi.Context, current string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.Contexts, config.CurrentContext
+}
+
+// mine is a kubeconfig that was there before.
+func mine(t *testing.T, file string) {
+	t.Helper()
+	const text = "apiVersion: v1\nkind: Config\ncurrent-context: mine\nclusters: [{name: mine, cluster: {server: 'https://mine', certificate-authority: ca.crt, proxy-url: 'http://proxy'}}]\n" +
+		"users: [{name: mine, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: login, interactiveMode: Never}}}]\n" +
+		"contexts: [{name: mine, context: {cluster: mine, user: mine, namespace: shop}}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKubeconfigOutput(t *testing.T) {
+	t.Parallel()
+	file, asked := platform(t)
+	for _, row := range []struct {
+		about string
+		// prepare returns the path to write, and the file that is to hold the result.
+		prepare func(t *testing.T, dir string) (path, result string)
+		merge   bool
+		refused bool
+		kept    bool
+	}{
+		{"a file that is not there", func(_ *testing.T, dir string) (string, string) {
+			return filepath.Join(dir, "a", "b"), filepath.Join(dir, "a", "b")
+		}, false, false, false},
+		{"a file that is there", func(t *testing.T, dir string) (string, string) {
+			mine(t, filepath.Join(dir, "f"))
+			return filepath.Join(dir, "f"), filepath.Join(dir, "f")
+		}, false, false, false},
+		{"merged into none", func(_ *testing.T, dir string) (string, string) {
+			return filepath.Join(dir, "f"), filepath.Join(dir, "f")
+		}, true, false, false},
+		{"merged", func(t *testing.T, dir string) (string, string) {
+			mine(t, filepath.Join(dir, "f"))
+			return filepath.Join(dir, "f"), filepath.Join(dir, "f")
+		}, true, false, true},
+		{"merged by a link to a link elsewhere", func(t *testing.T, dir string) (string, string) {
+			if err := os.Mkdir(filepath.Join(dir, "far"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			mine(t, filepath.Join(dir, "far", "f"))
+			link(t, "f", filepath.Join(dir, "far", "to"))
+			link(t, filepath.Join("far", "to"), filepath.Join(dir, "link"))
+			return filepath.Join(dir, "link"), filepath.Join(dir, "far", "f")
+		}, true, false, true},
+		{"by a link that leads to nothing yet", func(t *testing.T, dir string) (string, string) {
+			link(t, filepath.Join(dir, "f"), filepath.Join(dir, "link"))
+			return filepath.Join(dir, "link"), filepath.Join(dir, "f")
+		}, true, false, false},
+		{"by a link to itself", func(t *testing.T, dir string) (string, string) {
+			link(t, "link", filepath.Join(dir, "link"))
+			return filepath.Join(dir, "link"), ""
+		}, false, true, false},
+		{"a folder", func(_ *testing.T, dir string) (string, string) { return dir, "" }, false, true, false},
+		// Not a device of this machine: were it replaced, everybody would miss it.
+		{"a socket", func(t *testing.T, dir string) (string, string) {
+			at, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "s"))
+			if err != nil {
+				t.Skip(err)
+			}
+			t.Cleanup(func() { _ = at.Close() })
+			return filepath.Join(dir, "s"), ""
+		}, false, true, false},
+		{"merged into what is no kubeconfig", func(t *testing.T, dir string) (string, string) {
+			if err := os.WriteFile(filepath.Join(dir, "f"), []byte("a: ["), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return filepath.Join(dir, "f"), ""
+		}, true, true, false},
+		{"merged into the standard output", func(*testing.T, string) (string, string) { return "-", "" }, true, true, false},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			dir := t.TempDir()
+			path, result := row.prepare(t, dir)
+			before := asked()
+			err := (&Kubeconfig{Instance: "p-shop/dev", Platform: file, Output: path, Merge: row.merge}).Run(t.Context())
+			if (err != nil) != row.refused {
+				t.Fatalf("%v", err)
+			}
+			if row.refused {
+				if asked() != before {
+					t.Error("a credential was made for nothing")
+				}
+				return
+			}
+			at, err := os.Lstat(result)
+			if err != nil || at.Mode() != 0o600 {
+				t.Fatalf("%v, %v", at, err)
+			}
+			if path != result {
+				if at, err := os.Lstat(path); err != nil || at.Mode()&os.ModeSymlink == 0 {
+					t.Errorf("the link is gone: %v, %v", at, err)
+				}
+			}
+			names, current := contexts(t, result)
+			want := "vcluster"
+			if row.merge {
+				want = "dev-p-shop"
+			}
+			if (names["mine"] != nil) != row.kept || names[want] == nil || current != want {
+				t.Errorf("%v, current %q", names, current)
+			}
+			text, err := os.ReadFile(result)
+			if err != nil || row.kept != strings.Contains(string(text), "certificate-authority: ca.crt") || row.kept != strings.Contains(string(text), "command: login") {
+				t.Errorf("%s, %v", text, err)
+			}
+			left, err := filepath.Glob(filepath.Join(filepath.Dir(result), "f.*"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func link(t *testing.T, to, at string) {
+	t.Helper()
+	if err := os.Symlink(to, at); err != nil {
+		t.Skip(err)
+	}
+}
+
+// Many at once lose nothing of each other.
+func TestKubeconfigAtOnce(t *testing.T) {
+	t.Parallel()
+	file, _ := platform(t)
+	output := filepath.Join(t.TempDir(), "f")
+	mine(t, output)
+	const many = 8
+	var group sync.WaitGroup
+	for i := range many {
+		group.Go(func() {
+			if err := (&Kubeconfig{Instance: fmt.Sprintf("p-shop/dev%d", i), Platform: file, Output: output, Merge: true}).Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if names, _ := contexts(t, output); len(names) != many+1 {
+		t.Errorf("%d contexts", len(names))
+	}
+}
+
+// An entry goes where kubectl would write it, but not into the file that reaches the platform.
+func TestKubeconfigMergesInto(t *testing.T) {
+	dir := t.TempDir()
+	there, platform, absent := filepath.Join(dir, "there"), filepath.Join(dir, "platform"), filepath.Join(dir, "absent")
+	mine(t, there)
+	mine(t, platform)
+	for list, want := range map[string]string{
+		"": clientcmd.RecommendedHomeFile, there: there, absent: absent, platform: clientcmd.RecommendedHomeFile,
+		absent + ":" + there: there, platform + ":" + there: there, absent + ":" + absent + "2": absent + "2", ":" + there + ":": there,
+	} {
+		t.Setenv("KUBECONFIG", strings.ReplaceAll(list, ":", string(filepath.ListSeparator)))
+		if got := mergesInto(platform); got != want {
+			t.Errorf("KUBECONFIG=%s: %s, want %s", list, got, want)
+		}
+	}
+}

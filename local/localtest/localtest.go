@@ -1,0 +1,144 @@
+// Package localtest has what tests of the packages of the runner share.
+package localtest
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"management.platform.sh/local/environment"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+)
+
+const (
+	GivenKey = secret.String("given-key-8Kx20wQm57ZtLp93VrNc4Hd6")
+	OtherKey = secret.String("other-key-8Kx20wQm57ZtLp93VrNc4Hd6")
+)
+
+// Root is who the admin key stands for.
+var Root = identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
+
+// Environment is one over a state of its own, and the URL of that state.
+func Environment(t *testing.T) (*frame.Environment, string) {
+	t.Helper()
+	url := redistest.Embedded(t)
+	client, err := redisstore.Open(url, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), "test"), url
+}
+
+// Keys are the access keys of a state.
+func Keys(t *testing.T, env *frame.Environment) []model.OwnedAccessKey {
+	t.Helper()
+	list, err := resource.List(t.Context(), env.AccessKeys(), resource.ListInput{Caller: Root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.(*model.OwnedAccessKeyList).Items
+}
+
+// WantAdmin fails unless a key is an admin's, by the name of the object.
+func WantAdmin(t *testing.T, env *frame.Environment, bearer secret.String, name string) {
+	t.Helper()
+	caller, err := env.Authenticator().Bearer(t.Context(), bearer)
+	if err != nil {
+		t.Errorf("the key is refused: %v", err)
+		return
+	}
+	if caller.Owner != Root.Owner || !caller.Admin() || caller.Scope != nil {
+		t.Errorf("the key is of %v", caller)
+	}
+	if rest, ok := strings.CutPrefix(caller.Key, name); !ok || strings.HasSuffix(name, "-") != (rest != "") {
+		t.Errorf("the key's object is %q", caller.Key)
+	}
+}
+
+// Stdout replaces standard output and returns what was written to it. Its user cannot be parallel.
+func Stdout(t *testing.T, do func()) string {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := os.Stdout
+	os.Stdout = writer
+	defer func() { os.Stdout = before }()
+	text := make(chan []byte)
+	go func() {
+		all, _ := io.ReadAll(reader)
+		text <- all
+	}()
+	do()
+	_ = writer.Close()
+	return string(<-text)
+}
+
+func Read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func Write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WantPrivate fails where others may read a file.
+func WantPrivate(t *testing.T, file string) {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode(); mode != 0o600 {
+		t.Errorf("the mode of %s is %v", filepath.Base(file), mode)
+	}
+}
+
+// Names are the entries of a folder.
+func Names(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, each := range entries {
+		list = append(list, each.Name())
+	}
+	return list
+}
+
+// Folder is a folder with files.
+func Folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		Write(t, file, text)
+	}
+	return folder
+}

@@ -1,0 +1,71 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"management.platform.sh/local/state"
+	"management.platform.sh/shared/audit/chain"
+	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
+)
+
+type Audit struct {
+	Verify Verify `cmd:"" help:"Follow the hash chain of an audit log and tell what was changed, removed or cut off."`
+}
+
+type Verify struct {
+	Path     string        `arg:"" placeholder:"DIR" help:"Folder of the audit log, as in audit.path."`
+	Redis    secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State that holds the head of the chain; without it only the one beside the log is compared."`
+	Head     string        `placeholder:"'NUMBER HASH'" help:"A head that was noted before, as this command prints it."`
+	Complete bool          `help:"Count it as a finding when the log does not begin with event 1, as after the removal of old files."`
+}
+
+// Run prints what it found, and ends with an error where the chain is not whole.
+func (c *Verify) Run(ctx context.Context) error {
+	directory, err := filepath.Abs(c.Path)
+	if err != nil {
+		return fmt.Errorf("the folder: %w", err)
+	}
+	var anchors []chain.Anchored
+	if c.Head != "" {
+		head, err := chain.ParseHead(c.Head)
+		if err != nil {
+			return fmt.Errorf("--head: %w", err)
+		}
+		anchors = append(anchors, chain.Anchored{Where: "--head", Head: head})
+	}
+	if c.Redis != "" {
+		client, err := state.Connect(ctx, c.Redis, redisstore.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }()
+		head, err := redissink.NewAnchor(client).Load(ctx, directory)
+		if err != nil {
+			return fmt.Errorf("reading the head from the state: %w", err)
+		}
+		if head.Sequence > 0 {
+			anchors = append(anchors, chain.Anchored{Where: "the state", Head: head})
+		}
+	}
+	report, err := chain.Verify(directory, anchors...)
+	if err != nil {
+		return err
+	}
+	findings := report.Findings
+	if c.Complete && report.First > 1 {
+		findings = append([]string{fmt.Sprintf("the log begins with event %d", report.First)}, findings...)
+	}
+	for _, finding := range findings {
+		fmt.Println(finding)
+	}
+	fmt.Printf("%d events in %d files, from %d on; head %s\n", report.Events, report.Files, report.First, report.Head)
+	if len(findings) > 0 {
+		return errors.New("the chain is not whole")
+	}
+	return nil
+}

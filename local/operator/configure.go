@@ -1,0 +1,54 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"management.platform.sh/local/environment"
+	"management.platform.sh/local/state"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+)
+
+// Configure writes the platform configuration.
+type Configure struct {
+	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
+	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals its secrets, 32 bytes in base64; needed when it has any."`
+	File       string        `arg:"" placeholder:"FILE" help:"Platform configuration (YAML)."`
+
+	// Version is that of this program.
+	Version string `kong:"-"`
+}
+
+// Run writes the configuration of a file into a Redis, as an operator.
+func (c *Configure) Run(ctx context.Context) error {
+	config, err := platformconfig.ReadFile(c.File)
+	if err != nil {
+		return err
+	}
+	var ring *encryption.Keyring
+	if c.Encryption != "" {
+		if ring, err = encryption.Parse(c.Encryption); err != nil {
+			return fmt.Errorf("--encryption-key: %w", err)
+		}
+	}
+	client, err := state.Connect(ctx, c.Redis, redisstore.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	env := environment.New(client, slog.New(slog.DiscardHandler), "", ring, prometheus.NewRegistry(), c.Version)
+	operator := identity.New(identity.Owner{Kind: identity.Subject, Name: "configure"}, []string{identity.Admins})
+	written, err := env.Source.Install(ctx, operator, config)
+	if err != nil {
+		return fmt.Errorf("writing the platform configuration: %w", err)
+	}
+	_, err = fmt.Printf("configuration written, revision %s\n", written.Object.ResourceVersion)
+	return err
+}

@@ -1,0 +1,345 @@
+package patch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+)
+
+// maxFile bounds what is read of a file: as much as the API takes.
+const maxFile = 3 << 20
+
+// document is one document of a YAML or JSON file.
+type document struct {
+	// name is that of the file.
+	name string
+	// line is where the document begins in the file, from 0.
+	line int
+	text []byte
+	json []byte
+	kind schema.GroupVersionKind
+	// prefix is what stands in front of the fields of an object that is only a part of the document.
+	prefix string
+}
+
+var separator = regexp.MustCompile(`^---[ \t]*(#.*)?\r?\n?$`)
+
+// readDocuments reads a file, or standard input for "-", and finds what is wrong with it. Documents without content are left
+// out; each item of a list is a document.
+func readDocuments(t *terminal, name string) ([]*document, []finding) {
+	in := t.in
+	if name == "-" {
+		name = "<stdin>"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, []finding{unreadable(name, err)}
+		}
+		defer func() { _ = file.Close() }()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return nil, []finding{{File: name, Message: "it is a folder; files are expected, such as " + filepath.Join(name, "*.yaml")}}
+		}
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, []finding{unreadable(name, err)}
+	case len(text) > maxFile:
+		return nil, []finding{{File: name, Message: fmt.Sprintf("it is larger than %d bytes", maxFile)}}
+	}
+	parts := []*document{{name: name}}
+	number := 0
+	for l := range bytes.Lines(text) {
+		number++
+		if separator.Match(l) {
+			parts = append(parts, &document{name: name, line: number})
+			continue
+		}
+		last := parts[len(parts)-1]
+		last.text = append(last.text, l...)
+	}
+	var documents []*document
+	var found []finding
+	for _, d := range parts {
+		wrong := d.parse()
+		found = append(found, wrong...)
+		if len(wrong) == 0 && len(d.json) > 0 && string(d.json) != "null" {
+			documents = append(documents, d.items()...)
+		}
+	}
+	return documents, found
+}
+
+// unreadable is what is said of a file that the system does not give.
+func unreadable(name string, err error) finding {
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return finding{File: name, Message: err.Error()}
+}
+
+// one is the only document of a file.
+func one(name string, documents []*document, found []finding) (*document, []finding) {
+	if len(found) == 0 && len(documents) != 1 {
+		found = []finding{{File: name, Message: fmt.Sprintf("it has %d documents; one is expected", len(documents))}}
+	}
+	if len(found) > 0 {
+		return nil, found
+	}
+	return documents[0], nil
+}
+
+var yamlLine = regexp.MustCompile(`(?:yaml: |^ *)line (\d+): `)
+
+func (d *document) parse() []finding {
+	var err error
+	if d.json, err = yaml.YAMLToJSONStrict(d.text); err == nil {
+		d.recognize()
+		return nil
+	}
+	var all []finding
+	for why := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "\n") {
+		if why == "yaml: unmarshal errors:" {
+			continue
+		}
+		if len(all) == maxComplaints {
+			return append(all, finding{File: d.name, Message: "there is more of this kind"})
+		}
+		line := 1
+		if found := yamlLine.FindStringSubmatch(why); found != nil {
+			line, _ = strconv.Atoi(found[1])
+			why = strings.Replace(why, found[0], "", 1)
+		}
+		all = append(all, finding{File: d.name, Line: d.line + line, Message: strings.TrimPrefix(why, "yaml: ")})
+	}
+	return all
+}
+
+// maxComplaints is how much is said about the form of one document.
+const maxComplaints = 20
+
+// items are the objects of a list, as kubectl prints several, or the document itself.
+func (d *document) items() []*document {
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if !strings.HasSuffix(d.kind.Kind, "List") || json.Unmarshal(d.json, &list) != nil || list.Items == nil {
+		return []*document{d}
+	}
+	var all []*document
+	for i, item := range list.Items {
+		of := *d
+		of.json, of.prefix = item, fmt.Sprintf("items[%d].", i)
+		of.recognize()
+		all = append(all, &of)
+	}
+	return all
+}
+
+// recognize finds out the kind of the object.
+func (d *document) recognize() {
+	var of metav1.TypeMeta
+	if json.Unmarshal(d.json, &of) == nil {
+		d.kind = of.GroupVersionKind()
+	}
+}
+
+// decode reads the document as an object. Fields that it does not have, and values of wrong types, are mistakes.
+func (d *document) decode(into any) []finding {
+	unknown, err := sigsjson.UnmarshalStrict(d.json, into)
+	if err == nil && len(unknown) == 0 {
+		return nil
+	}
+	var all []finding
+	for _, wrong := range codec.Misfits(codec.Body{JSON: d.json}, into) {
+		all = append(all, d.finding(wrong.Field, wrong.Detail))
+	}
+	if all == nil {
+		why := errors.Join(append(unknown, err)...).Error()
+		all = []finding{{File: d.name, Line: d.line + 1, Message: strings.ReplaceAll(why, "\n", "; ")}}
+	}
+	return all
+}
+
+// finding is what is to be said about a field of the document; empty: about all of it.
+func (d *document) finding(field, message string) finding {
+	f := finding{Field: d.prefix + field, Message: message}
+	if field == "" {
+		f.Field = strings.TrimSuffix(d.prefix, ".")
+	}
+	f.place(d, f.Field, 0, 0)
+	return f
+}
+
+// configurationFile is a virtual cluster configuration, with what was found in it.
+type configurationFile struct {
+	*document
+	configuration *syncpatch.Configuration
+	findings      []finding
+}
+
+// readConfigurationFile reads the one configuration of a file, and finds what is wrong with it. It is nil where there are
+// errors.
+func readConfigurationFile(t *terminal, name string) (*configurationFile, []finding) {
+	documents, found := readDocuments(t, name)
+	d, found := one(name, documents, found)
+	if d == nil {
+		return nil, found
+	}
+	c := newConfigurationFile(d)
+	if c.configuration == nil || hasErrors(c.findings) {
+		return nil, c.findings
+	}
+	return c, c.findings
+}
+
+func newConfigurationFile(d *document) *configurationFile {
+	c := &configurationFile{document: d}
+	if what := d.noConfiguration(); what != "" {
+		c.findings = []finding{d.finding("", what+"; a virtual cluster configuration is expected")}
+		return c
+	}
+	var problems []syncpatch.Problem
+	c.configuration, problems = syncpatch.ReadConfiguration(nil, d.text)
+	for _, p := range problems {
+		f := newFinding(p)
+		f.place(d, p.Field, p.InLine, p.InColumn)
+		c.findings = append(c.findings, f)
+	}
+	return c
+}
+
+// noConfiguration says what the document is in place of a configuration, which would be found to have nothing to complain of.
+// Empty: it may be one.
+func (d *document) noConfiguration() string {
+	var of struct {
+		Kind  string          `json:"kind"`
+		Tests json.RawMessage `json:"tests"`
+	}
+	switch {
+	case json.Unmarshal(d.json, &of) != nil:
+		return ""
+	case of.Kind != "":
+		return fmt.Sprintf("it is an object of kind %q", of.Kind)
+	case of.Tests != nil:
+		return "it is a file of tests, which `patch test` runs"
+	}
+	return ""
+}
+
+// resource is the full name of the resource whose patches are meant: the one that was asked for, or that of a kind.
+func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind) (string, error) {
+	if asked != "" {
+		return asked, nil
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	// UnsafeGuessKindToResource makes endpointses of the one kind that is a plural.
+	if kind.Kind == "Endpoints" {
+		plural.Resource = "endpoints"
+	}
+	for _, name := range c.configuration.Resources() {
+		_, key, _ := strings.Cut(name, ".")
+		if custom, isCustom := strings.CutPrefix(key, "customResources."); isCustom {
+			definition, version, _ := strings.Cut(custom, "/")
+			if definition == plural.GroupResource().String() && (version == "" || version == kind.Version) {
+				return name, nil
+			}
+			continue
+		}
+		if strings.EqualFold(key[strings.LastIndexByte(key, '.')+1:], plural.Resource) {
+			return name, nil
+		}
+	}
+	there := "nothing"
+	if names := c.configuration.Resources(); len(names) > 0 {
+		there = strings.Join(names, ", ")
+	}
+	return "", fmt.Errorf("%s has no patches for a %q; it has %s, and --resource says which is meant", c.name, kind.Kind, there)
+}
+
+// patchesField is where the patches of a resource are in a configuration, as problems name it.
+func patchesField(configuration *model.JSON, name string) string {
+	read, _ := syncpatch.ReadConfiguration(nil, configuration.Raw)
+	if read != nil {
+		for _, side := range []string{"", "toHost.", "fromHost."} {
+			if slices.Contains(read.Resources(), side+name) {
+				name = side + name
+				break
+			}
+		}
+	}
+	side, key, _ := strings.Cut(name, ".")
+	if definition, isCustom := strings.CutPrefix(key, "customResources."); isCustom {
+		key = "customResources[" + definition + "]"
+	}
+	return fmt.Sprintf("sync.%s.%s.patches", side, key)
+}
+
+// node is the value of a field in a document, or the nearest one that has it, and tells which.
+func (d *document) node(field string) *yamlv3.Node {
+	var root yamlv3.Node
+	if yamlv3.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {
+		return nil
+	}
+	at := root.Content[0]
+	for _, step := range steps(field) {
+		for at.Kind == yamlv3.AliasNode {
+			at = at.Alias
+		}
+		next := below(at, step)
+		if next == nil {
+			return at
+		}
+		at = next
+	}
+	return at
+}
+
+func below(at *yamlv3.Node, step string) *yamlv3.Node {
+	if at.Kind == yamlv3.SequenceNode {
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(at.Content) {
+			return at.Content[i]
+		}
+		return nil
+	}
+	if at.Kind == yamlv3.MappingNode {
+		for i := 0; i+1 < len(at.Content); i += 2 {
+			if at.Content[i].Value == step {
+				return at.Content[i+1]
+			}
+		}
+	}
+	return nil
+}
+
+var step = regexp.MustCompile(`\[([^\]]*)\]|([^.\[\]]+)`)
+
+// steps are the names and indexes of a field.
+func steps(field string) []string {
+	var all []string
+	for _, found := range step.FindAllStringSubmatch(field, -1) {
+		all = append(all, found[1]+found[2])
+	}
+	return all
+}

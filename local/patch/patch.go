@@ -1,0 +1,392 @@
+// Package patch tries sync patches on files, without a server. Source: Spec 2.8; ADR-0013.
+package patch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/local/flags"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/evaluation"
+	"management.platform.sh/shared/syncpatch/worker"
+)
+
+// Commands is what tries sync patches without a server. Source: Spec 2.8; ADR-0013.
+type Commands struct {
+	Eval  Eval  `cmd:"" help:"Send objects through patches and show what becomes of them."`
+	Check Check `cmd:"" help:"Find what is wrong with the patches of configurations."`
+	Test  Test  `cmd:"" help:"Run test files: objects with what patches are to make of them."`
+}
+
+// Help is printed below the commands.
+func (*Commands) Help() string {
+	return "Nothing is sent anywhere. Ends with 0 when all is well; with 1 when a patch failed, a check or a test did not pass, or there are " +
+		"warnings under check --strict; with 2 when the input cannot be used. See docs/patches.md."
+}
+
+// Exit codes of the patch commands. Source: docs/patches.md.
+const (
+	ExitFailed   = 1
+	ExitBadInput = 2
+)
+
+// ExitError ends the program with a code. What went wrong has been said where it has no text.
+type ExitError struct {
+	Code int
+	text string
+}
+
+func (e *ExitError) Error() string { return e.text }
+
+func badInput(format string, args ...any) error {
+	return &ExitError{ExitBadInput, fmt.Sprintf(format, args...)}
+}
+
+// ended is how a command ends that has said everything.
+func ended(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &ExitError{Code: code}
+}
+
+// terminal is where patch commands read and write.
+type terminal struct {
+	in          io.Reader
+	out, errors io.Writer
+	colour      bool
+}
+
+// standard is the terminal of this process.
+func standard(colour string) *terminal {
+	return &terminal{in: os.Stdin, out: os.Stdout, errors: os.Stderr, colour: wantsColour(colour, os.Stdout, os.Getenv)}
+}
+
+type Eval struct {
+	Files           []string      `arg:"" name:"file" help:"Objects, or SyncPatchEvaluations, in YAML or JSON; - is standard input."`
+	Config          string        `short:"c" placeholder:"FILE" help:"Virtual cluster configuration that has the patches. It is context.tenant.config as well."`
+	Resource        string        `placeholder:"KEY" help:"Key below sync.toHost or sync.fromHost whose patches are meant, such as endpoints (found by the kind of the object)."`
+	Reverse         bool          `help:"From host to tenant."`
+	NamespaceMode   string        `enum:"Single,Multi" default:"Single" help:"Whether all namespaces of the tenant share one on the host: Single or Multi (${default})."`
+	ClusterDomain   string        `placeholder:"DOMAIN" help:"Domain of the host cluster (cluster.local)."`
+	Tenant          string        `placeholder:"NAME" help:"Name of the tenant cluster."`
+	TenantNamespace string        `placeholder:"NAMESPACE" help:"Namespace of the tenant cluster on the host."`
+	HostObject      string        `placeholder:"FILE" help:"What context.hostObject is."`
+	VirtualObject   string        `placeholder:"FILE" help:"What context.virtualObject is."`
+	Check           []string      `enum:"RoundTrip,Fixpoint" placeholder:"NAME" help:"What else to find out: RoundTrip, Fixpoint."`
+	Output          string        `short:"o" enum:"diff,yaml,json,object" default:"diff" help:"diff and what each patch did; yaml or json, the evaluations as the server answers them; object, the objects alone, but for those whose patches failed (${default})."`
+	Color           string        `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+	Limits          flags.Patches `embed:""`
+}
+
+// Run evaluates every object.
+func (c *Eval) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
+
+func (c *Eval) run(ctx context.Context, t *terminal) error {
+	if err := c.Limits.Check(); err != nil {
+		return badInput("%v", err)
+	}
+	evaluations, err := c.read(t)
+	if err != nil {
+		return err
+	}
+	pool := worker.New(evaluation.Settings(c.Limits.Settings()))
+	defer pool.Close()
+	code := 0
+	var done []*model.SyncPatchEvaluation
+	for _, e := range evaluations {
+		ok, err := e.evaluate(ctx, pool.Evaluate)
+		if err != nil {
+			return err
+		}
+		t.report(e.findings)
+		if e.status() != 0 {
+			code = max(code, e.status())
+		}
+		if ok {
+			done = append(done, &e.evaluation)
+			if c.Output == "diff" {
+				t.explain(e)
+			}
+		}
+	}
+	if c.Output != "diff" {
+		if err := t.print(c.Output, done); err != nil {
+			return err
+		}
+	}
+	return ended(code)
+}
+
+// read makes an evaluation of each document, and tells of all that cannot be one.
+func (c *Eval) read(t *terminal) ([]*offline, error) {
+	var configuration *configurationFile
+	var found []finding
+	if c.Config != "" {
+		configuration, found = readConfigurationFile(t, c.Config)
+	}
+	common := model.SyncPatchEvaluationSpec{
+		NamespaceMode: c.NamespaceMode, ClusterDomain: c.ClusterDomain, Checks: c.Check, Direction: model.TenantToHost,
+		Context: model.SyncPatchContext{Tenant: model.SyncPatchTenant{Name: c.Tenant, Namespace: c.TenantNamespace}},
+	}
+	if c.Reverse {
+		common.Direction = model.HostToTenant
+	}
+	for _, other := range []struct {
+		name string
+		into **model.JSON
+	}{{c.HostObject, &common.Context.HostObject}, {c.VirtualObject, &common.Context.VirtualObject}} {
+		if other.name == "" {
+			continue
+		}
+		documents, wrong := readDocuments(t, other.name)
+		d, wrong := one(other.name, documents, wrong)
+		found = append(found, wrong...)
+		if d != nil {
+			*other.into = &model.JSON{Raw: d.json}
+		}
+	}
+	var all []*offline
+	for _, name := range c.Files {
+		documents, wrong := readDocuments(t, name)
+		if len(documents)+len(wrong) == 0 {
+			wrong = []finding{{File: name, Message: "there is no object"}}
+		}
+		found = append(found, wrong...)
+		if c.Config != "" && configuration == nil {
+			continue
+		}
+		for _, d := range documents {
+			e, wrong := c.evaluation(d, common, configuration)
+			found = append(found, wrong...)
+			all = append(all, e)
+		}
+	}
+	t.report(found)
+	if hasErrors(found) {
+		return nil, ended(ExitBadInput)
+	}
+	return all, nil
+}
+
+// evaluation is one document: a whole SyncPatchEvaluation, or an object for the patches of the configuration.
+func (c *Eval) evaluation(d *document, common model.SyncPatchEvaluationSpec, from *configurationFile) (*offline, []finding) {
+	if d.isEvaluation() {
+		e, found := readEvaluation(d)
+		if unread := c.unread(); len(unread) > 0 {
+			found = append(found, d.finding("", fmt.Sprintf("%s: a %s says so in its spec", strings.Join(unread, ", "), evaluation.Kind)))
+		}
+		return e, found
+	}
+	if from == nil {
+		return nil, []finding{d.finding("", fmt.Sprintf("a %s is no %s, so --config must say where the patches are",
+			cmp.Or(d.kind.Kind, "text without kind"), evaluation.Kind))}
+	}
+	name, err := from.resource(c.Resource, d.kind)
+	if err != nil {
+		return nil, []finding{d.finding("", err.Error())}
+	}
+	e := &offline{source: d, configuration: from}
+	e.evaluation.Spec = common
+	e.evaluation.Spec.Resource, e.evaluation.Spec.Configuration = name, &model.JSON{Raw: from.json}
+	e.evaluation.Spec.Context.Tenant.Config = e.evaluation.Spec.Configuration
+	e.evaluation.Spec.Object = &model.JSON{Raw: d.json}
+	return e, nil
+}
+
+// unread are the flags that were given and are about objects alone.
+func (c *Eval) unread() []string {
+	var all []string
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{
+		{"--config", c.Config != ""}, {"--resource", c.Resource != ""}, {"--reverse", c.Reverse}, {"--namespace-mode", c.NamespaceMode != model.SingleNamespace},
+		{"--cluster-domain", c.ClusterDomain != ""}, {"--tenant", c.Tenant != ""}, {"--tenant-namespace", c.TenantNamespace != ""},
+		{"--host-object", c.HostObject != ""}, {"--virtual-object", c.VirtualObject != ""}, {"--check", len(c.Check) > 0},
+	} {
+		if flag.given {
+			all = append(all, flag.name)
+		}
+	}
+	return all
+}
+
+// offline is an evaluation without a server.
+type offline struct {
+	evaluation model.SyncPatchEvaluation
+	// source is the document that it is, or that holds its object.
+	source *document
+	// configuration has the patches. Nil: the source has them.
+	configuration *configurationFile
+	// absent are the patches of the source that have no path.
+	absent   []syncpatch.Problem
+	findings []finding
+}
+
+// isEvaluation tells whether the document is a SyncPatchEvaluation, of whatever version.
+func (d *document) isEvaluation() bool {
+	return d.kind.Kind == evaluation.Kind && d.kind.Group == model.GroupName
+}
+
+// readEvaluation reads a document that is a SyncPatchEvaluation, and finds what is wrong with its form.
+func readEvaluation(d *document) (*offline, []finding) {
+	if d.kind.Version != model.SchemeGroupVersion.Version {
+		return nil, []finding{d.finding("apiVersion", fmt.Sprintf("%q is none; %q is", d.kind.GroupVersion(), model.SchemeGroupVersion))}
+	}
+	e := &offline{source: d, absent: syncpatch.AbsentPaths(d.json)}
+	return e, d.decode(&e.evaluation)
+}
+
+// evaluate finds what is wrong, and else does what the patches say. It tells whether there is a status.
+func (e *offline) evaluate(ctx context.Context, do func(context.Context, syncpatch.Request) (*syncpatch.Result, error)) (bool, error) {
+	e.evaluation.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(evaluation.Kind))
+	request, problems := syncpatch.NewRequest(&e.evaluation.Spec)
+	for _, p := range append(problems, e.absent...) {
+		if e.configuration == nil || !p.Warning || !strings.HasPrefix(p.Field, specConfiguration) {
+			e.findings = append(e.findings, e.locate(p))
+		}
+	}
+	if hasErrors(e.findings) {
+		return false, nil
+	}
+	result, err := do(ctx, request)
+	if err != nil {
+		return false, fmt.Errorf("evaluating: %w", err)
+	}
+	if e.evaluation.Status, err = result.Status(); err != nil {
+		return false, err
+	}
+	e.evaluation.Status.Warnings = syncpatch.Warnings(problems)
+	if failed := result.Error; failed != nil {
+		e.findings = append(e.findings, e.locateFailure(failed, &request))
+	}
+	return true, nil
+}
+
+// status is the exit code that the evaluation asks for.
+func (e *offline) status() int {
+	status := &e.evaluation.Status
+	switch {
+	case status.Object == nil:
+		return ExitBadInput
+	case status.Error != nil:
+		return ExitFailed
+	}
+	for _, check := range status.Checks {
+		if !check.Passed {
+			return ExitFailed
+		}
+	}
+	return 0
+}
+
+// print writes finished evaluations in a form for programs.
+func (t *terminal) print(form string, all []*model.SyncPatchEvaluation) error {
+	var text []byte
+	var err error
+	switch form {
+	case "object":
+		var objects [][]byte
+		for _, e := range all {
+			if e.Status.Error != nil {
+				// It is as it was sent; who pipes it on wants what patches made of it.
+				continue
+			}
+			one, err := yaml.JSONToYAML(e.Status.Object.Raw)
+			if err != nil {
+				return err
+			}
+			objects = append(objects, one)
+		}
+		text = bytes.Join(objects, []byte("---\n"))
+	default:
+		text, err = encodeAll(form, all)
+	}
+	if err == nil {
+		_, err = t.out.Write(text)
+	}
+	return err
+}
+
+// encodeAll is one item as it is, and several in a List as kubectl prints them.
+func encodeAll[T any](form string, items []T) ([]byte, error) {
+	var all any = map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+	if len(items) == 1 {
+		all = items[0]
+	}
+	if form == "yaml" {
+		return yaml.Marshal(all)
+	}
+	text, err := json.MarshalIndent(all, "", "    ")
+	return append(text, '\n'), err
+}
+
+type Check struct {
+	Files  []string `arg:"" name:"file" help:"Virtual cluster configurations, or SyncPatchEvaluations, in YAML or JSON; - is standard input."`
+	Output string   `short:"o" enum:"text,json,yaml" default:"text" help:"text, json or yaml (${default})."`
+	Strict bool     `help:"End with 1 when there are warnings."`
+	Color  string   `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+}
+
+// Run checks every file.
+func (c *Check) Run() error { return c.run(standard(c.Color)) }
+
+func (c *Check) run(t *terminal) error {
+	all := []finding{}
+	for _, name := range c.Files {
+		all = append(all, checkFile(t, name)...)
+	}
+	if c.Output == "text" {
+		t.errors = t.out
+		t.report(all)
+	} else {
+		text, err := encodeAll(c.Output, []any{map[string]any{"findings": all}})
+		if err != nil {
+			return err
+		}
+		if _, err := t.out.Write(text); err != nil {
+			return err
+		}
+	}
+	switch {
+	case hasErrors(all):
+		return ended(ExitBadInput)
+	case c.Strict && len(all) > 0:
+		return ended(ExitFailed)
+	}
+	return nil
+}
+
+// checkFile finds what is wrong with the patches of a file.
+func checkFile(t *terminal, name string) []finding {
+	documents, all := readDocuments(t, name)
+	if len(documents)+len(all) == 0 {
+		return []finding{{File: name, Message: "it is empty"}}
+	}
+	for _, d := range documents {
+		if !d.isEvaluation() {
+			all = append(all, newConfigurationFile(d).findings...)
+			continue
+		}
+		e, wrong := readEvaluation(d)
+		all = append(all, wrong...)
+		if len(wrong) > 0 {
+			continue
+		}
+		_, problems := syncpatch.NewRequest(&e.evaluation.Spec)
+		for _, p := range append(problems, e.absent...) {
+			all = append(all, e.locate(p))
+		}
+	}
+	return all
+}

@@ -1,0 +1,281 @@
+package patch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"management.platform.sh/local/flags"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/evaluation"
+	"management.platform.sh/shared/syncpatch/worker"
+)
+
+type Test struct {
+	Files  []string      `arg:"" name:"file" help:"Test files in YAML or JSON; docs/patches.md shows one."`
+	Output string        `short:"o" enum:"diff,yaml,json" default:"diff" help:"diff, or yaml or json (${default})."`
+	Color  string        `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+	Limits flags.Patches `embed:""`
+}
+
+// testFile is a file of tests.
+type testFile struct {
+	// Configuration is the file with the virtual cluster configuration that the tests are about, beside this one. Empty:
+	// each test has its own patches.
+	Configuration string `json:"configuration,omitempty"`
+	// Tenant is that of all tests that name none.
+	Tenant model.SyncPatchTenant `json:"tenant,omitzero"`
+	Tests  []testCase            `json:"tests"`
+}
+
+// testCase is one test. Exactly one of Expect and Error is given.
+type testCase struct {
+	Name string `json:"name"`
+	// Spec is what to evaluate. Its object may be the name of a file.
+	Spec model.SyncPatchEvaluationSpec `json:"spec"`
+	// Expect is the object after all patches, or the name of a file that has it.
+	Expect *model.JSON `json:"expect,omitempty"`
+	// Error is a part of the error's message.
+	Error string `json:"error,omitempty"`
+}
+
+// testResult is how a test went.
+type testResult struct {
+	File   string `json:"file"`
+	Name   string `json:"name"`
+	Passed bool   `json:"passed"`
+	// Reason is why it did not.
+	Reason string `json:"reason,omitempty"`
+	// Want and Got are the objects, where they differ.
+	Want *model.JSON `json:"want,omitempty"`
+	Got  *model.JSON `json:"got,omitempty"`
+	// Findings are what is wrong with the patches, or what one of them did wrong.
+	Findings []finding `json:"findings,omitempty"`
+	// Differences are what the check that failed has found.
+	Differences []model.SyncPatchDifference `json:"differences,omitempty"`
+}
+
+// Run runs every test.
+func (c *Test) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
+
+func (c *Test) run(ctx context.Context, t *terminal) error {
+	if err := c.Limits.Check(); err != nil {
+		return badInput("%v", err)
+	}
+	pool := worker.New(evaluation.Settings(c.Limits.Settings()))
+	defer pool.Close()
+	var tests []test
+	var found []finding
+	for _, name := range c.Files {
+		more, wrong := readTests(t, name)
+		tests, found = append(tests, more...), append(found, wrong...)
+	}
+	t.report(found)
+	if hasErrors(found) {
+		return ended(ExitBadInput)
+	}
+	results := []testResult{}
+	failed := 0
+	for i := range tests {
+		one, err := tests[i].run(ctx, pool)
+		if err != nil {
+			return err
+		}
+		if !one.Passed {
+			failed++
+		}
+		results = append(results, one)
+		if c.Output == "diff" {
+			t.tell(&one)
+		}
+	}
+	if c.Output == "diff" {
+		_, _ = fmt.Fprintf(t.out, "%d passed, %d failed\n", len(results)-failed, failed)
+	} else {
+		text, err := encodeAll(c.Output, []any{map[string]any{"passed": len(results) - failed, "failed": failed, "tests": results}})
+		if err != nil {
+			return err
+		}
+		if _, err := t.out.Write(text); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return ended(ExitFailed)
+	}
+	return nil
+}
+
+// test is a case that is ready to run.
+type test struct {
+	testCase
+	offline
+}
+
+// readTests reads a file of tests and what it refers to, and finds all that is wrong with its form. What is wrong with the
+// patches of a test is part of the test: an error may be what one expects.
+func readTests(t *terminal, name string) ([]test, []finding) {
+	documents, found := readDocuments(t, name)
+	d, found := one(name, documents, found)
+	if d == nil {
+		return nil, found
+	}
+	var file testFile
+	if wrong := d.decode(&file); wrong != nil {
+		return nil, wrong
+	}
+	var sent struct {
+		Tests []json.RawMessage `json:"tests"`
+	}
+	if err := json.Unmarshal(d.json, &sent); err != nil {
+		return nil, []finding{d.finding("tests", err.Error())}
+	}
+	if len(file.Tests) == 0 {
+		return nil, []finding{d.finding("tests", "it has no tests")}
+	}
+	beside := func(other string) string {
+		if filepath.IsAbs(other) {
+			return other
+		}
+		return filepath.Join(filepath.Dir(name), other)
+	}
+	var configuration *configurationFile
+	if file.Configuration != "" {
+		if configuration, found = readConfigurationFile(t, beside(file.Configuration)); configuration == nil {
+			return nil, append(found, d.finding("configuration", fmt.Sprintf("%q cannot be used", file.Configuration)))
+		}
+	}
+	var tests []test
+	for i, one := range file.Tests {
+		made, wrong := readTest(t, d, i, one, sent.Tests[i], &file, configuration, beside)
+		tests, found = append(tests, made), append(found, wrong...)
+	}
+	return tests, found
+}
+
+// readTest makes one test ready to run.
+func readTest(
+	t *terminal, d *document, i int, from testCase, sent []byte, file *testFile, configuration *configurationFile, beside func(string) string,
+) (test, []finding) {
+	source := *d
+	source.prefix = fmt.Sprintf("tests[%d].", i)
+	from.Name = cmp.Or(from.Name, fmt.Sprintf("tests[%d]", i))
+	var found []finding
+	if (from.Expect == nil) == (from.Error == "") {
+		found = append(found, source.finding("", "exactly one of expect and error is expected"))
+	}
+	for _, value := range []struct {
+		field string
+		of    **model.JSON
+	}{{"spec.object", &from.Spec.Object}, {"expect", &from.Expect}} {
+		var other string
+		if *value.of == nil || json.Unmarshal((*value.of).Raw, &other) != nil {
+			continue
+		}
+		documents, wrong := readDocuments(t, beside(other))
+		read, wrong := one(beside(other), documents, wrong)
+		if read == nil {
+			found = append(append(found, wrong...), source.finding(value.field, fmt.Sprintf("%q cannot be used", other)))
+			continue
+		}
+		*value.of = &model.JSON{Raw: read.json}
+	}
+	made := test{testCase: from, offline: offline{source: &source, absent: syncpatch.AbsentPaths(sent)}}
+	spec := &made.Spec
+	if spec.Context.Tenant.Name == "" && spec.Context.Tenant.Namespace == "" && spec.Context.Tenant.Config == nil {
+		spec.Context.Tenant = file.Tenant
+	}
+	if configuration != nil && len(spec.Patches) == 0 && spec.Configuration == nil {
+		made.configuration = configuration
+		spec.Configuration = &model.JSON{Raw: configuration.json}
+		if spec.Context.Tenant.Config == nil {
+			spec.Context.Tenant.Config = spec.Configuration
+		}
+		if spec.Resource == "" && spec.Object != nil && len(found) == 0 {
+			object := &document{json: spec.Object.Raw}
+			object.recognize()
+			var err error
+			if spec.Resource, err = configuration.resource("", object.kind); err != nil {
+				found = append(found, source.finding("spec.object", err.Error()))
+			}
+		}
+	}
+	made.evaluation.Spec = *spec
+	return made, found
+}
+
+// run evaluates, and compares with what is expected.
+func (c *test) run(ctx context.Context, pool *worker.Pool) (testResult, error) {
+	result := testResult{File: c.source.name, Name: c.Name}
+	ok, err := c.evaluate(ctx, pool.Evaluate)
+	if err != nil {
+		return result, err
+	}
+	status := &c.evaluation.Status
+	switch {
+	case !ok && c.Error != "":
+		for _, f := range c.findings {
+			result.Passed = result.Passed || !f.Warning && strings.Contains(f.Field+": "+f.Message, c.Error)
+		}
+		if !result.Passed {
+			result.Reason = "the patches are refused for other reasons"
+		}
+	case !ok:
+		result.Reason = "the patches are refused"
+	case c.Error != "" && status.Error == nil:
+		result.Reason = fmt.Sprintf("no error, and one with %q was expected", c.Error)
+	case c.Error != "":
+		if result.Passed = strings.Contains(status.Error.Message, c.Error); !result.Passed {
+			result.Reason = fmt.Sprintf("another error, and one with %q was expected", c.Error)
+		}
+	case status.Error != nil:
+		result.Reason = "an error that was not expected"
+	default:
+		if result.Passed, err = equal(c.Expect, status.Object); err != nil {
+			return result, badInput("%s: %q: expect: %v", c.source.name, c.Name, err)
+		}
+		if !result.Passed {
+			result.Reason, result.Want, result.Got = "the object is not the expected one", c.Expect, status.Object
+		}
+	}
+	for _, check := range status.Checks {
+		if !check.Passed && result.Passed {
+			result.Passed, result.Reason, result.Differences = false, "check "+check.Type+" failed: "+check.Reason, check.Differences
+		}
+	}
+	if !result.Passed {
+		result.Findings = c.findings
+	}
+	return result, nil
+}
+
+// equal tells whether two texts are the same value.
+func equal(a, b *model.JSON) (bool, error) {
+	var left, right any
+	if err := utiljson.Unmarshal(a.Raw, &left); err != nil {
+		return false, err
+	}
+	err := utiljson.Unmarshal(b.Raw, &right)
+	return reflect.DeepEqual(left, right), err
+}
+
+// tell shows how a test went.
+func (t *terminal) tell(result *testResult) {
+	if result.Passed {
+		_, _ = fmt.Fprintf(t.out, "%s  %s\n", t.paint(green, "ok"), result.Name)
+		return
+	}
+	_, _ = fmt.Fprintf(t.out, "%s  %s: %s\n", t.paint(red, "FAIL"), result.Name, result.Reason)
+	t.report(result.Findings)
+	t.differences(result.Differences)
+	if result.Want != nil {
+		t.diff(result.Name+" (want)", result.Want, result.Name+" (got)", result.Got)
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "os/exec"
-
-// dieTogether has nothing to do it with here: the child ends when this process ends in good order.
-func dieTogether(*exec.Cmd) {}

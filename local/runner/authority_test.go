@@ -1,0 +1,364 @@
+package runner
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"management.platform.sh/local/localtest"
+)
+
+const (
+	day  = 24 * time.Hour
+	year = 365 * day
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func authorityOf(t *testing.T, folder string, now time.Time) *authority {
+	t.Helper()
+	made, err := openAuthority(folder, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// leafOf makes a server certificate and parses it.
+func leafOf(t *testing.T, from *authority, now time.Time, addresses ...string) *x509.Certificate {
+	t.Helper()
+	pair, err := from.serverCertificate(now, addresses...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf
+}
+
+// verify checks a certificate as a client does that has the authority from the kubeconfig.
+func verify(authorityPEM []byte, leaf *x509.Certificate, host string, now time.Time) error {
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(authorityPEM)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: trusted, DNSName: host, CurrentTime: now})
+	return err
+}
+
+func TestAuthorityFiles(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	made := authorityOf(t, folder, start)
+	for _, file := range []string{"ca.crt", "ca.key"} {
+		localtest.WantPrivate(t, filepath.Join(folder, file))
+	}
+	if list := localtest.Names(t, folder); !slices.Equal(list, []string{"ca.crt", "ca.key"}) {
+		t.Errorf("the folder holds %q", list)
+	}
+	if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), made.certificatePEM) {
+		t.Error("ca.crt is not the authority's certificate")
+	}
+	if bytes.Contains(made.certificatePEM, []byte("PRIVATE")) {
+		t.Error("what clients get holds a private key")
+	}
+	if !made.certificate.IsCA || made.certificate.KeyUsage&x509.KeyUsageCertSign == 0 {
+		t.Error("the certificate is no authority's")
+	}
+}
+
+// The authority is made once, and anew while the last server certificate of the old one is good. Source: ADR-0006.
+func TestAuthorityIsKept(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about string
+		later time.Duration
+		kept  bool
+	}{
+		{"the next start", time.Minute, true},
+		{"a start years later", 8 * year, true},
+		{"the last start whose certificate it outlives", 9*year - time.Second, true},
+		{"a start whose certificate would outlive it", 9 * year, false},
+		{"a start after its end", 11 * year, false},
+		{"a start with a clock that is behind", -day, true},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			folder, now := t.TempDir(), start.Add(row.later)
+			first := authorityOf(t, folder, start)
+			then := authorityOf(t, folder, now)
+			if kept := bytes.Equal(first.certificatePEM, then.certificatePEM) && first.key.Equal(then.key); kept != row.kept {
+				t.Fatalf("kept is %v", kept)
+			}
+			if !bytes.Equal(localtest.Read(t, filepath.Join(folder, "ca.crt")), then.certificatePEM) {
+				t.Error("ca.crt is not the authority in use")
+			}
+			if row.kept {
+				return
+			}
+			again := authorityOf(t, folder, now)
+			if !bytes.Equal(then.certificatePEM, again.certificatePEM) || !then.key.Equal(again.key) {
+				t.Error("the new one is not kept")
+			}
+			if err := verify(first.certificatePEM, leafOf(t, then, now, "127.0.0.1:1"), "127.0.0.1", now); err == nil {
+				t.Error("who trusts the old one trusts the new one")
+			}
+		})
+	}
+}
+
+// What cannot be read is refused by name and left as it is: it may be all that clients trust.
+func TestAuthorityIsRefused(t *testing.T) {
+	t.Parallel()
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: start, NotAfter: start.Add(10 * year), IsCA: true, BasicConstraintsValid: true}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, rsaKey.Public(), rsaKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsaPEM := string(encodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)))
+	other := t.TempDir()
+	authorityOf(t, other, start)
+	for _, row := range []struct {
+		about, certificate, key string
+		names                   string
+	}{
+		{"an empty certificate", "", "-", "ca.crt"},
+		{"a certificate that is none", "nonsense", "-", "ca.crt"},
+		{"a certificate that was cut", "-----BEGIN CERTIFICATE-----\nMIIB", "-", "ca.crt"},
+		{"a certificate with other content", string(encodePEM("CERTIFICATE", []byte("nonsense"))), "-", "ca.crt"},
+		{"an empty key", "-", "", "ca.key"},
+		{"a key that is none", "-", "nonsense", "ca.key"},
+		{"the key of another authority", "-", string(localtest.Read(t, filepath.Join(other, "ca.key"))), "ca.key"},
+		{"a key of another algorithm", string(encodePEM("CERTIFICATE", raw)), rsaPEM, "ca.key"},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			authorityOf(t, folder, start)
+			for file, text := range map[string]string{"ca.crt": row.certificate, "ca.key": row.key} {
+				if text != "-" {
+					localtest.Write(t, filepath.Join(folder, file), text)
+				}
+			}
+			certificate, key := localtest.Read(t, filepath.Join(folder, "ca.crt")), localtest.Read(t, filepath.Join(folder, "ca.key"))
+			made, err := openAuthority(folder, start)
+			if err == nil || made != nil {
+				t.Fatalf("authority %v, error %v", made, err)
+			}
+			if !strings.Contains(err.Error(), filepath.Join(folder, row.names)) {
+				t.Errorf("the error does not name the file: %v", err)
+			}
+			if !bytes.Equal(certificate, localtest.Read(t, filepath.Join(folder, "ca.crt"))) || !bytes.Equal(key, localtest.Read(t, filepath.Join(folder, "ca.key"))) {
+				t.Error("the files were changed")
+			}
+		})
+	}
+}
+
+// Half an authority is none: what is left of it is replaced.
+func TestAuthorityIsMadeFromHalf(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []string{"ca.crt", "ca.key"} {
+		t.Run("without "+gone, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			before := authorityOf(t, folder, start)
+			if err := os.Remove(filepath.Join(folder, gone)); err != nil {
+				t.Fatal(err)
+			}
+			after := authorityOf(t, folder, start)
+			if before.key.Equal(after.key) {
+				t.Error("the key is the old one")
+			}
+			if again := authorityOf(t, folder, start); !again.key.Equal(after.key) {
+				t.Error("the files do not belong together")
+			}
+		})
+	}
+}
+
+func TestServerCertificate(t *testing.T) {
+	t.Parallel()
+	made := authorityOf(t, t.TempDir(), start)
+	for _, row := range []struct {
+		about     string
+		addresses []string
+		good      []string
+		bad       []string
+	}{
+		{"loopback", []string{"127.0.0.1:8443", "127.0.0.1:8443"}, nil, []string{"192.0.2.1", "example.com", "::", "0.0.0.0"}},
+		{"loopback in IPv6", []string{"[::1]:8443"}, nil, []string{"2001:db8::1"}},
+		{"another address", []string{"192.0.2.1:8443"}, []string{"192.0.2.1"}, []string{"192.0.2.2"}},
+		{"another address in IPv6", []string{"[2001:db8::1]:8443"}, []string{"2001:db8::1"}, []string{"2001:db8::2"}},
+		{"every address", []string{"[::]:8443", ":8443"}, []string{"::"}, []string{"192.0.2.1"}},
+		{"every address of IPv4", []string{"0.0.0.0:8443"}, []string{"0.0.0.0"}, []string{"192.0.2.1"}},
+		{"a name and what it leads to", []string{"192.0.2.1:8443", "build.example.com:8443"}, []string{"192.0.2.1", "build.example.com"}, []string{"example.com", "a.build.example.com"}},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			leaf := leafOf(t, made, start, row.addresses...)
+			for _, host := range append(row.good, "localhost", "127.0.0.1", "::1") {
+				if err := verify(made.certificatePEM, leaf, host, start); err != nil {
+					t.Errorf("%s: %v", host, err)
+				}
+			}
+			for _, host := range row.bad {
+				if err := verify(made.certificatePEM, leaf, host, start); err == nil {
+					t.Errorf("it is good for %s", host)
+				}
+			}
+			if slices.Contains(leaf.DNSNames, "") {
+				t.Error("it has an empty name")
+			}
+			if leaf.IsCA || !slices.Equal(leaf.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
+				t.Error("it is good for more than a server")
+			}
+		})
+	}
+	if _, err := made.serverCertificate(start, "127.0.0.1"); err == nil {
+		t.Error("an address without a port was taken")
+	}
+}
+
+// A server certificate is good for the clocks of its clients, for a year, and made anew with each start.
+func TestServerCertificateLife(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	made := authorityOf(t, folder, start)
+	first := leafOf(t, made, start, "127.0.0.1:1")
+	for _, row := range []struct {
+		about string
+		later time.Duration
+		good  bool
+	}{
+		{"a clock that is behind", -59 * time.Minute, true},
+		{"a clock that is far behind", -61 * time.Minute, false},
+		{"now", 0, true},
+		{"shortly before its end", year - time.Second, true},
+		{"after its end", year + time.Second, false},
+	} {
+		if err := verify(made.certificatePEM, first, "127.0.0.1", start.Add(row.later)); (err == nil) != row.good {
+			t.Errorf("%s: %v", row.about, err)
+		}
+	}
+	// Whenever it starts, what clients got from that start is good as long as the certificate.
+	for _, later := range []time.Duration{year, 9*year - time.Second, 9 * year, 10*year - time.Second, 20 * year} {
+		now := start.Add(later)
+		then := authorityOf(t, folder, now)
+		leaf := leafOf(t, then, now, "127.0.0.1:1")
+		if leaf.SerialNumber.Cmp(first.SerialNumber) == 0 || leaf.PublicKey.(*ecdsa.PublicKey).Equal(first.PublicKey) {
+			t.Errorf("after %v: the certificate is the first one", later)
+		}
+		if err := verify(then.certificatePEM, leaf, "127.0.0.1", now.Add(year-time.Second)); err != nil {
+			t.Errorf("after %v: %v", later, err)
+		}
+	}
+}
+
+// The kubeconfig alone is enough to reach the server, and the server is what it says.
+func TestKubeconfig(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	made := authorityOf(t, folder, time.Now())
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer the-token" || r.URL.Path != "/base/healthz" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	address := server.Listener.Addr().String()
+	pair, err := made.serverCertificate(time.Now(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	file := filepath.Join(folder, "kubeconfig")
+	if err := writeKubeconfig(file, "https://"+address+"/base", made.certificatePEM, "the-token"); err != nil {
+		t.Fatal(err)
+	}
+	localtest.WantPrivate(t, file)
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(config.Clusters) != 1 || len(config.AuthInfos) != 1 || len(config.Contexts) != 1 {
+		t.Errorf("it has %d clusters, %d users and %d contexts", len(config.Clusters), len(config.AuthInfos), len(config.Contexts))
+	}
+	if err := clientcmd.ConfirmUsable(*config, config.CurrentContext); err != nil {
+		t.Error(err)
+	}
+	client, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client.Host != "https://"+address+"/base" || client.BearerToken != "the-token" || client.Insecure ||
+		!bytes.Equal(client.CAData, made.certificatePEM) || client.BearerTokenFile != "" || client.CAFile != "" {
+		t.Errorf("clients understand %v", client)
+	}
+	sender, err := rest.HTTPClientFor(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := sender.Get(client.Host + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the answer is %s", answer.Status)
+	}
+}
+
+func TestLockFolder(t *testing.T) {
+	t.Parallel()
+	folder, other := t.TempDir(), t.TempDir()
+	release, err := lockFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	localtest.WantPrivate(t, filepath.Join(folder, "lock"))
+	for range 2 {
+		if _, err := lockFolder(folder); err == nil {
+			t.Fatal("a second holder got the lock")
+		} else if !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "--data") {
+			t.Errorf("the error does not name the folder and the flag: %v", err)
+		}
+	}
+	releaseOther, err := lockFolder(other)
+	if err != nil {
+		t.Fatalf("another folder: %v", err)
+	}
+	releaseOther()
+	release()
+	again, err := lockFolder(folder)
+	if err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+	again()
+	if _, err := lockFolder(filepath.Join(folder, "absent")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}

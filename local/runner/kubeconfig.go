@@ -1,0 +1,26 @@
+package runner
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"management.platform.sh/local/atomicfile"
+	"management.platform.sh/shared/model/secret"
+)
+
+// writeKubeconfig writes a kubeconfig with one cluster, user and context.
+func writeKubeconfig(file, server string, authority []byte, bearer secret.String) error {
+	const name = "platform"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: bearer.Reveal()}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return atomicfile.Write(file, text)
+}

@@ -1,0 +1,293 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"management.platform.sh/local/environment"
+	"management.platform.sh/local/flags"
+	"management.platform.sh/local/localtest"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/syncpatch"
+)
+
+// Plain HTTP is for this machine alone. Source: ADR-0006.
+func TestRequireLoopback(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about   string
+		address string
+		ok      bool
+	}{
+		{"none", "", true},
+		{"loopback", "127.0.0.1:8080", true},
+		{"any of loopback", "127.255.255.254:8080", true},
+		{"any port", "127.0.0.1:0", true},
+		{"loopback in IPv6", "[::1]:8080", true},
+		{"loopback of IPv4 in IPv6", "[::ffff:127.0.0.1]:8080", true},
+		{"its name", "localhost:8080", true},
+		{"every address", ":8080", false},
+		{"every address of IPv4", "0.0.0.0:8080", false},
+		{"every address of IPv6", "[::]:8080", false},
+		{"every address of IPv4 in IPv6", "[::ffff:0.0.0.0]:8080", false},
+		{"a public address", "192.0.2.1:8080", false},
+		{"a private address", "10.0.0.1:8080", false},
+		{"a link-local address", "[fe80::1%eth0]:8080", false},
+		{"a name", "example.com:8080", false},
+		{"a name that begins like loopback", "localhost.example.com:8080", false},
+		{"a name that looks like loopback", "127.0.0.1.example.com:8080", false},
+		{"a short form", "127.1:8080", false},
+		{"a number", "2130706433:8080", false},
+		{"no port", "127.0.0.1", false},
+		{"a port alone", "8080", false},
+		{"IPv6 without brackets", "::1:8080", false},
+		{"a URL", "http://127.0.0.1:8080", false},
+		{"a blank", " 127.0.0.1:8080", false},
+	} {
+		err := requireLoopback(row.address)
+		if (err == nil) != row.ok {
+			t.Errorf("%s, %q: %v", row.about, row.address, err)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "--http: ") {
+			t.Errorf("%s: the error does not name the flag: %v", row.about, err)
+		}
+	}
+}
+
+// goodServe is a runner with the defaults, on a state of its own.
+func goodServe(t *testing.T, data string) *Serve {
+	t.Helper()
+	limits := syncpatch.DefaultLimits()
+	return &Serve{
+		Listen: "127.0.0.1:0", Redis: secret.String(redistest.Embedded(t)), RedisTimeout: redisstore.DefaultTimeout, Data: data, ExpireEvery: time.Hour,
+		Signing: flags.Signing{
+			TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
+			RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
+		},
+		Patches: flags.Patches{
+			ExpressionTime: limits.Expression, ObjectTime: limits.Object, Memory: flags.Quantity(limits.Memory), Result: flags.Quantity(limits.Result), Depth: limits.Depth,
+		},
+	}
+}
+
+// What cannot be served is refused before anything is made.
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about  string
+		change func(*Serve)
+		names  string
+	}{
+		{"plain HTTP for others", func(c *Serve) { c.HTTP = "0.0.0.0:0" }, "--http"},
+		{"no pause between expiries", func(c *Serve) { c.ExpireEvery = 0 }, "--expire-every"},
+		{"a pause below none", func(c *Serve) { c.ExpireEvery = -time.Second }, "--expire-every"},
+		{"no time for the state", func(c *Serve) { c.RedisTimeout = redisstore.LeastTimeout - 1 }, "--redis-timeout"},
+		{"more time than a gateway has", func(c *Serve) { c.RedisTimeout = redisstore.MostTimeout + 1 }, "--redis-timeout"},
+		{"memory that no worker starts with", func(c *Serve) { c.Patches.Memory = 1 << 10 }, "--patch-memory"},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			data := filepath.Join(t.TempDir(), "data")
+			command := goodServe(t, data)
+			row.change(command)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := command.Run(ctx); err == nil || !strings.HasPrefix(err.Error(), row.names+": ") {
+				t.Errorf("the error is %v", err)
+			}
+			if _, err := os.Stat(data); err == nil {
+				t.Error("the data folder was made")
+			}
+		})
+	}
+}
+
+// What the machine does not give is told with the flag that asks for something else.
+func TestServeNamesTheFlag(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	for _, row := range []struct {
+		flag   string
+		change func(t *testing.T, c *Serve)
+	}{
+		{"--listen", func(_ *testing.T, c *Serve) { c.Listen = taken.Addr().String() }},
+		{"--http", func(_ *testing.T, c *Serve) { c.HTTP = taken.Addr().String() }},
+		{"--data", func(t *testing.T, c *Serve) {
+			if err := os.WriteFile(c.Data, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"--data", func(t *testing.T, c *Serve) {
+			if err := os.MkdirAll(filepath.Join(c.Data, "lock"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(row.flag, func(t *testing.T) {
+			t.Parallel()
+			command := goodServe(t, filepath.Join(t.TempDir(), "data"))
+			row.change(t, command)
+			if err := command.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), row.flag+": ") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
+		defer cancel()
+		begin, calls := time.Now(), []time.Duration{}
+		every(ctx, 4*time.Minute, func() { calls = append(calls, time.Since(begin)) })
+		if len(calls) != 2 || calls[0] != 4*time.Minute || calls[1] != 8*time.Minute {
+			t.Errorf("it was called after %v", calls)
+		}
+		if ended := time.Since(begin); ended != 10*time.Minute+time.Second {
+			t.Errorf("it ended after %v", ended)
+		}
+	})
+}
+
+// The process is alive without its state, and ready with it alone.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	client, err := redisstore.Open("redis://"+server.Addr(), redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	metrics := prometheus.NewRegistry()
+	env := environment.New(client, slog.New(slog.DiscardHandler), "", nil, metrics, "test")
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Tokens.Issuer = "https://a.example"
+	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	handler := routes(env, client, metrics)
+	ask := func(method, path string) int {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(method, path, nil))
+		return answer.Code
+	}
+	for _, step := range []struct {
+		about string
+		do    func()
+		ready int
+	}{
+		{"with the state", func() {}, http.StatusOK},
+		{"without it", server.Close, http.StatusServiceUnavailable},
+		{"with it again", func() {
+			if err := server.Restart(); err != nil {
+				t.Fatal(err)
+			}
+		}, http.StatusOK},
+	} {
+		step.do()
+		for path, want := range map[string]int{
+			"/healthz": http.StatusOK, "/livez": http.StatusOK, "/readyz": step.ready, "/metrics": http.StatusOK, "/nothing": http.StatusNotFound,
+			"/kubernetes/management/healthz": http.StatusOK, "/kubernetes/management/livez": http.StatusOK, "/kubernetes/management/readyz": step.ready,
+		} {
+			if code := ask(http.MethodGet, path); code != want {
+				t.Errorf("%s, %s: %d", step.about, path, code)
+			}
+		}
+	}
+	if code := ask(http.MethodPost, "/healthz"); code == http.StatusOK {
+		t.Errorf("POST is answered %d", code)
+	}
+	// Signing keys that cannot be opened: alive, and not ready.
+	other, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return other, nil }
+	handler = routes(env, client, metrics)
+	if ready, alive := ask(http.MethodGet, "/readyz"), ask(http.MethodGet, "/livez"); ready != http.StatusServiceUnavailable || alive != http.StatusOK {
+		t.Errorf("with another encryption key: ready %d, alive %d", ready, alive)
+	}
+}
+
+func TestReachable(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"[::]:8443": "127.0.0.1:8443", "0.0.0.0:1": "127.0.0.1:1", "127.0.0.1:8443": "127.0.0.1:8443", "[::1]:2": "[::1]:2", "192.0.2.1:3": "192.0.2.1:3",
+	} {
+		if got := reachable(given); got != want {
+			t.Errorf("%s is reached at %s, want %s", given, got, want)
+		}
+	}
+}
+
+// The announcement says where everything is, and no key.
+func TestAnnounce(t *testing.T) {
+	command := &Serve{Data: "data", AdminKey: localtest.GivenKey, Redis: "redis://:hunter2@example.com:6379"}
+	for _, plain := range []string{"", "127.0.0.1:81"} {
+		text := localtest.Stdout(t, func() { command.announce("127.0.0.1:80", plain, "Redis at example.com:6379") })
+		for _, part := range []string{"https://127.0.0.1:80/kubernetes/management\n", "example.com:6379\n", filepath.Join("data", "admin.key"), filepath.Join("data", "kubeconfig")} {
+			if !strings.Contains(text, part) {
+				t.Errorf("it does not say %q:\n%s", part, text)
+			}
+		}
+		if strings.Contains(text, "http://127.0.0.1:81/kubernetes/management\n") != (plain != "") {
+			t.Errorf("with plain HTTP at %q:\n%s", plain, text)
+		}
+		if strings.Contains(text, "hunter2") || strings.Contains(text, localtest.GivenKey.Reveal()) {
+			t.Errorf("it tells a secret:\n%s", text)
+		}
+	}
+}
+
+// Whatever is wrong with the flags is named at once, and no key is quoted.
+func TestTokenFlagsRefused(t *testing.T) {
+	t.Parallel()
+	good := flags.Signing{TokenMaxTTL: time.Hour, Algorithm: "ES256", RotateEvery: time.Hour, PublishBefore: 10 * time.Minute}
+	if err := (&Serve{Signing: good, Issuer: "https://a.example"}).checkTokens(); err != nil {
+		t.Error(err)
+	}
+	bad := Serve{Issuer: "http://hunter2", SigningKey: "hunter2", Signing: flags.Signing{
+		TokenMaxTTL: time.Second, RotateEvery: time.Minute, PublishBefore: time.Minute,
+	}}
+	err := bad.checkTokens()
+	for _, flag := range []string{"--token-max-ttl", "--signing-publish-before", "--signing-rotate-every", "--issuer", "--signing-key"} {
+		if err == nil || !strings.Contains(err.Error(), flag+":") {
+			t.Errorf("%s is not in %v", flag, err)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("quoted: %v", err)
+	}
+}
+
+// A Redis that cannot be reached is told of by the flag that names it, without what is secret of its URL.
+func TestRedisThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	serve := goodServe(t, filepath.Join(t.TempDir(), "data"))
+	serve.Redis = secret.String("unix://:hunter2@" + filepath.Join(t.TempDir(), "nobody.sock"))
+	if err := serve.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "--redis: ") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error is %v", err)
+	}
+}

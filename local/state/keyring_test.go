@@ -1,0 +1,49 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/state/encryption"
+)
+
+func TestOpenKeyring(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "encryption.key")
+	made, err := OpenKeyring("", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := made.Seal([]byte("x"), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenKeyring("", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, err := again.Open(sealed, "a"); err != nil || string(opened) != "x" {
+		t.Errorf("the next start: %q, %v", opened, err)
+	}
+	if about, err := os.Stat(file); err != nil || about.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", about, err)
+	}
+	given, err := OpenKeyring(encryption.Generate(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := given.Open(sealed, "a"); err == nil {
+		t.Error("the given key is not the one in the file")
+	}
+	if _, err := OpenKeyring("hunter2", file); err == nil || !strings.Contains(err.Error(), "--encryption-key") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a bad one: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenKeyring("", file); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a bad file: %v", err)
+	}
+}

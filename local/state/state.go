@@ -1,0 +1,199 @@
+// Package state is the Redis of a process on this machine: a given one, or one of its own.
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
+)
+
+const (
+	// readyWithin is how long a child redis-server may take to answer; it reads its file first.
+	readyWithin = 30 * time.Second
+	// restartPause is the pause before a redis-server that ended is started again.
+	restartPause = 200 * time.Millisecond
+	// maxSocketPath is the longest path of a unix socket that every system takes.
+	maxSocketPath = 100
+)
+
+// Redis is the Redis of this process.
+type Redis struct {
+	Client      *redisstore.Client
+	Description string
+	Close       func() error
+}
+
+// Open connects to the given Redis, or runs one: a child redis-server with an append-only file in the
+// data folder when one is on PATH, else one in this process that forgets everything at its end.
+func Open(ctx context.Context, given secret.String, options redisstore.Options, folder string, log *slog.Logger) (*Redis, error) {
+	if given != "" {
+		client, err := Connect(ctx, given, options)
+		if err != nil {
+			return nil, err
+		}
+		return &Redis{Client: client, Description: "Redis at " + hosts(given), Close: client.Close}, nil
+	}
+	if program, err := exec.LookPath("redis-server"); err == nil {
+		return childState(ctx, program, options, folder, log)
+	}
+	server, err := miniredis.Run()
+	if err != nil {
+		return nil, fmt.Errorf("starting the embedded state: %w", err)
+	}
+	client, err := redisstore.Open("redis://"+server.Addr(), options)
+	if err != nil {
+		return nil, err
+	}
+	return &Redis{
+		Client:      client,
+		Description: "in this process and VOLATILE: there is no redis-server on PATH, so a restart forgets everything",
+		Close: func() error {
+			defer server.Close()
+			return client.Close()
+		},
+	}, nil
+}
+
+// Connect connects to a Redis of the operator. One that cannot be reached is told of by the flag, before anything is done.
+func Connect(ctx context.Context, given secret.String, options redisstore.Options) (*redisstore.Client, error) {
+	client, err := redisstore.Open(given.Reveal(), options)
+	if err != nil {
+		return nil, fmt.Errorf("--redis: %w", err)
+	}
+	if err := client.Ping(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("--redis: %w", err), client.Close())
+	}
+	return client, nil
+}
+
+// hosts names the servers of a URL without what may be secret in it.
+func hosts(given secret.String) string {
+	var names []string
+	for one := range strings.SplitSeq(given.Reveal(), ",") {
+		// A further host of a cluster or of sentinels has no scheme of its own, and no credentials.
+		one = strings.TrimSpace(one)
+		if len(names) > 0 && !strings.Contains(one, "://") {
+			one = "redis://" + one
+		}
+		if parsed, err := url.Parse(one); err == nil {
+			names = append(names, parsed.Host+parsed.Path)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// childState runs a redis-server on a unix socket, and starts it again when it ends by itself.
+func childState(ctx context.Context, program string, options redisstore.Options, folder string, log *slog.Logger) (*Redis, error) {
+	data, err := filepath.Abs(filepath.Join(folder, "redis"))
+	if err != nil {
+		return nil, fmt.Errorf("the data folder: %w", err)
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the embedded state: %w", err)
+	}
+	sockets, cleanUp := data, func() {}
+	if len(data) > maxSocketPath-len("/redis.sock") {
+		if sockets, err = os.MkdirTemp("", "platform-"); err != nil {
+			return nil, fmt.Errorf("making a folder for the socket: %w", err)
+		}
+		cleanUp = func() { _ = os.RemoveAll(sockets) }
+	}
+	socket := filepath.Join(sockets, "redis.sock")
+	client, err := redisstore.Open("unix://"+socket, options)
+	if err != nil {
+		cleanUp()
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		supervise(running, program, data, socket, log)
+	}()
+	shut := func() error {
+		stop()
+		<-ended
+		cleanUp()
+		return client.Close()
+	}
+	if err := waitReady(ctx, client); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", program, err), shut())
+	}
+	return &Redis{
+		Client:      client,
+		Description: "redis-server as a child process, every write on disk in " + filepath.Join(folder, "redis"),
+		Close:       shut,
+	}, nil
+}
+
+// supervise keeps a redis-server running until the context ends.
+func supervise(ctx context.Context, program, data, socket string, log *slog.Logger) {
+	// The child is tied to this thread; see dieTogether.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for {
+		command := exec.Command(program,
+			"--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
+			"--dir", data, "--appendonly", "yes", "--appendfsync", "always", "--save", "",
+			"--maxmemory-policy", "noeviction", "--daemonize", "no", "--loglevel", "warning", "--logfile", filepath.Join(data, "redis.log"))
+		dieTogether(command)
+		if err := command.Start(); err != nil {
+			log.Error("starting redis-server", "error", err.Error())
+		} else {
+			done := make(chan struct{})
+			var outcome error
+			go func() {
+				defer close(done)
+				outcome = command.Wait()
+			}()
+			select {
+			case <-done:
+				log.Error("redis-server ended; starting it again", "error", fmt.Sprint(outcome))
+			case <-ctx.Done():
+				// The child writes what it has and ends; it is ours alone.
+				_ = command.Process.Signal(os.Interrupt)
+				select {
+				case <-done:
+				case <-time.After(readyWithin):
+					_ = command.Process.Kill()
+					<-done
+				}
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restartPause):
+		}
+	}
+}
+
+func waitReady(ctx context.Context, client *redisstore.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for {
+		err := client.Ping(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package state
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"management.platform.sh/local/localtest"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// The announcement names the state by what is not secret of its URL.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about string
+		given secret.String
+		want  string
+	}{
+		{"a host", "redis://example.com:6379", "example.com:6379"},
+		{"a database", "redis://example.com:6379/3", "example.com:6379/3"},
+		{"a password", "redis://:hunter2@example.com:6379", "example.com:6379"},
+		{"a user and a password", "rediss://user:hunter2@example.com:6379", "example.com:6379"},
+		{"a password with special characters", "redis://:hunter2%2F%40%2C@example.com", "example.com"},
+		{"a password in the query", "redis://example.com?password=hunter2", "example.com"},
+		{"a fragment", "redis://example.com#hunter2", "example.com"},
+		{"IPv6", "redis://:hunter2@[::1]:6379", "[::1]:6379"},
+		{"a socket", "unix:///run/redis.sock", "/run/redis.sock"},
+		{"a socket with a password", "unix://:hunter2@/run/redis.sock", "/run/redis.sock"},
+		{"a cluster", "redis://:hunter2@a:1, redis://b:2,redis://c:3", "a:1, b:2, c:3"},
+		{"seeds", "redis-cluster://:hunter2@a,b:2,c", "a, b:2, c"},
+		{"sentinels", "rediss-sentinel://user:hunter2@a:1,b:2/state?sentinel_password=hunter2", "a:1, b:2/state"},
+		{"what is no URL", "redis://:hunter2@a:b", ""},
+		{"nothing", "", ""},
+	} {
+		if got := hosts(row.given); got != row.want {
+			t.Errorf("%s: %q", row.about, got)
+		}
+	}
+}
+
+func TestOpenStateWhereOneIsGiven(t *testing.T) {
+	t.Parallel()
+	url, folder := redistest.Embedded(t), t.TempDir()
+	opened, err := Open(t.Context(), secret.String(url), redisstore.Options{}, folder, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Client.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(opened.Description, strings.TrimPrefix(url, "redis://")) {
+		t.Errorf("it is described as %q", opened.Description)
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
+	}
+	if list := localtest.Names(t, folder); len(list) != 0 {
+		t.Errorf("the data folder holds %q", list)
+	}
+}
+
+func TestOpenStateRefuses(t *testing.T) {
+	t.Parallel()
+	for _, given := range []secret.String{"http://:hunter2@example.com", "redis://:hunter2@example.com:port", "hunter2", "redis://:hunter2@a,redis://:hunter2@b:port"} {
+		opened, err := Open(t.Context(), given, redisstore.Options{}, t.TempDir(), quiet)
+		if err == nil || opened != nil || !strings.HasPrefix(err.Error(), "--redis: ") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", strings.ReplaceAll(given.Reveal(), "hunter2", "..."), err)
+		}
+	}
+}
+
+// A redis-server that cannot be started is an error that names it, and leaves nothing that runs. The folder of a
+// socket whose path would be too long goes with it.
+func TestChildStateThatDoesNotStart(t *testing.T) {
+	temporary, program := t.TempDir(), filepath.Join(t.TempDir(), "absent")
+	for name, folder := range map[string]string{
+		"a short path": t.TempDir(),
+		"a long path":  filepath.Join(t.TempDir(), strings.Repeat("long/", 30)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", temporary)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			opened, err := childState(ctx, program, redisstore.Options{}, folder, quiet)
+			if err == nil || opened != nil || !strings.Contains(err.Error(), program) {
+				t.Errorf("the error is %v", err)
+			}
+			if list := localtest.Names(t, temporary); len(list) != 0 {
+				t.Errorf("%q stays behind", list)
+			}
+		})
+	}
+}
