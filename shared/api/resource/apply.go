@@ -79,12 +79,16 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 		return Written[T]{}, err
 	}
 	entries := object.GetManagedFields()
-	return r.create(ctx, CreateInput[T]{
-		Caller: in.Caller, Namespace: in.Namespace, Manager: in.Manager, DryRun: in.DryRun,
-	}, object, func(object, _ T) error {
+	draft, err := r.prepare(ctx, CreateInput[T]{
+		Caller: in.Caller, Namespace: in.Namespace, Object: object, Manager: in.Manager, DryRun: in.DryRun,
+	}, func(object, _ T) error {
 		object.SetManagedFields(entries)
 		return nil
-	})
+	}, "")
+	if err != nil {
+		return Written[T]{}, err
+	}
+	return draft.Store(ctx)
 }
 
 // merge is the object with what is applied to it.

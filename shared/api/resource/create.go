@@ -53,36 +53,73 @@ const maxNameAttempts = 8
 // caller may give; AlreadyExists when the name, or the name made from generateName, is taken; Conflict when
 // the secret is in use. On any error nothing is stored. Source: Spec 2.2, 7; ADR-0004.
 func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (Written[T], error) {
-	object := in.Object
-	requested, generateName := object.GetName(), object.GetGenerateName()
+	draft, err := Prepare(ctx, r, in)
+	if err != nil {
+		return Written[T]{}, err
+	}
+	return draft.Store(ctx)
+}
+
+// Draft is a new object that passed all checks and is not stored yet.
+type Draft[T Object] struct {
+	// Object is what Store writes, with its name, uid and creation time. It is read only.
+	Object T
+
+	registry *Registry[T]
+	in       CreateInput[T]
+	own      own[T]
+	sealed   Sealed[T]
+}
+
+// Prepare is the first half of Create: it defaults, validates and authorizes a new object, and stores nothing.
+// Draft.Store is the second half. Callers that have work to do between the checks and the write, such as a signature,
+// call both; all others call Create.
+//
+// Errors: those of Create that do not depend on what is stored under the same name.
+func Prepare[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (*Draft[T], error) {
+	return r.prepare(ctx, in, r.updatedBy(in.Manager, false), "")
+}
+
+// Store writes the object of a draft and returns it as stored. A name of the server's own choice that is taken is
+// chosen anew; the uid stays, the creation time may be later. Errors: those of Create.
+func (d *Draft[T]) Store(ctx context.Context) (Written[T], error) {
+	requested, generateName := d.in.Object.GetName(), d.in.Object.GetGenerateName()
 	for attempt := 1; ; attempt++ {
-		written, err := r.create(ctx, in, object.DeepCopyObject().(T), r.updatedBy(in.Manager, false))
+		written, err := d.store(ctx)
 		switch {
 		case !errors.Is(err, store.ErrExists) || requested != "":
 			return written, err
 		case generateName != "":
-			return written, apierror.GeneratedNameExists(r.GroupResource(), generateName).Because(err)
+			return written, apierror.GeneratedNameExists(d.registry.GroupResource(), generateName).Because(err)
 		case attempt == maxNameAttempts:
 			return written, err
+		}
+		if d, err = d.registry.prepare(ctx, d.in, d.own, d.Object.GetUID()); err != nil {
+			return Written[T]{}, err
 		}
 	}
 }
 
-func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, own own[T]) (Written[T], error) {
+// prepare checks a copy of the object of a request. UID is the uid that it has already; empty: it gets one.
+func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T], uid types.UID) (*Draft[T], error) {
+	object := in.Object.DeepCopyObject().(T)
 	random := in.Random
 	if random == nil {
 		random = r.Random
 	} else if maker, makes := r.Rules.(Maker[T]); makes {
 		if err := maker.MakeSecret(object, random); err != nil {
-			return Written[T]{}, err
+			return nil, err
 		}
 	}
 	if given := object.GetNamespace(); r.Namespaced && given != "" && given != in.Namespace {
-		return Written[T]{}, mismatch("namespace", given, fmt.Sprintf(
+		return nil, mismatch("namespace", given, fmt.Sprintf(
 			"the namespace of the provided object (%s) does not match the namespace of the request (%s)", given, in.Namespace))
 	}
 	if err := r.prepareMetadata(object, in.Namespace, random); err != nil {
-		return Written[T]{}, err
+		return nil, err
+	}
+	if uid != "" {
+		object.SetUID(uid)
 	}
 	var none T
 	r.Default(in.Caller, object, none)
@@ -90,16 +127,22 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
 	owners, err := r.validateOwners(ctx, in.Caller, object, none)
 	if err != nil {
-		return Written[T]{}, err
+		return nil, err
 	}
 	problems = append(problems, owners...)
 	if problems = append(problems, more...); len(problems) > 0 {
-		return Written[T]{}, r.invalid(object.GetName(), problems)
+		return nil, r.invalid(object.GetName(), problems)
 	}
 	if excess := r.Authorize(in.Caller, object, none); len(excess) > 0 {
-		return Written[T]{}, apierror.Forbidden(r.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
+		return nil, apierror.Forbidden(r.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
 	}
-	if err := own(object, r.empty()); err != nil {
+	return &Draft[T]{Object: object, registry: r, in: in, own: own, sealed: sealed}, nil
+}
+
+// store is one attempt of Store.
+func (d *Draft[T]) store(ctx context.Context) (Written[T], error) {
+	r, in, object := d.registry, d.in, d.Object
+	if err := d.own(object, r.empty()); err != nil {
 		return Written[T]{}, err
 	}
 	text, err := r.encode(object)
@@ -108,7 +151,7 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 	}
 	record := store.Record{
 		Name:    storeName(object.GetNamespace(), object.GetName()),
-		Digest:  sealed.Digest,
+		Digest:  d.sealed.Digest,
 		Created: object.GetCreationTimestamp().Time,
 		Object:  text,
 	}
@@ -130,8 +173,8 @@ func (r *Registry[T]) create(ctx context.Context, in CreateInput[T], object T, o
 	r.stamp(object, record)
 	if in.DryRun {
 		object.SetResourceVersion("")
-	} else if sealed.Reveal != nil {
-		sealed.Reveal(object)
+	} else if d.sealed.Reveal != nil {
+		d.sealed.Reveal(object)
 	}
 	return Written[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
 }

@@ -88,12 +88,13 @@ type Input = resource.CreateInput[*model.DirectClusterEndpointToken]
 // Output is the answer to it.
 type Output = resource.Written[*model.DirectClusterEndpointToken]
 
-// Issue signs a token, records it and returns it. A dry run returns no token and records nothing.
+// Issue checks the request, signs a token, records it and returns it: the record is written last, so that every token
+// that somebody has is recorded. A dry run signs nothing, records nothing and returns no token.
 //
 // Errors: those of resource.Create; Invalid, too, for a token that would be too large; Forbidden with a cause for each
-// entry of the scope that is wider than the caller's; 500 with a cause for the log where the signing keys cannot be
-// used. On any error nothing is issued, and nothing is recorded but what the store cannot tell. Source: Spec 2.4;
-// ADR-0011.
+// entry of the scope that is wider than the caller's; Unauthorized where the access key ends within the second; 500 with a
+// cause for the log where the signing keys cannot be used. On any error nothing is issued, and nothing is recorded
+// unless the store cannot tell whether it wrote. Source: Spec 2.4; ADR-0011.
 func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 	keys, err := i.Current(ctx)
 	if err != nil {
@@ -102,19 +103,57 @@ func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 	if in.Caller.Key == "" || in.Caller.KeyUID == "" {
 		return Output{}, apierror.Internal(errors.New("a token is asked for without an access key"))
 	}
-	one := &issuance{issuer: i, key: keys.Signing, caller: in.Caller, userAgent: in.UserAgent}
-	one.foreign = refuseMetadata(in.Object)
-	written, err := resource.Create(ctx, &issuedtoken.Registry{
-		Definition: issuedtoken.Definition, Rules: one, Store: i.Register.Store, Now: i.Register.Now, Random: i.Register.Random,
-	}, in)
-	if one.failed != nil {
-		return Output{}, one.failed
+	draft, err := resource.Prepare(ctx, i.records(in), in)
+	if err != nil {
+		return Output{}, err
 	}
-	if err == nil && !in.DryRun && !written.Object.CreationTimestamp.Equal(&one.begun) {
-		// An earlier attempt has stored the record: the token must not outlive what that says.
-		written.Object.Status.Token, err = one.sign(written.Object)
+	signed, err := i.sign(keys.Signing, in, draft.Object)
+	if err != nil {
+		return Output{}, err
 	}
-	return written, err
+	begin := draft.Object.CreationTimestamp
+	written, err := draft.Store(ctx)
+	if err != nil || in.DryRun {
+		return written, err
+	}
+	if !written.Object.CreationTimestamp.Equal(&begin) {
+		// The record is that of an earlier attempt, whose answer was lost: the token says when that one begins and ends.
+		if signed, err = i.sign(keys.Signing, in, written.Object); err != nil {
+			return Output{}, err
+		}
+	}
+	written.Object.Status.Token = signed
+	return written, nil
+}
+
+// sign makes the token of a record. For a dry run it checks that it could, and returns no token.
+func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClusterEndpointToken) (string, error) {
+	begin, end := record.CreationTimestamp.Time, record.Status.ExpirationTimestamp.Time
+	if !begin.Before(end) {
+		// The access key ends within this second.
+		return "", apierror.Unauthorized("access key expired")
+	}
+	claims := token.Claims{
+		Issuer: i.url, Subject: in.Caller.Owner.Username(), Audience: i.audiences, ID: string(record.UID),
+		IssuedAt: begin, NotBefore: begin, Expires: end, Groups: groups(in.Caller), Scope: record.Spec.Scope,
+	}
+	var signed string
+	var err error
+	if in.DryRun {
+		err = key.Check(claims)
+	} else {
+		signed, err = key.Sign(claims)
+	}
+	switch {
+	case errors.Is(err, token.ErrTooLarge):
+		return "", apierror.Invalid(issuedtoken.Definition.GroupVersionKind().GroupKind(), record.Name, field.ErrorList{
+			field.Invalid(field.NewPath("spec", "scope"), field.OmitValueType{}, fmt.Sprintf(
+				"with the caller's %d groups it makes a token of more than %d bytes, which servers do not accept in a header",
+				len(in.Caller.Groups), token.MaxBytes))})
+	case err != nil:
+		return "", apierror.Broken("the token could not be signed; the platform's log says why").Because(err)
+	}
+	return signed, nil
 }
 
 // Current returns the keys to sign with and to publish. Errors are for the caller, with the cause for the log.
@@ -136,13 +175,21 @@ func (i *Issuer) Current(ctx context.Context) (*signingkey.Set, error) {
 	}
 }
 
-// refuseMetadata refuses what makes no sense in the record of a token: nobody could take a finalizer out again, and its
-// owner is the access key that asked for it.
-func refuseMetadata(object *model.DirectClusterEndpointToken) field.ErrorList {
+// records is the registry of tokens with the rules of the one that a request asks for.
+func (i *Issuer) records(in Input) *issuedtoken.Registry {
+	return &issuedtoken.Registry{
+		Definition: issuedtoken.Definition, Store: i.Register.Store, Now: i.Register.Now, Random: i.Register.Random,
+		Rules: newToken{maxTTL: i.maxTTL, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)},
+	}
+}
+
+// validateMetadata refuses metadata that makes no sense in the record of a token: nobody could remove a finalizer, and
+// the owner of a record is the access key that asked for it. It looks at the object as it was sent.
+func validateMetadata(object *model.DirectClusterEndpointToken) field.ErrorList {
 	var problems field.ErrorList
 	metadata := field.NewPath("metadata")
 	if len(object.Finalizers) > 0 {
-		problems = append(problems, field.Forbidden(metadata.Child("finalizers"), "the record of a token cannot be held"))
+		problems = append(problems, field.Forbidden(metadata.Child("finalizers"), "the record of a token cannot have finalizers"))
 	}
 	if len(object.OwnerReferences) > 0 {
 		problems = append(problems, field.Forbidden(metadata.Child("ownerReferences"),
@@ -151,39 +198,31 @@ func refuseMetadata(object *model.DirectClusterEndpointToken) field.ErrorList {
 	return problems
 }
 
-// issuance is the rules of one token that is about to be issued.
-type issuance struct {
+// newToken is the rules of a token that is about to be issued.
+type newToken struct {
 	issuedtoken.Rules
 
-	issuer    *Issuer
-	key       *token.SigningKey
+	maxTTL    time.Duration
 	caller    identity.Caller
 	userAgent string
-	// foreign are problems of the metadata as it was sent.
-	foreign field.ErrorList
-	// sound tells that Validate found nothing wrong.
-	sound bool
-	// begun is when the token begins that was signed.
-	begun metav1.Time
-	// failed is what went wrong with the signature, beside what is wrong with the request.
-	failed error
+	// metadata are the problems of the metadata as it was sent: Default replaces it.
+	metadata field.ErrorList
 }
 
-var _ resource.Rules[*model.DirectClusterEndpointToken] = (*issuance)(nil)
+var _ resource.Rules[*model.DirectClusterEndpointToken] = newToken{}
 
-// Default fills in the lifetime and the scope, and what is the server's: whom the token stands for, when it ends, and
-// that its record belongs to the access key, with which it goes.
-func (one *issuance) Default(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) {
+// Default fills in the lifetime, the scope and what the server decides: whom the token stands for, when it ends, and
+// that its record belongs to the access key and is removed with it.
+func (n newToken) Default(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) {
 	if object.Spec.TTLSeconds == 0 {
-		object.Spec.TTLSeconds = int64(min(DefaultTTL, one.issuer.maxTTL) / time.Second)
+		object.Spec.TTLSeconds = int64(min(DefaultTTL, n.maxTTL) / time.Second)
 	}
 	if object.Spec.Scope == nil {
 		object.Spec.Scope = caller.Scope.DeepCopy()
 	}
-	end := one.end(object)
 	object.Status = model.DirectClusterEndpointTokenStatus{
-		ExpirationTimestamp: &metav1.Time{Time: end},
-		AccessKey:           caller.Key, AccessKeyUID: caller.KeyUID, UserAgent: printable(one.userAgent),
+		ExpirationTimestamp: &metav1.Time{Time: n.end(object)},
+		AccessKey:           caller.Key, AccessKeyUID: caller.KeyUID, UserAgent: printable(n.userAgent),
 	}
 	object.Status.User, object.Status.Team, object.Status.Subject = caller.Owner.Fields()
 	object.OwnerReferences = []metav1.OwnerReference{{
@@ -193,87 +232,50 @@ func (one *issuance) Default(caller identity.Caller, object, _ *model.DirectClus
 	object.Finalizers = nil
 }
 
-// end is when the token is over, to the second: by its own lifetime, the platform's and that of the access key.
-func (one *issuance) end(object *model.DirectClusterEndpointToken) time.Time {
-	end := object.CreationTimestamp.Add(one.asked(object))
-	if last := one.caller.KeyExpires; !last.IsZero() && last.Before(end) {
-		end = last.UTC().Truncate(time.Second)
+// end is when the token expires, to the second: the earliest of its own end, the platform's longest and the end of the
+// access key.
+func (n newToken) end(object *model.DirectClusterEndpointToken) time.Time {
+	ttl := n.maxTTL
+	if object.Spec.TTLSeconds <= int64(n.maxTTL/time.Second) {
+		ttl = time.Duration(object.Spec.TTLSeconds) * time.Second
+	}
+	end := object.CreationTimestamp.Add(ttl)
+	if keyEnds := n.caller.KeyExpires; !keyEnds.IsZero() && keyEnds.Before(end) {
+		end = keyEnds.UTC().Truncate(time.Second)
 	}
 	return end
 }
 
-// asked is the lifetime that was asked for, held within the platform's.
-func (one *issuance) asked(object *model.DirectClusterEndpointToken) time.Duration {
-	longest := one.issuer.maxTTL
-	if object.Spec.TTLSeconds > int64(longest/time.Second) {
-		return longest
-	}
-	return time.Duration(object.Spec.TTLSeconds) * time.Second
-}
-
 // Validate returns all that is wrong with the request.
-func (one *issuance) Validate(object, _ *model.DirectClusterEndpointToken) field.ErrorList {
+func (n newToken) Validate(object, _ *model.DirectClusterEndpointToken) field.ErrorList {
 	spec := field.NewPath("spec")
-	problems := slices.Clone(one.foreign)
+	problems := slices.Clone(n.metadata)
 	if object.Spec.TTLSeconds < 0 {
 		problems = append(problems, field.Invalid(spec.Child("ttl"), object.Spec.TTLSeconds, "must not be negative"))
 	}
-	problems = append(problems, scope.Validate(object.Spec.Scope, spec.Child("scope"))...)
-	one.sound = len(problems) == 0
-	return problems
+	return append(problems, scope.Validate(object.Spec.Scope, spec.Child("scope"))...)
 }
 
 // Authorize returns the entries of the scope that are wider than the caller's.
-func (one *issuance) Authorize(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) field.ErrorList {
+func (n newToken) Authorize(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) field.ErrorList {
 	return scope.Exceeds(object.Spec.Scope, caller.Scope, field.NewPath("spec", "scope"))
 }
 
-// Seal signs the token, which only the answer will hold. A record is written for nothing that could not be signed.
-func (one *issuance) Seal(object *model.DirectClusterEndpointToken, _ store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
-	sealed := resource.Sealed[*model.DirectClusterEndpointToken]{Digest: string(object.UID)}
-	if !one.sound {
-		return sealed, nil
-	}
-	begin, end := object.CreationTimestamp.Time, object.Status.ExpirationTimestamp.Time
-	if !begin.Before(end) {
-		// The access key ends within this second.
-		one.failed = apierror.Unauthorized("access key expired")
-		return sealed, field.ErrorList{field.InternalError(field.NewPath("spec", "ttl"), one.failed)}
-	}
-	one.begun = object.CreationTimestamp
-	signed, err := one.sign(object)
-	switch {
-	case errors.Is(err, token.ErrTooLarge):
-		return sealed, field.ErrorList{field.Invalid(field.NewPath("spec", "scope"), field.OmitValueType{}, fmt.Sprintf(
-			"with the %d groups of the caller it makes a token of more than %d bytes, which servers do not take in a header",
-			len(one.caller.Groups), token.MaxBytes))}
-	case err != nil:
-		one.failed = apierror.Broken("the token could not be signed; the platform's log says why").Because(err)
-		return sealed, field.ErrorList{field.InternalError(field.NewPath("status", "token"), one.failed)}
-	}
-	sealed.Reveal = func(answer *model.DirectClusterEndpointToken) { answer.Status.Token = signed }
-	return sealed, nil
+// Seal makes the record one that is found by its uid, which is the claim jti of the token.
+func (n newToken) Seal(object *model.DirectClusterEndpointToken, _ store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
+	return resource.Sealed[*model.DirectClusterEndpointToken]{Digest: string(object.UID)}, nil
 }
 
-// sign makes the token of a record.
-func (one *issuance) sign(object *model.DirectClusterEndpointToken) (string, error) {
-	begin := object.CreationTimestamp.Time
-	return one.key.Sign(token.Claims{
-		Issuer: one.issuer.url, Subject: one.caller.Owner.Username(), Audience: one.issuer.audiences, ID: string(object.UID),
-		IssuedAt: begin, NotBefore: begin, Expires: object.Status.ExpirationTimestamp.Time, Groups: groups(one.caller), Scope: object.Spec.Scope,
-	})
-}
-
-// Warn tells why a token ends before its own ttl does.
-func (one *issuance) Warn(object *model.DirectClusterEndpointToken) []string {
-	asked, given := object.Spec.TTLSeconds, int64(object.Status.ExpirationTimestamp.Sub(object.CreationTimestamp.Time)/time.Second)
+// Warn says why a token ends before its own ttl does.
+func (n newToken) Warn(object *model.DirectClusterEndpointToken) []string {
+	requested, given := object.Spec.TTLSeconds, int64(object.Status.ExpirationTimestamp.Sub(object.CreationTimestamp.Time)/time.Second)
 	switch {
-	case asked <= given:
+	case requested <= given:
 		return nil
-	case given == int64(one.issuer.maxTTL/time.Second):
-		return []string{fmt.Sprintf("spec.ttl: %d seconds shortened to %d, the platform's longest", asked, given)}
+	case given == int64(n.maxTTL/time.Second):
+		return []string{fmt.Sprintf("spec.ttl: %d seconds shortened to %d, the platform's longest", requested, given)}
 	default:
-		return []string{fmt.Sprintf("spec.ttl: %d seconds shortened to %d, when the access key ends", asked, given)}
+		return []string{fmt.Sprintf("spec.ttl: %d seconds shortened to %d, when the access key ends", requested, given)}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -214,17 +215,19 @@ func TestRefused(t *testing.T) {
 			Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: -5}}, 422, []string{"metadata.name", "spec.ttl"}},
 		"too large a token": {many, &model.DirectClusterEndpointToken{}, 422, []string{"spec.scope"}},
 	} {
-		written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: row.caller, Object: row.object})
-		if issuertest.Code(err) != row.code || written.Object != nil {
-			t.Errorf("%s: %v, %v", about, written.Object, err)
-			continue
-		}
-		var fields []string
-		for _, cause := range apierror.From(err).Status().Details.Causes {
-			fields = append(fields, cause.Field)
-		}
-		if !reflect.DeepEqual(fields, row.fields) {
-			t.Errorf("%s: causes for %q, want %q", about, fields, row.fields)
+		for _, dryRun := range []bool{true, false} {
+			written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: row.caller, Object: row.object, DryRun: dryRun})
+			if issuertest.Code(err) != row.code || written.Object != nil {
+				t.Errorf("%s: %v, %v", about, written.Object, err)
+				continue
+			}
+			var fields []string
+			for _, cause := range apierror.From(err).Status().Details.Causes {
+				fields = append(fields, cause.Field)
+			}
+			if !reflect.DeepEqual(fields, row.fields) {
+				t.Errorf("%s: causes for %q, want %q", about, fields, row.fields)
+			}
 		}
 	}
 	if left := w.Records(); len(left) != 0 {
@@ -245,6 +248,35 @@ func TestDryRun(t *testing.T) {
 	}
 	if left := w.Records(); len(left) != 0 || !w.Revoked(string(written.Object.UID)) {
 		t.Errorf("a dry run left %q", left)
+	}
+}
+
+// A name of the server's own choice that is taken is chosen anew, and the token is that of the record that was written.
+func TestNameTaken(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
+	i := issuer.Open(w.Env)
+	issue := func(generateName string, uids byte) (issuer.Output, error) {
+		// The name is drawn first: it is the same for all, and the uids differ.
+		i.Register.Random = io.MultiReader(strings.NewReader("abcde"), rand.NewChaCha8([32]byte{uids}))
+		return i.Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: generateName},
+		}})
+	}
+	first, err := issue("", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written, err := issue("token-", 2); issuertest.Code(err) != 409 || written.Object != nil {
+		t.Errorf("the prefix of the caller: %v, %v", written.Object, err)
+	}
+	second, err := issue("", 3)
+	if err != nil || second.Object.Name == first.Object.Name {
+		t.Fatalf("%v, %v", second.Object, err)
+	}
+	if claims, _ := claimsOf(t, w, second.Object.Status.Token); claims["jti"] != string(second.Object.UID) || w.Revoked(string(second.Object.UID)) {
+		t.Errorf("the token says %v, the record is %s", claims["jti"], second.Object.UID)
 	}
 }
 

@@ -114,10 +114,28 @@ func (k *SigningKey) Algorithm() string { return k.method.Alg() }
 // Public is the key that verifies what this one signs.
 func (k *SigningKey) Public() JWK { return k.public }
 
-// Sign returns claims as a signed token in compact form. Fractions of seconds are cut off. What no verifier would
-// accept is not signed: claims that ParseClaims refuses, an end that is not after the beginning, a token beyond
-// MaxBytes (ErrTooLarge).
+// Sign returns claims as a signed token in compact form. Fractions of seconds are cut off. Errors: those of Check.
 func (k *SigningKey) Sign(claims Claims) (string, error) {
+	text, err := k.unsigned(claims)
+	if err != nil {
+		return "", err
+	}
+	signature, err := k.method.Sign(text, k.private)
+	if err != nil {
+		return "", fmt.Errorf("signing a token: %w", err)
+	}
+	return text + "." + encoding.EncodeToString(signature), nil
+}
+
+// Check returns the error for claims that Sign refuses, and signs nothing. Sign refuses what no verifier accepts: claims
+// that ParseClaims refuses, an end that is not after the beginning, a token beyond MaxBytes (ErrTooLarge).
+func (k *SigningKey) Check(claims Claims) error {
+	_, err := k.unsigned(claims)
+	return err
+}
+
+// unsigned is what is signed of a token: header and claims.
+func (k *SigningKey) unsigned(claims Claims) (string, error) {
 	w, err := claims.wire()
 	if err != nil {
 		return "", fmt.Errorf("writing the claims: %w", err)
@@ -133,14 +151,22 @@ func (k *SigningKey) Sign(claims Claims) (string, error) {
 		return "", fmt.Errorf("%w: exp must be after nbf", ErrMalformed)
 	}
 	text := k.header + "." + encoding.EncodeToString(payload)
-	signature, err := k.method.Sign(text, k.private)
-	if err != nil {
-		return "", fmt.Errorf("signing a token: %w", err)
-	}
-	if text += "." + encoding.EncodeToString(signature); len(text) > MaxBytes {
-		return "", fmt.Errorf("%w: it has %d bytes, at most %d are possible", ErrTooLarge, len(text), MaxBytes)
+	if size := len(text) + 1 + encoding.EncodedLen(k.signatureBytes()); size > MaxBytes {
+		return "", fmt.Errorf("%w: it has %d bytes, at most %d are possible", ErrTooLarge, size, MaxBytes)
 	}
 	return text, nil
+}
+
+// signatureBytes is how long each signature is. Source: RFC 7518 3.3, 3.4.
+func (k *SigningKey) signatureBytes() int {
+	switch key := k.public.Key.(type) {
+	case *rsa.PublicKey:
+		return key.Size()
+	case *ecdsa.PublicKey:
+		return 2 * ((key.Curve.Params().BitSize + 7) / 8)
+	default:
+		return 0
+	}
 }
 
 // Thumbprint is the SHA-256 thumbprint of a public key, in base64url. It is the kid of our keys.

@@ -140,6 +140,39 @@ func TestNothingUselessIsSigned(t *testing.T) {
 		if text, err := ecKeys()[0].Sign(c); !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%s: %q, %v", about, text, err)
 		}
+		if err := ecKeys()[0].Check(c); !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s passes the check: %v", about, err)
+		}
+	}
+}
+
+// The size is known before the signature: the largest token that is signed has MaxBytes, and none that passes has more.
+func TestLargestToken(t *testing.T) {
+	for _, key := range append(ecKeys(), rsaKeys()...) {
+		refused := 0
+		for n := MaxBytes / 2; refused == 0; n++ {
+			c := claims()
+			c.Groups = []string{strings.Repeat("g", n)}
+			if err := key.Check(c); errors.Is(err, ErrTooLarge) {
+				refused = n
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := claims()
+		c.Groups = []string{strings.Repeat("g", refused-1)}
+		largest := must(key.Sign(c))
+		if _, err := Open(t.Context(), JWKS{Keys: []JWK{key.Public()}}, secret.String(largest)); err != nil {
+			t.Error(err)
+		}
+		// Three bytes of claims are four of base64url.
+		if len(largest) > MaxBytes || len(largest) < MaxBytes-1 {
+			t.Errorf("%s: the largest token has %d bytes of %d", key.Algorithm(), len(largest), MaxBytes)
+		}
+		c.Groups = []string{strings.Repeat("g", refused)}
+		if text, err := key.Sign(c); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: signed %d bytes, %v", key.Algorithm(), len(text), err)
+		}
 	}
 }
 
