@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // Problem is what is wrong with patches or their configuration, or what is allowed but does hardly what was
@@ -182,7 +183,7 @@ func (p *problems) path(at *field.Path, text string) (Path, bool) {
 	path, err := ParsePath(text)
 	var wrong *PathError
 	if errors.As(err, &wrong) {
-		*p = append(*p, Problem{Error: field.Invalid(at, clip(text), err.Error()), InLine: 1, InColumn: wrong.Column})
+		*p = append(*p, Problem{Error: field.Invalid(at, fmt.Sprintf("%.300s", text), err.Error()), InLine: 1, InColumn: wrong.Column})
 	}
 	return path, err == nil
 }
@@ -191,19 +192,19 @@ func (p *problems) expression(at *field.Path, text string, path Path) {
 	if text == "" {
 		return
 	}
-	compiled, err := compile(text)
-	var syntax *SyntaxError
+	compiled, err := expression.Compile(text)
+	var syntax *expression.SyntaxError
 	switch {
-	case len(text) > MaxExpressionLength:
-		p.add(field.TooLong(at, text, MaxExpressionLength))
+	case len(text) > expression.MaxLength:
+		p.add(field.TooLong(at, text, expression.MaxLength))
 	case errors.As(err, &syntax):
 		why := fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)
 		*p = append(*p, Problem{Error: field.Invalid(at, text, why), InLine: syntax.Line, InColumn: syntax.Column})
 	case err != nil:
 		p.add(field.Invalid(at, text, err.Error()))
-	case compiled.constantNull:
+	case compiled.AlwaysNull():
 		p.warn(at, text, "it is always null, which deletes the field")
-	case path.wild() && !compiled.readsValue:
+	case path.wild() && !compiled.ReadsValue():
 		p.warn(at, text, "it does not read value, although the path has a wildcard")
 	}
 }

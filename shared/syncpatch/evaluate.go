@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // change is what a patch makes of one value.
@@ -44,7 +45,7 @@ func (r Request) evaluate(ctx context.Context, limits Limits, inPlace bool) (*Re
 		return nil, &InvalidError{problems}
 	}
 	limits = limits.WithDefaults()
-	tooLong := limits.Exceeded(LimitObject)
+	tooLong := limits.Exceeded(expression.LimitTotal)
 	within, cancel := context.WithTimeoutCause(ctx, limits.Object, tooLong)
 	defer cancel()
 	object := request.Object
@@ -77,7 +78,7 @@ func (r Request) withDefaults() Request {
 type evaluation struct {
 	request    *Request
 	limits     Limits
-	machine    *machine
+	machine    *expression.Machine
 	references *references
 	labels     *labels
 	object     any
@@ -90,7 +91,7 @@ type evaluation struct {
 
 // evaluate goes one way, and changes the object. Its error is that of ctx, unless ctx ended by the limit of the object.
 func evaluate(ctx context.Context, request *Request, object map[string]any, limits Limits) (*Result, error) {
-	machine := newMachine(limits, &request.Context)
+	machine := expression.NewMachine(limits.expressions(), request.Context.globals())
 	e := &evaluation{
 		request: request, limits: limits, machine: machine,
 		object: object,
@@ -151,7 +152,7 @@ func (e *evaluation) patch(ctx context.Context, patch *model.SyncPatch, trace *m
 	}
 	object, remove, err := w.run(e.object)
 	if _, isObject := object.(map[string]any); err == nil && (remove || !isObject) {
-		err = &EvaluationError{Message: "the empty path is the whole object, which must stay an object"}
+		err = unsuitable("the empty path is the whole object, which must stay an object")
 		if len(trace.Matches) > 0 {
 			trace.Matches[0].Outcome, trace.Matches[0].Reason = model.PatchFailed, err.Error()
 		}
@@ -195,12 +196,12 @@ func (e *evaluation) rule(patch *model.SyncPatch) (func(at string, value any) (c
 	case text == "":
 		return nil, "there is no expression, so nothing is done from tenant to host", nil
 	}
-	compiled, err := compile(text)
+	compiled, err := expression.Compile(text)
 	if err != nil {
 		return nil, "", err
 	}
 	return func(at string, value any) (change, error) {
-		result, remove, err := e.machine.run(compiled, value, true, at)
+		result, remove, err := e.machine.Run(compiled, value, true, at)
 		return change{value: result, remove: remove, reason: "the expression returned the value that was there"}, err
 	}, "", nil
 }
@@ -225,7 +226,7 @@ func (e *evaluation) match(rule func(string, any) (change, error), trace *model.
 		}
 	}
 	if err == nil && e.grown > e.limits.Result {
-		err = e.limits.Exceeded(LimitResult)
+		err = e.limits.Exceeded(expression.LimitResult)
 	}
 	switch {
 	case err != nil:
@@ -278,8 +279,12 @@ func raw(text []byte) *model.JSON {
 
 // fail ends the evaluation with an error of a patch. Any other error is returned.
 func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, at string) error {
-	var failed *EvaluationError
-	if !errors.As(err, &failed) {
+	var unsuitable *valueError
+	var failed *expression.Error
+	switch {
+	case errors.As(err, &unsuitable):
+		failed = &expression.Error{}
+	case !errors.As(err, &failed):
 		return err
 	}
 	trace.Outcome, trace.Reason = model.PatchFailed, err.Error()
@@ -287,4 +292,26 @@ func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, at string) err
 		Index: trace.Index, Path: at, Message: err.Error(), Line: int32(failed.Line), Column: int32(failed.Column),
 	}
 	return nil
+}
+
+// valueError says why a value is not what a patch needs.
+type valueError struct{ message string }
+
+func (e *valueError) Error() string { return e.message }
+
+func unsuitable(format string, args ...any) error { return &valueError{fmt.Sprintf(format, args...)} }
+
+type progressKey struct{}
+
+// WithProgress makes an evaluation report each patch and concrete path before it works there. So a caller who ends an
+// evaluation from outside can say where it was.
+func WithProgress(ctx context.Context, progress func(patch int, path string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, progress)
+}
+
+func progressOf(ctx context.Context) func(patch int, path string) {
+	if progress, ok := ctx.Value(progressKey{}).(func(patch int, path string)); ok {
+		return progress
+	}
+	return func(int, string) {}
 }

@@ -3,7 +3,6 @@ package syncpatch
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -57,7 +56,7 @@ func (l *labels) rewrite(value any) (change, error) {
 	case value == nil:
 		return skipped("null has no labels"), nil
 	case !ok:
-		return change{}, &EvaluationError{Message: "the value is " + kindOf(value) + "; it must be a map of labels or a label selector"}
+		return change{}, unsuitable("the value is %s; it must be a map of labels or a label selector", kindOf(value))
 	}
 	_, matchLabels := object["matchLabels"]
 	_, matchExpressions := object["matchExpressions"]
@@ -72,7 +71,7 @@ func (l *labels) all(object map[string]any) (change, error) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		switch value := object[key].(type) {
 		case map[string]any, []any:
-			return change{}, &EvaluationError{Message: fmt.Sprintf("the value of the label %q is %s", key, kindOf(value))}
+			return change{}, unsuitable("the value of the label %q is %s", key, kindOf(value))
 		}
 	}
 	if l.toTenant {
@@ -111,7 +110,7 @@ func (l *labels) selector(object map[string]any) (change, error) {
 	case map[string]any:
 		object["matchLabels"] = l.rename(matchLabels)
 	default:
-		return change{}, &EvaluationError{Message: "matchLabels is " + kindOf(matchLabels) + "; it must be an object"}
+		return change{}, unsuitable("matchLabels is %s; it must be an object", kindOf(matchLabels))
 	}
 	switch matchExpressions := object["matchExpressions"].(type) {
 	case nil:
@@ -120,14 +119,14 @@ func (l *labels) selector(object map[string]any) (change, error) {
 			requirement, ok := entry.(map[string]any)
 			key, isText := requirement["key"].(string)
 			if !ok || !isText {
-				return change{}, &EvaluationError{Message: fmt.Sprintf("matchExpressions.%d has no key", i)}
+				return change{}, unsuitable("matchExpressions.%d has no key", i)
 			}
 			if to, translated := l.keys[key]; translated {
 				requirement["key"] = to
 			}
 		}
 	default:
-		return change{}, &EvaluationError{Message: "matchExpressions is " + kindOf(matchExpressions) + "; it must be an array"}
+		return change{}, unsuitable("matchExpressions is %s; it must be an array", kindOf(matchExpressions))
 	}
 	return change{value: object, reason: sameKeys}, nil
 }

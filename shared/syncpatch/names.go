@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // defaultClusterDomain is the domain of a cluster that says nothing else. Source: Spec 2.8 rule 3.
@@ -72,5 +74,24 @@ func (n names) hostDNS(service string) (string, error) {
 	return n.long(parts[0], parts[1]) + "." + n.hostNamespace + ".svc." + domain, nil
 }
 
-// hostDNS is virtualToHostDNS of the expressions. Source: Spec 2.8 rule 3.
-func (c *Context) hostDNS(service string) (string, error) { return c.names.hostDNS(service) }
+// globals returns what expressions see beside the value. Source: Spec 2.8 rule 5.
+func (c *Context) globals() *expression.Globals {
+	config := c.Tenant.Config
+	if config == nil {
+		config = map[string]any{}
+	}
+	globals := &expression.Globals{
+		Context: map[string]any{
+			"hostObject": nil, "virtualObject": nil,
+			"tenant": map[string]any{"name": c.Tenant.Name, "namespace": c.Tenant.Namespace, "config": config},
+		},
+		HostDNS: c.names.hostDNS,
+	}
+	if c.HostObject != nil {
+		globals.Context["hostObject"] = c.HostObject
+	}
+	if c.VirtualObject != nil {
+		globals.Context["virtualObject"] = c.VirtualObject
+	}
+	return globals
+}

@@ -153,7 +153,7 @@ func (p *pathParser) bracket() error {
 	case key[0] == '-':
 		return p.fail(start, "an index counts from 0 and is not negative")
 	case key != "*" && !isIndex:
-		return p.fail(start, fmt.Sprintf("%q is no index and not *; a key in brackets must be in quotes", clip(key)))
+		return p.fail(start, fmt.Sprintf("%.300q is not an index and not *; a key in brackets must be in quotes", key))
 	}
 	p.add(key, false)
 	return nil

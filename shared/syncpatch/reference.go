@@ -44,13 +44,13 @@ func (r *reference) read(value any) (referent, error) {
 	if r.namePath == nil {
 		name, ok := value.(string)
 		if !ok {
-			return to, &EvaluationError{Message: "the value is " + kindOf(value) + "; without namePath it must be the name, a string"}
+			return to, unsuitable("the value is %s; without namePath it must be the name, a string", kindOf(value))
 		}
 		to.name = name
 		return to, nil
 	}
 	if _, ok := value.(map[string]any); !ok {
-		return to, &EvaluationError{Message: "the value is " + kindOf(value) + "; with namePath it must be an object"}
+		return to, unsuitable("the value is %s; with namePath it must be an object", kindOf(value))
 	}
 	for _, part := range []struct {
 		field string
@@ -97,7 +97,7 @@ func textAt(value any, path Path) (string, error) {
 		case string:
 			text = v
 		default:
-			return nil, false, &EvaluationError{Message: fmt.Sprintf("%s is %s, not a string", path, kindOf(v))}
+			return nil, false, unsuitable("%s is %s, not a string", path, kindOf(v))
 		}
 		return value, false, nil
 	}}
@@ -205,8 +205,7 @@ func (r *references) backward(patch *reference, value any, onHost referent) (cha
 		r.report(onHost, referent{name: known.Name, namespace: known.Namespace}, onHost)
 		return change{value: patch.write(value, known.Name, known.Namespace)}, nil
 	}
-	return change{}, &EvaluationError{Message: fmt.Sprintf(
-		"nothing says which %s of the tenant cluster is %q on the host; context.references can say it", onHost.kind, onHost.name)}
+	return change{}, unsuitable("nothing says which %s of the tenant cluster is %q on the host; context.references can say it", onHost.kind, onHost.name)
 }
 
 // group is the part of an apiVersion that says which API a kind is of.

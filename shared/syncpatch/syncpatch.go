@@ -7,11 +7,7 @@
 // and nothing is stored.
 package syncpatch
 
-import (
-	"time"
-
-	"management.platform.sh/shared/model"
-)
+import "management.platform.sh/shared/model"
 
 // Request is one object, the patches, and the direction in which it goes. It is JSON on its way to a worker;
 // Object and the values of Context hold what apimachinery makes of JSON: map[string]any, []any, string,
@@ -73,69 +69,3 @@ type Result struct {
 	// Checks are the answers to the checks of the request, in their order.
 	Checks []model.SyncPatchCheck `json:"checks,omitempty"`
 }
-
-// Limits bound what an evaluation costs. 0 means the one of DefaultLimits. Source: ADR-0013.
-type Limits struct {
-	// Expression is the time for one expression at one path.
-	Expression time.Duration `json:"expression,omitempty"`
-	// Object is the time for all patches of an object, checks included.
-	Object time.Duration `json:"object,omitempty"`
-	// Memory is what an evaluation may use, in bytes. Only a worker can hold it.
-	Memory int64 `json:"memory,omitempty"`
-	// Result is the size of the result of one expression, and by how much all patches together may make the
-	// object grow, in bytes of JSON.
-	Result int64 `json:"result,omitempty"`
-	// Depth is how deep calls may be nested, and how deep a result.
-	Depth int `json:"depth,omitempty"`
-	// Trace is the size of the trace, in bytes. What is beyond it is left out, and counted.
-	Trace int64 `json:"trace,omitempty"`
-}
-
-// DefaultLimits returns 100 ms for an expression, 1 s for an object, 64 MiB of memory, 1 MiB for a result and
-// for the trace, and depth 200. Source: ADR-0013.
-func DefaultLimits() Limits {
-	return Limits{
-		Expression: 100 * time.Millisecond,
-		Object:     time.Second,
-		Memory:     64 << 20,
-		Result:     1 << 20,
-		Depth:      200,
-		Trace:      1 << 20,
-	}
-}
-
-// WithDefaults fills in what is 0.
-func (l Limits) WithDefaults() Limits {
-	d := DefaultLimits()
-	if l.Expression > 0 {
-		d.Expression = l.Expression
-	}
-	if l.Object > 0 {
-		d.Object = l.Object
-	}
-	if l.Memory > 0 {
-		d.Memory = l.Memory
-	}
-	if l.Result > 0 {
-		d.Result = l.Result
-	}
-	if l.Depth > 0 {
-		d.Depth = l.Depth
-	}
-	if l.Trace > 0 {
-		d.Trace = l.Trace
-	}
-	return d
-}
-
-// EvaluationError is why a patch failed at a path: its expression threw, gave what is no JSON or passed a
-// limit, or the value is not what the patch needs.
-type EvaluationError struct {
-	// Message says what is wrong. After a limit it names the limit.
-	Message string
-	// Line and Column are the position in the expression, from 1. 0 means not known.
-	Line, Column int
-}
-
-// Error returns the message.
-func (e *EvaluationError) Error() string { return e.Message }

@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // patches reads a list of patches.
@@ -196,7 +197,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		limits := generous()
 		limits.Result = 10_000
 		result, err := syncpatch.Evaluate(context.Background(), syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: '"0123456789".repeat(10)'}]`)}, limits)
-		if err != nil || result.Error == nil || result.Error.Message != limits.Exceeded(syncpatch.LimitResult).Message {
+		if err != nil || result.Error == nil || result.Error.Message != limits.Exceeded(expression.LimitResult).Message {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		if !reflect.DeepEqual(result.Object, list) {
@@ -236,7 +237,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 		limits := generous()
 		limits.Object = 1
 		result, err := syncpatch.Evaluate(context.Background(), syncpatch.Request{Object: list, Patches: patches(t, `[{path: 'list[*]', expression: 'value + 1'}]`), Checks: []string{model.CheckRoundTrip}}, limits)
-		if err != nil || result.Error == nil || result.Error.Message != limits.Exceeded(syncpatch.LimitObject).Message {
+		if err != nil || result.Error == nil || result.Error.Message != limits.Exceeded(expression.LimitTotal).Message {
 			t.Fatalf("%+v, %v", result, err)
 		}
 	})

@@ -46,7 +46,7 @@ shared/kinds: functions/... local/... test/... shared/process
 shared/state/redisstore: shared/process shared/audit/redissink local/... test/... infra/...
 
 # Expressions of tenants run in one place.
-github.com/dop251/goja: shared/syncpatch/...
+github.com/dop251/goja: shared/syncpatch/expression
 # Each platform has one adapter.
 github.com/aws/aws-lambda-go: infra/lambda
 github.com/GoogleCloudPlatform/functions-framework-go: infra/framework

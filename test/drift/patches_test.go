@@ -13,6 +13,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 const patchesPage = "docs/patches.md"
@@ -106,8 +107,8 @@ func TestPatchesPage(t *testing.T) {
 	p := files(t)
 	page := p[patchesPage]
 	limits := syncpatch.DefaultLimits()
-	for _, limit := range []syncpatch.Limit{
-		syncpatch.LimitExpression, syncpatch.LimitObject, syncpatch.LimitMemory, syncpatch.LimitResult, syncpatch.LimitDepth,
+	for _, limit := range []expression.Limit{
+		expression.LimitTime, expression.LimitTotal, syncpatch.LimitMemory, expression.LimitResult, expression.LimitDepth,
 	} {
 		if message := limits.Exceeded(limit).Error(); !strings.Contains(page, "| "+message+" |") {
 			t.Errorf("the page does not have the message %q", message)

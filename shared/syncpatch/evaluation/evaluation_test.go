@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // settings give the patches of tests the time that a machine under load takes.
@@ -146,25 +147,25 @@ func TestEdition(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	e := evaluation.Open(&frame.Environment{Patches: frame.PatchSettings{ObjectTime: time.Minute, Workers: 1, MemoryBytes: 32 << 20, ResultBytes: 1000}})
-	for expression, limit := range map[string]syncpatch.Limit{
-		`(() => { for (;;); })()`:                               syncpatch.LimitExpression,
+	for text, limit := range map[string]expression.Limit{
+		`(() => { for (;;); })()`:                               expression.LimitTime,
 		`Array.from({length: 1e9}, (_, i) => "x".repeat(1000))`: syncpatch.LimitMemory,
-		`"x".repeat(2000)`:                                      syncpatch.LimitResult,
-		`(f => f(f))(f => f(f))`:                                syncpatch.LimitDepth,
+		`"x".repeat(2000)`:                                      expression.LimitResult,
+		`(f => f(f))(f => f(f))`:                                expression.LimitDepth,
 	} {
 		body := encode(t, map[string]any{"spec": map[string]any{
-			"patches": []any{map[string]any{"path": "a[*]", "expression": expression}}, "object": map[string]any{"a": []any{1}},
+			"patches": []any{map[string]any{"path": "a[*]", "expression": text}}, "object": map[string]any{"a": []any{1}},
 		}})
 		answer, _, err := ask(t, e, "application/json", body, codec.Warn)
 		if err != nil {
-			t.Errorf("%s: %v", expression, err)
+			t.Errorf("%s: %v", text, err)
 			continue
 		}
 		failed := answer.Status.Error
 		// Which of time and memory is used up first depends on the machine.
-		named := failed != nil && (strings.Contains(failed.Message, string(limit)) || limit == syncpatch.LimitMemory && strings.Contains(failed.Message, string(syncpatch.LimitExpression)))
+		named := failed != nil && (strings.Contains(failed.Message, string(limit)) || limit == syncpatch.LimitMemory && strings.Contains(failed.Message, string(expression.LimitTime)))
 		if !named || failed.Path != "a.0" || string(answer.Status.Object.Raw) != `{"a":[1]}` {
-			t.Errorf("%s: %+v, %s", expression, failed, answer.Status.Object.Raw)
+			t.Errorf("%s: %+v, %s", text, failed, answer.Status.Object.Raw)
 		}
 	}
 	generous := evaluation.Open(&frame.Environment{Patches: settings})

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 const supported = true
@@ -124,7 +125,7 @@ func (w *process) ask(frame []byte) (a answer, err error) {
 }
 
 // why tells which limit ended the worker; empty when it was none.
-func (w *process) why(late bool) syncpatch.Limit {
+func (w *process) why(late bool) expression.Limit {
 	var exit *exec.ExitError
 	if !errors.As(w.status, &exit) {
 		return ""
@@ -138,11 +139,11 @@ func (w *process) why(late bool) syncpatch.Limit {
 	case exit.ExitCode() == exitMemory:
 		return syncpatch.LimitMemory
 	case exit.ExitCode() == exitExpression:
-		return syncpatch.LimitExpression
+		return expression.LimitTime
 	case exit.ExitCode() == exitObject, late:
-		return syncpatch.LimitObject
+		return expression.LimitTotal
 	case strings.Contains(text, "stack exceeds"), strings.Contains(text, "stack overflow"):
-		return syncpatch.LimitDepth
+		return expression.LimitDepth
 	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"),
 		strings.Contains(text, "failed to allocate"), signalled:
 		return syncpatch.LimitMemory

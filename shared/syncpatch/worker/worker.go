@@ -16,6 +16,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // Settings say how to evaluate. The zero value is usable.
@@ -168,7 +169,7 @@ func (p *Pool) Close() {
 
 // endedError is a worker that ended in the middle of an evaluation.
 type endedError struct {
-	limit syncpatch.Limit
+	limit expression.Limit
 	// patch and path are where it was. A patch of -1 means that it had not come to the first one.
 	patch int
 	path  string

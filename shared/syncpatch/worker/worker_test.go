@@ -19,6 +19,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // parent is the variable that makes the test program one that starts a worker, gives it an endless expression, and waits
@@ -272,18 +273,18 @@ func TestNamedLimits(t *testing.T) {
 	for _, test := range []struct {
 		limits     syncpatch.Limits
 		expression string
-		limit      syncpatch.Limit
+		limit      expression.Limit
 	}{
-		{syncpatch.Limits{Expression: short, Object: long}, "(() => { for (;;); })()", syncpatch.LimitExpression},
-		{syncpatch.Limits{Expression: short, Object: long}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", syncpatch.LimitExpression},
-		{syncpatch.Limits{Expression: long, Object: short}, "(() => { for (;;); })()", syncpatch.LimitObject},
-		{syncpatch.Limits{Expression: long, Object: short}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", syncpatch.LimitObject},
+		{syncpatch.Limits{Expression: short, Object: long}, "(() => { for (;;); })()", expression.LimitTime},
+		{syncpatch.Limits{Expression: short, Object: long}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", expression.LimitTime},
+		{syncpatch.Limits{Expression: long, Object: short}, "(() => { for (;;); })()", expression.LimitTotal},
+		{syncpatch.Limits{Expression: long, Object: short}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", expression.LimitTotal},
 		{syncpatch.Limits{Expression: long, Object: long}, "(() => { const a = []; for (;;) a.push('x'.repeat(1e6) + a.length) })()", syncpatch.LimitMemory},
 		// What the kernel would still give it.
 		{syncpatch.Limits{Expression: time.Minute, Object: long}, "(() => { const a = []; for (let i = 0; i < 1200; i++) a.push('x'.repeat(1e5) + i); for (;;); })()", syncpatch.LimitMemory},
 		{syncpatch.Limits{Expression: long, Object: long}, "[1, 2, 3, 4, 5].reduce(a => a.split('').join(a), 'x'.repeat(36))", syncpatch.LimitMemory},
 		{syncpatch.Limits{Expression: long, Object: long}, "Array.from({length: 4e9})", syncpatch.LimitMemory},
-		{syncpatch.Limits{Expression: long, Object: long}, "JSON.stringify((() => { let x = 1; for (let i = 0; i < 1e5; i++) x = [x]; return x })())", syncpatch.LimitDepth},
+		{syncpatch.Limits{Expression: long, Object: long}, "JSON.stringify((() => { let x = 1; for (let i = 0; i < 1e5; i++) x = [x]; return x })())", expression.LimitDepth},
 		{syncpatch.Limits{Expression: long, Object: long}, "Array.from({length: 1e5}, (x, i) => 'x'.repeat(100) + i).length", ""},
 	} {
 		t.Run(test.expression, func(t *testing.T) {
@@ -294,7 +295,7 @@ func TestNamedLimits(t *testing.T) {
 				t.Error(err)
 			case test.limit == "" && result.Error != nil:
 				t.Errorf("the error is %+v", result.Error)
-			case test.limit == syncpatch.LimitDepth && pool.settings.Limits.Violated(result.Error):
+			case test.limit == expression.LimitDepth && pool.settings.Limits.Violated(result.Error):
 				// Go's stack is memory too, and the race detector has less of it.
 			case raced && test.limit == syncpatch.LimitMemory && result.Error != nil && result.Error.Index == 1:
 				// It ended, in words of the race detector.

@@ -1,4 +1,10 @@
-package syncpatch
+// Package expression is the language of sync patches: one expression of JavaScript. It parses a text, checks it against
+// lists of what is allowed, compiles it and runs it on a value, within limits of time, size and depth. An expression
+// reaches nothing but its variables, and the same input always gives the same result. The limits hold between the
+// operations of the interpreter: a single operation can take any time and memory, which is why the package worker runs
+// expressions in processes of their own. The package knows nothing of paths, objects and patches.
+// Source: Spec 2.8; ADR-0014.
+package expression
 
 import (
 	"errors"
@@ -27,14 +33,31 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
 
-// expression is a text that was parsed and checked. It holds nothing of any evaluation and is for concurrent use.
-type expression struct {
+// Error says why an expression failed: it threw, returned what JSON cannot hold, or exceeded a limit.
+type Error struct {
+	// Message says what is wrong. After a limit it names the limit.
+	Message string
+	// Line and Column are the position in the expression, from 1. 0 means not known.
+	Line, Column int
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Expression is a text that was parsed and checked. It holds nothing of any evaluation, and is safe for concurrent use.
+type Expression struct {
 	text    string
 	program *goja.Program
-	// constantNull means that it is the literal null or undefined, which deletes the field wherever it applies.
-	constantNull bool
+	// alwaysNull means that it is the literal null or undefined, which deletes the field wherever it applies.
+	alwaysNull bool
 	traits
 }
+
+// AlwaysNull reports whether the expression is the literal null or undefined.
+func (e *Expression) AlwaysNull() bool { return e.alwaysNull }
+
+// ReadsValue reports whether the variable value appears in the expression.
+func (e *Expression) ReadsValue() bool { return e.readsValue }
 
 // traits are what can be told of an expression without running it.
 type traits struct {
@@ -48,7 +71,7 @@ type traits struct {
 	guards []string
 }
 
-// compiled remembers what compile returned, by text. 512 texts of the longest kind are 8 MiB, and their programs a
+// compiled remembers what Compile returned, by text. 512 texts of the longest kind are 8 MiB, and their programs a
 // multiple of that.
 var compiled = func() *lru.Cache[string, compilation] {
 	cache, err := lru.New[string, compilation](512)
@@ -59,18 +82,18 @@ var compiled = func() *lru.Cache[string, compilation] {
 }()
 
 type compilation struct {
-	expression *expression
+	expression *Expression
 	err        error
 }
 
-// compile parses and checks a text: one expression of ES6 (and what later editions added to expressions), made of
+// Compile parses and checks a text: one expression of ES6 (and what later editions added to expressions), made of
 // nodes, names and patterns on a list. Its errors are *SyntaxError. Source: Spec 2.8; ADR-0014.
-func compile(text string) (*expression, error) {
+func Compile(text string) (*Expression, error) {
 	if c, ok := compiled.Get(text); ok {
 		return c.expression, c.err
 	}
 	e, err := parse(text)
-	if len(text) <= MaxExpressionLength {
+	if len(text) <= MaxLength {
 		compiled.Add(strings.Clone(text), compilation{e, err})
 	}
 	return e, err
@@ -79,10 +102,10 @@ func compile(text string) (*expression, error) {
 // parameters are the variables of an expression, in the order in which a machine passes them.
 var parameters = []string{"value", "valueExists", "context", "atob", "btoa", "virtualToHostDNS"}
 
-func parse(text string) (*expression, error) {
+func parse(text string) (*Expression, error) {
 	switch {
-	case len(text) > MaxExpressionLength:
-		return nil, &SyntaxError{fmt.Sprintf("an expression has at most %d bytes, this one %d", MaxExpressionLength, len(text)), 1, 1}
+	case len(text) > MaxLength:
+		return nil, &SyntaxError{fmt.Sprintf("an expression has at most %d bytes, this one %d", MaxLength, len(text)), 1, 1}
 	case strings.TrimSpace(text) == "":
 		return nil, &SyntaxError{"an expression is expected", 1, 1}
 	}
@@ -123,8 +146,8 @@ func parse(text string) (*expression, error) {
 	if err != nil {
 		return nil, compilerError(text, err)
 	}
-	return &expression{
-		text: strings.Clone(text), program: compiled, constantNull: constantNull(body), traits: c.traits,
+	return &Expression{
+		text: strings.Clone(text), program: compiled, alwaysNull: alwaysNull(body), traits: c.traits,
 	}, nil
 }
 
@@ -185,7 +208,7 @@ func compilerError(text string, err error) error {
 	return &at
 }
 
-func constantNull(body ast.Expression) bool {
+func alwaysNull(body ast.Expression) bool {
 	switch n := body.(type) {
 	case *ast.NullLiteral:
 		return true

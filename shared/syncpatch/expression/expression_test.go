@@ -1,4 +1,4 @@
-package syncpatch
+package expression
 
 import (
 	"errors"
@@ -14,19 +14,33 @@ import (
 // evaluateText compiles a text and runs it once.
 func evaluateText(t testing.TB, text string, value any, limits Limits) (any, bool, error) {
 	t.Helper()
-	e, err := compile(text)
+	e, err := Compile(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	m := newMachine(limits, &Context{
-		Tenant: Tenant{Name: "tenant", Namespace: "host", Config: map[string]any{"a": []any{int64(1), map[string]any{"b": "c"}}}},
-		names:  names{tenant: "tenant", hostNamespace: "host"},
-	})
-	return m.run(e, value, true, "spec.a")
+	m := NewMachine(limits, globals(map[string]any{"a": []any{int64(1), map[string]any{"b": "c"}}}))
+	return m.Run(e, value, true, "spec.a")
 }
 
-// slow are limits of time for machines under load.
-var slow = Limits{Expression: time.Minute, Object: time.Minute}
+// globals are what patches of a tenant with this configuration see.
+func globals(config map[string]any) *Globals {
+	return &Globals{
+		Context: map[string]any{
+			"hostObject": nil, "virtualObject": nil,
+			"tenant": map[string]any{"name": "tenant", "namespace": "host", "config": config},
+		},
+		HostDNS: func(service string) (string, error) {
+			name, namespace, isService := strings.Cut(strings.TrimSuffix(service, ".svc"), ".")
+			if !isService || strings.Contains(namespace, ".") {
+				return "", fmt.Errorf("virtualToHostDNS: %q is not <name>.<namespace>.svc", service)
+			}
+			return name + "-x-" + namespace + "-x-tenant.host.svc.cluster.local", nil
+		},
+	}
+}
+
+// slow are the limits of the platform, with time for machines under load.
+var slow = Limits{Time: time.Minute, Total: time.Minute, Result: 1 << 20, Depth: 200}
 
 func TestResults(t *testing.T) {
 	object := map[string]any{"b": int64(1), "a": map[string]any{"c": []any{"x", nil, 1.5}}}
@@ -79,16 +93,16 @@ func TestResults(t *testing.T) {
 
 // TestAbsentValue: valueExists tells null from nothing.
 func TestAbsentValue(t *testing.T) {
-	e, err := compile(`[valueExists, value === undefined, value === null]`)
+	e, err := Compile(`[valueExists, value === undefined, value === null]`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMachine(slow, &Context{})
+	m := NewMachine(slow, &Globals{})
 	for _, test := range []struct {
 		exists bool
 		want   []any
 	}{{true, []any{true, false, true}}, {false, []any{false, true, false}}} {
-		if got, _, err := m.run(e, nil, test.exists, ""); err != nil || !reflect.DeepEqual(got, any(test.want)) {
+		if got, _, err := m.Run(e, nil, test.exists, ""); err != nil || !reflect.DeepEqual(got, any(test.want)) {
 			t.Errorf("exists %v: %v, %v", test.exists, got, err)
 		}
 	}
@@ -113,9 +127,9 @@ func TestSyntaxErrors(t *testing.T) {
 		`x => { while (1) { y } }`:    "1:20",
 		`(({a: {constructor}}) => 1)`: "1:8",
 		strings.Repeat("[", 300) + strings.Repeat("]", 300): "1:251",
-		strings.Repeat("x", MaxExpressionLength+1):          "1:1",
+		strings.Repeat("x", MaxLength+1):                    "1:1",
 	} {
-		_, err := compile(text)
+		_, err := Compile(text)
 		var syntax *SyntaxError
 		if !errors.As(err, &syntax) {
 			t.Errorf("%.60q: %v", text, err)
@@ -131,10 +145,10 @@ func TestSyntaxErrors(t *testing.T) {
 func TestNesting(t *testing.T) {
 	for _, open := range []string{"(", "[", "{a:", "!", "-", "a=>", "x?", "f(", "`${", "...", "a?.", "()=>{", "(()=>{if(1)", "[{a:(", "value=", "a=>{for(;;)", "new ", "typeof ", "1+", "1**", "a?b:"} {
 		for _, text := range []string{
-			strings.Repeat(open, MaxExpressionLength/len(open)),
-			strings.Repeat(open, MaxExpressionLength/2/len(open)) + "1" + strings.Repeat(map[string]string{"(": ")", "[": "]", "{a:": "}", "`${": "}`", "f(": ")"}[open], MaxExpressionLength/2/len(open)),
+			strings.Repeat(open, MaxLength/len(open)),
+			strings.Repeat(open, MaxLength/2/len(open)) + "1" + strings.Repeat(map[string]string{"(": ")", "[": "]", "{a:": "}", "`${": "}`", "f(": ")"}[open], MaxLength/2/len(open)),
 		} {
-			e, err := compile(text)
+			e, err := Compile(text)
 			if e != nil {
 				if _, _, err := evaluateText(t, text, nil, slow); err == nil {
 					continue
@@ -173,7 +187,7 @@ func TestRunErrors(t *testing.T) {
 		`(a => (a.a = a))({})`: "0:0 the result holds an object that contains itself",
 	} {
 		_, _, err := evaluateText(t, text, map[string]any{}, slow)
-		var failed *EvaluationError
+		var failed *Error
 		if !errors.As(err, &failed) {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -187,9 +201,9 @@ func TestRunErrors(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	limits := Limits{Expression: 50 * time.Millisecond, Object: time.Minute, Result: 1000, Depth: 20}
+	limits := Limits{Time: 50 * time.Millisecond, Total: time.Minute, Result: 1000, Depth: 20}
 	for text, limit := range map[string]Limit{
-		`(() => { for (;;); })()`:            LimitExpression,
+		`(() => { for (;;); })()`:            LimitTime,
 		`"x".repeat(1001)`:                   LimitResult,
 		`["x".repeat(600), "x".repeat(600)]`: LimitResult,
 		`Array.from({length: 300})`:          LimitResult,
@@ -203,23 +217,25 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	// The time of all expressions together is limited too, and an interrupt that came late does not end the next one.
-	m := newMachine(Limits{Expression: time.Minute, Object: 50 * time.Millisecond}, &Context{})
-	spin, err := compile(`(() => { let a = 0; for (let i = 0; i < 1e4; i++) a += i; return a })()`)
+	short := slow
+	short.Total = 50 * time.Millisecond
+	m := NewMachine(short, &Globals{})
+	spin, err := Compile(`(() => { let a = 0; for (let i = 0; i < 1e4; i++) a += i; return a })()`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for err == nil {
-		_, _, err = m.run(spin, nil, true, "")
+		_, _, err = m.Run(spin, nil, true, "")
 	}
-	if want := (Limits{Object: 50 * time.Millisecond}).Exceeded(LimitObject); err.Error() != want.Message {
+	if want := short.Exceeded(LimitTotal); err.Error() != want.Message {
 		t.Errorf("%v, want %v", err, want)
 	}
 }
 
 // TestNothingStays: what one expression does to the objects of JavaScript, no other one sees, and no later run.
 func TestNothingStays(t *testing.T) {
-	m := newMachine(slow, &Context{})
-	look, err := compile(`[[].map.x, [].map[0], "".trim.x, String.fromCharCode.x, atob.x, ({}).x, (5).x, (() => 0).x, context.x, value.x].every(x => x === undefined)`)
+	m := NewMachine(slow, &Globals{})
+	look, err := Compile(`[[].map.x, [].map[0], "".trim.x, String.fromCharCode.x, atob.x, ({}).x, (5).x, (() => 0).x, context.x, value.x].every(x => x === undefined)`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,14 +246,14 @@ func TestNothingStays(t *testing.T) {
 		`(([[].map.x]) => 1)([1])`, `[[].map.x] = [1]`, `({a: [].map.x} = {a: 1})`, `[].map.x++`, `++[].map.x`, `([].map.x ??= 1)`, `delete [].map.name`, `Object.freeze([].map)`,
 		`Object.assign({}, JSON.parse('{"__proto__": {"x": 1}}'))`, `(value => { value.x = 1; return value })(value)`,
 	} {
-		e, err := compile(text)
+		e, err := Compile(text)
 		if err != nil {
 			t.Logf("%s is refused: %v", text, err)
 			continue
 		}
-		_, _, _ = m.run(e, map[string]any{"a": int64(1)}, true, "")
+		_, _, _ = m.Run(e, map[string]any{"a": int64(1)}, true, "")
 		for range 2 {
-			if clean, _, err := m.run(look, map[string]any{"a": int64(1)}, true, ""); err != nil || clean != true {
+			if clean, _, err := m.Run(look, map[string]any{"a": int64(1)}, true, ""); err != nil || clean != true {
 				t.Errorf("after %s: %v, %v", text, clean, err)
 			}
 		}
@@ -247,7 +263,7 @@ func TestNothingStays(t *testing.T) {
 // TestReach walks over everything that an expression can come to by computing the names of members, and finds nothing
 // that makes code of text, changes what objects share, or works on any object.
 func TestReach(t *testing.T) {
-	r := newRealm(slow.WithDefaults(), &Context{})
+	r := newRealm(slow, &Globals{})
 	r.trim()
 	begin, err := r.runtime.RunString(`["", 1, true, [], {}, /x/, () => 0, function () {}, new Error("x"), new Map(), new Set(), [].values(), "".matchAll(/x/g), ""[Symbol.iterator](),
 		new Map().entries(), new Set().values(), "x".match(/(?<a>x)/), String, Number, Boolean, JSON.parse, JSON.stringify, Math.max, Object.assign, Array.from, parseInt, isNaN]`)
@@ -293,7 +309,7 @@ func TestReach(t *testing.T) {
 		visit(fmt.Sprintf("#%d", i), list.Get(fmt.Sprint(i)).ToObject(r.runtime))
 	}
 	visit("context", r.context)
-	for i, global := range r.globals {
+	for i, global := range r.helpers {
 		visit(parameters[3+i], global.(*goja.Object))
 	}
 	if len(seen) < 100 {
@@ -328,12 +344,12 @@ func TestTraits(t *testing.T) {
 		`(value => value)(1)`: {false, false}, `{value}`: {false, true}, `(() => value)()`: {false, true}, `value ? null : null`: {false, true},
 		`[1].map(x => value)`: {false, true}, `({value: 1}).value`: {false, false}, "`${value}`": {false, true}, `(value = 1)`: {false, true},
 	} {
-		e, err := compile(text)
+		e, err := Compile(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := [2]bool{e.constantNull, e.readsValue}; got != want {
+		if got := [2]bool{e.AlwaysNull(), e.ReadsValue()}; got != want {
 			t.Errorf("%s: constant null, reads value: %v, want %v", text, got, want)
 		}
 	}
@@ -348,9 +364,9 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	limits := Limits{Expression: 100 * time.Millisecond, Result: 1 << 16, Depth: 50}
+	limits := Limits{Time: 100 * time.Millisecond, Total: time.Second, Result: 1 << 16, Depth: 50}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := compile(text)
+		e, err := Compile(text)
 		var syntax *SyntaxError
 		if err != nil {
 			if !errors.As(err, &syntax) || syntax.Line < 1 || syntax.Column < 1 || syntax.Message == "" {
@@ -362,10 +378,10 @@ func FuzzExpression(f *testing.F) {
 		if e.computes || strings.Contains(text, "(") && strings.ContainsAny(text, "0123456789") {
 			return
 		}
-		m := newMachine(limits, &Context{})
+		m := NewMachine(limits, &Globals{})
 		value := map[string]any{"a": "b", "c": []any{int64(1)}}
-		_, _, err = m.run(e, value, true, "spec.a")
-		var failed *EvaluationError
+		_, _, err = m.Run(e, value, true, "spec.a")
+		var failed *Error
 		if err != nil && (!errors.As(err, &failed) || strings.Contains(failed.Message, "the interpreter failed")) {
 			t.Fatalf("%q: %v", text, err)
 		}

@@ -1,4 +1,4 @@
-package syncpatch
+package expression
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ func TestDifferential(t *testing.T) {
 			continue
 		}
 		if refused, ok := strings.CutPrefix(line, "refused "); ok {
-			if _, err := compile(refused); err == nil {
+			if _, err := Compile(refused); err == nil {
 				t.Errorf("%s is not refused", refused)
 			}
 			continue
@@ -102,7 +102,7 @@ func TestDifferential(t *testing.T) {
 // differentialResult is what an expression gives here, as canonical JSON, or "error".
 func differentialResult(t *testing.T, expression, text string) string {
 	t.Helper()
-	e, err := compile(expression)
+	e, err := Compile(expression)
 	if err != nil {
 		t.Errorf("%s: %v", expression, err)
 		return "refused"
@@ -111,13 +111,10 @@ func differentialResult(t *testing.T, expression, text string) string {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
-	m := newMachine(slow, &Context{
-		Tenant: Tenant{
-			Name: "tenant", Namespace: "host", Config: map[string]any{"list": []any{int64(1), int64(2), int64(3)}, "name": "c"},
-		},
-		VirtualObject: map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}},
-	})
-	result, _, err := m.run(e, value, true, "spec.a")
+	about := globals(map[string]any{"list": []any{int64(1), int64(2), int64(3)}, "name": "c"})
+	about.Context["virtualObject"] = map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}
+	m := NewMachine(slow, about)
+	result, _, err := m.Run(e, value, true, "spec.a")
 	if err != nil {
 		return "error"
 	}

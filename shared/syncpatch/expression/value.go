@@ -1,4 +1,4 @@
-package syncpatch
+package expression
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package syncpatch
+package expression
 
 import (
 	"encoding/base64"
@@ -13,30 +13,39 @@ import (
 	"github.com/dop251/goja"
 )
 
-// machine runs the expressions of one evaluation. It is for one goroutine, and of no use after an error.
-type machine struct {
-	limits Limits
-	about  *Context
-	spent  time.Duration
-	watch  stopwatch
-	shared *realm
-	own    map[*expression]*realm
+// Globals are what expressions see beside the value. Source: Spec 2.8 rules 3 and 5.
+type Globals struct {
+	// Context are the members of the variable context, beside path. They are JSON values, and expressions cannot
+	// change them.
+	Context map[string]any
+	// HostDNS is the function virtualToHostDNS.
+	HostDNS func(service string) (string, error)
 }
 
-// newMachine makes the machine for one evaluation. Source: ADR-0014.
-func newMachine(limits Limits, about *Context) *machine {
-	return &machine{limits: limits.WithDefaults(), about: about, own: map[*expression]*realm{}}
+// Machine runs the expressions of one evaluation. It is for one goroutine, and of no use after an error.
+type Machine struct {
+	limits  Limits
+	globals *Globals
+	spent   time.Duration
+	watch   stopwatch
+	shared  *realm
+	own     map[*Expression]*realm
 }
 
-// run evaluates an expression for the value at a concrete path. A result of null or undefined is deleted. Its errors
-// are *EvaluationError.
-func (m *machine) run(e *expression, value any, exists bool, path string) (any, bool, error) {
-	allowed, name := m.limits.Expression, LimitExpression
-	if left := m.limits.Object - m.spent; left < allowed {
-		allowed, name = left, LimitObject
+// NewMachine makes the machine for one evaluation. Source: ADR-0014.
+func NewMachine(limits Limits, globals *Globals) *Machine {
+	return &Machine{limits: limits, globals: globals, own: map[*Expression]*realm{}}
+}
+
+// Run evaluates an expression for the value at a concrete path. A result of null or undefined is deleted. Its errors
+// are *Error.
+func (m *Machine) Run(e *Expression, value any, exists bool, path string) (any, bool, error) {
+	allowed, name := m.limits.Time, LimitTime
+	if left := m.limits.Total - m.spent; left < allowed {
+		allowed, name = left, LimitTotal
 	}
 	if allowed <= 0 {
-		return nil, false, m.limits.Exceeded(LimitObject)
+		return nil, false, m.limits.Exceeded(LimitTotal)
 	}
 	r := m.realmFor(e)
 	began := time.Now()
@@ -54,18 +63,18 @@ func (m *machine) run(e *expression, value any, exists bool, path string) (any, 
 
 // realmFor returns objects of JavaScript that no other expression has changed. One that writes to objects gets new ones
 // for each run. One that computes the names of members could do so by a detour, and gets its own. All others share.
-func (m *machine) realmFor(e *expression) *realm {
+func (m *Machine) realmFor(e *Expression) *realm {
 	switch {
 	case e.writes:
-		return newRealm(m.limits, m.about)
+		return newRealm(m.limits, m.globals)
 	case e.computes:
 		if m.own[e] == nil {
-			m.own[e] = newRealm(m.limits, m.about)
+			m.own[e] = newRealm(m.limits, m.globals)
 		}
 		return m.own[e]
 	default:
 		if m.shared == nil {
-			m.shared = newRealm(m.limits, m.about)
+			m.shared = newRealm(m.limits, m.globals)
 		}
 		return m.shared
 	}
@@ -74,22 +83,22 @@ func (m *machine) realmFor(e *expression) *realm {
 // realm is a set of the objects of JavaScript, and the functions that were made of expressions in it.
 type realm struct {
 	limits    Limits
-	about     *Context
+	globals   *Globals
 	runtime   *goja.Runtime
 	plain     *goja.Object
-	functions map[*expression]goja.Callable
+	functions map[*Expression]goja.Callable
 	context   *goja.Object
 	variables *frozenObject
-	globals   [3]goja.Value
+	helpers   [3]goja.Value
 	guarded   map[string]bool
 	trimmed   bool
 }
 
-func (r *realm) evaluate(e *expression, value any, exists bool, path string) (out any, deleted bool, err error) {
+func (r *realm) evaluate(e *Expression, value any, exists bool, path string) (out any, deleted bool, err error) {
 	defer func() {
 		// A fault of the interpreter is the expression's, not that of who evaluates it.
 		if fault := recover(); fault != nil {
-			out, deleted, err = nil, false, &EvaluationError{Message: clip(fmt.Sprintf("the interpreter failed: %v", fault))}
+			out, deleted, err = nil, false, &Error{Message: clip(fmt.Sprintf("the interpreter failed: %v", fault))}
 		}
 	}()
 	call, err := r.function(e)
@@ -103,7 +112,7 @@ func (r *realm) evaluate(e *expression, value any, exists bool, path string) (ou
 	if e.readsContext {
 		r.variables.values["path"] = r.runtime.ToValue(path)
 	}
-	returned, err := call(goja.Undefined(), input, r.runtime.ToValue(exists), r.context, r.globals[0], r.globals[1], r.globals[2])
+	returned, err := call(goja.Undefined(), input, r.runtime.ToValue(exists), r.context, r.helpers[0], r.helpers[1], r.helpers[2])
 	if err != nil {
 		return nil, false, r.failure(e, err)
 	}
@@ -121,7 +130,7 @@ func (r *realm) evaluate(e *expression, value any, exists bool, path string) (ou
 }
 
 // function is the expression in this realm.
-func (r *realm) function(e *expression) (goja.Callable, error) {
+func (r *realm) function(e *Expression) (goja.Callable, error) {
 	if call, ok := r.functions[e]; ok {
 		return call, nil
 	}
@@ -139,8 +148,8 @@ func (r *realm) function(e *expression) (goja.Callable, error) {
 }
 
 // failure tells what the interpreter reports in the terms of an evaluation.
-func (r *realm) failure(e *expression, err error) error {
-	var known *EvaluationError
+func (r *realm) failure(e *Expression, err error) error {
+	var known *Error
 	var overflow *goja.StackOverflowError
 	var thrown *goja.Exception
 	switch {
@@ -151,9 +160,9 @@ func (r *realm) failure(e *expression, err error) error {
 	case errors.As(err, &overflow):
 		return r.limits.Exceeded(LimitDepth)
 	case !errors.As(err, &thrown):
-		return &EvaluationError{Message: err.Error()}
+		return &Error{Message: err.Error()}
 	}
-	failed := &EvaluationError{}
+	failed := &Error{}
 	if known != nil {
 		failed.Message = known.Message
 	} else {
@@ -196,16 +205,16 @@ func clip(text string) string {
 	return text
 }
 
-func newRealm(limits Limits, about *Context) *realm {
+func newRealm(limits Limits, globals *Globals) *realm {
 	r := &realm{
-		limits: limits, about: about, runtime: goja.New(), functions: map[*expression]goja.Callable{}, guarded: map[string]bool{},
+		limits: limits, globals: globals, runtime: goja.New(), functions: map[*Expression]goja.Callable{}, guarded: map[string]bool{},
 	}
 	r.runtime.SetMaxCallStackSize(limits.Depth)
 	r.plain = r.runtime.NewObject().Prototype()
 	r.variables = &frozenObject{r: r, values: r.members()}
 	r.context = r.runtime.NewDynamicObject(r.variables)
-	r.globals = [3]goja.Value{
-		r.ofText("atob", decodeBase64), r.ofText("btoa", encodeBase64), r.ofText("virtualToHostDNS", about.hostDNS),
+	r.helpers = [3]goja.Value{
+		r.ofText("atob", decodeBase64), r.ofText("btoa", encodeBase64), r.ofText("virtualToHostDNS", globals.HostDNS),
 	}
 	return r
 }
@@ -222,7 +231,7 @@ func (r *realm) ofText(name string, f func(string) (string, error)) goja.Value {
 
 // prepare makes the realm fit for an expression. The checker has seen all members that are written out; the realm has
 // to see to those whose names the expression computes.
-func (r *realm) prepare(e *expression) {
+func (r *realm) prepare(e *Expression) {
 	guards := e.guards
 	if e.computes {
 		r.trim()
@@ -263,12 +272,12 @@ func (r *realm) prototype(name string) *goja.Object {
 			return prototype
 		}
 	}
-	panic("syncpatch: JavaScript has no " + name)
+	panic("expression: JavaScript has no " + name)
 }
 
 func (r *realm) must(err error) {
 	if err != nil {
-		panic(fmt.Errorf("syncpatch: preparing the objects of JavaScript: %w", err))
+		panic(fmt.Errorf("expression: preparing the objects of JavaScript: %w", err))
 	}
 }
 
@@ -289,7 +298,7 @@ func (r *realm) guard(name string, check func(r *realm, this goja.Value, argumen
 	prototype := r.prototype("String")
 	original, ok := goja.AssertFunction(prototype.Get(name))
 	if !ok {
-		panic("syncpatch: JavaScript has no method " + name)
+		panic("expression: JavaScript has no method " + name)
 	}
 	checked := r.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
 		check(r, call.This, call.Arguments)
@@ -338,7 +347,7 @@ func (r *realm) text(text string, err error) goja.Value {
 
 // throw ends the expression with an error of ours, at the position of the call.
 func (r *realm) throw(err error) {
-	panic(r.runtime.NewGoError(&EvaluationError{Message: clip(err.Error())}))
+	panic(r.runtime.NewGoError(&Error{Message: clip(err.Error())}))
 }
 
 // encodeBase64 is btoa of browsers: each character is a byte. Source: Spec 2.8 rule 3.
@@ -416,28 +425,13 @@ func (s *stopwatch) stop() bool {
 	return s.fired
 }
 
-// members are those of context. It shows the evaluation's own data, which nothing can change: no copy is made
-// of it.
+// members returns the members of context: views of the given values, which are no copies and cannot be changed, and path.
 func (r *realm) members() map[string]goja.Value {
-	config := r.about.Tenant.Config
-	if config == nil {
-		config = map[string]any{}
+	members := map[string]goja.Value{"path": goja.Undefined()}
+	for name, value := range r.globals.Context {
+		members[name] = r.view(value)
 	}
-	return map[string]goja.Value{
-		"hostObject": r.viewOrNull(r.about.HostObject),
-		"path":       goja.Undefined(),
-		"tenant": r.view(map[string]any{
-			"name": r.about.Tenant.Name, "namespace": r.about.Tenant.Namespace, "config": config,
-		}),
-		"virtualObject": r.viewOrNull(r.about.VirtualObject),
-	}
-}
-
-func (r *realm) viewOrNull(object map[string]any) goja.Value {
-	if object == nil {
-		return goja.Null()
-	}
-	return r.view(object)
+	return members
 }
 
 // view shows a JSON value without a copy and without a way to change it.

@@ -1,0 +1,95 @@
+package syncpatch
+
+import (
+	"fmt"
+	"time"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/syncpatch/expression"
+)
+
+// LimitMemory is the name of the limit that an evaluation can exceed beside those of its expressions.
+const LimitMemory expression.Limit = "memory"
+
+// Limits bound what an evaluation costs. 0 means the one of DefaultLimits. Source: ADR-0013, ADR-0014.
+type Limits struct {
+	// Expression is the time for one expression at one path.
+	Expression time.Duration `json:"expression,omitempty"`
+	// Object is the time for all patches of an object, checks included.
+	Object time.Duration `json:"object,omitempty"`
+	// Memory is what an evaluation may use, in bytes. Only a worker can enforce it.
+	Memory int64 `json:"memory,omitempty"`
+	// Result is the size of the result of one expression, and by how much all patches together may make the
+	// object grow, in bytes of JSON.
+	Result int64 `json:"result,omitempty"`
+	// Depth is how deep calls may be nested, and how deep a result.
+	Depth int `json:"depth,omitempty"`
+	// Trace is the size of the trace, in bytes. Matches beyond it are left out and counted.
+	Trace int64 `json:"trace,omitempty"`
+}
+
+// DefaultLimits returns 100 ms for an expression, 1 s for an object, 64 MiB of memory, 1 MiB for a result and
+// for the trace, and depth 200. Source: ADR-0013.
+func DefaultLimits() Limits {
+	return Limits{
+		Expression: 100 * time.Millisecond,
+		Object:     time.Second,
+		Memory:     64 << 20,
+		Result:     1 << 20,
+		Depth:      200,
+		Trace:      1 << 20,
+	}
+}
+
+// WithDefaults returns the limits with the default in place of each 0.
+func (l Limits) WithDefaults() Limits {
+	d := DefaultLimits()
+	if l.Expression > 0 {
+		d.Expression = l.Expression
+	}
+	if l.Object > 0 {
+		d.Object = l.Object
+	}
+	if l.Memory > 0 {
+		d.Memory = l.Memory
+	}
+	if l.Result > 0 {
+		d.Result = l.Result
+	}
+	if l.Depth > 0 {
+		d.Depth = l.Depth
+	}
+	if l.Trace > 0 {
+		d.Trace = l.Trace
+	}
+	return d
+}
+
+// expressions returns the limits of the expressions.
+func (l Limits) expressions() expression.Limits {
+	return expression.Limits{Time: l.Expression, Total: l.Object, Result: l.Result, Depth: l.Depth}
+}
+
+// Exceeded returns the error for a limit, with its name and what it allows.
+func (l Limits) Exceeded(limit expression.Limit) *expression.Error {
+	l = l.WithDefaults()
+	if limit == LimitMemory {
+		return limit.Exceeded(fmt.Sprintf("%d bytes", l.Memory))
+	}
+	return l.expressions().Exceeded(limit)
+}
+
+// Violated reports whether an evaluation ended because it exceeded a limit.
+func (l Limits) Violated(err *model.SyncPatchError) bool {
+	if err == nil {
+		return false
+	}
+	for _, limit := range []expression.Limit{
+		expression.LimitTime, expression.LimitTotal, LimitMemory, expression.LimitResult, expression.LimitDepth,
+	} {
+		if err.Message == l.Exceeded(limit).Message {
+			return true
+		}
+	}
+	return false
+}
