@@ -37,37 +37,37 @@ func body(required bool) common.Parameter {
 }
 
 var (
-	pretty = query("pretty", "string", "Indents the answer when it is `true`.")
+	pretty = query("pretty", "string", "If `true`, the response is indented.")
 	dryRun = query("dryRun", "string",
-		"`All` runs every check and stores nothing. Any other value is refused.")
+		"`All` runs all checks and stores nothing. Other values are refused.")
 	fieldManager = query("fieldManager", "string",
-		"Name of who makes the change, of at most 128 printable characters, for managedFields.")
+		"Name of the manager that makes the change, for managedFields: at most 128 printable characters.")
 	fieldValidation = query("fieldValidation", "string",
-		"What is done about unknown and duplicate fields: `Ignore` drops them, `Warn` (the default) also answers "+
+		"How unknown and duplicate fields are treated: `Ignore` drops them, `Warn` (the default) drops them and returns "+
 			"a warning for each, `Strict` refuses the request.")
 	force = query("force", "boolean",
-		"Takes fields over that other managers own, in a server-side apply. Refused in other patches.")
+		"In a server-side apply, takes over fields that other managers own. Refused in other patches.")
 
 	listParameters = []common.Parameter{
-		query("allowWatchBookmarks", "boolean", "Permits events of type BOOKMARK in a watch."),
-		query("continue", "string", "Token from the metadata of the page before. An expired one is answered 410."),
-		query("fieldSelector", "string", "Restricts the objects by their fields, such as `metadata.name=ci`."),
-		query("labelSelector", "string", "Restricts the objects by their labels."),
-		query("limit", "integer", "Largest number of objects on a page; where there are more, the answer has a continue token."),
-		query("resourceVersion", "string", "Which state the answer may be from, or after which one a watch begins."),
+		query("allowWatchBookmarks", "boolean", "If true, a watch may contain events of type BOOKMARK."),
+		query("continue", "string", "Token from the metadata of the previous page. An expired token results in status 410."),
+		query("fieldSelector", "string", "Selects objects by their fields, such as `metadata.name=ci`."),
+		query("labelSelector", "string", "Selects objects by their labels."),
+		query("limit", "integer", "Maximum number of objects on a page. If there are more, the response contains a continue token."),
+		query("resourceVersion", "string", "The version of the state that is returned, or after which a watch begins."),
 		query("resourceVersionMatch", "string", "How resourceVersion is applied: `NotOlderThan` or `Exact`."),
-		query("sendInitialEvents", "boolean", "Begins a watch with the present objects and a bookmark after them."),
-		query("timeoutSeconds", "integer", "How long a list or watch may last, in seconds."),
-		query("watch", "boolean", "Answers a stream of changes instead of a list."),
+		query("sendInitialEvents", "boolean", "If true, a watch begins with the existing objects and a bookmark after them."),
+		query("timeoutSeconds", "integer", "Maximum duration of a list or watch, in seconds."),
+		query("watch", "boolean", "If true, the response is a stream of changes instead of a list."),
 	}
 	deleteParameters = []common.Parameter{
 		dryRun,
-		query("gracePeriodSeconds", "integer", "Seconds for which the object stays usable, at most 2147483647; 0 means that it ends "+
-			"at once. Where deletion was asked for before, only a shorter time counts."),
-		query("orphanDependents", "boolean", "Deprecated, use propagationPolicy: `true` is `Orphan`, `false` is `Background`."),
+		query("gracePeriodSeconds", "integer", "Time for which the object remains usable, in seconds, at most 2147483647. 0 deletes it "+
+			"immediately. If the deletion was requested before, the time can only be shortened."),
+		query("orphanDependents", "boolean", "Deprecated: use propagationPolicy instead. `true` means `Orphan`, `false` means `Background`."),
 		query("propagationPolicy", "string",
-			"What happens to objects that this one owns: `Background` (the default) deletes them after it, `Foreground` before it, "+
-				"`Orphan` lets them stay."),
+			"What happens to the objects that this object owns: `Background` (the default) deletes them after it, `Foreground` "+
+				"deletes them before it, `Orphan` keeps them."),
 	}
 	writeParameters = []common.Parameter{dryRun, fieldManager, fieldValidation}
 )
@@ -167,7 +167,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 			}
 			add(route{
 				method: http.MethodDelete, path: collection, operation: operation("deleteCollection"), action: "deletecollection",
-				description: "delete the selected objects of kind " + r.Kind + ", and answer them as they were", consumes: bodyTypes,
+				description: "delete the selected objects of kind " + r.Kind + " and return them as they were", consumes: bodyTypes,
 				body: &metav1.DeleteOptions{}, answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
 			}, pathParameters, append(slices.Clone(deleteParameters), selectParameters()...)...)
 		default:

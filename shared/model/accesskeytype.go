@@ -1,20 +1,20 @@
 package model
 
-// The values of OwnedAccessKey spec.type. Clients may set the first two; the others are the server's.
+// The values of OwnedAccessKey spec.type. Clients can set the first two; only the server sets the others.
 // Source: Spec 2.5 (`User`); the others: ADR-0005.
 const (
-	// AccessKeyTypeUser marks a key that its user manages. It is the default.
+	// AccessKeyTypeUser marks a key that a user manages. It is the default.
 	AccessKeyTypeUser = "User"
 	// AccessKeyTypeOther marks a key for a machine, such as the token of a kubeconfig.
 	AccessKeyTypeOther = "Other"
-	// AccessKeyTypeLogin marks the key of an interactive login.
+	// AccessKeyTypeLogin marks a key that an interactive login created.
 	AccessKeyTypeLogin = "Login"
-	// AccessKeyTypeReset marks a key that permits to set a new password.
+	// AccessKeyTypeReset marks a key with which a user can set a new password.
 	AccessKeyTypeReset = "Reset"
 	// AccessKeyTypeOIDCRefreshToken marks a refresh token that was issued to an OIDC client.
 	AccessKeyTypeOIDCRefreshToken = "OIDCRefreshToken"
 	// AccessKeyTypeNetworkPeer marks the key of a peer in the platform's network.
 	AccessKeyTypeNetworkPeer = "NetworkPeer"
-	// AccessKeyTypeWorkspace marks the key inside a workspace.
+	// AccessKeyTypeWorkspace marks the key that is available inside a workspace.
 	AccessKeyTypeWorkspace = "Workspace"
 )

@@ -6,8 +6,8 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Config is the platform configuration. It is cluster scoped, at config and configs; there is one object, of
-// the name config, and it is always there. Source: Spec 2.7, 4; writing: ADR-0015.
+// Config is the platform configuration. It is cluster-scoped and served at config and configs. There is
+// exactly one object; its name is config, and it always exists. Source: Spec 2.7, 4; writing: ADR-0015.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Config struct {
@@ -15,16 +15,15 @@ type Config struct {
 	// Metadata is standard object metadata. Source: Spec 2.2.
 	// +optional
 	metav1.ObjectMeta `json:"metadata"`
-	// Spec has no fields: the configuration is in status. Source: Spec 2.7.
+	// Spec has no fields. The configuration is in status. Source: Spec 2.7.
 	// +optional
 	Spec ConfigSpec `json:"spec"`
-	// Status is the configuration, with a mark in place of each secret. Source: Spec 2.7; the mark:
-	// ADR-0003.
+	// Status is the configuration. A mark stands in place of each secret. Source: Spec 2.7; the mark: ADR-0003.
 	// +optional
 	Status ConfigStatus `json:"status"`
 }
 
-// ConfigList is the list that holds the one Config. Source: Spec 2.1, 4.
+// ConfigList is a list that contains the only Config. Source: Spec 2.1, 4.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ConfigList struct {
@@ -32,33 +31,34 @@ type ConfigList struct {
 	// Metadata is standard list metadata. Source: Spec 2.2.
 	// +optional
 	metav1.ListMeta `json:"metadata"`
-	// Items are the configurations: the one.
+	// Items contain the only Config.
 	// +listType=atomic
 	Items []Config `json:"items"`
 }
 
-// ConfigSpec has no fields: the configuration is in status. Source: Spec 2.7.
+// ConfigSpec has no fields. The configuration is in status. Source: Spec 2.7.
 type ConfigSpec struct{}
 
 // ConfigStatus is the platform configuration. Source: Spec 2.7.
 type ConfigStatus struct {
-	// Auth is how users sign in. Source: Spec 2.7.
+	// Auth configures how users sign in. Source: Spec 2.7.
 	// +optional
 	Auth *ConfigAuth `json:"auth,omitempty"`
-	// OIDC is the platform as an OIDC server.
+	// OIDC configures the platform as an OIDC server.
 	// Deprecated: kept for old configurations. Source: Spec 2.7, 9.
 	// +optional
 	OIDC *ConfigOIDCServer `json:"oidc,omitempty"`
-	// Apps are the apps that the platform offers. Source: Spec 2.7.
+	// Apps configures the apps that the platform offers. Source: Spec 2.7.
 	// +optional
 	Apps *ConfigApps `json:"apps,omitempty"`
-	// Audit is what is recorded of incoming requests, and where. Source: Spec 2.7, 6.
+	// Audit configures which incoming requests are recorded, and where. Source: Spec 2.7, 6.
 	// +optional
 	Audit *ConfigAudit `json:"audit,omitempty"`
-	// PlatformHost is the host of the platform, without scheme. Source: Spec 2.7.
+	// PlatformHost is the host of the platform, without a scheme, such as `platform.example.com`. Source: Spec
+	// 2.7.
 	// +optional
 	PlatformHost string `json:"platformHost,omitempty"`
-	// ProjectNamespacePrefix is the prefix of project namespaces. Empty or absent means `p-`.
+	// ProjectNamespacePrefix is the prefix of project namespaces, at most 40 characters. Defaults to `p-`.
 	// Source: Spec 2.7, 8.
 	// +optional
 	ProjectNamespacePrefix string `json:"projectNamespacePrefix,omitempty"`
@@ -66,48 +66,48 @@ type ConfigStatus struct {
 	// Deprecated: kept for old configurations. Source: Spec 2.7, 9.
 	// +optional
 	WorkspaceSubDomain string `json:"workspaceSubDomain,omitempty"`
-	// UISettings are the looks of the UI. Source: Spec 2.7.
+	// UISettings configures the appearance of the UI. Source: Spec 2.7.
 	// +optional
 	UISettings *ConfigUISettings `json:"uiSettings,omitempty"`
-	// SecretsStore is the external secrets store. Source: Spec 2.7.
+	// SecretsStore configures the external secrets store. Source: Spec 2.7.
 	// +optional
 	SecretsStore *ConfigSecretsStore `json:"secretsStore,omitempty"`
-	// DisableConfigEndpoint forbids setting the configuration through the UI and the config endpoint.
-	// Source: Spec 2.7.
+	// DisableConfigEndpoint prevents changes to the configuration through the UI and the config endpoint.
+	// Defaults to false. Source: Spec 2.7.
 	// +optional
 	DisableConfigEndpoint bool `json:"disableConfigEndpoint,omitempty"`
-	// AuthenticateVersionEndpoint forces authentication on the /version endpoint. It works only with
-	// virtual cluster release 0.27 and later. Source: Spec 2.7, 5, 9.
+	// AuthenticateVersionEndpoint requires authentication at the /version endpoint. It works only with virtual
+	// cluster release 0.27 and later. Defaults to false. Source: Spec 2.7, 5, 9.
 	// +optional
 	AuthenticateVersionEndpoint bool `json:"authenticateVersionEndpoint,omitempty"`
-	// Cloud are the settings of the hosted platform. Source: Spec 2.7.
+	// Cloud configures the hosted platform. Source: Spec 2.7.
 	// +optional
 	Cloud *ConfigCloud `json:"cloud,omitempty"`
-	// PlatformDB are the settings of the platform's own database. Source: Spec 2.7.
+	// PlatformDB configures the platform's own database. Source: Spec 2.7.
 	// +optional
 	PlatformDB *ConfigPlatformDB `json:"platformDB,omitempty"`
-	// ImageBuilder builds images from devcontainer definitions. Source: Spec 2.7.
+	// ImageBuilder configures the building of images from devcontainer definitions. Source: Spec 2.7.
 	// +optional
 	ImageBuilder *ConfigImageBuilder `json:"imageBuilder,omitempty"`
-	// Conditions are what the platform makes of the configuration: Loaded is False while a newer version is
-	// refused and the one before stays, Resolved is False while secrets or placeholders lack their text. They
-	// are the platform's own: what is written to them is ignored. Source: ADR-0015.
+	// Conditions report the state of the configuration. Loaded is False while a newer version is refused and the
+	// previous one stays in effect. Resolved is False while the values of secrets or placeholders are missing.
+	// Only the platform writes conditions; they are ignored in requests. Source: ADR-0015.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConfigApps are the apps that the platform offers. Source: Spec 2.7.
+// ConfigApps configures the apps that the platform offers. Source: Spec 2.7.
 type ConfigApps struct {
-	// NoDefault leaves the default apps out. Source: Spec 2.7.
+	// NoDefault leaves out the default apps. Defaults to false. Source: Spec 2.7.
 	// +optional
 	NoDefault bool `json:"noDefault,omitempty"`
 	// Repositories are the chart repositories. Source: Spec 2.7.
 	// +optional
 	// +listType=atomic
 	Repositories []AppRepository `json:"repositories,omitempty"`
-	// PredefinedApps are apps with a fixed chart. Source: Spec 2.7.
+	// PredefinedApps are apps with a predefined chart. Source: Spec 2.7.
 	// +optional
 	// +listType=atomic
 	PredefinedApps []PredefinedApp `json:"predefinedApps,omitempty"`
@@ -115,185 +115,189 @@ type ConfigApps struct {
 
 // AppRepository is a chart repository. Source: Spec 2.7.
 type AppRepository struct {
-	// Name is how charts refer to the repository. Source: Spec 2.7.
+	// Name is the name by which charts refer to the repository. Source: Spec 2.7.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// URL is where the repository is. Source: Spec 2.7.
+	// URL is the address of the repository, with http, https or oci. Required. Source: Spec 2.7.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// Username is the user of the repository. Empty: no authentication. Source: Spec 2.7.
+	// Username is the user name for the repository. Empty means no authentication. Source: Spec 2.7.
 	// +optional
 	Username string `json:"username,omitempty"`
-	// Password is the password of that user, a secret. Source: Spec 2.7.
+	// Password is the password for the repository, a secret. Source: Spec 2.7.
 	// +optional
 	Password secret.String `json:"password,omitempty"`
-	// Insecure switches the verification of the TLS certificate off. Source: Spec 2.7.
+	// Insecure disables the verification of the TLS certificate. Defaults to false. Source: Spec 2.7.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 }
 
-// PredefinedApp is an app with a fixed chart. Source: Spec 2.7.
+// PredefinedApp is an app with a predefined chart. Source: Spec 2.7.
 type PredefinedApp struct {
-	// Chart is the chart, as repository/chart. Source: Spec 2.7.
+	// Chart is the chart, in the form `repository/chart`. Required. Source: Spec 2.7.
 	// +optional
 	Chart string `json:"chart,omitempty"`
-	// InitialVersion is the chart version that is proposed first. Source: Spec 2.7.
+	// InitialVersion is the chart version that the UI suggests first. Source: Spec 2.7.
 	// +optional
 	InitialVersion string `json:"initialVersion,omitempty"`
-	// InitialValues are the chart values that are proposed first, as YAML text. Source: Spec 2.7.
+	// InitialValues are the chart values that the UI suggests first, as YAML text. Source: Spec 2.7.
 	// +optional
 	InitialValues string `json:"initialValues,omitempty"`
-	// Clusters are the connected clusters for which the app is shown. Source: Spec 2.7.
+	// Clusters are the connected clusters for which the UI shows the app. Source: Spec 2.7.
 	// +optional
 	// +listType=atomic
 	Clusters []string `json:"clusters,omitempty"`
-	// Title is the shown name. Empty means the name of the chart. Source: Spec 2.7.
+	// Title is the name shown in the UI. Defaults to the name of the chart. Source: Spec 2.7.
 	// +optional
 	Title string `json:"title,omitempty"`
-	// IconURL is where the icon is. Source: Spec 2.7.
+	// IconURL is the address of the icon. Source: Spec 2.7.
 	// +optional
 	IconURL string `json:"iconUrl,omitempty"`
-	// ReadmeURL is where the description is. Source: Spec 2.7.
+	// ReadmeURL is the address of the readme. Source: Spec 2.7.
 	// +optional
 	ReadmeURL string `json:"readmeUrl,omitempty"`
 }
 
-// ConfigUISettings are the looks of the UI. URLs must be reachable by its clients. Source: Spec 2.7.
+// ConfigUISettings configures the appearance of the UI. The clients of the UI must be able to reach the
+// URLs. Source: Spec 2.7.
 type ConfigUISettings struct {
 	// PlatformVersion is the current version of the platform. Source: Spec 2.7.
 	// +optional
 	PlatformVersion string `json:"platformVersion,omitempty"`
-	// LogoURL is where the logo is. Source: Spec 2.7.
+	// LogoURL is the address of the logo. Source: Spec 2.7.
 	// +optional
 	LogoURL string `json:"logoURL,omitempty"`
-	// FaviconURL is where the icon of the page is. Source: Spec 2.7.
+	// FaviconURL is the address of the favicon. Source: Spec 2.7.
 	// +optional
 	FaviconURL string `json:"faviconURL,omitempty"`
-	// SmallLogoURL is where the small logo is. Source: Spec 2.7.
+	// SmallLogoURL is the address of the small logo. Source: Spec 2.7.
 	// +optional
 	SmallLogoURL string `json:"smallLogoURL,omitempty"`
-	// LogoBackgroundColor is the colour behind the logo. Source: Spec 2.7.
+	// LogoBackgroundColor is the color behind the logo, a CSS color. Source: Spec 2.7.
 	// +optional
 	LogoBackgroundColor string `json:"logoBackgroundColor,omitempty"`
-	// PrimaryColor is the main colour. Source: Spec 2.7.
+	// PrimaryColor is the main color, a CSS color. Source: Spec 2.7.
 	// +optional
 	PrimaryColor string `json:"primaryColor,omitempty"`
-	// SidebarColor is the colour of the side bar. Source: Spec 2.7.
+	// SidebarColor is the color of the sidebar, a CSS color. Source: Spec 2.7.
 	// +optional
 	SidebarColor string `json:"sidebarColor,omitempty"`
-	// AccentColor is the colour of accents. Source: Spec 2.7.
+	// AccentColor is the color of accents, a CSS color. Source: Spec 2.7.
 	// +optional
 	AccentColor string `json:"accentColor,omitempty"`
 	// LegalTemplate is HTML that is shown at login. Source: Spec 2.7.
 	// +optional
 	LegalTemplate string `json:"legalTemplate,omitempty"`
-	// CustomCSS are the URLs of further style sheets. Source: Spec 2.7.
+	// CustomCSS are the URLs of additional style sheets. Source: Spec 2.7.
 	// +optional
 	// +listType=atomic
 	CustomCSS []string `json:"customCss,omitempty"`
-	// CustomJavaScript are the URLs of further scripts. Source: Spec 2.7.
+	// CustomJavaScript are the URLs of additional scripts. Source: Spec 2.7.
 	// +optional
 	// +listType=atomic
 	CustomJavaScript []string `json:"customJavaScript,omitempty"`
-	// NavBarButtons are further buttons of the navigation. Source: Spec 2.7.
+	// NavBarButtons are additional buttons in the navigation bar. Source: Spec 2.7.
 	// +optional
 	// +listType=atomic
 	NavBarButtons []NavBarButton `json:"navBarButtons,omitempty"`
-	// ExternalURLs is which external addresses the UI may request. Absent: all. Source: Spec 2.7.
+	// ExternalURLs restricts the external URLs that the UI may request. If absent, the UI may request all of
+	// them. Source: Spec 2.7.
 	// +optional
 	ExternalURLs *ExternalURLs `json:"externalURLs,omitempty"`
 }
 
-// NavBarButton is a button of the navigation. Source: Spec 2.7.
+// NavBarButton is a button in the navigation bar. Source: Spec 2.7.
 type NavBarButton struct {
-	// Position is TopStart, TopEnd, BottomStart or BottomEnd. Empty means BottomEnd. Source: Spec 2.7.
+	// Position is TopStart, TopEnd, BottomStart or BottomEnd. Defaults to BottomEnd. Source: Spec 2.7.
 	// +optional
 	Position string `json:"position,omitempty"`
-	// Text is what the button says. Source: Spec 2.7.
+	// Text is the label of the button. Source: Spec 2.7.
 	// +optional
 	Text string `json:"text,omitempty"`
-	// Link is where it leads. Source: Spec 2.7.
+	// Link is the target of the button: a URL, a `mailto:` address or a path. Source: Spec 2.7.
 	// +optional
 	Link string `json:"link,omitempty"`
-	// Icon is the URL of its icon. Source: Spec 2.7.
+	// Icon is the URL of the icon. Source: Spec 2.7.
 	// +optional
 	Icon string `json:"icon,omitempty"`
 }
 
-// ExternalURLs is which external addresses the UI may request. Source: Spec 2.7.
+// ExternalURLs restricts the external URLs that the UI may request. Source: Spec 2.7.
 type ExternalURLs struct {
-	// Block forbids the UI to request external URLs. Source: Spec 2.7.
+	// Block stops the UI from requesting external URLs. Defaults to false. Source: Spec 2.7.
 	// +optional
 	Block bool `json:"block,omitempty"`
-	// Allow are exceptions: names of modules such as `vcluster`, `gtm` and `featurebase`, or any URL. It
-	// has an effect only when block is true. Source: Spec 2.7, 8.
+	// Allow are the exceptions to block: names of modules such as `vcluster`, `gtm` and `featurebase`, or any
+	// URLs. It is refused unless block is true. Source: Spec 2.7, 8.
 	// +optional
 	// +listType=atomic
 	Allow []string `json:"allow,omitempty"`
 }
 
-// ConfigSecretsStore is the external secrets store. Source: Spec 2.7.
+// ConfigSecretsStore configures the external secrets store. Source: Spec 2.7.
 type ConfigSecretsStore struct {
-	// Enabled permits syncing of secrets to and from the store. Source: Spec 2.7.
+	// Enabled turns on the syncing of secrets to and from the store. Defaults to false. Source: Spec 2.7.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
-	// Address is where the store is. Empty means what the environment of the platform names.
-	// Source: Spec 2.7.
+	// Address is the URL of the store. If empty, it is taken from the environment of the platform. Source: Spec
+	// 2.7.
 	// +optional
 	Address string `json:"address,omitempty"`
-	// SkipTLSVerify switches the verification of the TLS certificate off. Source: Spec 2.7.
+	// SkipTLSVerify disables the verification of the TLS certificate. Defaults to false. Source: Spec 2.7.
 	// +optional
 	SkipTLSVerify bool `json:"skipTLSVerify,omitempty"`
-	// Namespace is the namespace in the store. Source: Spec 2.7.
+	// Namespace is the namespace within the store. Source: Spec 2.7.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Auth is how the platform signs in to the store. Source: Spec 2.7.
+	// Auth configures how the platform authenticates to the store. Source: Spec 2.7.
 	// +optional
 	Auth *SecretsStoreAuth `json:"auth,omitempty"`
-	// SyncInterval is the time between two syncs, such as `90s`. Empty means `1m`. Source: Spec 2.7, 8.
+	// SyncInterval is the time between two syncs, as a Go duration such as `90s`. Defaults to `1m`. Source: Spec
+	// 2.7, 8.
 	// +optional
 	SyncInterval string `json:"syncInterval,omitempty"`
 }
 
-// SecretsStoreAuth is how the platform signs in to the secrets store. Source: Spec 2.7.
+// SecretsStoreAuth configures how the platform authenticates to the secrets store. Source: Spec 2.7.
 type SecretsStoreAuth struct {
-	// Token is the token of the store, a secret. Source: Spec 2.7.
+	// Token is the token for the store, a secret. Source: Spec 2.7.
 	// +optional
 	Token secret.String `json:"token,omitempty"`
-	// TokenSecretRef is where to read the token when token is absent. Source: Spec 2.7.
+	// TokenSecretRef names the Secret that contains the token. It is used if token is absent. Source: Spec 2.7.
 	// +optional
 	TokenSecretRef *SecretKeyRef `json:"tokenSecretRef,omitempty"`
 }
 
-// SecretKeyRef names one key of a Kubernetes Secret. Source: Spec 2.7.
+// SecretKeyRef selects one key of a Kubernetes Secret. Source: Spec 2.7.
 type SecretKeyRef struct {
-	// Name is the name of the Secret. Source: Spec 2.7.
+	// Name is the name of the Secret. Required. Source: Spec 2.7.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Key is the key in its data, usually `token`. Source: Spec 2.7.
+	// Key is the key in the data of the Secret, usually `token`. Source: Spec 2.7.
 	// +optional
 	Key string `json:"key,omitempty"`
-	// Optional permits that the Secret or the key does not exist. Source: Spec 2.7.
+	// Optional allows the Secret or the key to be missing. Defaults to false. Source: Spec 2.7.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// ConfigPlatformDB are the settings of the platform's own database. Source: Spec 2.7.
+// ConfigPlatformDB configures the platform's own database. Source: Spec 2.7.
 type ConfigPlatformDB struct {
-	// StorageClass is the storage class of its persistent volume claim. Source: Spec 2.7.
+	// StorageClass is the storage class of the persistent volume claim of the database. Source: Spec 2.7.
 	// +optional
 	StorageClass string `json:"storageClass,omitempty"`
 }
 
-// ConfigImageBuilder builds images from devcontainer definitions. Source: Spec 2.7.
+// ConfigImageBuilder configures the building of images from devcontainer definitions. Source: Spec 2.7.
 type ConfigImageBuilder struct {
-	// Enabled permits to build images ad hoc from a devcontainer definition. Source: Spec 2.7.
+	// Enabled turns on ad-hoc builds of images from devcontainer definitions. Defaults to false. Source: Spec
+	// 2.7.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
-	// Replicas is the number of builders. Absent: the platform's choice. Source: Spec 2.7.
+	// Replicas is the number of builders. If absent, the platform chooses it. Source: Spec 2.7.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Resources are the compute resources of a builder. Source: Spec 2.7.
+	// Resources are the compute resources of each builder. Source: Spec 2.7.
 	// +optional
 	Resources *ComputeResources `json:"resources,omitempty"`
 }

@@ -1,13 +1,14 @@
 package model
 
 // JSON is any JSON value, kept byte for byte: an object of another API, or a block whose fields the
-// specification does not show. Its zero value is JSON null. It is not checked here. Source: ADR-0003.
+// specification does not show. The zero value is JSON null. The text is not checked here. Source: ADR-0003.
 type JSON struct {
-	// Raw is the text of the value. Empty means null. CBOR, which processes of one program speak, has it as bytes.
+	// Raw is the text of the value. Empty means null. In CBOR, the format between the processes of this
+	// program, it is a byte string.
 	Raw []byte `json:"-" cbor:"raw"`
 }
 
-// MarshalJSON returns the text as it is; encoding/json refuses it when it is no JSON.
+// MarshalJSON returns the text unchanged. The encoding/json package refuses text that is not JSON.
 func (j JSON) MarshalJSON() ([]byte, error) {
 	if len(j.Raw) == 0 {
 		return []byte("null"), nil
@@ -21,8 +22,8 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// OpenAPISchemaType says that every type of value is possible.
+// OpenAPISchemaType returns no type: the value can have any type.
 func (JSON) OpenAPISchemaType() []string { return nil }
 
-// OpenAPISchemaFormat says that the value has no format.
+// OpenAPISchemaFormat returns no format: the value has none.
 func (JSON) OpenAPISchemaFormat() string { return "" }

@@ -20,14 +20,14 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: Version}
 var GroupVersion = SchemeGroupVersion
 
 var (
-	// SchemeBuilder collects what AddToScheme does.
+	// SchemeBuilder collects the functions that AddToScheme calls.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-	// AddToScheme registers every kind of the group, and the options of its requests, so that client-go
-	// and controller-runtime clients can be built on the scheme.
+	// AddToScheme registers every kind of the group and the options of its requests. Clients of client-go and
+	// controller-runtime can be built on the scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource is the plural name of a resource with the group, as errors of the API name it.
+// Resource returns the plural name of a resource together with the group, as API errors name it.
 func Resource(name string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(name).GroupResource()
 }

@@ -2862,47 +2862,47 @@ func schema_managementplatformsh_shared_model_AccessKeyIdentity(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AccessKeyIdentity is what an identity provider said at a login. Source: Spec 2.5.",
+				Description: "AccessKeyIdentity is what an identity provider stated about a user at login. Source: Spec 2.5.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"userId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UserID is the subject at the identity provider. Source: Spec 2.5.",
+							Description: "UserID is the subject of the user at the identity provider. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"username": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Username is the provider's user name. Source: Spec 2.5.",
+							Description: "Username is the user name at the identity provider. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"preferredUsername": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PreferredUsername is the name that the user prefers. Source: Spec 2.5.",
+							Description: "PreferredUsername is the user name that the user prefers. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"email": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Email is the user's address. Source: Spec 2.5.",
+							Description: "Email is the email address of the user. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"emailVerified": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EmailVerified tells whether the provider has verified the address. Source: Spec 2.5.",
+							Description: "EmailVerified is true if the provider has verified the email address. Source: Spec 2.5.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"extraClaims": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExtraClaims are further claims, only those that the auth config allows. Source: Spec 2.5.",
+							Description: "ExtraClaims are further claims from the provider. Only claims that the authentication settings allow are kept. Source: Spec 2.5.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -2922,7 +2922,7 @@ func schema_managementplatformsh_shared_model_AccessKeyIdentity(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups are the groups from the identity provider. Source: Spec 2.5.",
+							Description: "Groups are the groups of the user at the identity provider. Source: Spec 2.5.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2943,7 +2943,7 @@ func schema_managementplatformsh_shared_model_AccessKeyIdentity(ref common.Refer
 					},
 					"connectorData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ConnectorData is connector state for later requests. It is never shared with end users or clients: no answer holds it, and no request may. Source: Spec 2.5.",
+							Description: "ConnectorData is the state that the connector keeps for later requests. It is never shared with end users or clients: responses do not contain it, and requests that set it are refused. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
@@ -2958,33 +2958,33 @@ func schema_managementplatformsh_shared_model_AccessKeyOIDCLogin(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AccessKeyOIDCLogin is the login data of old objects. Its tokens are secrets: no answer holds them. Deprecated: use AccessKeyIdentity. Source: Spec 2.5, 9.",
+				Description: "AccessKeyOIDCLogin is the login data of old objects. Its tokens are secrets: responses do not contain them. Deprecated: use AccessKeyIdentity instead. Source: Spec 2.5, 9.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"idToken": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IDToken is the provider's identity token. Source: Spec 2.5.",
+							Description: "IDToken is the identity token of the provider. Requests that set it are refused. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accessToken": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessToken is the provider's access token. Source: Spec 2.5.",
+							Description: "AccessToken is the access token of the provider. Requests that set it are refused. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"refreshToken": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RefreshToken is the provider's refresh token. Source: Spec 2.5.",
+							Description: "RefreshToken is the refresh token of the provider. Requests that set it are refused. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"lastRefresh": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastRefresh is when the tokens were last refreshed. Source: Spec 2.5.",
+							Description: "LastRefresh is the time at which the tokens were last refreshed. Source: Spec 2.5.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -3000,12 +3000,12 @@ func schema_managementplatformsh_shared_model_AccessKeyOIDCProvider(ref common.R
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AccessKeyOIDCProvider is the client that a refresh token was issued to. Source: Spec 2.5.",
+				Description: "AccessKeyOIDCProvider describes the OIDC client that a refresh token was issued to. Source: Spec 2.5.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"clientId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientID is the OIDC client. Source: Spec 2.5.",
+							Description: "ClientID is the ID of the OIDC client. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3019,7 +3019,7 @@ func schema_managementplatformsh_shared_model_AccessKeyOIDCProvider(ref common.R
 					},
 					"redirectUri": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURI is where the client wanted the answer. Source: Spec 2.5.",
+							Description: "RedirectURI is the address to which the client asked the response to be sent. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3046,35 +3046,35 @@ func schema_managementplatformsh_shared_model_AppRepository(ref common.Reference
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is how charts refer to the repository. Source: Spec 2.7.",
+							Description: "Name is the name by which charts refer to the repository. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"url": {
 						SchemaProps: spec.SchemaProps{
-							Description: "URL is where the repository is. Source: Spec 2.7.",
+							Description: "URL is the address of the repository, with http, https or oci. Required. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"username": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Username is the user of the repository. Empty: no authentication. Source: Spec 2.7.",
+							Description: "Username is the user name for the repository. Empty means no authentication. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"password": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Password is the password of that user, a secret. Source: Spec 2.7.",
+							Description: "Password is the password for the repository, a secret. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"insecure": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Insecure switches the verification of the TLS certificate off. Source: Spec 2.7.",
+							Description: "Insecure disables the verification of the TLS certificate. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3089,7 +3089,7 @@ func schema_managementplatformsh_shared_model_AuditPolicy(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AuditPolicy is which requests are recorded, how much of them and at which stages. Source: Spec 2.7.",
+				Description: "AuditPolicy selects the requests to record, the amount of detail and the stages. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"rules": {
@@ -3099,7 +3099,7 @@ func schema_managementplatformsh_shared_model_AuditPolicy(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Rules are in order: the first that matches a request decides. A request that none matches is not recorded. Source: Spec 2.7.",
+							Description: "Rules are evaluated in order: the first rule that matches a request decides. A request that no rule matches is not recorded. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3117,7 +3117,7 @@ func schema_managementplatformsh_shared_model_AuditPolicy(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "OmitStages are stages for which no events are made: RequestReceived, ResponseStarted, ResponseComplete or Panic. Those of the matching rule are added. Source: Spec 2.7; the values: ADR-0003.",
+							Description: "OmitStages are the stages that produce no events: RequestReceived, ResponseStarted, ResponseComplete or Panic. The omitted stages of the matching rule are added to them. Source: Spec 2.7; the values: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3141,12 +3141,12 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AuditRule matches requests by all of its restrictions and says how much of them is recorded. Source: Spec 2.7.",
+				Description: "AuditRule matches requests that meet all of its restrictions, and says how much of them is recorded. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"level": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Level is None, Metadata, Request or RequestResponse. Source: Spec 2.7; the values: ADR-0003.",
+							Description: "Level is the amount of detail to record: None, Metadata, Request or RequestResponse. Source: Spec 2.7; the values: ADR-0003.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3159,7 +3159,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Users are the users that the rule applies to. Empty means all. Source: Spec 2.7.",
+							Description: "Users are the users that the rule applies to. Empty means all users. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3178,7 +3178,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "UserGroups are the groups that the rule applies to; one of the user's is enough. Empty means all. Source: Spec 2.7.",
+							Description: "UserGroups are the groups that the rule applies to. It is enough that the user belongs to one of them. Empty means all groups. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3197,7 +3197,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Verbs are the request verbs. Empty means every verb. Source: Spec 2.7.",
+							Description: "Verbs are the verbs of the matching requests. Empty means every verb. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3216,7 +3216,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the kinds of objects. Empty means all kinds in all API groups. Source: Spec 2.7, 2.3.",
+							Description: "Resources are the resources of the matching requests. Empty means all resources in all API groups. Source: Spec 2.7, 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3234,7 +3234,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespaces restrict the rule to namespaces. The empty string matches non-namespaced resources; an empty list means every namespace. Source: Spec 2.7.",
+							Description: "Namespaces restrict the rule to these namespaces. The empty string matches resources without a namespace. An empty list means every namespace. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3253,7 +3253,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "NonResourceURLs are URL paths that are no resources. `*` is allowed only as the full final path step. Source: Spec 2.7.",
+							Description: "NonResourceURLs are the paths of matching requests that are not for resources. `*` is allowed only as the entire last segment of a path. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3272,7 +3272,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "OmitStages are stages for which the rule makes no events, besides those of the policy. Source: Spec 2.7.",
+							Description: "OmitStages are the stages for which the rule produces no events, in addition to those of the policy. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3291,7 +3291,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "RequestTargets are the kinds of endpoint a request is for. Empty means all. Source: Spec 2.7.",
+							Description: "RequestTargets restrict the rule to requests for these endpoints: Management, Cluster, ProjectSpace or ProjectVirtualCluster. Empty means all of them. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3310,7 +3310,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Clusters restrict the rule to requests for these connected clusters; requests that are not for a cluster then make no events. Empty means no restriction. Source: Spec 2.7.",
+							Description: "Clusters restrict the rule to requests for these connected clusters. If it is not empty, requests that are not for a cluster produce no events. Empty means no restriction. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3324,7 +3324,7 @@ func schema_managementplatformsh_shared_model_AuditRule(ref common.ReferenceCall
 					},
 					"failurePolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FailurePolicy is what becomes of a request whose event cannot be recorded: Fail refuses it with 503, Ignore serves it and counts the loss. Empty means Ignore. Source: ADR-0016.",
+							Description: "FailurePolicy says what happens to a request whose event cannot be recorded: Fail refuses the request with status 503, Ignore serves the request and counts the loss. Defaults to Ignore. Source: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3342,12 +3342,12 @@ func schema_managementplatformsh_shared_model_AuthConnector(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AuthConnector is an additional identity provider: one of the blocks, with an id. Source: Spec 2.7.",
+				Description: "AuthConnector is an additional identity provider. Exactly one of the provider fields must be set. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ID is shown in the URL. Source: Spec 2.7.",
+							Description: "ID identifies the connector and is part of its URL: letters, digits and `. _ ~ -`. Required and unique. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3418,21 +3418,21 @@ func schema_managementplatformsh_shared_model_ClusterManagerProvider(ref common.
 				Properties: map[string]spec.Schema{
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Host is the host of the cluster manager, without scheme. Source: ADR-0003.",
+							Description: "Host is the host of the cluster manager, without a scheme. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"bearerToken": {
 						SchemaProps: spec.SchemaProps{
-							Description: "BearerToken is the token with which the platform reads its users, a secret. Source: ADR-0003.",
+							Description: "BearerToken is the token with which the platform reads the users of the cluster manager, a secret. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"insecure": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Insecure switches the verification of the TLS certificate off. Source: ADR-0003.",
+							Description: "Insecure disables the verification of the TLS certificate. Defaults to false. Source: ADR-0003.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3447,12 +3447,12 @@ func schema_managementplatformsh_shared_model_ComputeResourceClaim(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ComputeResourceClaim names a resource claim of the pod. Source: Spec 2.7.",
+				Description: "ComputeResourceClaim selects a resource claim of the pod. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name of an entry in the resource claims of the pod. Source: Spec 2.7.",
+							Description: "Name is the name of an entry in the resource claims of the pod. It must be unique in the list. Source: Spec 2.7.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3460,7 +3460,7 @@ func schema_managementplatformsh_shared_model_ComputeResourceClaim(ref common.Re
 					},
 					"request": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Request is the part of the claim that is wanted. Empty means everything. Source: Spec 2.7.",
+							Description: "Request is the part of the claim to use. Empty means the entire claim. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3476,7 +3476,7 @@ func schema_managementplatformsh_shared_model_ComputeResources(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ComputeResources are what a container may and must get. Source: Spec 2.7.",
+				Description: "ComputeResources are the compute resources that a container requires and may use. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"limits": {
@@ -3495,7 +3495,7 @@ func schema_managementplatformsh_shared_model_ComputeResources(ref common.Refere
 					},
 					"requests": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Requests are the minimum amounts by resource name, never above the limits. Absent means the limits, where these are set. Source: Spec 2.7.",
+							Description: "Requests are the minimum amounts by resource name. They cannot exceed the limits. They default to the limits, if limits are set. Source: Spec 2.7.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -3540,7 +3540,7 @@ func schema_managementplatformsh_shared_model_Config(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Config is the platform configuration. It is cluster scoped, at config and configs; there is one object, of the name config, and it is always there. Source: Spec 2.7, 4; writing: ADR-0015.",
+				Description: "Config is the platform configuration. It is cluster-scoped and served at config and configs. There is exactly one object; its name is config, and it always exists. Source: Spec 2.7, 4; writing: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3566,14 +3566,14 @@ func schema_managementplatformsh_shared_model_Config(ref common.ReferenceCallbac
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec has no fields: the configuration is in status. Source: Spec 2.7.",
+							Description: "Spec has no fields. The configuration is in status. Source: Spec 2.7.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.ConfigSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the configuration, with a mark in place of each secret. Source: Spec 2.7; the mark: ADR-0003.",
+							Description: "Status is the configuration. A mark stands in place of each secret. Source: Spec 2.7; the mark: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.ConfigStatus{}.OpenAPIModelName()),
 						},
@@ -3590,12 +3590,12 @@ func schema_managementplatformsh_shared_model_ConfigApps(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigApps are the apps that the platform offers. Source: Spec 2.7.",
+				Description: "ConfigApps configures the apps that the platform offers. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"noDefault": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NoDefault leaves the default apps out. Source: Spec 2.7.",
+							Description: "NoDefault leaves out the default apps. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3625,7 +3625,7 @@ func schema_managementplatformsh_shared_model_ConfigApps(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "PredefinedApps are apps with a fixed chart. Source: Spec 2.7.",
+							Description: "PredefinedApps are apps with a predefined chart. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3648,67 +3648,67 @@ func schema_managementplatformsh_shared_model_ConfigAudit(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigAudit is what is recorded of incoming requests, and where. Source: Spec 2.7, 6.",
+				Description: "ConfigAudit configures which incoming requests are recorded, and where. Source: Spec 2.7, 6.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled records incoming API requests according to the policy. Source: Spec 2.7, 6.",
+							Description: "Enabled turns on the recording of incoming API requests. The policy selects the requests. Defaults to false. Source: Spec 2.7, 6.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"disableAgentSyncBack": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisableAgentSyncBack keeps agents from sending their audit logs to the platform. Source: Spec 2.7.",
+							Description: "DisableAgentSyncBack stops agents from sending their audit logs to the platform. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"level": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Level is a built-in policy, from 0 (nothing) to 4 (everything). It cannot be combined with policy. Absent: policy decides, or 1 where that has no rules. Source: Spec 2.7; the values: ADR-0016.",
+							Description: "Level selects a built-in policy, from 0 (records nothing) to 4 (records everything). It cannot be combined with policy. If absent, policy applies; if policy has no rules, level 1 applies. Source: Spec 2.7; the values: ADR-0016.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"policy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Policy is which requests are recorded, how much of them and at which stages. Source: Spec 2.7.",
+							Description: "Policy selects the requests to record, the amount of detail and the stages. Source: Spec 2.7.",
 							Ref:         ref(model.AuditPolicy{}.OpenAPIModelName()),
 						},
 					},
 					"dataStoreEndpoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DataStoreEndpoint is where to store events besides the files: the URL of a Redis or of a PostgreSQL, which may hold a password. Empty: nowhere. Source: Spec 2.7, 6; the kinds: ADR-0016.",
+							Description: "DataStoreEndpoint is the URL of a Redis or PostgreSQL server that stores the events in addition to the files. It may contain a password. Empty means that the events are stored in files only. Source: Spec 2.7, 6; the kinds: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"dataStoreTTL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DataStoreTTLHours is how long events stay in the data store, in hours. Source: Spec 2.7, 8.",
+							Description: "DataStoreTTLHours is the time that the data store keeps events, in hours, at most 2562047. 0 or absent means that events are kept forever. Source: Spec 2.7, 8.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the directory for the audit log files and their backups; `-` is the standard output. Required when enabled. Source: Spec 2.7; the standard output: ADR-0016.",
+							Description: "Path is the directory for the audit log files and their backups. `-` means standard output. Required if enabled is true. Source: Spec 2.7; the standard output: ADR-0016.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"maxAge": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MaxAgeDays is how long old log files are kept, in days. 0 or absent means for ever. Source: Spec 2.7, 8.",
+							Description: "MaxAgeDays is the time that old log files are kept, in days. 0 or absent means that they are kept forever. Source: Spec 2.7, 8.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"maxBackups": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MaxBackups is how many old log files are kept. 0 or absent means all. Source: Spec 2.7.",
+							Description: "MaxBackups is the number of old log files to keep. 0 or absent means that all of them are kept. Source: Spec 2.7.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -3722,7 +3722,7 @@ func schema_managementplatformsh_shared_model_ConfigAudit(ref common.ReferenceCa
 					},
 					"compress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Compress compresses rotated files with gzip. Source: Spec 2.7.",
+							Description: "Compress compresses rotated files with gzip. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3739,7 +3739,7 @@ func schema_managementplatformsh_shared_model_ConfigAuth(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigAuth is how users sign in. Source: Spec 2.7, 5.4.",
+				Description: "ConfigAuth configures how users sign in. Source: Spec 2.7, 5.4.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"oidc": {
@@ -3786,7 +3786,7 @@ func schema_managementplatformsh_shared_model_ConfigAuth(ref common.ReferenceCal
 					},
 					"password": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Password is the sign-in with user name and password. Source: Spec 2.7.",
+							Description: "Password configures the sign-in with a user name and a password. Source: Spec 2.7.",
 							Ref:         ref(model.PasswordAuth{}.OpenAPIModelName()),
 						},
 					},
@@ -3810,35 +3810,35 @@ func schema_managementplatformsh_shared_model_ConfigAuth(ref common.ReferenceCal
 					},
 					"disableTeamCreation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisableTeamCreation makes no teams for new groups at login. Source: Spec 2.7.",
+							Description: "DisableTeamCreation stops the platform from creating teams for new groups at login. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"disableUserCreation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisableUserCreation makes no user object at the first sign-in. Source: Spec 2.7.",
+							Description: "DisableUserCreation stops the platform from creating a user object at the first sign-in. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"accessKeyMaxTTLSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKeyMaxTTLSeconds is the longest lifetime of an access key, in seconds. 0 or absent means that there is none. Source: Spec 2.7, 8.",
+							Description: "AccessKeyMaxTTLSeconds is the maximum lifetime of access keys, in seconds. 0 or absent means that there is no maximum. Source: Spec 2.7, 8.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"loginAccessKeyTTLSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LoginAccessKeyTTLSeconds is how long a login access key is kept, in seconds. Absent means 20 days; 0 means for ever. Source: Spec 2.7, 8.",
+							Description: "LoginAccessKeyTTLSeconds is the time that the access key of a login is kept, in seconds. If absent, it is 20 days. 0 means that it is kept forever. Source: Spec 2.7, 8.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"customHttpHeaders": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CustomHTTPHeaders are extra headers of the authentication endpoints. Source: Spec 2.7.",
+							Description: "CustomHTTPHeaders are extra headers in the responses of the authentication endpoints, by name. Headers that the platform sets itself are refused. Source: Spec 2.7.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -3858,7 +3858,7 @@ func schema_managementplatformsh_shared_model_ConfigAuth(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "GroupsFilters are regular expressions; only groups that match one of them are saved with the user. Empty means all groups. Source: Spec 2.7.",
+							Description: "GroupsFilters are regular expressions in RE2 syntax. Only groups that match one of them are saved with the user. Empty means that all groups are saved. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3882,12 +3882,12 @@ func schema_managementplatformsh_shared_model_ConfigChange(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigChange is one field that a write changed, with a mark in place of each secret. Source: ADR-0015.",
+				Description: "ConfigChange is one field that a write changed. A mark stands in place of each secret. Source: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the field, such as `status.auth.accessKeyMaxTTLSeconds`. Source: ADR-0015.",
+							Description: "Path is the path of the field, such as `status.auth.accessKeyMaxTTLSeconds`. Source: ADR-0015.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3895,13 +3895,13 @@ func schema_managementplatformsh_shared_model_ConfigChange(ref common.ReferenceC
 					},
 					"from": {
 						SchemaProps: spec.SchemaProps{
-							Description: "From is the value before. Absent: there was none. Source: ADR-0015.",
+							Description: "From is the value before the write. Absent if the field had none. Source: ADR-0015.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"to": {
 						SchemaProps: spec.SchemaProps{
-							Description: "To is the value after. Absent: there is none. Source: ADR-0015.",
+							Description: "To is the value after the write. Absent if the field has none. Source: ADR-0015.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -3918,25 +3918,25 @@ func schema_managementplatformsh_shared_model_ConfigCloud(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigCloud are the settings of the hosted platform. Source: Spec 2.7.",
+				Description: "ConfigCloud configures the hosted platform. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"releaseChannel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReleaseChannel is where updates come from. Source: Spec 2.7.",
+							Description: "ReleaseChannel is the channel that updates come from. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"maintenanceWindow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MaintenanceWindow is when updates may happen. Absent: at any time. Source: Spec 2.7.",
+							Description: "MaintenanceWindow is the time at which updates may be installed. If absent, they may be installed at any time. Source: Spec 2.7.",
 							Ref:         ref(model.MaintenanceWindow{}.OpenAPIModelName()),
 						},
 					},
 					"costControl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CostControl is what clusters cost and save. Source: Spec 2.7.",
+							Description: "CostControl configures the dashboard of costs and savings. Source: Spec 2.7.",
 							Ref:         ref(model.CostControl{}.OpenAPIModelName()),
 						},
 					},
@@ -3952,7 +3952,7 @@ func schema_managementplatformsh_shared_model_ConfigHistory(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigHistory is the latest revisions of the configuration: the answer of config/{name}/history. Source: ADR-0015.",
+				Description: "ConfigHistory contains the latest revisions of the configuration. It is the response of config/{name}/history. Source: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3971,7 +3971,7 @@ func schema_managementplatformsh_shared_model_ConfigHistory(ref common.Reference
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metadata is standard object metadata; of it name is set. Source: Spec 2.2.",
+							Description: "Metadata is standard object metadata. Only its name is set. Source: Spec 2.2.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -3985,7 +3985,7 @@ func schema_managementplatformsh_shared_model_ConfigHistory(ref common.Reference
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the history. Source: ADR-0015.",
+							Description: "Status contains the revisions. Source: ADR-0015.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.ConfigHistoryStatus{}.OpenAPIModelName()),
 						},
@@ -4013,7 +4013,7 @@ func schema_managementplatformsh_shared_model_ConfigHistoryStatus(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigHistoryStatus is the latest revisions of the configuration. Source: ADR-0015.",
+				Description: "ConfigHistoryStatus contains the latest revisions of the configuration. Source: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"revisions": {
@@ -4023,7 +4023,7 @@ func schema_managementplatformsh_shared_model_ConfigHistoryStatus(ref common.Ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Revisions are at most twenty, the latest first. Empty: the configuration was never written through the API. Source: ADR-0015.",
+							Description: "Revisions are the latest revisions, at most 20, the newest first. Empty means that the configuration was never written through the API. Source: ADR-0015.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4046,26 +4046,26 @@ func schema_managementplatformsh_shared_model_ConfigImageBuilder(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigImageBuilder builds images from devcontainer definitions. Source: Spec 2.7.",
+				Description: "ConfigImageBuilder configures the building of images from devcontainer definitions. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled permits to build images ad hoc from a devcontainer definition. Source: Spec 2.7.",
+							Description: "Enabled turns on ad-hoc builds of images from devcontainer definitions. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of builders. Absent: the platform's choice. Source: Spec 2.7.",
+							Description: "Replicas is the number of builders. If absent, the platform chooses it. Source: Spec 2.7.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the compute resources of a builder. Source: Spec 2.7.",
+							Description: "Resources are the compute resources of each builder. Source: Spec 2.7.",
 							Ref:         ref(model.ComputeResources{}.OpenAPIModelName()),
 						},
 					},
@@ -4081,7 +4081,7 @@ func schema_managementplatformsh_shared_model_ConfigList(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigList is the list that holds the one Config. Source: Spec 2.1, 4.",
+				Description: "ConfigList is a list that contains the only Config. Source: Spec 2.1, 4.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4112,7 +4112,7 @@ func schema_managementplatformsh_shared_model_ConfigList(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Items are the configurations: the one.",
+							Description: "Items contain the only Config.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4136,19 +4136,19 @@ func schema_managementplatformsh_shared_model_ConfigOIDCServer(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigOIDCServer is the platform as an OIDC server. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
+				Description: "ConfigOIDCServer configures the platform as an OIDC server. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled switches the OIDC server on. Source: Spec 2.7.",
+							Description: "Enabled turns on the OIDC server. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"wildcardRedirect": {
 						SchemaProps: spec.SchemaProps{
-							Description: "WildcardRedirect permits `*` in the redirectURIs of clients. Source: Spec 2.7.",
+							Description: "WildcardRedirect allows `*` in the redirectURIs of clients. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4160,7 +4160,7 @@ func schema_managementplatformsh_shared_model_ConfigOIDCServer(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Clients are the programs that may ask for tokens. Source: Spec 2.7.",
+							Description: "Clients are the programs that may request tokens. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4183,12 +4183,12 @@ func schema_managementplatformsh_shared_model_ConfigPlatformDB(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigPlatformDB are the settings of the platform's own database. Source: Spec 2.7.",
+				Description: "ConfigPlatformDB configures the platform's own database. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"storageClass": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StorageClass is the storage class of its persistent volume claim. Source: Spec 2.7.",
+							Description: "StorageClass is the storage class of the persistent volume claim of the database. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4208,7 +4208,7 @@ func schema_managementplatformsh_shared_model_ConfigRevision(ref common.Referenc
 				Properties: map[string]spec.Schema{
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Revision is the resourceVersion that the write made, which a rollback can name. Source: ADR-0015.",
+							Description: "Revision is the resourceVersion that the write produced. A rollback can name it. Source: ADR-0015.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4216,20 +4216,20 @@ func schema_managementplatformsh_shared_model_ConfigRevision(ref common.Referenc
 					},
 					"author": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Author is who wrote it, as kind and name, such as `user:ana`. Source: ADR-0015.",
+							Description: "Author is the author of the revision, as kind and name, such as `user:ana`. Source: ADR-0015.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Time is when it was written. Source: ADR-0015.",
+							Description: "Time is the time of the write. Source: ADR-0015.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"rolledBackTo": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RolledBackTo is the revision whose configuration the write brought back. Empty: it was no rollback. Source: ADR-0015.",
+							Description: "RolledBackTo is the revision that the write restored. Empty if the write was not a rollback. Source: ADR-0015.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4241,7 +4241,7 @@ func schema_managementplatformsh_shared_model_ConfigRevision(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes are the fields in which it differs from the revision before, in the order of their paths. Source: ADR-0015.",
+							Description: "Changes are the fields that differ from the previous revision, in the order of their paths. Source: ADR-0015.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4265,7 +4265,7 @@ func schema_managementplatformsh_shared_model_ConfigRollback(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigRollback brings the configuration of an earlier revision back, as a new revision: the body and the answer of config/{name}/rollback. Source: ADR-0015.",
+				Description: "ConfigRollback restores the configuration of an earlier revision as a new revision. It is the request and the response of config/{name}/rollback. Source: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4284,21 +4284,21 @@ func schema_managementplatformsh_shared_model_ConfigRollback(ref common.Referenc
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metadata is standard object metadata; a resourceVersion in it must be that of the configuration. Source: Spec 2.2.",
+							Description: "Metadata is standard object metadata. If it contains a resourceVersion, this must be the current one of the configuration. Source: Spec 2.2.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which revision. Source: ADR-0015.",
+							Description: "Spec selects the revision to restore. Source: ADR-0015.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.ConfigRollbackSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what became of it. Source: ADR-0015.",
+							Description: "Status is the result of the rollback. Source: ADR-0015.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.ConfigRollbackStatus{}.OpenAPIModelName()),
 						},
@@ -4315,12 +4315,12 @@ func schema_managementplatformsh_shared_model_ConfigRollbackSpec(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigRollbackSpec says which revision of the configuration to bring back. Source: ADR-0015.",
+				Description: "ConfigRollbackSpec selects the revision of the configuration to restore. Source: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Revision is one of the history. Source: ADR-0015.",
+							Description: "Revision is a revision of the history. Source: ADR-0015.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4335,12 +4335,12 @@ func schema_managementplatformsh_shared_model_ConfigRollbackStatus(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigRollbackStatus is what became of a rollback. Source: ADR-0015.",
+				Description: "ConfigRollbackStatus is the result of a rollback. Source: ADR-0015.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resourceVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceVersion is that of the configuration after the rollback. Source: ADR-0015.",
+							Description: "ResourceVersion is the resourceVersion of the configuration after the rollback. Source: ADR-0015.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4352,7 +4352,7 @@ func schema_managementplatformsh_shared_model_ConfigRollbackStatus(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Changes are the fields that the rollback changed. Empty: the configuration was the same already. Source: ADR-0015.",
+							Description: "Changes are the fields that the rollback changed. Empty means that the configuration was the same already. Source: ADR-0015.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4375,46 +4375,46 @@ func schema_managementplatformsh_shared_model_ConfigSecretsStore(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigSecretsStore is the external secrets store. Source: Spec 2.7.",
+				Description: "ConfigSecretsStore configures the external secrets store. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled permits syncing of secrets to and from the store. Source: Spec 2.7.",
+							Description: "Enabled turns on the syncing of secrets to and from the store. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"address": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Address is where the store is. Empty means what the environment of the platform names. Source: Spec 2.7.",
+							Description: "Address is the URL of the store. If empty, it is taken from the environment of the platform. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"skipTLSVerify": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SkipTLSVerify switches the verification of the TLS certificate off. Source: Spec 2.7.",
+							Description: "SkipTLSVerify disables the verification of the TLS certificate. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is the namespace in the store. Source: Spec 2.7.",
+							Description: "Namespace is the namespace within the store. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"auth": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Auth is how the platform signs in to the store. Source: Spec 2.7.",
+							Description: "Auth configures how the platform authenticates to the store. Source: Spec 2.7.",
 							Ref:         ref(model.SecretsStoreAuth{}.OpenAPIModelName()),
 						},
 					},
 					"syncInterval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SyncInterval is the time between two syncs, such as `90s`. Empty means `1m`. Source: Spec 2.7, 8.",
+							Description: "SyncInterval is the time between two syncs, as a Go duration such as `90s`. Defaults to `1m`. Source: Spec 2.7, 8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4431,7 +4431,7 @@ func schema_managementplatformsh_shared_model_ConfigSpec(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigSpec has no fields: the configuration is in status. Source: Spec 2.7.",
+				Description: "ConfigSpec has no fields. The configuration is in status. Source: Spec 2.7.",
 				Type:        []string{"object"},
 			},
 		},
@@ -4447,38 +4447,38 @@ func schema_managementplatformsh_shared_model_ConfigStatus(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"auth": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Auth is how users sign in. Source: Spec 2.7.",
+							Description: "Auth configures how users sign in. Source: Spec 2.7.",
 							Ref:         ref(model.ConfigAuth{}.OpenAPIModelName()),
 						},
 					},
 					"oidc": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OIDC is the platform as an OIDC server. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
+							Description: "OIDC configures the platform as an OIDC server. Deprecated: kept for old configurations. Source: Spec 2.7, 9.",
 							Ref:         ref(model.ConfigOIDCServer{}.OpenAPIModelName()),
 						},
 					},
 					"apps": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Apps are the apps that the platform offers. Source: Spec 2.7.",
+							Description: "Apps configures the apps that the platform offers. Source: Spec 2.7.",
 							Ref:         ref(model.ConfigApps{}.OpenAPIModelName()),
 						},
 					},
 					"audit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Audit is what is recorded of incoming requests, and where. Source: Spec 2.7, 6.",
+							Description: "Audit configures which incoming requests are recorded, and where. Source: Spec 2.7, 6.",
 							Ref:         ref(model.ConfigAudit{}.OpenAPIModelName()),
 						},
 					},
 					"platformHost": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PlatformHost is the host of the platform, without scheme. Source: Spec 2.7.",
+							Description: "PlatformHost is the host of the platform, without a scheme, such as `platform.example.com`. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"projectNamespacePrefix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProjectNamespacePrefix is the prefix of project namespaces. Empty or absent means `p-`. Source: Spec 2.7, 8.",
+							Description: "ProjectNamespacePrefix is the prefix of project namespaces, at most 40 characters. Defaults to `p-`. Source: Spec 2.7, 8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4492,45 +4492,45 @@ func schema_managementplatformsh_shared_model_ConfigStatus(ref common.ReferenceC
 					},
 					"uiSettings": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UISettings are the looks of the UI. Source: Spec 2.7.",
+							Description: "UISettings configures the appearance of the UI. Source: Spec 2.7.",
 							Ref:         ref(model.ConfigUISettings{}.OpenAPIModelName()),
 						},
 					},
 					"secretsStore": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SecretsStore is the external secrets store. Source: Spec 2.7.",
+							Description: "SecretsStore configures the external secrets store. Source: Spec 2.7.",
 							Ref:         ref(model.ConfigSecretsStore{}.OpenAPIModelName()),
 						},
 					},
 					"disableConfigEndpoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisableConfigEndpoint forbids setting the configuration through the UI and the config endpoint. Source: Spec 2.7.",
+							Description: "DisableConfigEndpoint prevents changes to the configuration through the UI and the config endpoint. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"authenticateVersionEndpoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AuthenticateVersionEndpoint forces authentication on the /version endpoint. It works only with virtual cluster release 0.27 and later. Source: Spec 2.7, 5, 9.",
+							Description: "AuthenticateVersionEndpoint requires authentication at the /version endpoint. It works only with virtual cluster release 0.27 and later. Defaults to false. Source: Spec 2.7, 5, 9.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"cloud": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cloud are the settings of the hosted platform. Source: Spec 2.7.",
+							Description: "Cloud configures the hosted platform. Source: Spec 2.7.",
 							Ref:         ref(model.ConfigCloud{}.OpenAPIModelName()),
 						},
 					},
 					"platformDB": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PlatformDB are the settings of the platform's own database. Source: Spec 2.7.",
+							Description: "PlatformDB configures the platform's own database. Source: Spec 2.7.",
 							Ref:         ref(model.ConfigPlatformDB{}.OpenAPIModelName()),
 						},
 					},
 					"imageBuilder": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ImageBuilder builds images from devcontainer definitions. Source: Spec 2.7.",
+							Description: "ImageBuilder configures the building of images from devcontainer definitions. Source: Spec 2.7.",
 							Ref:         ref(model.ConfigImageBuilder{}.OpenAPIModelName()),
 						},
 					},
@@ -4544,7 +4544,7 @@ func schema_managementplatformsh_shared_model_ConfigStatus(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions are what the platform makes of the configuration: Loaded is False while a newer version is refused and the one before stays, Resolved is False while secrets or placeholders lack their text. They are the platform's own: what is written to them is ignored. Source: ADR-0015.",
+							Description: "Conditions report the state of the configuration. Loaded is False while a newer version is refused and the previous one stays in effect. Resolved is False while the values of secrets or placeholders are missing. Only the platform writes conditions; they are ignored in requests. Source: ADR-0015.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4567,7 +4567,7 @@ func schema_managementplatformsh_shared_model_ConfigUISettings(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ConfigUISettings are the looks of the UI. URLs must be reachable by its clients. Source: Spec 2.7.",
+				Description: "ConfigUISettings configures the appearance of the UI. The clients of the UI must be able to reach the URLs. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"platformVersion": {
@@ -4579,49 +4579,49 @@ func schema_managementplatformsh_shared_model_ConfigUISettings(ref common.Refere
 					},
 					"logoURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LogoURL is where the logo is. Source: Spec 2.7.",
+							Description: "LogoURL is the address of the logo. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"faviconURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FaviconURL is where the icon of the page is. Source: Spec 2.7.",
+							Description: "FaviconURL is the address of the favicon. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"smallLogoURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SmallLogoURL is where the small logo is. Source: Spec 2.7.",
+							Description: "SmallLogoURL is the address of the small logo. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"logoBackgroundColor": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LogoBackgroundColor is the colour behind the logo. Source: Spec 2.7.",
+							Description: "LogoBackgroundColor is the color behind the logo, a CSS color. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"primaryColor": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PrimaryColor is the main colour. Source: Spec 2.7.",
+							Description: "PrimaryColor is the main color, a CSS color. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"sidebarColor": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SidebarColor is the colour of the side bar. Source: Spec 2.7.",
+							Description: "SidebarColor is the color of the sidebar, a CSS color. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accentColor": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccentColor is the colour of accents. Source: Spec 2.7.",
+							Description: "AccentColor is the color of accents, a CSS color. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4640,7 +4640,7 @@ func schema_managementplatformsh_shared_model_ConfigUISettings(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "CustomCSS are the URLs of further style sheets. Source: Spec 2.7.",
+							Description: "CustomCSS are the URLs of additional style sheets. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4659,7 +4659,7 @@ func schema_managementplatformsh_shared_model_ConfigUISettings(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "CustomJavaScript are the URLs of further scripts. Source: Spec 2.7.",
+							Description: "CustomJavaScript are the URLs of additional scripts. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4678,7 +4678,7 @@ func schema_managementplatformsh_shared_model_ConfigUISettings(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "NavBarButtons are further buttons of the navigation. Source: Spec 2.7.",
+							Description: "NavBarButtons are additional buttons in the navigation bar. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4691,7 +4691,7 @@ func schema_managementplatformsh_shared_model_ConfigUISettings(ref common.Refere
 					},
 					"externalURLs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExternalURLs is which external addresses the UI may request. Absent: all. Source: Spec 2.7.",
+							Description: "ExternalURLs restricts the external URLs that the UI may request. If absent, the UI may request all of them. Source: Spec 2.7.",
 							Ref:         ref(model.ExternalURLs{}.OpenAPIModelName()),
 						},
 					},
@@ -4707,31 +4707,31 @@ func schema_managementplatformsh_shared_model_CostControl(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CostControl is what clusters cost and save. Source: Spec 2.7.",
+				Description: "CostControl configures the dashboard of costs and savings. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled shows the dashboard and deploys the infrastructure for its metrics. Source: Spec 2.7.",
+							Description: "Enabled shows the dashboard and deploys the infrastructure for its metrics. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"global": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Global is the part that runs once for all connected clusters. Source: Spec 2.7.",
+							Description: "Global configures the components that run once for all connected clusters. Source: Spec 2.7.",
 							Ref:         ref(model.CostControlGlobal{}.OpenAPIModelName()),
 						},
 					},
 					"cluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cluster is the part that runs in each connected cluster. Source: Spec 2.7.",
+							Description: "Cluster configures the components that run in each connected cluster. Source: Spec 2.7.",
 							Ref:         ref(model.CostControlCluster{}.OpenAPIModelName()),
 						},
 					},
 					"settings": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Settings are the prices. Source: Spec 2.7.",
+							Description: "Settings are the prices that costs are computed from. Source: Spec 2.7.",
 							Ref:         ref(model.CostControlSettings{}.OpenAPIModelName()),
 						},
 					},
@@ -4747,18 +4747,18 @@ func schema_managementplatformsh_shared_model_CostControlCluster(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CostControlCluster runs in each connected cluster. Source: Spec 2.7.",
+				Description: "CostControlCluster configures the components that run in each connected cluster. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"metrics": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metrics is the metrics backend of a connected cluster; the spec of a cluster can override it. Source: Spec 2.7.",
+							Description: "Metrics configures the metrics backend of a connected cluster. The spec of a cluster can override it. Source: Spec 2.7.",
 							Ref:         ref(model.MetricsBackend{}.OpenAPIModelName()),
 						},
 					},
 					"costEngine": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CostEngine computes the costs of a connected cluster. Source: Spec 2.7.",
+							Description: "CostEngine configures the engine that computes the costs of a connected cluster. Source: Spec 2.7.",
 							Ref:         ref(model.CostEngine{}.OpenAPIModelName()),
 						},
 					},
@@ -4774,12 +4774,12 @@ func schema_managementplatformsh_shared_model_CostControlGlobal(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CostControlGlobal runs once for all connected clusters. Source: Spec 2.7.",
+				Description: "CostControlGlobal configures the components that run once for all connected clusters. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"metrics": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metrics is the metrics backend that aggregates all connected clusters. Source: Spec 2.7.",
+							Description: "Metrics configures the metrics backend that aggregates all connected clusters. Source: Spec 2.7.",
 							Ref:         ref(model.MetricsBackend{}.OpenAPIModelName()),
 						},
 					},
@@ -4795,7 +4795,7 @@ func schema_managementplatformsh_shared_model_CostControlSettings(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CostControlSettings are the prices. Source: Spec 2.7.",
+				Description: "CostControlSettings are the prices that costs are computed from. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"priceCurrency": {
@@ -4807,13 +4807,13 @@ func schema_managementplatformsh_shared_model_CostControlSettings(ref common.Ref
 					},
 					"averageCPUPricePerNode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AverageCPUPricePerNode is the price of the CPUs of a node. Its fields are free. Source: Spec 2.7.",
+							Description: "AverageCPUPricePerNode is the average price of the CPUs of a node: an object whose fields are not checked. Source: Spec 2.7.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"averageRAMPricePerNode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AverageRAMPricePerNode is the price of the memory of a node. Its fields are free. Source: Spec 2.7.",
+							Description: "AverageRAMPricePerNode is the average price of the memory of a node: an object whose fields are not checked. Source: Spec 2.7.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -4829,19 +4829,19 @@ func schema_managementplatformsh_shared_model_CostEngine(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CostEngine computes the costs of a connected cluster. Source: Spec 2.7.",
+				Description: "CostEngine configures the engine that computes the costs of a connected cluster. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of engines. Absent: the platform's choice. Source: Spec 2.7.",
+							Description: "Replicas is the number of engines. If absent, the platform chooses it. Source: Spec 2.7.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the compute resources of an engine. Source: Spec 2.7.",
+							Description: "Resources are the compute resources of each engine. Source: Spec 2.7.",
 							Ref:         ref(model.ComputeResources{}.OpenAPIModelName()),
 						},
 					},
@@ -4857,7 +4857,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointToken(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DirectClusterEndpointToken is a short-lived signed token that reaches a connected cluster directly, without passing through the platform. It is cluster scoped and served at directclusterendpointtokens. Creating one issues the token; what can be listed, read and deleted afterwards is its record, and deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0003.",
+				Description: "DirectClusterEndpointToken is a short-lived signed token with which a client reaches a connected cluster directly, without passing through the platform. It is cluster-scoped and served at directclusterendpointtokens. Creating one issues the token. What can be listed, read and deleted afterwards is the record of the token; deleting the record revokes the token. Source: Spec 2.4, 5; the record: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4883,14 +4883,14 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointToken(ref com
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is how long the token lives and what it may do. It may be empty. Source: Spec 2.4.",
+							Description: "Spec says how long the token lives and what it may do. It may be empty. Source: Spec 2.4.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.DirectClusterEndpointTokenSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the token and its record; what clients send here is ignored. Source: Spec 2.4.",
+							Description: "Status contains the token and its record. It is ignored in requests. Source: Spec 2.4.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.DirectClusterEndpointTokenStatus{}.OpenAPIModelName()),
 						},
@@ -4907,7 +4907,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenList(ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DirectClusterEndpointTokenList is a page of the records of issued tokens. Source: Spec 2.1, 2.4.",
+				Description: "DirectClusterEndpointTokenList is one page of the records of issued tokens. Source: Spec 2.1, 2.4.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4938,7 +4938,7 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenList(ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Items are the records, in order of their names, without status.token.",
+							Description: "Items are the records in the order of their names. They do not contain status.token.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4962,19 +4962,19 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenSpec(ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DirectClusterEndpointTokenSpec is how long a token lives and what it may do. Source: Spec 2.4.",
+				Description: "DirectClusterEndpointTokenSpec says how long a token lives and what it may do. Source: Spec 2.4.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"ttl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TTLSeconds is the lifetime of the token, in whole seconds. 0 or absent means the default of one hour. The token never outlives the credential that asked for it, nor the platform's longest lifetime; status.expirationTimestamp says what it came to. Negative is Invalid. Source: Spec 2.4, 5; the default: ADR-0003; the longest: ADR-0011.",
+							Description: "TTLSeconds is the requested lifetime of the token in seconds. 0 or absent means one hour. The token never outlives the credential that requested it, nor the longest lifetime that the platform allows; status.expirationTimestamp is the resulting time. Negative values are refused. Source: Spec 2.4, 5; the default: ADR-0003; the longest: ADR-0011.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"scope": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Scope narrows what the token may do. Absent: all that the caller may do. Source: Spec 2.3, 2.4.",
+							Description: "Scope narrows what the token may do. If absent, the token may do everything that the caller may do. Source: Spec 2.3, 2.4.",
 							Ref:         ref(model.Scope{}.OpenAPIModelName()),
 						},
 					},
@@ -4990,32 +4990,32 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DirectClusterEndpointTokenStatus is an issued token and its record. Source: Spec 2.4.",
+				Description: "DirectClusterEndpointTokenStatus contains an issued token and its record. Source: Spec 2.4.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"token": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Token is the issued token, a signed JWT. It is in the answer to a create and in no other answer. Source: Spec 2.4.",
+							Description: "Token is the issued token, a signed JWT. Only the response to a create contains it. Source: Spec 2.4.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"expirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTimestamp is when the token stops to authenticate. Source: ADR-0003.",
+							Description: "ExpirationTimestamp is the time at which the token stops working. Source: ADR-0003.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the user that the token acts as. One of user, team and subject is set. Source: ADR-0003.",
+							Description: "User is the name of the user that the token acts as. Exactly one of user, team and subject is set. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"team": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Team is the team that the token acts as. Source: ADR-0003.",
+							Description: "Team is the name of the team that the token acts as. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5029,21 +5029,21 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 					},
 					"accessKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKey is the name of the access key that asked for the token; when it is refused, so is the token. Source: ADR-0003.",
+							Description: "AccessKey is the name of the access key that requested the token. The token works only as long as this key works. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accessKeyUID": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKeyUID is that key's uid: another key of the same name is another key. Source: ADR-0011.",
+							Description: "AccessKeyUID is the UID of the access key that requested the token. A new key with the same name has another UID. Source: ADR-0011.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"userAgent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UserAgent is what the client that asked for the token called itself, cut to 256 bytes. Source: ADR-0011.",
+							Description: "UserAgent is the User-Agent header of the request for the token, cut to 256 bytes. Source: ADR-0011.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5065,7 +5065,7 @@ func schema_managementplatformsh_shared_model_EndpointsSync(ref common.Reference
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled syncs Endpoints from the tenant cluster to the host cluster. Absent means true. Source: Spec 2.8.",
+							Description: "Enabled turns on the syncing of Endpoints from the tenant cluster to the host cluster. Defaults to true. Source: Spec 2.8.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5077,7 +5077,7 @@ func schema_managementplatformsh_shared_model_EndpointsSync(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Patches override the default sync rules, in this order. Source: Spec 2.8.",
+							Description: "Patches override the default sync rules. They are applied in this order. Source: Spec 2.8.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5100,12 +5100,12 @@ func schema_managementplatformsh_shared_model_ExternalURLs(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ExternalURLs is which external addresses the UI may request. Source: Spec 2.7.",
+				Description: "ExternalURLs restricts the external URLs that the UI may request. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"block": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Block forbids the UI to request external URLs. Source: Spec 2.7.",
+							Description: "Block stops the UI from requesting external URLs. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5117,7 +5117,7 @@ func schema_managementplatformsh_shared_model_ExternalURLs(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Allow are exceptions: names of modules such as `vcluster`, `gtm` and `featurebase`, or any URL. It has an effect only when block is true. Source: Spec 2.7, 8.",
+							Description: "Allow are the exceptions to block: names of modules such as `vcluster`, `gtm` and `featurebase`, or any URLs. It is refused unless block is true. Source: Spec 2.7, 8.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5144,7 +5144,7 @@ func schema_managementplatformsh_shared_model_GitForge1Org(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name of the organization. Source: Spec 2.7.",
+							Description: "Name is the name of the organization. Required. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5156,7 +5156,7 @@ func schema_managementplatformsh_shared_model_GitForge1Org(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Teams admit only members of these teams. Absent: every member. Source: Spec 2.7.",
+							Description: "Teams restrict sign-in to members of these teams. Empty means that every member of the organization can sign in. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5183,21 +5183,21 @@ func schema_managementplatformsh_shared_model_GitForge1Provider(ref common.Refer
 				Properties: map[string]spec.Schema{
 					"clientId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientID is the client that the provider knows the platform as. Source: Spec 2.7.",
+							Description: "ClientID is the ID by which the provider knows the platform. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientSecret is the secret of that client. Source: Spec 2.7.",
+							Description: "ClientSecret is the secret of the client. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"redirectURI": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURI is the callback of the platform. Source: Spec 2.7, 5.4.",
+							Description: "RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5209,7 +5209,7 @@ func schema_managementplatformsh_shared_model_GitForge1Provider(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Orgs admit only users who belong to at least one of them; group claims are `<org>:<team>`. Empty: all users. Source: Spec 2.7.",
+							Description: "Orgs restrict sign-in to users that belong to at least one of these organizations. Group claims have the form `<org>:<team>`. Empty means that all users can sign in. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5222,14 +5222,14 @@ func schema_managementplatformsh_shared_model_GitForge1Provider(ref common.Refer
 					},
 					"hostName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HostName is the host of the enterprise-hosted variant. Empty: the public one. Source: Spec 2.7.",
+							Description: "HostName is the host of the enterprise-hosted variant. Empty means the public host. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"rootCA": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RootCA is the root certificate of the enterprise-hosted variant. Empty means the roots of the system. Source: Spec 2.7.",
+							Description: "RootCA is the root certificate of the enterprise-hosted variant. It requires hostName. Empty means the root certificates of the system. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5251,28 +5251,28 @@ func schema_managementplatformsh_shared_model_GitForge2Provider(ref common.Refer
 				Properties: map[string]spec.Schema{
 					"clientId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientID is the client that the provider knows the platform as. Source: Spec 2.7.",
+							Description: "ClientID is the ID by which the provider knows the platform. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientSecret is the secret of that client. Source: Spec 2.7.",
+							Description: "ClientSecret is the secret of the client. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"redirectURI": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURI is the callback of the platform. Source: Spec 2.7, 5.4.",
+							Description: "RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"baseURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "BaseURL is the address of the provider. Empty means its public hosted address. Source: Spec 2.7.",
+							Description: "BaseURL is the address of the provider. Empty means the public hosted address. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5284,7 +5284,7 @@ func schema_managementplatformsh_shared_model_GitForge2Provider(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups admit only users who are in at least one of them, and only these groups are kept. Empty: all users and all their groups. Source: Spec 2.7.",
+							Description: "Groups restrict sign-in to users that belong to at least one of them, and only these groups are kept. Empty means that all users can sign in and all their groups are kept. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5311,21 +5311,21 @@ func schema_managementplatformsh_shared_model_IDP1Provider(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"clientId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientID is the client that the provider knows the platform as. Source: Spec 2.7.",
+							Description: "ClientID is the ID by which the provider knows the platform. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientSecret is the secret of that client. Source: Spec 2.7.",
+							Description: "ClientSecret is the secret of the client. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"redirectURI": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURI is the callback of the platform. Source: Spec 2.7, 5.4.",
+							Description: "RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5337,7 +5337,7 @@ func schema_managementplatformsh_shared_model_IDP1Provider(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Scopes are the scopes sent. Empty means `profile` and `email`. Source: Spec 2.7.",
+							Description: "Scopes are the requested scopes. Empty means `profile` and `email`. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5356,7 +5356,7 @@ func schema_managementplatformsh_shared_model_IDP1Provider(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "HostedDomains admit only users of these domains. Empty: of all. Source: Spec 2.7.",
+							Description: "HostedDomains restrict sign-in to users of these domains. Empty means that users of all domains can sign in. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5375,7 +5375,7 @@ func schema_managementplatformsh_shared_model_IDP1Provider(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups admit only users of these groups. Empty: all users. Source: Spec 2.7.",
+							Description: "Groups restrict sign-in to users that belong to at least one of them. Empty means that all users can sign in. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5389,14 +5389,14 @@ func schema_managementplatformsh_shared_model_IDP1Provider(ref common.ReferenceC
 					},
 					"serviceAccountFilePath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccountFilePath is the path of a service account file with which groups are read from a directory. Empty: groups are not read. Source: Spec 2.7.",
+							Description: "ServiceAccountFilePath is the path of the file of a service account that reads groups from a directory. Empty means that groups are not read. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"adminEmail": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AdminEmail is the super user that the service account impersonates. Required with serviceAccountFilePath. Source: Spec 2.7.",
+							Description: "AdminEmail is the email address of the super user that the service account impersonates. Required with serviceAccountFilePath. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5416,28 +5416,28 @@ func schema_managementplatformsh_shared_model_IDP2Provider(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"clientId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientID is the client that the provider knows the platform as. Source: Spec 2.7.",
+							Description: "ClientID is the ID by which the provider knows the platform. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientSecret is the secret of that client. Source: Spec 2.7.",
+							Description: "ClientSecret is the secret of the client. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"redirectURI": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURI is the callback of the platform. Source: Spec 2.7, 5.4.",
+							Description: "RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"tenant": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Tenant is `common` (default), `consumers`, `organizations`, or the id or name of a tenant. Source: Spec 2.7.",
+							Description: "Tenant is `common`, `consumers`, `organizations`, or the ID or name of a tenant. Defaults to `common`. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5449,7 +5449,7 @@ func schema_managementplatformsh_shared_model_IDP2Provider(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups admit only users who are in them. Empty: all users. Source: Spec 2.7.",
+							Description: "Groups restrict sign-in to users that belong to them. Empty means that all users can sign in. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5463,14 +5463,14 @@ func schema_managementplatformsh_shared_model_IDP2Provider(ref common.ReferenceC
 					},
 					"onlySecurityGroups": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OnlySecurityGroups restricts the list to security groups. Source: Spec 2.7.",
+							Description: "OnlySecurityGroups restricts the groups of a user to security groups. Defaults to false, which includes all kinds of groups. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"useGroupsAsWhitelist": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UseGroupsAsWhitelist restricts the group claims to groups. Source: Spec 2.7.",
+							Description: "UseGroupsAsWhitelist restricts the group claims to the groups in groups. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5485,7 +5485,7 @@ func schema_managementplatformsh_shared_model_IdentityProviders(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "IdentityProviders are blocks of identity providers, each at most once. Source: Spec 2.7.",
+				Description: "IdentityProviders are the identity providers, at most one of each kind. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"oidc": {
@@ -5542,7 +5542,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAccess gives verbs to users and teams. Source: ADR-0003.",
+				Description: "InstanceAccess grants verbs to users and teams. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"verbs": {
@@ -5552,7 +5552,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Verbs are `use` (ask for a kubeconfig), `update`, `delete`, or `*` for all. Source: ADR-0003.",
+							Description: "Verbs are the granted verbs: `use` (request a kubeconfig), `update`, `delete`, or `*` for all of them. At least one is required. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5571,7 +5571,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Users are the names of users who have the verbs. Source: ADR-0003.",
+							Description: "Users are the names of the users that have the verbs, at most 256. An entry must name at least one user or team. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5590,7 +5590,7 @@ func schema_managementplatformsh_shared_model_InstanceAccess(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Teams are the names of teams whose members have the verbs. Source: ADR-0003.",
+							Description: "Teams are the names of the teams whose members have the verbs, at most 256. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5613,12 +5613,12 @@ func schema_managementplatformsh_shared_model_InstanceAccessPoint(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAccessPoint is how clients reach a virtual cluster. Source: ADR-0003.",
+				Description: "InstanceAccessPoint describes how clients reach a virtual cluster. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"ingress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Ingress is the ingress endpoint. Absent: none. Source: Spec 1, 4; its fields: ADR-0003.",
+							Description: "Ingress is the ingress endpoint. Absent if there is none. Source: Spec 1, 4; its fields: ADR-0003.",
 							Ref:         ref(model.InstanceIngress{}.OpenAPIModelName()),
 						},
 					},
@@ -5634,7 +5634,7 @@ func schema_managementplatformsh_shared_model_InstanceClusterRef(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceClusterRef is where a virtual cluster runs. Source: ADR-0003.",
+				Description: "InstanceClusterRef is the place where a virtual cluster runs. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cluster": {
@@ -5646,7 +5646,7 @@ func schema_managementplatformsh_shared_model_InstanceClusterRef(ref common.Refe
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is the namespace in the connected cluster. Source: ADR-0003.",
+							Description: "Namespace is the namespace of the virtual cluster in the connected cluster. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5673,21 +5673,21 @@ func schema_managementplatformsh_shared_model_InstanceIngress(ref common.Referen
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled tells whether the endpoint is configured. Source: Spec 4; ADR-0003.",
+							Description: "Enabled is true if the endpoint is configured. Defaults to false. Source: Spec 4; ADR-0003.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Host is the host name of the endpoint, with a port where it is not 443. Required when enabled. Source: ADR-0003.",
+							Description: "Host is the host name of the endpoint, followed by `:` and the port if the port is not 443. Required if enabled is true. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"caData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CAData is the certificate authority of the endpoint, PEM in base64. Empty means the roots that the client's system trusts. Source: ADR-0003.",
+							Description: "CAData contains the certificate authority of the endpoint, in PEM format and encoded in base64. Empty means the root certificates that the client's system trusts. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
@@ -5702,12 +5702,12 @@ func schema_managementplatformsh_shared_model_InstanceOwner(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceOwner is one user or one team. Source: ADR-0003.",
+				Description: "InstanceOwner is the user or the team that owns an instance. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the name of the owning user. Exactly one of user and team is set. Source: ADR-0003.",
+							Description: "User is the name of the owning user. Exactly one of user and team must be set. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5734,7 +5734,7 @@ func schema_managementplatformsh_shared_model_InstancePublishedIngress(ref commo
 				Properties: map[string]spec.Schema{
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Host is the host name of the endpoint, with a port where it is not 443. Source: ADR-0017.",
+							Description: "Host is the host name of the endpoint, followed by `:` and the port if the port is not 443. Source: ADR-0017.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5742,7 +5742,7 @@ func schema_managementplatformsh_shared_model_InstancePublishedIngress(ref commo
 					},
 					"caData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CAData is the certificate authority of the endpoint, PEM in base64. Empty means the roots that the client's system trusts. Source: ADR-0017.",
+							Description: "CAData contains the certificate authority of the endpoint, in PEM format and encoded in base64. Empty means the root certificates that the client's system trusts. Source: ADR-0017.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
@@ -5758,32 +5758,32 @@ func schema_managementplatformsh_shared_model_InstanceSigner(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceSigner signs the client certificates of a virtual cluster. At most one of ca and kubeconfig is set in a request; both are write-only, encrypted at rest and in no answer. A request that leaves them out keeps what is stored. Source: ADR-0003, ADR-0017.",
+				Description: "InstanceSigner issues the client certificates of a virtual cluster. A request can set at most one of ca and kubeconfig. Both are write-only: they are encrypted at rest, and responses do not contain them. A request that leaves them out keeps the stored values. Source: ADR-0003, ADR-0017.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is which signer there is: `CA`, `Kubeconfig` or `None`. Absent in a request, or left as it was, means the one whose material is given, or else the stored one. `None` removes the stored material. Source: ADR-0017.",
+							Description: "Type is the type of the signer: `CA`, `Kubeconfig` or `None`. If a request leaves it out or unchanged, it follows from the field that is set, ca or kubeconfig; if neither is set, it stays as it is. `None` removes the stored secrets. Source: ADR-0017.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"ca": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CA is the client certificate authority of the virtual cluster. Source: ADR-0003.",
+							Description: "CA is the client certificate authority of the virtual cluster. Required for type `CA` unless it is stored already. Source: ADR-0003.",
 							Ref:         ref(model.InstanceSignerCA{}.OpenAPIModelName()),
 						},
 					},
 					"kubeconfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kubeconfig is a kubeconfig for the virtual cluster, as YAML text, whose user may create and approve certificate signing requests. Source: ADR-0003.",
+							Description: "Kubeconfig is a kubeconfig for the virtual cluster, as YAML text. Its user must be allowed to create and approve certificate signing requests. Required for type `Kubeconfig` unless it is stored already. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"certificateDuration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CertificateDuration is the signing duration: how long a certificate lives for which no lifetime was requested, such as `8760h`. Absent means one year. Source: Spec 8; ADR-0003.",
+							Description: "CertificateDuration is the lifetime of a certificate for which no lifetime was requested, such as `8760h`. It must be from one second to ten years. If absent, it is one year. Source: Spec 8; ADR-0003.",
 							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -5804,14 +5804,14 @@ func schema_managementplatformsh_shared_model_InstanceSignerCA(ref common.Refere
 				Properties: map[string]spec.Schema{
 					"certData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CertData is the certificate of the authority, PEM in base64. Source: ADR-0003.",
+							Description: "CertData contains the certificate of the authority, in PEM format and encoded in base64. Required together with keyData. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
 					},
 					"keyData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "KeyData is the private key of the authority, PEM in base64. Source: ADR-0003.",
+							Description: "KeyData contains the private key of the authority, in PEM format and encoded in base64. Required together with certData. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
@@ -5826,7 +5826,7 @@ func schema_managementplatformsh_shared_model_JSON(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "JSON is any JSON value, kept byte for byte: an object of another API, or a block whose fields the specification does not show. Its zero value is JSON null. It is not checked here. Source: ADR-0003.",
+				Description: "JSON is any JSON value, kept byte for byte: an object of another API, or a block whose fields the specification does not show. The zero value is JSON null. The text is not checked here. Source: ADR-0003.",
 				Type:        model.JSON{}.OpenAPISchemaType(),
 				Format:      model.JSON{}.OpenAPISchemaFormat(),
 			},
@@ -5838,7 +5838,7 @@ func schema_managementplatformsh_shared_model_MaintenanceWindow(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceWindow is when updates may happen, once a week. Source: Spec 2.7.",
+				Description: "MaintenanceWindow is the weekly time at which updates may be installed. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"dayOfWeek": {
@@ -5850,7 +5850,7 @@ func schema_managementplatformsh_shared_model_MaintenanceWindow(ref common.Refer
 					},
 					"timeWindow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TimeWindow is `HH:MM-HH:MM`, in 24 hours and UTC. Source: Spec 2.7.",
+							Description: "TimeWindow is the start and the end in the form `HH:MM-HH:MM`, in 24-hour time and UTC. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5865,32 +5865,32 @@ func schema_managementplatformsh_shared_model_MetricsBackend(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MetricsBackend stores metrics. Source: Spec 2.7.",
+				Description: "MetricsBackend configures a backend that stores metrics. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of backends. Absent: the platform's choice. Source: Spec 2.7.",
+							Description: "Replicas is the number of backends. If absent, the platform chooses it. Source: Spec 2.7.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the compute resources of a backend. Source: Spec 2.7.",
+							Description: "Resources are the compute resources of each backend. Source: Spec 2.7.",
 							Ref:         ref(model.ComputeResources{}.OpenAPIModelName()),
 						},
 					},
 					"retention": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Retention is how long metrics are kept, such as `90d`. Empty means `1y`. Source: Spec 2.7, 8.",
+							Description: "Retention is the time that metrics are kept: a number followed by s, m, h, d, w, M or y, such as `90d`. Defaults to `1y`. Source: Spec 2.7, 8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Storage is the volume of a backend. Source: Spec 2.7.",
+							Description: "Storage configures the volume of each backend. Source: Spec 2.7.",
 							Ref:         ref(model.MetricsStorage{}.OpenAPIModelName()),
 						},
 					},
@@ -5906,12 +5906,12 @@ func schema_managementplatformsh_shared_model_MetricsStorage(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MetricsStorage is the volume of a metrics backend. Source: Spec 2.7.",
+				Description: "MetricsStorage configures the volume of a metrics backend. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"storageClass": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StorageClass is the storage class of the volume. `-` or empty disables dynamic provisioning; absent means the default of the cluster. Source: Spec 2.7.",
+							Description: "StorageClass is the storage class of the volume. `-` or empty disables dynamic provisioning. If absent, the default of the cluster is used. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5933,33 +5933,33 @@ func schema_managementplatformsh_shared_model_NavBarButton(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NavBarButton is a button of the navigation. Source: Spec 2.7.",
+				Description: "NavBarButton is a button in the navigation bar. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"position": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Position is TopStart, TopEnd, BottomStart or BottomEnd. Empty means BottomEnd. Source: Spec 2.7.",
+							Description: "Position is TopStart, TopEnd, BottomStart or BottomEnd. Defaults to BottomEnd. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"text": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Text is what the button says. Source: Spec 2.7.",
+							Description: "Text is the label of the button. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"link": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Link is where it leads. Source: Spec 2.7.",
+							Description: "Link is the target of the button: a URL, a `mailto:` address or a path. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"icon": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Icon is the URL of its icon. Source: Spec 2.7.",
+							Description: "Icon is the URL of the icon. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5979,77 +5979,77 @@ func schema_managementplatformsh_shared_model_OIDCProvider(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"issuerUrl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IssuerURL is the URL of the token issuer, which must support OIDC discovery. Source: Spec 2.7.",
+							Description: "IssuerURL is the https URL of the token issuer, which must support OIDC discovery. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientID is the client that the token must be issued for. Source: Spec 2.7.",
+							Description: "ClientID is the ID of the client that tokens must be issued for. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientSecret is the secret that obtains tokens. Source: Spec 2.7.",
+							Description: "ClientSecret is the secret with which the client obtains tokens. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"redirectURI": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURI is the callback of the platform. Source: Spec 2.7, 5.4.",
+							Description: "RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"postLogoutRedirectURI": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PostLogoutRedirectURI is where users are sent after logout. Source: Spec 2.7.",
+							Description: "PostLogoutRedirectURI is the URL to which users are sent after logout. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"caFile": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CAFile is the path of a PEM root certificate. Empty means the roots of the system. Source: Spec 2.7.",
+							Description: "CAFile is the path of a root certificate in PEM format. Empty means the root certificates of the system. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"insecureCa": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InsecureCA skips the validation of the certificate. Source: Spec 2.7.",
+							Description: "InsecureCA disables the verification of the certificate. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"preferredUsername": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PreferredUsername is the key that holds the preferred user name claim. Source: Spec 2.7.",
+							Description: "PreferredUsername is the key that contains the claim with the preferred user name. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"platformUsernameClaim": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PlatformUsernameClaim is the claim used as the user name. Source: Spec 2.7.",
+							Description: "PlatformUsernameClaim is the claim that is used as the user name. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"usernameClaim": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UsernameClaim is the claim used as the user id. Source: Spec 2.7.",
+							Description: "UsernameClaim is the claim that is used as the user ID. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"emailClaim": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EmailClaim is the claim used as the email. Source: Spec 2.7.",
+							Description: "EmailClaim is the claim that is used as the email address. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6082,7 +6082,7 @@ func schema_managementplatformsh_shared_model_OIDCProvider(ref common.ReferenceC
 					},
 					"groupsClaim": {
 						SchemaProps: spec.SchemaProps{
-							Description: "GroupsClaim is the claim that fills the groups, a string or a list of strings. Source: Spec 2.7.",
+							Description: "GroupsClaim is the claim that is used as the groups: a string or a list of strings. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6094,7 +6094,7 @@ func schema_managementplatformsh_shared_model_OIDCProvider(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups admit only users who are in at least one of them. Empty: all users. Source: Spec 2.7.",
+							Description: "Groups restrict sign-in to users that belong to at least one of them. Empty means that all users can sign in. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6113,7 +6113,7 @@ func schema_managementplatformsh_shared_model_OIDCProvider(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Scopes are the scopes sent. Empty means `email` and `profile`. Source: Spec 2.7.",
+							Description: "Scopes are the requested scopes. Empty means `email` and `profile`. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6127,7 +6127,7 @@ func schema_managementplatformsh_shared_model_OIDCProvider(ref common.ReferenceC
 					},
 					"getUserInfo": {
 						SchemaProps: spec.SchemaProps{
-							Description: "GetUserInfo fills the user info from the UserInfo endpoint. Source: Spec 2.7.",
+							Description: "GetUserInfo reads the data of the user from the UserInfo endpoint. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6141,14 +6141,14 @@ func schema_managementplatformsh_shared_model_OIDCProvider(ref common.ReferenceC
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is for display only. Source: Spec 2.7.",
+							Description: "Type is the type of the provider. It is used for display only. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"resource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resource is the value of the `resource` parameter for the token endpoint of the provider. Source: Spec 2.7.",
+							Description: "Resource is the value of the `resource` parameter that is sent to the token endpoint of the provider. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6163,19 +6163,19 @@ func schema_managementplatformsh_shared_model_OIDCServerClient(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OIDCServerClient is a program that may ask the platform for tokens. Source: Spec 2.7.",
+				Description: "OIDCServerClient is a program that may request tokens from the platform. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the shown name of the client. Source: Spec 2.7.",
+							Description: "Name is the displayed name of the client. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientId": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientID is the id of the client. Source: Spec 2.7.",
+							Description: "ClientID is the ID of the client. It must be unique in the list. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6194,7 +6194,7 @@ func schema_managementplatformsh_shared_model_OIDCServerClient(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURIs are where users may be sent back to. Source: Spec 2.7.",
+							Description: "RedirectURIs are the URLs to which users may be redirected. They must be absolute and without a fragment. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6216,7 +6216,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKey(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OwnedAccessKey is a bearer credential for the API and the command line in non-interactive settings. It is cluster scoped and served at ownedaccesskeys. Source: Spec 2.5, 5.",
+				Description: "OwnedAccessKey is a bearer credential for the API and the command line in non-interactive settings, such as a CI/CD pipeline. It is cluster-scoped and served at ownedaccesskeys. Source: Spec 2.5, 5.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -6242,14 +6242,14 @@ func schema_managementplatformsh_shared_model_OwnedAccessKey(ref common.Referenc
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is who the key is for and what it may do. Source: Spec 2.5.",
+							Description: "Spec says who the key acts for, how long it lives and what it may do. Source: Spec 2.5.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.OwnedAccessKeySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what the server observed; what clients send here is ignored. Source: Spec 2.5.",
+							Description: "Status is what the server observes. It is ignored in requests. Source: Spec 2.5.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.OwnedAccessKeyStatus{}.OpenAPIModelName()),
 						},
@@ -6266,7 +6266,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyList(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OwnedAccessKeyList is a page of access keys. Source: Spec 2.1, 2.5.",
+				Description: "OwnedAccessKeyList is one page of access keys. Source: Spec 2.1, 2.5.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -6297,7 +6297,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyList(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Items are the keys, in order of their names, without spec.key.",
+							Description: "Items are the access keys in the order of their names. They do not contain spec.key.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6321,40 +6321,40 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeySpec(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OwnedAccessKeySpec is who a key is for, how long it lives and what it may do. Source: Spec 2.5.",
+				Description: "OwnedAccessKeySpec says who an access key acts for, how long it lives and what it may do. Source: Spec 2.5.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"displayName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisplayName is the name shown in the UI. Source: Spec 2.5.",
+							Description: "DisplayName is the name shown in the UI, at most 256 bytes. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description is free text. Source: Spec 2.5.",
+							Description: "Description is free text, at most 4096 bytes. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the user that the key acts as. At most one of user, team and subject; none means the caller who creates the key. Source: Spec 2.5; the default: ADR-0005.",
+							Description: "User is the name of the user that the key acts as. At most one of user, team and subject can be set; if all three are empty, the key acts as the caller that creates it. Callers other than admins can only name themselves. Source: Spec 2.5; the default: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"team": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Team is the team that the key acts as. Source: Spec 2.5.",
+							Description: "Team is the name of the team that the key acts as. Callers other than admins can only name a team that they belong to. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"subject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subject is a generic subject usable instead of user or team. Source: Spec 2.5.",
+							Description: "Subject is a generic subject that the key acts as, instead of a user or a team. Source: Spec 2.5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6366,7 +6366,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeySpec(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups are extra groups applied when the key is used. They may only name groups that the caller has. Source: Spec 2.5; the restriction: ADR-0005.",
+							Description: "Groups are extra groups that apply to requests made with the key, at most 256. Callers other than admins can only name groups that they belong to. Groups that begin with `system:` are refused. Source: Spec 2.5; the restriction: ADR-0005.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6380,73 +6380,73 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeySpec(ref common.Refe
 					},
 					"key": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Key is the clear bearer token. It is in the answer to a create and in no other answer; the server keeps a digest only. A client may bring its own of 32 to 256 printable characters without blanks; absent, the server makes one. It cannot be changed. Source: Spec 2.5; ADR-0005.",
+							Description: "Key is the bearer token in clear text. Only the response to a create contains it, because the server stores nothing but its digest. A client may choose the key: 32 to 256 printable ASCII characters without blanks. If absent, the server generates it. It cannot be changed. Source: Spec 2.5; ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"disabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Disabled refuses the key as a credential while the object still exists. Source: Spec 2.5, 3.",
+							Description: "Disabled stops the key from authenticating requests while the object still exists. Defaults to false. Source: Spec 2.5, 3.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"ttl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TTLSeconds is how long the key lives, in whole seconds. It counts from metadata.creationTimestamp, or from the last activity when ttlAfterLastActivity is set. 0 means no lifetime of its own; the platform cap (Config status.auth.accessKeyMaxTTLSeconds) applies either way. Negative is Invalid. Source: Spec 2.5, 5.2; the cap at use time: ADR-0005.",
+							Description: "TTLSeconds is the lifetime of the key in seconds, counted from metadata.creationTimestamp, or from the last activity if ttlAfterLastActivity is true. 0 or absent means that the key has no lifetime of its own. The platform's cap, accessKeyMaxTTLSeconds in status.auth of the Config, applies in either case. Negative values are refused. Source: Spec 2.5, 5.2; the cap at use time: ADR-0005.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"ttlAfterLastActivity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TTLAfterLastActivity makes ttl count from the last activity instead of the creation timestamp. Without ttl it has no effect. Source: Spec 2.5.",
+							Description: "TTLAfterLastActivity counts ttl from the last activity instead of from the creation timestamp. It has no effect without ttl. Defaults to false. Source: Spec 2.5.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"scope": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Scope narrows what the key may do. Absent: all that its owner may do. Source: Spec 2.3, 2.5.",
+							Description: "Scope narrows what the key may do. If absent, the key may do everything that its owner may do. Source: Spec 2.3, 2.5.",
 							Ref:         ref(model.Scope{}.OpenAPIModelName()),
 						},
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type tells a user managed key from one managed by the platform: User (default) or Other from clients; Login, Reset, OIDCRefreshToken, NetworkPeer and Workspace are set by the server. Source: Spec 2.5; the values: ADR-0005.",
+							Description: "Type tells keys that users manage from keys that the platform manages. Clients can set User (the default) or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer and Workspace. Source: Spec 2.5; the values: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"identity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Identity is optional single sign-on login data. Source: Spec 2.5.",
+							Description: "Identity is the login data from single sign-on. Absent if the key was not created by a login. Source: Spec 2.5.",
 							Ref:         ref(model.AccessKeyIdentity{}.OpenAPIModelName()),
 						},
 					},
 					"identityRefresh": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IdentityRefresh is the last time that the identity was refreshed. Source: Spec 2.5.",
+							Description: "IdentityRefresh is the time at which the identity was last refreshed. Source: Spec 2.5.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"oidcProvider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OIDCProvider is set when the token is a refresh token. Source: Spec 2.5.",
+							Description: "OIDCProvider describes the OIDC client that the key was issued to. It is set if the key is a refresh token. Source: Spec 2.5.",
 							Ref:         ref(model.AccessKeyOIDCProvider{}.OpenAPIModelName()),
 						},
 					},
 					"parent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Parent shared OIDC token data among several keys. Deprecated: kept for old objects. Source: Spec 2.5, 9.",
+							Description: "Parent shares OIDC token data among several keys. Deprecated: kept for old objects. Source: Spec 2.5, 9.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"oidcLogin": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OIDCLogin is the login data of old objects. Deprecated: use identity. Source: Spec 2.5, 9.",
+							Description: "OIDCLogin is the login data of old objects. Deprecated: use identity instead. Source: Spec 2.5, 9.",
 							Ref:         ref(model.AccessKeyOIDCLogin{}.OpenAPIModelName()),
 						},
 					},
@@ -6462,18 +6462,18 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OwnedAccessKeyStatus is what the server observed of a key. Source: Spec 2.5.",
+				Description: "OwnedAccessKeyStatus is what the server observes of an access key. Source: Spec 2.5.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"lastActivity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastActivity is the last time that the key accessed the API, exact to a minute. Absent: never. Source: Spec 2.5; the precision: ADR-0005.",
+							Description: "LastActivity is the last time at which the key accessed the API, with a precision of one minute. Absent if the key has never been used. Source: Spec 2.5; the precision: ADR-0005.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"expirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTimestamp is when the key stops to authenticate, from ttl, the last activity and the platform cap of this moment. Absent: never. Source: ADR-0005.",
+							Description: "ExpirationTimestamp is the time at which the key stops working, computed from ttl, the last activity and the platform's current cap. Absent if the key does not expire. Source: ADR-0005.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -6489,12 +6489,12 @@ func schema_managementplatformsh_shared_model_PasswordAuth(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PasswordAuth is the sign-in with user name and password. Source: Spec 2.7.",
+				Description: "PasswordAuth configures the sign-in with a user name and a password. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"disabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Disabled switches it off. Source: Spec 2.7, 5.4.",
+							Description: "Disabled turns off the sign-in with a password. Defaults to false. Source: Spec 2.7, 5.4.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6509,26 +6509,26 @@ func schema_managementplatformsh_shared_model_PredefinedApp(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PredefinedApp is an app with a fixed chart. Source: Spec 2.7.",
+				Description: "PredefinedApp is an app with a predefined chart. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"chart": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Chart is the chart, as repository/chart. Source: Spec 2.7.",
+							Description: "Chart is the chart, in the form `repository/chart`. Required. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"initialVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InitialVersion is the chart version that is proposed first. Source: Spec 2.7.",
+							Description: "InitialVersion is the chart version that the UI suggests first. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"initialValues": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InitialValues are the chart values that are proposed first, as YAML text. Source: Spec 2.7.",
+							Description: "InitialValues are the chart values that the UI suggests first, as YAML text. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6540,7 +6540,7 @@ func schema_managementplatformsh_shared_model_PredefinedApp(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Clusters are the connected clusters for which the app is shown. Source: Spec 2.7.",
+							Description: "Clusters are the connected clusters for which the UI shows the app. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6554,21 +6554,21 @@ func schema_managementplatformsh_shared_model_PredefinedApp(ref common.Reference
 					},
 					"title": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Title is the shown name. Empty means the name of the chart. Source: Spec 2.7.",
+							Description: "Title is the name shown in the UI. Defaults to the name of the chart. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"iconUrl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IconURL is where the icon is. Source: Spec 2.7.",
+							Description: "IconURL is the address of the icon. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"readmeUrl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReadmeURL is where the description is. Source: Spec 2.7.",
+							Description: "ReadmeURL is the address of the readme. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6588,77 +6588,77 @@ func schema_managementplatformsh_shared_model_SAMLProvider(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"redirectURI": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RedirectURI is the callback of the platform; it must match the Destination of the response exactly. Source: Spec 2.7, 5.4.",
+							Description: "RedirectURI is the callback URL of the platform. It must be equal to the Destination of the response. Source: Spec 2.7, 5.4.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"ssoURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SSOURL is where users sign in. Source: Spec 2.7.",
+							Description: "SSOURL is the URL at which users sign in. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"caData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CAData is the certificate that verifies responses, in base64. One of caData, ca and insecureSkipSignatureValidation must be set. Source: Spec 2.7.",
+							Description: "CAData is the certificate that verifies responses, encoded in base64. Exactly one of caData, ca and insecureSkipSignatureValidation must be set. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"ca": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CA is where that certificate is. Source: Spec 2.7.",
+							Description: "CA is the location of the certificate that verifies responses. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"insecureSkipSignatureValidation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InsecureSkipSignatureValidation accepts responses without a valid signature. Source: Spec 2.7.",
+							Description: "InsecureSkipSignatureValidation accepts responses without a valid signature. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"usernameAttr": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UsernameAttr is the assertion attribute that holds the user name. Source: Spec 2.7.",
+							Description: "UsernameAttr is the name of the assertion attribute that contains the user name. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"emailAttr": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EmailAttr is the assertion attribute that holds the email. Source: Spec 2.7.",
+							Description: "EmailAttr is the name of the assertion attribute that contains the email address. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"groupsAttr": {
 						SchemaProps: spec.SchemaProps{
-							Description: "GroupsAttr is the assertion attribute that holds the groups. Source: Spec 2.7.",
+							Description: "GroupsAttr is the name of the assertion attribute that contains the groups. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"entityIssuer": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EntityIssuer is sent as Issuer in the request and overrides redirectURI as the required audience. Source: Spec 2.7.",
+							Description: "EntityIssuer is sent as the Issuer of the request. It overrides redirectURI as the required audience. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"ssoIssuer": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SSOIssuer is the issuer expected in responses. Empty: any. Source: Spec 2.7.",
+							Description: "SSOIssuer is the issuer that responses must have. Empty means that any issuer is accepted. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"groupsDelim": {
 						SchemaProps: spec.SchemaProps{
-							Description: "GroupsDelim splits the groups where they arrive as one string. Empty: they arrive as a list. Source: Spec 2.7.",
+							Description: "GroupsDelim is the delimiter that separates groups that arrive in one string. Empty means that groups arrive as a list. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6670,7 +6670,7 @@ func schema_managementplatformsh_shared_model_SAMLProvider(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "AllowedGroups admit only users who are in at least one of them. Empty: all users. Source: Spec 2.7.",
+							Description: "AllowedGroups restrict sign-in to users that belong to at least one of them. Empty means that all users can sign in. Source: Spec 2.7.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6684,14 +6684,14 @@ func schema_managementplatformsh_shared_model_SAMLProvider(ref common.ReferenceC
 					},
 					"filterGroups": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FilterGroups forwards only the allowed groups. Source: Spec 2.7.",
+							Description: "FilterGroups forwards only the groups in allowedGroups. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"nameIDPolicyFormat": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NameIDPolicyFormat is the requested NameID format, which becomes the `sub` claim. The last part alone is accepted, such as `emailAddress`. Empty means `urn:oasis:names:tc:SAML:2.0:nameid-format:persistent`. Source: Spec 2.7.",
+							Description: "NameIDPolicyFormat is the requested NameID format, which becomes the `sub` claim. The last part alone is accepted, such as `emailAddress`. Defaults to `urn:oasis:names:tc:SAML:2.0:nameid-format:persistent`. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6706,7 +6706,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Scope narrows what a bearer credential may do. It never widens it: the result is what the owner may do now, intersected with the scope. An absent scope does not narrow; a present but empty one permits nothing beyond asking who one is. The entries are alternatives: a request is in scope when any of them permits it. Source: Spec 2.3; the empty scope and the table of permissions: docs/scopes.md.",
+				Description: "Scope narrows what a bearer credential may do and never widens it: a request is allowed only if the owner of the credential may make it and the scope permits it. The entries are alternatives: a request is in scope if any of them permits it. An absent scope does not narrow anything. A scope that is present but empty permits only the question who the caller is. Source: Spec 2.3; the empty scope and the table of permissions: docs/scopes.md.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"roles": {
@@ -6716,7 +6716,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Roles are managed permissions applied to the key. Source: Spec 2.3.",
+							Description: "Roles are managed roles whose permissions apply to the credential. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6734,7 +6734,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Projects are the projects the key may access. Source: Spec 2.3.",
+							Description: "Projects are the projects that the credential may access. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6752,7 +6752,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Spaces are the spaces the key may access. Source: Spec 2.3.",
+							Description: "Spaces are the spaces that the credential may access. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6770,7 +6770,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "VirtualClusters are the virtual clusters the key may access. Source: Spec 2.3.",
+							Description: "VirtualClusters are the virtual clusters that the credential may access. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6788,7 +6788,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Clusters are the connected clusters the key may access. Source: Spec 2.3.",
+							Description: "Clusters are the connected clusters that the credential may access. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6819,7 +6819,7 @@ func schema_managementplatformsh_shared_model_Scope(ref common.ReferenceCallback
 					},
 					"allowPlatformCli": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AllowPlatformCLI lets the read-only management requests of the command line work. Deprecated: use roles with a role named platformCLI instead. Source: Spec 2.3.",
+							Description: "AllowPlatformCLI permits the read-only management requests that the command line needs. Deprecated: use roles with a role named platformCLI instead. Source: Spec 2.3.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6841,12 +6841,12 @@ func schema_managementplatformsh_shared_model_ScopeCluster(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopeCluster permits one connected cluster. Source: Spec 2.3.",
+				Description: "ScopeCluster permits access to one connected cluster. Source: Spec 2.3.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cluster is the connected cluster's name; `*` selects all. Source: Spec 2.3.",
+							Description: "Cluster is the name of the connected cluster; `*` selects all of them. Source: Spec 2.3.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6863,12 +6863,12 @@ func schema_managementplatformsh_shared_model_ScopeGroupResources(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopeGroupResources names resources of one API group. Source: Spec 2.3.",
+				Description: "ScopeGroupResources selects resources of one API group. Source: Spec 2.3.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"group": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Group is the API group; the empty string is the core group. Source: Spec 2.3.",
+							Description: "Group is the name of the API group. The empty string is the core group. Source: Spec 2.3.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6880,7 +6880,7 @@ func schema_managementplatformsh_shared_model_ScopeGroupResources(ref common.Ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are plural names such as `pods` and `pods/log`, `*` for all, `pods/*` for all subresources of pods, `*/scale` for that subresource of all. With wildcards the entries must not overlap. Empty means all resources and subresources of the group. Source: Spec 2.3.",
+							Description: "Resources are plural names of resources, such as `pods` and `pods/log`. `*` selects all resources, `pods/*` selects all subresources of pods, and `*/scale` selects that subresource of all resources. If there are wildcards, the entries must not overlap. Empty means all resources and subresources of the group. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6899,7 +6899,7 @@ func schema_managementplatformsh_shared_model_ScopeGroupResources(ref common.Ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceNames are the names of single objects; needs resources. Empty means every object. Source: Spec 2.3.",
+							Description: "ResourceNames are the names of single objects. They require resources to be set. Empty means every object. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6921,12 +6921,12 @@ func schema_managementplatformsh_shared_model_ScopeProject(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopeProject permits what is inside one project. Source: Spec 2.3.",
+				Description: "ScopeProject permits access to everything in one project. Source: Spec 2.3.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"project": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Project is the project's name; `*` selects all. Source: Spec 2.3.",
+							Description: "Project is the name of the project; `*` selects all projects. Source: Spec 2.3.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6943,12 +6943,12 @@ func schema_managementplatformsh_shared_model_ScopeRole(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopeRole applies one managed role, within projects and virtual clusters when these are named. Source: Spec 2.3.",
+				Description: "ScopeRole applies one managed role. If projects or virtual clusters are named, the role applies only within them. Source: Spec 2.3.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"role": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Role is the role's name: platformCLI, vcluster, agent, network-peer, workspace, metrics-writer or metrics-reader. Any other is Invalid. Source: Spec 2.3; the names: ADR-0005.",
+							Description: "Role is the name of the role: platformCLI, vcluster, agent, network-peer, workspace, metrics-writer or metrics-reader. Other names are refused. Source: Spec 2.3; the names: ADR-0005.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6961,7 +6961,7 @@ func schema_managementplatformsh_shared_model_ScopeRole(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Projects are the projects the role applies to. Empty means every project. Source: Spec 2.3.",
+							Description: "Projects are the projects that the role applies to. Empty means every project. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6980,7 +6980,7 @@ func schema_managementplatformsh_shared_model_ScopeRole(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "VirtualClusters are the virtual clusters the role applies to. Empty means every virtual cluster. Source: Spec 2.3.",
+							Description: "VirtualClusters are the virtual clusters that the role applies to. Empty means every virtual cluster. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7003,7 +7003,7 @@ func schema_managementplatformsh_shared_model_ScopeRule(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopeRule permits requests that match all of its restrictions. Deprecated: use projects, spaces and virtualClusters of Scope instead. Source: Spec 2.3.",
+				Description: "ScopeRule permits requests that match all of its restrictions. Deprecated: use projects, spaces and virtualClusters of the scope instead. Source: Spec 2.3.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"verbs": {
@@ -7013,7 +7013,7 @@ func schema_managementplatformsh_shared_model_ScopeRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Verbs are the request verbs. Empty means every verb. Source: Spec 2.3.",
+							Description: "Verbs are the verbs of the permitted requests. Empty means every verb. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7032,7 +7032,7 @@ func schema_managementplatformsh_shared_model_ScopeRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the kinds of objects. Empty means all kinds in all API groups. Source: Spec 2.3.",
+							Description: "Resources are the resources of the permitted requests. Empty means all resources in all API groups. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7050,7 +7050,7 @@ func schema_managementplatformsh_shared_model_ScopeRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespaces restrict the rule to namespaces. The empty string matches non-namespaced resources; an empty list means every namespace. Source: Spec 2.3.",
+							Description: "Namespaces restrict the rule to these namespaces. The empty string matches resources without a namespace. An empty list means every namespace. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7069,7 +7069,7 @@ func schema_managementplatformsh_shared_model_ScopeRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "NonResourceURLs are URL paths that are no resources. `*` is allowed only as the full final path step. Source: Spec 2.3.",
+							Description: "NonResourceURLs are the paths of permitted requests that are not for resources. `*` is allowed only as the entire last segment of a path. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7088,7 +7088,7 @@ func schema_managementplatformsh_shared_model_ScopeRule(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "RequestTargets are the kinds of endpoint a request is for: Management, Cluster, ProjectSpace or ProjectVirtualCluster. An empty list means every request. Source: Spec 2.3.",
+							Description: "RequestTargets restrict the rule to requests for these endpoints: Management, Cluster, ProjectSpace or ProjectVirtualCluster. An empty list means every request. Source: Spec 2.3.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7102,7 +7102,7 @@ func schema_managementplatformsh_shared_model_ScopeRule(ref common.ReferenceCall
 					},
 					"cluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cluster restricts the rule to requests for this connected cluster; requests that are not for a cluster are then not permitted. Empty means no restriction. Source: Spec 2.3.",
+							Description: "Cluster restricts the rule to requests for this connected cluster. If it is set, the rule does not permit requests that are not for a cluster. Empty means no restriction. Source: Spec 2.3.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7142,14 +7142,14 @@ func schema_managementplatformsh_shared_model_ScopeRuleVirtualCluster(ref common
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the virtual cluster's name; empty means all. Source: Spec 2.3.",
+							Description: "Name is the name of the virtual cluster. Empty means all virtual clusters. Source: Spec 2.3.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is the virtual cluster's namespace; empty means all. Source: Spec 2.3.",
+							Description: "Namespace is the namespace of the virtual cluster. Empty means all namespaces. Source: Spec 2.3.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7164,12 +7164,12 @@ func schema_managementplatformsh_shared_model_ScopeSpace(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopeSpace permits one space. Source: Spec 2.3.",
+				Description: "ScopeSpace permits access to one space. Source: Spec 2.3.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"project": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Project is the name of the space's project. Source: Spec 2.3.",
+							Description: "Project is the name of the project that the space belongs to. Source: Spec 2.3.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7177,7 +7177,7 @@ func schema_managementplatformsh_shared_model_ScopeSpace(ref common.ReferenceCal
 					},
 					"space": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Space is the space's name; `*` selects all of the project. Source: Spec 2.3.",
+							Description: "Space is the name of the space; `*` selects all spaces of the project. Source: Spec 2.3.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7194,12 +7194,12 @@ func schema_managementplatformsh_shared_model_ScopeVirtualCluster(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ScopeVirtualCluster permits one virtual cluster. Source: Spec 2.3.",
+				Description: "ScopeVirtualCluster permits access to one virtual cluster. Source: Spec 2.3.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"project": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Project is the name of the virtual cluster's project. Source: Spec 2.3.",
+							Description: "Project is the name of the project that the virtual cluster belongs to. Source: Spec 2.3.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7207,7 +7207,7 @@ func schema_managementplatformsh_shared_model_ScopeVirtualCluster(ref common.Ref
 					},
 					"virtualCluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "VirtualCluster is the virtual cluster's name; `*` selects all of the project. Source: Spec 2.3.",
+							Description: "VirtualCluster is the name of the virtual cluster; `*` selects all virtual clusters of the project. Source: Spec 2.3.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7224,26 +7224,26 @@ func schema_managementplatformsh_shared_model_SecretKeyRef(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SecretKeyRef names one key of a Kubernetes Secret. Source: Spec 2.7.",
+				Description: "SecretKeyRef selects one key of a Kubernetes Secret. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name of the Secret. Source: Spec 2.7.",
+							Description: "Name is the name of the Secret. Required. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"key": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Key is the key in its data, usually `token`. Source: Spec 2.7.",
+							Description: "Key is the key in the data of the Secret, usually `token`. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"optional": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Optional permits that the Secret or the key does not exist. Source: Spec 2.7.",
+							Description: "Optional allows the Secret or the key to be missing. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -7258,19 +7258,19 @@ func schema_managementplatformsh_shared_model_SecretsStoreAuth(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SecretsStoreAuth is how the platform signs in to the secrets store. Source: Spec 2.7.",
+				Description: "SecretsStoreAuth configures how the platform authenticates to the secrets store. Source: Spec 2.7.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"token": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Token is the token of the store, a secret. Source: Spec 2.7.",
+							Description: "Token is the token for the store, a secret. Source: Spec 2.7.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"tokenSecretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TokenSecretRef is where to read the token when token is absent. Source: Spec 2.7.",
+							Description: "TokenSecretRef names the Secret that contains the token. It is used if token is absent. Source: Spec 2.7.",
 							Ref:         ref(model.SecretKeyRef{}.OpenAPIModelName()),
 						},
 					},
@@ -7286,7 +7286,7 @@ func schema_managementplatformsh_shared_model_Self(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Self answers who a credential is and what narrows it. It is cluster scoped, created at selves, and not stored. Source: ADR-0005.",
+				Description: "Self answers who a credential acts as and what narrows it. It is cluster-scoped and created at selves. The server does not store it. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7312,14 +7312,14 @@ func schema_managementplatformsh_shared_model_Self(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is which credential is asked about. Empty means the one of the request. Source: ADR-0005.",
+							Description: "Spec selects the credential to describe. If empty, the credential of the request is described. Source: ADR-0005.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SelfSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the answer; what clients send here is ignored. Source: ADR-0005.",
+							Description: "Status is the answer. It is ignored in requests. Source: ADR-0005.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SelfStatus{}.OpenAPIModelName()),
 						},
@@ -7336,12 +7336,12 @@ func schema_managementplatformsh_shared_model_SelfSpec(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfSpec is which credential is asked about. Source: ADR-0005.",
+				Description: "SelfSpec selects the credential to describe. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"accessKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKey is the bearer token of another access key to ask about instead of the one of the request. It is in no answer. Source: ADR-0005.",
+							Description: "AccessKey is the bearer token of the access key to describe. If absent, the credential of the request is described. Responses do not contain this field. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7356,31 +7356,31 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfStatus is who a credential is and what narrows it. Source: ADR-0005.",
+				Description: "SelfStatus says who a credential acts as and what narrows it. Source: ADR-0005.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User is the user that the credential acts as. Absent: a team or a subject. Source: ADR-0005.",
+							Description: "User is the user that the credential acts as. Absent if the credential acts as a team or a subject. Source: ADR-0005.",
 							Ref:         ref(model.SelfUser{}.OpenAPIModelName()),
 						},
 					},
 					"team": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Team is the team that the credential acts as. Absent: a user or a subject. Source: ADR-0005.",
+							Description: "Team is the team that the credential acts as. Absent if the credential acts as a user or a subject. Source: ADR-0005.",
 							Ref:         ref(model.SelfTeam{}.OpenAPIModelName()),
 						},
 					},
 					"subject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subject is the generic subject that the credential acts as. Empty: a user or a team. Source: ADR-0005.",
+							Description: "Subject is the generic subject that the credential acts as. Absent if the credential acts as a user or a team. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UID is the unique identifier of who the credential acts as, as in authentication reviews. Empty: it has none. Source: ADR-0005.",
+							Description: "UID is the unique identifier of the user, team or subject, as in a TokenReview. Absent if there is no such identifier. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7392,7 +7392,7 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Groups are all groups that apply to requests with the credential. Source: ADR-0005.",
+							Description: "Groups are all groups that apply to requests made with the credential. Source: ADR-0005.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7406,27 +7406,27 @@ func schema_managementplatformsh_shared_model_SelfStatus(ref common.ReferenceCal
 					},
 					"accessKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKey is the name of the access key object, never its bearer token. Empty: the credential is no access key. Source: ADR-0005.",
+							Description: "AccessKey is the name of the access key object; it is never the bearer token. Absent if the credential is not an access key. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accessKeyType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKeyType is spec.type of the access key. Source: ADR-0005.",
+							Description: "AccessKeyType is the spec.type of the access key. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"accessKeyScope": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessKeyScope is the scope of the credential. Absent: it is not narrowed. Source: ADR-0005.",
+							Description: "AccessKeyScope is the scope of the credential. Absent if the credential is not narrowed. Source: ADR-0005.",
 							Ref:         ref(model.Scope{}.OpenAPIModelName()),
 						},
 					},
 					"projectNamespacePrefix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProjectNamespacePrefix is the prefix of project namespaces, `p-` where the configuration says nothing else. Source: Spec 2.7, 8; ADR-0005.",
+							Description: "ProjectNamespacePrefix is the prefix of project namespaces. It is `p-` unless the configuration says otherwise. Source: Spec 2.7, 8; ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7448,7 +7448,7 @@ func schema_managementplatformsh_shared_model_SelfTeam(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name that access keys, owners and access lists use. Source: ADR-0005.",
+							Description: "Name is the name of the team in access keys, owners and access lists. Source: ADR-0005.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7470,7 +7470,7 @@ func schema_managementplatformsh_shared_model_SelfUser(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name that access keys, owners and access lists use. Source: ADR-0005.",
+							Description: "Name is the name of the user in access keys, owners and access lists. Source: ADR-0005.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7478,14 +7478,14 @@ func schema_managementplatformsh_shared_model_SelfUser(ref common.ReferenceCallb
 					},
 					"username": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Username is the user name at the identity provider. Empty: not known. Source: ADR-0005.",
+							Description: "Username is the user name at the identity provider. Absent if it is not known. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"email": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Email is the address from the identity provider. Empty: not known. Source: ADR-0005.",
+							Description: "Email is the email address from the identity provider. Absent if it is not known. Source: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7501,12 +7501,12 @@ func schema_managementplatformsh_shared_model_SyncPatch(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatch changes the values at one path of an object on its way between a tenant cluster and its host cluster. It has one mode: expression and reverseExpression (either or both), or reference, or labels. Source: Spec 2.8.",
+				Description: "SyncPatch changes the values at one path of an object when the object is synced between a tenant cluster and its host cluster. It has exactly one mode: expression or reverseExpression or both, or reference, or labels. Source: Spec 2.8.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the field path in the object. `*` matches every element of an array or object, and a key is written `metadata.annotations[\"key\"]` where it holds dots. The empty path is the whole object. A path that is absent from the object changes nothing. Source: Spec 2.8.",
+							Description: "Path is the field path in the object. `*` matches every element of an array or object. A key that contains dots is written `metadata.annotations[\"key\"]`. The empty path is the entire object. If the object does not have the path, the patch changes nothing. Source: Spec 2.8.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7514,14 +7514,14 @@ func schema_managementplatformsh_shared_model_SyncPatch(ref common.ReferenceCall
 					},
 					"expression": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Expression is one ES6 expression that returns the new value on the way from tenant to host; the variable value holds the current one. Empty: no change in this direction. Source: Spec 2.8.",
+							Description: "Expression is an ES6 expression that returns the new value for the direction from tenant to host. The variable value is the current value. Empty means that the patch changes nothing in this direction. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"reverseExpression": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReverseExpression is the same on the way from host to tenant. It must undo what expression does. Empty: no change in this direction. Source: Spec 2.8.",
+							Description: "ReverseExpression is the same for the direction from host to tenant. It must undo what expression does. Empty means that the patch changes nothing in this direction. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7534,7 +7534,7 @@ func schema_managementplatformsh_shared_model_SyncPatch(ref common.ReferenceCall
 					},
 					"labels": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Labels treats the value as a map of labels or a label selector and rewrites it; an empty object switches it on. Source: Spec 2.8.",
+							Description: "Labels treats the value as a map of labels or a label selector and rewrites it. An empty object turns this on. Source: Spec 2.8.",
 							Ref:         ref(model.SyncPatchLabels{}.OpenAPIModelName()),
 						},
 					},
@@ -7551,7 +7551,7 @@ func schema_managementplatformsh_shared_model_SyncPatchCheck(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchCheck is the answer to one of spec.checks. Source: ADR-0013.",
+				Description: "SyncPatchCheck is the result of one of spec.checks. Source: ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -7564,7 +7564,7 @@ func schema_managementplatformsh_shared_model_SyncPatchCheck(ref common.Referenc
 					},
 					"passed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Passed tells whether the check found nothing. Source: ADR-0013.",
+							Description: "Passed is true if the check found no differences. Source: ADR-0013.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -7572,7 +7572,7 @@ func schema_managementplatformsh_shared_model_SyncPatchCheck(ref common.Referenc
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reason says in a sentence what the differences mean, or why there was nothing to compare. Source: ADR-0013.",
+							Description: "Reason explains in a sentence what the differences mean, or why there was nothing to compare. Source: ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7584,7 +7584,7 @@ func schema_managementplatformsh_shared_model_SyncPatchCheck(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Differences are the paths where the two objects differ. Source: ADR-0013.",
+							Description: "Differences are the paths at which the two objects differ. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7608,25 +7608,25 @@ func schema_managementplatformsh_shared_model_SyncPatchContext(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchContext is what expressions and references know beside the object. Source: Spec 2.8 rule 5; ADR-0013.",
+				Description: "SyncPatchContext contains what expressions and references can use in addition to the object. Source: Spec 2.8 rule 5; ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"tenant": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Tenant is context.tenant of the expressions. Source: Spec 2.8 rule 5.",
+							Description: "Tenant is the value of context.tenant in expressions. Source: Spec 2.8 rule 5.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SyncPatchTenant{}.OpenAPIModelName()),
 						},
 					},
 					"hostObject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HostObject is context.hostObject of the expressions. Absent means null. Source: Spec 2.8 rule 5.",
+							Description: "HostObject is the value of context.hostObject in expressions. If absent, it is null. Source: Spec 2.8 rule 5.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"virtualObject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "VirtualObject is context.virtualObject of the expressions. Absent means null. Source: Spec 2.8 rule 5.",
+							Description: "VirtualObject is the value of context.virtualObject in expressions. If absent, it is null. Source: Spec 2.8 rule 5.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -7637,7 +7637,7 @@ func schema_managementplatformsh_shared_model_SyncPatchContext(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "References say which objects of the tenant cluster the names on the host stand for. A reference patch needs them from host to tenant in single-namespace mode, since a generated name does not tell what it was made from. Source: Spec 2.8 rule 6; ADR-0013.",
+							Description: "References map names on the host to the objects of the tenant cluster that they stand for. A reference patch needs them in the direction from host to tenant in single-namespace mode, because the original name cannot be derived from a generated name. Source: Spec 2.8 rule 6; ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7660,7 +7660,7 @@ func schema_managementplatformsh_shared_model_SyncPatchDifference(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchDifference is one path where two objects differ. Source: ADR-0013.",
+				Description: "SyncPatchDifference is one path at which two objects differ. Source: ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"path": {
@@ -7673,13 +7673,13 @@ func schema_managementplatformsh_shared_model_SyncPatchDifference(ref common.Ref
 					},
 					"want": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Want is what should be there. Absent: nothing. Source: ADR-0013.",
+							Description: "Want is the expected value. Absent if no value is expected. Source: ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"got": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Got is what is there. Absent: nothing. Source: ADR-0013.",
+							Description: "Got is the actual value. Absent if there is none. Source: ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -7696,12 +7696,12 @@ func schema_managementplatformsh_shared_model_SyncPatchError(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchError is why an evaluation ended early. Source: ADR-0013.",
+				Description: "SyncPatchError is the reason why an evaluation ended early. Source: ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"index": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Index is the place of the patch in the list, from 0. Source: ADR-0013.",
+							Description: "Index is the position of the patch in the list, counted from 0. Source: ADR-0013.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -7709,7 +7709,7 @@ func schema_managementplatformsh_shared_model_SyncPatchError(ref common.Referenc
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the concrete path that the patch was at. Source: ADR-0013.",
+							Description: "Path is the concrete path at which the patch failed. Source: ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7717,7 +7717,7 @@ func schema_managementplatformsh_shared_model_SyncPatchError(ref common.Referenc
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message says what is wrong, and which limit was passed if one was. Source: ADR-0013.",
+							Description: "Message says what is wrong. If a limit was exceeded, it names the limit. Source: ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7725,14 +7725,14 @@ func schema_managementplatformsh_shared_model_SyncPatchError(ref common.Referenc
 					},
 					"line": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Line is the line of the expression, from 1. 0 means not known. Source: ADR-0013.",
+							Description: "Line is the line in the expression, counted from 1. 0 or absent means that it is not known. Source: ADR-0013.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"column": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Column is the column in that line, from 1. 0 means not known. Source: ADR-0013.",
+							Description: "Column is the column in the line, counted from 1. 0 or absent means that it is not known. Source: ADR-0013.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -7748,7 +7748,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluation(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchEvaluation tries sync patches on an object and tells what each of them did. It is cluster scoped, created at syncpatchevaluations, and not stored. Source: Spec 2.8 (the patches); ADR-0003.",
+				Description: "SyncPatchEvaluation applies sync patches to an object as a trial and reports what each of them did. It is cluster-scoped and created at syncpatchevaluations. The server does not store it. Source: Spec 2.8 (the patches); ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7774,14 +7774,14 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluation(ref common.Ref
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what to evaluate. Source: ADR-0003.",
+							Description: "Spec describes what to evaluate. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SyncPatchEvaluationSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the result; what clients send here is ignored. Source: ADR-0003.",
+							Description: "Status is the result. It is ignored in requests. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SyncPatchEvaluationStatus{}.OpenAPIModelName()),
 						},
@@ -7798,26 +7798,26 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchEvaluationSpec is what to evaluate. Source: Spec 2.8; ADR-0003.",
+				Description: "SyncPatchEvaluationSpec describes what to evaluate. Source: Spec 2.8; ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"direction": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Direction is TenantToHost (default) or HostToTenant. Source: Spec 2.8; ADR-0003.",
+							Description: "Direction is TenantToHost or HostToTenant. Defaults to TenantToHost. Source: Spec 2.8; ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"namespaceMode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NamespaceMode is Single (default) or Multi: whether names are rewritten because all namespaces of the tenant share one on the host. Source: Spec 2.8 rule 6; ADR-0003.",
+							Description: "NamespaceMode is Single or Multi. In Single mode all namespaces of the tenant share one namespace on the host, so names are rewritten. Defaults to Single. Source: Spec 2.8 rule 6; ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clusterDomain": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClusterDomain is the domain of the host cluster, for virtualToHostDNS. Empty means cluster.local. Source: Spec 2.8 rule 3; ADR-0003.",
+							Description: "ClusterDomain is the domain of the host cluster, which virtualToHostDNS uses. Defaults to cluster.local. Source: Spec 2.8 rule 3; ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7829,7 +7829,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Patches are evaluated in this order; each sees the result of the earlier ones. Either they are given, or resource and configuration. Source: Spec 2.8.",
+							Description: "Patches are evaluated in this order; each patch sees the result of the earlier ones. Set either patches, or resource and configuration. Source: Spec 2.8.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7842,26 +7842,26 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 					},
 					"resource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resource is the key below sync.toHost or sync.fromHost of the configuration whose patches are meant, such as endpoints or gatewayApi.httpRoutes. fromHost. in front chooses where both have it. Source: Spec 2.8; ADR-0013.",
+							Description: "Resource selects the patches in the configuration: a key below sync.toHost or sync.fromHost, such as endpoints or gatewayApi.httpRoutes. If both sections have the key, the prefix fromHost. selects sync.fromHost. Source: Spec 2.8; ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"configuration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Configuration is a virtual cluster configuration, which resource chooses the patches from. Source: Spec 2.8; ADR-0013.",
+							Description: "Configuration is a virtual cluster configuration. The patches that resource selects are taken from it. Source: Spec 2.8; ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"object": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Object is the object that is patched. Source: ADR-0003.",
+							Description: "Object is the object to patch. Source: ADR-0003.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"context": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Context is what expressions and references know beside the object. Source: Spec 2.8 rule 5; ADR-0013.",
+							Description: "Context contains what expressions and references can use in addition to the object. Source: Spec 2.8 rule 5; ADR-0013.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.SyncPatchContext{}.OpenAPIModelName()),
 						},
@@ -7873,7 +7873,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationSpec(ref common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Checks are RoundTrip and Fixpoint: what else to find out about the result. Source: ADR-0013.",
+							Description: "Checks are additional checks of the result: RoundTrip and Fixpoint. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7903,7 +7903,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 				Properties: map[string]spec.Schema{
 					"object": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Object is the object after all patches; after an error, as it was sent. Source: ADR-0003.",
+							Description: "Object is the object after all patches. If there was an error, it is the object of the request. Source: ADR-0003.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -7914,7 +7914,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Patches tell what each patch did, in the order of the patches. Source: ADR-0013.",
+							Description: "Patches report what each patch did, in the order of the patches. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7932,7 +7932,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "References are the objects that the reference patches found, each once, in the order of their appearance: they must be synced too. Source: Spec 2.8 rule 6; ADR-0013.",
+							Description: "References are the objects that the reference patches found, without duplicates and in the order of their appearance. These objects must be synced too. Source: Spec 2.8 rule 6; ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7945,7 +7945,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 					},
 					"error": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Error is why the evaluation ended early. Absent means that it did not. Source: ADR-0013.",
+							Description: "Error is the reason why the evaluation ended early. Absent if it did not. Source: ADR-0013.",
 							Ref:         ref(model.SyncPatchError{}.OpenAPIModelName()),
 						},
 					},
@@ -7956,7 +7956,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Warnings name what is allowed but does hardly what was meant, each with its field, such as an expression that is always null. Source: ADR-0013.",
+							Description: "Warnings point out what is allowed but is probably not intended, such as an expression that always returns null. Each warning names the field. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7975,7 +7975,7 @@ func schema_managementplatformsh_shared_model_SyncPatchEvaluationStatus(ref comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Checks are the answers to spec.checks, in their order. Source: ADR-0013.",
+							Description: "Checks are the results of spec.checks, in the same order. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7998,7 +7998,7 @@ func schema_managementplatformsh_shared_model_SyncPatchLabels(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchLabels switches the rewriting of labels on; it has no fields. Source: Spec 2.8.",
+				Description: "SyncPatchLabels turns on the rewriting of labels. It has no fields. Source: Spec 2.8.",
 				Type:        []string{"object"},
 			},
 		},
@@ -8009,12 +8009,12 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchMatch is what a patch did at one concrete path. Source: ADR-0013.",
+				Description: "SyncPatchMatch reports what a patch did at one concrete path. Source: ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is concrete: an index or key in place of each wildcard. It is context.path of the expression. Source: Spec 2.8; ADR-0013.",
+							Description: "Path is the concrete path, with an index or a key in place of each wildcard. Expressions see it as context.path. Source: Spec 2.8; ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8030,20 +8030,20 @@ func schema_managementplatformsh_shared_model_SyncPatchMatch(ref common.Referenc
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reason explains every outcome but Applied and Deleted. Source: ADR-0013.",
+							Description: "Reason explains the outcome. It is set for every outcome except Applied and Deleted. Source: ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"before": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Before is the value that the patch found. Source: ADR-0013.",
+							Description: "Before is the value before the patch. Source: ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"after": {
 						SchemaProps: spec.SchemaProps{
-							Description: "After is the value that the patch left. Absent: none. Source: ADR-0013.",
+							Description: "After is the value after the patch. Absent if there is none. Source: ADR-0013.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -8060,26 +8060,26 @@ func schema_managementplatformsh_shared_model_SyncPatchObjectReference(ref commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchObjectReference is an object that another one refers to, as both clusters know it. Source: Spec 2.8 rule 6; ADR-0013.",
+				Description: "SyncPatchObjectReference identifies a referenced object in the tenant cluster and on the host. Source: Spec 2.8 rule 6; ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"apiVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIVersion is its group and version. Source: Spec 2.8.",
+							Description: "APIVersion is the group and version of the object. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kind is its kind. Source: Spec 2.8.",
+							Description: "Kind is the kind of the object. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is its name in the tenant cluster. Source: ADR-0013.",
+							Description: "Name is the name of the object in the tenant cluster. Source: ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8087,21 +8087,21 @@ func schema_managementplatformsh_shared_model_SyncPatchObjectReference(ref commo
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is its namespace in the tenant cluster. Source: ADR-0013.",
+							Description: "Namespace is the namespace of the object in the tenant cluster. Source: ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"hostName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HostName is its name on the host. Empty in a request means the generated name and the long form. Source: ADR-0013.",
+							Description: "HostName is the name of the object on the host. If a request leaves it out, the generated name and the long form are assumed. Source: ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"hostNamespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HostNamespace is its namespace on the host. Source: ADR-0013.",
+							Description: "HostNamespace is the namespace of the object on the host. Source: ADR-0013.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8117,47 +8117,47 @@ func schema_managementplatformsh_shared_model_SyncPatchReference(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchReference says which object a value refers to. The paths are relative to the value; without any of them the value itself is the name. Source: Spec 2.8.",
+				Description: "SyncPatchReference says which object a value refers to. The paths are relative to the value. If no path is set, the value itself is the name of the object. Source: Spec 2.8.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"apiVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIVersion is the group and version of the referent. Source: Spec 2.8.",
+							Description: "APIVersion is the group and version of the referenced object. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"apiVersionPath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIVersionPath is where the value holds it; apiVersion applies where it does not. Source: Spec 2.8.",
+							Description: "APIVersionPath is the path to the group and version within the value. If the value has no such path, apiVersion applies. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kind is the kind of the referent. Source: Spec 2.8.",
+							Description: "Kind is the kind of the referenced object. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"kindPath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "KindPath is where the value holds it; kind applies where it does not. Source: Spec 2.8.",
+							Description: "KindPath is the path to the kind within the value. If the value has no such path, kind applies. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"namePath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NamePath is where the value holds the name of the referent. Source: Spec 2.8.",
+							Description: "NamePath is the path to the name of the referenced object within the value. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"namespacePath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NamespacePath is where the value holds the namespace of the referent. Absent means the namespace of the object itself. Source: Spec 2.8.",
+							Description: "NamespacePath is the path to the namespace of the referenced object within the value. If absent, the namespace is that of the object itself. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8172,7 +8172,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTenant(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchTenant is the tenant cluster, as expressions see it. Source: Spec 2.8.",
+				Description: "SyncPatchTenant describes the tenant cluster to expressions. Source: Spec 2.8.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -8184,14 +8184,14 @@ func schema_managementplatformsh_shared_model_SyncPatchTenant(ref common.Referen
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is the host namespace of the tenant cluster. Source: Spec 2.8.",
+							Description: "Namespace is the namespace of the tenant cluster on the host. Source: Spec 2.8.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Config is the configuration of the tenant cluster, merged with defaults. Absent means an empty object. Source: Spec 2.8.",
+							Description: "Config is the configuration of the tenant cluster, merged with defaults. If absent, it is an empty object. Source: Spec 2.8.",
 							Ref:         ref(model.JSON{}.OpenAPIModelName()),
 						},
 					},
@@ -8207,12 +8207,12 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncPatchTrace is what one patch did. Source: ADR-0013.",
+				Description: "SyncPatchTrace reports what one patch did. Source: ADR-0013.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"index": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Index is the place of the patch in the list, from 0. Source: ADR-0013.",
+							Description: "Index is the position of the patch in the list, counted from 0. Source: ADR-0013.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -8220,7 +8220,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Path is the path of the patch, as it was sent. Source: ADR-0013.",
+							Description: "Path is the path of the patch, as in the request. Source: ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8228,7 +8228,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Outcome is Applied, Unchanged, Deleted, Skipped or Failed: the first of Failed, Applied, Deleted and Unchanged that a match has, else Skipped. Source: ADR-0013.",
+							Description: "Outcome is Applied, Unchanged, Deleted, Skipped or Failed. If the matches differ, it is the first of Failed, Applied, Deleted and Unchanged that occurs. If there are no such matches, it is Skipped. Source: ADR-0013.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -8248,7 +8248,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Matches tell what happened at each concrete path, maps in the order of their keys. A patch that was skipped as a whole has one, at its own path. Source: ADR-0013.",
+							Description: "Matches report what happened at each concrete path; the entries of a map are in the order of their keys. A patch that was skipped entirely has one match, at its own path. Source: ADR-0013.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8261,7 +8261,7 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 					},
 					"omittedMatches": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OmittedMatches counts those that are not listed because the trace has its full size. Source: ADR-0013.",
+							Description: "OmittedMatches is the number of matches that are not listed because the trace reached its maximum size. Source: ADR-0013.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -8279,7 +8279,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstance(ref common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstance is a virtual cluster of a project: where it runs, how it is reached, who may use it and who signs its client certificates. Its namespace is that of the project. Kubeconfigs are rendered from it. Source: Spec 2.6 names it; its fields: ADR-0003.",
+				Description: "VirtualClusterInstance is a virtual cluster of a project: where it runs, how clients reach it, who may use it and which signer issues its client certificates. It lives in the namespace of its project. Kubeconfigs are rendered from it. Source: Spec 2.6 names it; its fields: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -8305,14 +8305,14 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstance(ref common.
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what the instance is. Source: ADR-0003.",
+							Description: "Spec describes the virtual cluster. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.VirtualClusterInstanceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what the server observed; what clients send here is ignored. Source: ADR-0003.",
+							Description: "Status is what the server observes. It is ignored in requests, except at the status subresource. Source: ADR-0003.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.VirtualClusterInstanceStatus{}.OpenAPIModelName()),
 						},
@@ -8329,7 +8329,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceKubeConfig(r
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceKubeConfig is the request for a kubeconfig of a virtual cluster instance, and its answer. It is created at the kubeconfig subresource of virtualclusterinstances and is not stored. Source: Spec 2.6, 4.",
+				Description: "VirtualClusterInstanceKubeConfig is a request for a kubeconfig of a virtual cluster instance, and its answer. It is created at the kubeconfig subresource of virtualclusterinstances. The server does not store it. Source: Spec 2.6, 4.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -8348,21 +8348,21 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceKubeConfig(r
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metadata is standard object metadata; its namespace is that of the instance. Source: Spec 2.2, 2.6.",
+							Description: "Metadata is standard object metadata. Its namespace is the namespace of the instance. Source: Spec 2.2, 2.6.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is which kubeconfig is wanted. It may be empty. Source: Spec 2.6.",
+							Description: "Spec describes the kubeconfig to render. It may be empty. Source: Spec 2.6.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.VirtualClusterInstanceKubeConfigSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the kubeconfig; what clients send here is ignored. Source: Spec 2.6.",
+							Description: "Status contains the kubeconfig. It is ignored in requests. Source: Spec 2.6.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(model.VirtualClusterInstanceKubeConfigStatus{}.OpenAPIModelName()),
 						},
@@ -8379,26 +8379,26 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceKubeConfigSp
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceKubeConfigSpec is which kubeconfig is wanted. Source: Spec 2.6.",
+				Description: "VirtualClusterInstanceKubeConfigSpec describes the kubeconfig to render. Source: Spec 2.6.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"certificateTTL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CertificateTTLSeconds is the lifetime of the credential in the kubeconfig, in whole seconds. Absent means one day (86400). 0 requests no lifetime: the credential is then valid for the signing duration of the cluster, typically one year. Negative is Invalid. Source: Spec 2.6, 8.",
+							Description: "CertificateTTLSeconds is the lifetime of the credential in the kubeconfig, in seconds. If absent, it is one day (86400). 0 requests no lifetime: the credential is then valid for the signing duration of the cluster, typically one year. Negative values are refused. Source: Spec 2.6, 8.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"server": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Server overrides the server address in the kubeconfig. Empty means the ingress endpoint of the instance; where it has none the request is refused. Source: Spec 2.6.",
+							Description: "Server overrides the server address in the kubeconfig. If empty, the ingress endpoint of the instance is used; if the instance has none, the request is refused. Source: Spec 2.6.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"clientCert": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClientCert asks for a generated client certificate instead of a platform token. Source: Spec 2.6.",
+							Description: "ClientCert requests a generated client certificate instead of a platform token. Defaults to false. Source: Spec 2.6.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -8413,19 +8413,19 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceKubeConfigSt
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceKubeConfigStatus is the answer. Source: Spec 2.6.",
+				Description: "VirtualClusterInstanceKubeConfigStatus contains the rendered kubeconfig. Source: Spec 2.6.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kubeConfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "KubeConfig is the final kubeconfig document, as YAML text. It holds a credential. Source: Spec 2.6.",
+							Description: "KubeConfig is the rendered kubeconfig, as YAML text. It contains a credential. Source: Spec 2.6.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"expirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTimestamp is when the credential in the kubeconfig ends. Source: ADR-0017.",
+							Description: "ExpirationTimestamp is the time at which the credential in the kubeconfig stops working. Source: ADR-0017.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -8441,7 +8441,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceList(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceList is a page of virtual cluster instances. Source: Spec 2.1; ADR-0003.",
+				Description: "VirtualClusterInstanceList is one page of virtual cluster instances. Source: Spec 2.1; ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -8472,7 +8472,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceList(ref com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Items are the instances, in order of their namespaces and names, without the secrets of their signers.",
+							Description: "Items are the instances in the order of their namespaces and names. They do not contain the secrets of their signers.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8496,38 +8496,38 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceSpec(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceSpec is what an instance is. Source: ADR-0003.",
+				Description: "VirtualClusterInstanceSpec describes a virtual cluster. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"displayName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisplayName is the name shown in the UI. Source: ADR-0003.",
+							Description: "DisplayName is the name shown in the UI, at most 256 bytes. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description is free text. Source: ADR-0003.",
+							Description: "Description is free text, at most 4096 bytes. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is the user or team that may do everything with the instance. Absent: nobody beyond access. Source: ADR-0003.",
+							Description: "Owner is the user or team that may do everything with the instance. If absent, only admins and the users and teams in access may use the instance. Source: ADR-0003.",
 							Ref:         ref(model.InstanceOwner{}.OpenAPIModelName()),
 						},
 					},
 					"clusterRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClusterRef is where the virtual cluster runs. Absent: not on a connected cluster. Source: ADR-0003.",
+							Description: "ClusterRef is the place where the virtual cluster runs. Absent if it does not run in a connected cluster. Source: ADR-0003.",
 							Ref:         ref(model.InstanceClusterRef{}.OpenAPIModelName()),
 						},
 					},
 					"accessPoint": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AccessPoint is how clients reach the virtual cluster. Source: ADR-0003.",
+							Description: "AccessPoint describes how clients reach the virtual cluster. Source: ADR-0003.",
 							Ref:         ref(model.InstanceAccessPoint{}.OpenAPIModelName()),
 						},
 					},
@@ -8538,7 +8538,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceSpec(ref com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Access gives users and teams verbs on this instance. The entries are alternatives. Source: ADR-0003.",
+							Description: "Access grants verbs on this instance to users and teams. The entries are alternatives. At most 100 entries are allowed. Source: ADR-0003.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8551,7 +8551,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceSpec(ref com
 					},
 					"signer": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Signer is who signs client certificates. Absent: kubeconfigs with client certificates are refused. Source: ADR-0003.",
+							Description: "Signer issues client certificates for the virtual cluster. If absent, requests for kubeconfigs with client certificates are refused. Source: ADR-0003.",
 							Ref:         ref(model.InstanceSigner{}.OpenAPIModelName()),
 						},
 					},
@@ -8567,19 +8567,19 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VirtualClusterInstanceStatus is what the server observed of an instance. Source: ADR-0003.",
+				Description: "VirtualClusterInstanceStatus is what the server observes of an instance. Source: ADR-0003.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Phase is the conditions in one word: Pending, Ready or Failed. Empty means unknown. Source: ADR-0003.",
+							Description: "Phase summarizes the conditions in one word: Pending, Ready or Failed. Empty means that it is not known. Source: ADR-0003.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"ingress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Ingress is the endpoint as it is published: what kubeconfigs name. Absent: there is none. Source: ADR-0017.",
+							Description: "Ingress is the published endpoint, which kubeconfigs point to. Absent if there is none. Source: ADR-0017.",
 							Ref:         ref(model.InstancePublishedIngress{}.OpenAPIModelName()),
 						},
 					},
@@ -8593,7 +8593,7 @@ func schema_managementplatformsh_shared_model_VirtualClusterInstanceStatus(ref c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions are single observations: `IngressReady`, `SignerReady`, and what others report. Source: ADR-0003, ADR-0017.",
+							Description: "Conditions are the latest observations. The server writes `IngressReady` and `SignerReady`; others may report more. Source: ADR-0003, ADR-0017.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
