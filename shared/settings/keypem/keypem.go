@@ -1,0 +1,156 @@
+// Package keypem reads signing keys in PEM with the standard library alone, so that every program can refuse a key that
+// cannot sign when it starts, whether or not it links what signs. Package signing/signingkey makes tokens' keys of what
+// is read here. Source: Spec 2.4; ADR-0011, ADR-0012.
+package keypem
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"management.platform.sh/shared/model/secret"
+)
+
+// The sizes of RSA keys, in bits. Smaller ones are weak, larger ones make each verification slow. Source: ADR-0012.
+const (
+	MinRSABits = 2048
+	MaxRSABits = 8192
+)
+
+// Key is one key of a text.
+type Key struct {
+	// Private signs: an *ecdsa.PrivateKey or *rsa.PrivateKey. nil for a public key, which is published only.
+	Private crypto.Signer
+	// Public verifies: an *ecdsa.PublicKey or *rsa.PublicKey. It is never nil.
+	Public crypto.PublicKey
+}
+
+// Parse reads blocks "PRIVATE KEY", "EC PRIVATE KEY" and "RSA PRIVATE KEY", and "PUBLIC KEY" for keys that signed before.
+// The first key must be a private one, since it signs. Blocks "EC PARAMETERS" are skipped. Errors name the key by its
+// position and quote none. Source: ADR-0011.
+func Parse(text secret.String) ([]Key, error) {
+	var keys []Key
+	rest := []byte(text.Reveal())
+	// Package pem skips a damaged block: a key that is to be published would be missing.
+	blocks := 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		blocks++
+		if block.Type == "EC PARAMETERS" {
+			continue
+		}
+		position := len(keys) + 1
+		key, err := parseBlock(block)
+		if err == nil && position == 1 && key.Private == nil {
+			err = errors.New("is public; the first key must be private, since it signs")
+		}
+		if err == nil {
+			err = Check(key.Public)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("signing key %d: %w", position, err)
+		}
+		for i, earlier := range keys {
+			if equal(earlier.Public, key.Public) {
+				return nil, fmt.Errorf("signing keys %d and %d are the same key", i+1, position)
+			}
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("there is no PEM block with a key")
+	}
+	if begun := bytes.Count([]byte(text.Reveal()), []byte("-----BEGIN ")); begun != blocks {
+		return nil, fmt.Errorf("there are %d PEM blocks, of which only %d can be read", begun, blocks)
+	}
+	return keys, nil
+}
+
+// parseBlock reads one block.
+func parseBlock(block *pem.Block) (Key, error) {
+	var key any
+	var err error
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "PUBLIC KEY":
+		if key, err = x509.ParsePKIXPublicKey(block.Bytes); err == nil {
+			return Key{Public: key}, nil
+		}
+	default:
+		return Key{}, fmt.Errorf("is a %q; use PRIVATE KEY, EC PRIVATE KEY, RSA PRIVATE KEY or PUBLIC KEY", block.Type)
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("the block %s holds no such key", block.Type)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return Key{}, fmt.Errorf("a %T cannot sign", key)
+	}
+	return Key{Private: signer, Public: signer.Public()}, nil
+}
+
+// equal tells whether two public keys are the same.
+func equal(a, b crypto.PublicKey) bool {
+	comparable, ok := a.(interface {
+		Equal(other crypto.PublicKey) bool
+	})
+	return ok && comparable.Equal(b)
+}
+
+// Check returns an error for a public key whose private half cannot sign tokens: the error says which keys can. An
+// ECDSA key of P-256 signs ES256, an RSA key of 2048 to 8192 bits RS256. Source: ADR-0012.
+func Check(public crypto.PublicKey) error {
+	switch key := public.(type) {
+	case *ecdsa.PublicKey:
+		if key.Curve != elliptic.P256() {
+			return errors.New("an elliptic curve key must be of the curve P-256")
+		}
+	case *rsa.PublicKey:
+		if bits := key.N.BitLen(); bits < MinRSABits || bits > MaxRSABits {
+			return fmt.Errorf("an RSA key must have %d to %d bits, this one has %d", MinRSABits, MaxRSABits, bits)
+		}
+		if key.E < 3 || key.E&1 == 0 {
+			return errors.New("the exponent of an RSA key must be odd and at least 3")
+		}
+		if guessable(key.N) {
+			return errors.New("the RSA key was made by a generator whose keys can be factored (CVE-2017-15361)")
+		}
+	default:
+		return fmt.Errorf("a %T cannot sign tokens: an ECDSA key of P-256 or an RSA key of %d bits or more can", public, MinRSABits)
+	}
+	return nil
+}
+
+// guessable tells whether a modulus is the product of primes as a widespread library for smart cards made them: modulo
+// each small prime it is then a power of 65537. Of other keys, one in a hundred million has that form.
+// Source: Nemec et al., The Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
+func guessable(n *big.Int) bool {
+	for _, p := range []int64{
+		3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113,
+		127, 131, 137, 139, 149, 151, 157, 163, 167,
+	} {
+		rest := new(big.Int).Mod(n, big.NewInt(p)).Int64()
+		power := int64(1)
+		for power != rest {
+			if power = power * 65537 % p; power == 1 {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,204 @@
+package settings
+
+import (
+	"slices"
+	"time"
+)
+
+// The names of the variables.
+const (
+	RedisURL             = "PLATFORM_REDIS_URL"
+	RedisURLFile         = "PLATFORM_REDIS_URL_FILE"
+	RedisURLSecret       = "PLATFORM_REDIS_URL_SECRET"
+	RedisPoolSize        = "PLATFORM_REDIS_POOL_SIZE"
+	RedisReplicas        = "PLATFORM_REDIS_REPLICAS"
+	RedisTimeout         = "PLATFORM_REDIS_TIMEOUT"
+	EncryptionKey        = "PLATFORM_ENCRYPTION_KEY"
+	EncryptionKeyFile    = "PLATFORM_ENCRYPTION_KEY_FILE"
+	EncryptionKeySecret  = "PLATFORM_ENCRYPTION_KEY_SECRET"
+	Issuer               = "PLATFORM_ISSUER"
+	TokenAudiences       = "PLATFORM_TOKEN_AUDIENCES"
+	TokenMaxTTL          = "PLATFORM_TOKEN_MAX_TTL"
+	SigningAlgorithm     = "PLATFORM_SIGNING_ALGORITHM"
+	SigningRotateEvery   = "PLATFORM_SIGNING_ROTATE_EVERY"
+	SigningPublishBefore = "PLATFORM_SIGNING_PUBLISH_BEFORE"
+	SigningKey           = "PLATFORM_SIGNING_KEY"
+	SigningKeyFile       = "PLATFORM_SIGNING_KEY_FILE"
+	Config               = "PLATFORM_CONFIG"
+	LogLevel             = "PLATFORM_LOG_LEVEL"
+	Stream               = "PLATFORM_STREAM"
+	WatchWindow          = "PLATFORM_WATCH_WINDOW"
+	Version              = "PLATFORM_VERSION"
+	Edition              = "PLATFORM_EDITION"
+	PatchExpressionTime  = "PLATFORM_PATCH_EXPRESSION_TIME"
+	PatchObjectTime      = "PLATFORM_PATCH_OBJECT_TIME"
+	PatchMemory          = "PLATFORM_PATCH_MEMORY"
+	PatchResult          = "PLATFORM_PATCH_RESULT"
+	PatchDepth           = "PLATFORM_PATCH_DEPTH"
+	PatchWorkers         = "PLATFORM_PATCH_WORKERS"
+	PatchInProcess       = "PLATFORM_PATCH_IN_PROCESS"
+	AdminKey             = "PLATFORM_ADMIN_KEY"
+	Server               = "PLATFORM_SERVER"
+	AccessKey            = "PLATFORM_ACCESS_KEY"
+	Kubeconfig           = "PLATFORM_KUBECONFIG"
+)
+
+// The flags of the runner that have no variable, by which lookups of ReadRunner ask for them.
+const (
+	Listen      = "--listen"
+	HTTP        = "--http"
+	Data        = "--data"
+	Manifests   = "--manifests"
+	ExpireEvery = "--expire-every"
+)
+
+// The editions of the platform. Source: Spec 2.8 (patches are enterprise-only).
+const (
+	Enterprise = "enterprise"
+	Community  = "community"
+)
+
+// The algorithms that sign tokens. Source: RFC 7518 3.1; ADR-0011.
+const (
+	ES256 = "ES256"
+	RS256 = "RS256"
+)
+
+// The bounds of the settings. Source: ADR-0002 (the state), ADR-0011 (tokens), ADR-0014 (patches).
+const (
+	// MinRedisTimeout and MaxRedisTimeout bound the time of an operation: one that a gateway would give up on need not go on.
+	MinRedisTimeout = 100 * time.Millisecond
+	MaxRedisTimeout = 20 * time.Second
+	// MaxCount bounds numbers of connections and replicas.
+	MaxCount = 1024
+
+	MinTokenTTL = time.Minute
+	MaxTokenTTL = 366 * 24 * time.Hour
+	// MinPublishBefore is twice as long as verifiers keep the keys that they fetched.
+	MinPublishBefore = 10 * time.Minute
+	// MaxPeriod bounds periods that have no other bound: ten years.
+	MaxPeriod = 10 * 366 * 24 * time.Hour
+
+	MinPatchTime    = time.Millisecond
+	MaxPatchTime    = 25 * time.Second
+	MinPatchMemory  = 16 << 20
+	MaxPatchMemory  = 1 << 30
+	MinPatchResult  = 1 << 10
+	MaxPatchResult  = 16 << 20
+	MinPatchDepth   = 10
+	MaxPatchDepth   = 1000
+	MaxPatchWorkers = 64
+
+	MinWatchWindow = time.Millisecond
+	MinExpireEvery = time.Millisecond
+)
+
+// What holds where PLATFORM_REDIS_POOL_SIZE and PLATFORM_WATCH_WINDOW are not set: it depends on the shell.
+const (
+	// DefaultPoolSize is for a process that serves many requests at a time. Source: ADR-0002.
+	DefaultPoolSize = 64
+	// LambdaPoolSize is for a function that serves one request at a time.
+	LambdaPoolSize = 4
+	// WatchWindowWithoutStreams is how long a watch lasts where answers cannot be streamed. Source: ADR-0010.
+	WatchWindowWithoutStreams = 10 * time.Second
+)
+
+// List holds every setting, in the order in which a reader wants them.
+var List = []Setting{
+	secretText(RedisURL, "redis", func(s *Settings) source { return source{&s.Redis.URL, &s.Redis.URLFrom, anyText} }).
+		describe("URL", Functions|Serve|Commands, "State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://. A function needs one of the three; the runner without any starts a Redis of its own.").
+		required(Functions).outside("mysql://127.0.0.1", "127.0.0.1"),
+	secretFile(RedisURLFile, RedisURL, func(s *Settings) source { return source{&s.Redis.URL, &s.Redis.URLFrom, anyText} }).
+		describe("path", Functions|Serve, "A file that holds that URL, such as a mounted secret."),
+	text(RedisURLSecret, "", "", func(s *Settings) *string { return &s.Redis.Secret }).insteadOf(RedisURL).
+		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that URL. It is read at the first use, through the extension for parameters and secrets."),
+	number(RedisPoolSize, "", "", 1, MaxCount, func(s *Settings) *int { return &s.Redis.PoolSize }).
+		describe("number", Functions|Serve, "Most connections to each Redis node. Absent: 4 on AWS Lambda, which serves one request at a time, else 64."),
+	number(RedisReplicas, "", "0", 0, MaxCount, func(s *Settings) *int { return &s.Redis.Replicas }).
+		describe("number", Functions|Serve, "Replicas that must have a write before it is acknowledged."),
+	duration(RedisTimeout, "redis-timeout", "1s", MinRedisTimeout, MaxRedisTimeout, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
+		describe("duration", Functions|Serve, "Time for each operation on the state; one that takes longer is answered with 503."),
+	secretText(EncryptionKey, "encryption-key", func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
+		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes; after a comma older keys that still open. Set at most one of the three. Absent: a function that seals nothing needs none; the runner keeps one in its data folder.").
+		outside("short", "AAAA,"),
+	secretFile(EncryptionKeyFile, EncryptionKey, func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
+		describe("path", Functions|Serve, "A file that holds that key, such as a mounted secret."),
+	text(EncryptionKeySecret, "", "", func(s *Settings) *string { return &s.Encryption.Secret }).insteadOf(EncryptionKey).
+		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that key. It is read at the first use, through the extension."),
+	checked(Issuer, "issuer", "", CheckIssuer, func(s *Settings) *string { return &s.Tokens.Issuer }).
+		describe("URL", Functions|Serve, "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: a function issues no tokens; the runner is known by its own address.").
+		inside("https://issuer.example", "https://issuer.example/a").outside("http://issuer.example", "https://issuer.example/", "https://", "https://u@issuer.example"),
+	list(TokenAudiences, "", func(s *Settings) *[]string { return &s.Tokens.Audiences }).
+		describe("list", Functions|Serve, "Audiences of tokens, separated by commas. Absent: the issuer."),
+	duration(TokenMaxTTL, "token-max-ttl", "24h", MinTokenTTL, MaxTokenTTL, func(s *Settings) *time.Duration { return &s.Tokens.MaxTTL }).
+		describe("duration", Functions|Serve|Commands, "Longest life of a token; a token that asks for more gets this."),
+	word(SigningAlgorithm, "signing-algorithm", "signing algorithm", ES256, []string{ES256, RS256}, func(s *Settings) *string { return &s.Tokens.Algorithm }).
+		describe("name", Functions|Serve|Commands, "Algorithm that signs tokens."),
+	duration(SigningRotateEvery, "signing-rotate-every", "168h", 2*MinPublishBefore, MaxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.RotateEvery }).
+		describe("duration", Functions|Serve|Commands, "How long a signing key signs: at least twice as long as it is published before."),
+	duration(SigningPublishBefore, "signing-publish-before", "1h", MinPublishBefore, MaxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.PublishBefore }).
+		describe("duration", Functions|Serve|Commands, "How long a signing key is published before it signs. Verifiers keep the keys that they fetched for five minutes."),
+	secretText(SigningKey, "signing-key", func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
+		describe("PEM", Functions|Serve, "Signing keys that you manage yourself: the first, a private one, signs; public ones after it are published too. Set at most one of the two. Absent: the platform makes the keys, rotates them and keeps them in the state.").
+		outside("no PEM"),
+	secretFile(SigningKeyFile, SigningKey, func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
+		describe("path", Functions|Serve, "A file that holds those keys, such as a mounted secret."),
+	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
+		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
+	level(LogLevel, "log-level").
+		describe("level", Functions|Serve, "Least level of the log on standard error."),
+	boolean(Stream, "", func(s *Settings) *bool { return &s.Stream }).
+		describe("boolean", Functions, "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."),
+	duration(WatchWindow, "", "", MinWatchWindow, MaxPeriod, func(s *Settings) *time.Duration { return &s.Watch.Window }).
+		describe("duration", Functions|Serve, "The longest that a watch may last. Absent: ten seconds where answers cannot be streamed, elsewhere as long as it asks for."),
+	text(Version, "", "dev", func(s *Settings) *string { return &s.Version }).
+		describe("text", Functions, "The build, for /version."),
+	word(Edition, "edition", "edition", Enterprise, []string{Enterprise, Community}, func(s *Settings) *string { return &s.Edition }).
+		describe("name", Functions|Serve, "Edition of the platform. The community edition evaluates no sync patches."),
+	duration(PatchExpressionTime, "patch-expression-time", "100ms", MinPatchTime, MaxPatchTime, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
+		describe("duration", Functions|Serve|Commands, "Time for one expression of a sync patch."),
+	duration(PatchObjectTime, "patch-object-time", "1s", MinPatchTime, MaxPatchTime, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).
+		describe("duration", Functions|Serve|Commands, "Time for all sync patches of an object, checks included."),
+	quantity(PatchMemory, "patch-memory", "64Mi", MinPatchMemory, MaxPatchMemory, func(s *Settings) *int64 { return &s.Patches.MemoryBytes }).
+		describe("quantity", Functions|Serve|Commands, "Memory that an evaluation may use. Until a worker is ended, it may for a moment hold twice that and 192Mi."),
+	quantity(PatchResult, "patch-result", "1Mi", MinPatchResult, MaxPatchResult, func(s *Settings) *int64 { return &s.Patches.ResultBytes }).
+		describe("quantity", Functions|Serve|Commands, "Size of the result of an expression, and by how much patches may make an object grow."),
+	number(PatchDepth, "patch-depth", "200", MinPatchDepth, MaxPatchDepth, func(s *Settings) *int { return &s.Patches.Depth }).
+		describe("number", Functions|Serve|Commands, "How deep calls and results may be nested."),
+	number(PatchWorkers, "patch-workers", "2", 1, MaxPatchWorkers, func(s *Settings) *int { return &s.Patches.Workers }).
+		describe("number", Functions|Serve|Commands, "How many evaluations run at a time, each in a process of its own; more wait."),
+	boolean(PatchInProcess, "patch-in-process", func(s *Settings) *bool { return &s.Patches.InProcess }).
+		describe("boolean", Functions|Serve|Commands, "Evaluate without workers, for trusted patches: neither memory nor the time of a single operation is bounded then."),
+
+	text("", "listen", "127.0.0.1:8443", func(s *Settings) *string { return &s.Runner.Listen }).
+		describe("address", Serve, "Address of the HTTPS listener."),
+	checked("", "http", "", checkLoopback, func(s *Settings) *string { return &s.Runner.HTTP }).
+		describe("address", Serve, "Address of an additional plain HTTP listener, on the loopback only. Clients do not send bearer tokens over plain HTTP; it is for curl and load tools.").
+		inside("127.0.0.1:0").outside("0.0.0.0:0", "127.0.0.1"),
+	text("", "data", ".platform", func(s *Settings) *string { return &s.Runner.Data }).
+		describe("path", Serve|Commands, "Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key."),
+	secretText(AdminKey, "admin-key", func(s *Settings) source { return source{&s.Runner.AdminKey, nil, anyText} }).
+		describe("access key", Serve|Commands, "The first admin key, of user admin in the group platform:admins. Absent: the one in the data folder, else a new one."),
+	text("", "manifests", "", func(s *Settings) *string { return &s.Runner.Manifests }).
+		describe("path", Serve, "Folder of objects to apply at the start."),
+	duration("", "expire-every", "30s", MinExpireEvery, MaxPeriod, func(s *Settings) *time.Duration { return &s.Runner.ExpireEvery }).
+		describe("duration", Serve, "How often expired keys are removed and deletions finished."),
+
+	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
+	elsewhere(AccessKey, "key").describe("access key", Commands, "The access key that a command uses."),
+	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder."),
+}
+
+// Named returns the settings of these names, in their order in List. It panics where there is none of a name.
+func Named(names ...string) []Setting {
+	var found []Setting
+	for _, setting := range List {
+		if slices.Contains(names, setting.Key()) {
+			found = append(found, setting)
+		}
+	}
+	if len(found) != len(names) {
+		panic("settings: there are not all of the settings that are asked for")
+	}
+	return found
+}
