@@ -2,6 +2,11 @@ package environment
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"maps"
@@ -10,12 +15,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -44,40 +52,40 @@ func TestRefused(t *testing.T) {
 		variables map[string]string
 		named     []string
 	}{
-		"no state":      {nil, []string{redisURL}},
-		"two of them":   {map[string]string{redisURL: good, redisURLFile: "/" + hush}, []string{redisURL, redisURLFile}},
-		"no such file":  {map[string]string{redisURLFile: "/nowhere/" + hush}, []string{redisURLFile}},
-		"an empty file": {map[string]string{redisURLFile: empty}, []string{redisURLFile}},
-		"a wrong file":  {map[string]string{redisURLFile: wrong}, []string{redisURLFile}},
-		"a wrong URL":   {map[string]string{redisURL: "mysql://:" + hush + "@x"}, []string{redisURL}},
-		"no such level": {map[string]string{redisURL: good, logLevel: hush}, []string{logLevel}},
-		"URL and level": {map[string]string{redisURL: "mysql://:" + hush + "@x", logLevel: hush}, []string{redisURL, logLevel}},
-		"several":       {map[string]string{logLevel: hush, stream: hush, watchWindow: hush}, []string{redisURL, logLevel, stream, watchWindow}},
-		"no edition":    {map[string]string{redisURL: good, edition: hush}, []string{edition}},
+		"no state":      {nil, []string{settings.RedisURL}},
+		"two of them":   {map[string]string{settings.RedisURL: good, settings.RedisURLFile: "/" + hush}, []string{settings.RedisURL, settings.RedisURLFile}},
+		"no such file":  {map[string]string{settings.RedisURLFile: "/nowhere/" + hush}, []string{settings.RedisURLFile}},
+		"an empty file": {map[string]string{settings.RedisURLFile: empty}, []string{settings.RedisURLFile}},
+		"a wrong file":  {map[string]string{settings.RedisURLFile: wrong}, []string{settings.RedisURLFile}},
+		"a wrong URL":   {map[string]string{settings.RedisURL: "mysql://:" + hush + "@x"}, []string{settings.RedisURL}},
+		"no such level": {map[string]string{settings.RedisURL: good, settings.LogLevel: hush}, []string{settings.LogLevel}},
+		"URL and level": {map[string]string{settings.RedisURL: "mysql://:" + hush + "@x", settings.LogLevel: hush}, []string{settings.RedisURL, settings.LogLevel}},
+		"several":       {map[string]string{settings.LogLevel: hush, settings.Stream: hush, settings.WatchWindow: hush}, []string{settings.RedisURL, settings.LogLevel, settings.Stream, settings.WatchWindow}},
+		"no edition":    {map[string]string{settings.RedisURL: good, settings.Edition: hush}, []string{settings.Edition}},
 		"no limits": {map[string]string{
-			redisURL: good, patchExpressionTime: "0", patchObjectTime: "1h", patchMemory: "1Mi", patchResult: hush, patchDepth: "9", patchWorkers: "0", patchInProcess: hush,
-		}, []string{patchExpressionTime, patchObjectTime, patchMemory, patchResult, patchDepth, patchWorkers, patchInProcess}},
-		"no window":     {map[string]string{redisURL: good, watchWindow: "-1s"}, []string{watchWindow}},
-		"no pool":       {map[string]string{redisURL: good, redisPoolSize: "0", redisReplicas: "-1"}, []string{redisPoolSize, redisReplicas}},
-		"no numbers":    {map[string]string{redisURL: good, redisPoolSize: hush, redisReplicas: "99999"}, []string{redisPoolSize, redisReplicas}},
-		"no time":       {map[string]string{redisURL: good, redisTimeout: "99ms"}, []string{redisTimeout}},
-		"much time":     {map[string]string{redisURL: good, redisTimeout: "21s"}, []string{redisTimeout}},
-		"no duration":   {map[string]string{redisURL: good, redisTimeout: hush}, []string{redisTimeout}},
-		"two keys":      {map[string]string{redisURL: good, sealing: hush, sealingSecret: hush}, []string{sealing, sealingSecret}},
-		"a wrong key":   {map[string]string{redisURL: good, sealing: hush}, []string{sealing}},
-		"no key file":   {map[string]string{redisURL: good, sealingFile: empty}, []string{sealingFile}},
-		"a bad key":     {map[string]string{redisURL: good, sealingFile: wrong}, []string{sealingFile}},
-		"no issuer":     {map[string]string{redisURL: good, issuer: "http://" + hush}, []string{issuer}},
-		"no algorithm":  {map[string]string{redisURL: good, algorithm: hush}, []string{algorithm}},
-		"no life":       {map[string]string{redisURL: good, tokenMaxTTL: "59s"}, []string{tokenMaxTTL}},
-		"a long life":   {map[string]string{redisURL: good, tokenMaxTTL: "8785h"}, []string{tokenMaxTTL}},
-		"no rhythm":     {map[string]string{redisURL: good, rotateEvery: hush, publishBefore: "9m"}, []string{rotateEvery, publishBefore}},
-		"a hasty one":   {map[string]string{redisURL: good, rotateEvery: "3h", publishBefore: "2h"}, []string{rotateEvery, publishBefore}},
-		"two signers":   {map[string]string{redisURL: good, signingKey: hush, signingKeyFile: wrong}, []string{signingKey, signingKeyFile}},
-		"no PEM":        {map[string]string{redisURL: good, signingKey: hush}, []string{signingKey}},
-		"no PEM file":   {map[string]string{redisURL: good, signingKeyFile: empty}, []string{signingKeyFile}},
-		"no config":     {map[string]string{redisURL: good, config: folder + "/none"}, []string{config}},
-		"broken config": {map[string]string{redisURL: good, config: broken}, []string{config}},
+			settings.RedisURL: good, settings.PatchExpressionTime: "0", settings.PatchObjectTime: "1h", settings.PatchMemory: "1Mi", settings.PatchResult: hush, settings.PatchDepth: "9", settings.PatchWorkers: "0", settings.PatchInProcess: hush,
+		}, []string{settings.PatchExpressionTime, settings.PatchObjectTime, settings.PatchMemory, settings.PatchResult, settings.PatchDepth, settings.PatchWorkers, settings.PatchInProcess}},
+		"no window":     {map[string]string{settings.RedisURL: good, settings.WatchWindow: "-1s"}, []string{settings.WatchWindow}},
+		"no pool":       {map[string]string{settings.RedisURL: good, settings.RedisPoolSize: "0", settings.RedisReplicas: "-1"}, []string{settings.RedisPoolSize, settings.RedisReplicas}},
+		"no numbers":    {map[string]string{settings.RedisURL: good, settings.RedisPoolSize: hush, settings.RedisReplicas: "99999"}, []string{settings.RedisPoolSize, settings.RedisReplicas}},
+		"no time":       {map[string]string{settings.RedisURL: good, settings.RedisTimeout: "99ms"}, []string{settings.RedisTimeout}},
+		"much time":     {map[string]string{settings.RedisURL: good, settings.RedisTimeout: "21s"}, []string{settings.RedisTimeout}},
+		"no duration":   {map[string]string{settings.RedisURL: good, settings.RedisTimeout: hush}, []string{settings.RedisTimeout}},
+		"two keys":      {map[string]string{settings.RedisURL: good, settings.EncryptionKey: hush, settings.EncryptionKeySecret: hush}, []string{settings.EncryptionKey, settings.EncryptionKeySecret}},
+		"a wrong key":   {map[string]string{settings.RedisURL: good, settings.EncryptionKey: hush}, []string{settings.EncryptionKey}},
+		"no key file":   {map[string]string{settings.RedisURL: good, settings.EncryptionKeyFile: empty}, []string{settings.EncryptionKeyFile}},
+		"a bad key":     {map[string]string{settings.RedisURL: good, settings.EncryptionKeyFile: wrong}, []string{settings.EncryptionKeyFile}},
+		"no issuer":     {map[string]string{settings.RedisURL: good, settings.Issuer: "http://" + hush}, []string{settings.Issuer}},
+		"no algorithm":  {map[string]string{settings.RedisURL: good, settings.SigningAlgorithm: hush}, []string{settings.SigningAlgorithm}},
+		"no life":       {map[string]string{settings.RedisURL: good, settings.TokenMaxTTL: "59s"}, []string{settings.TokenMaxTTL}},
+		"a long life":   {map[string]string{settings.RedisURL: good, settings.TokenMaxTTL: "8785h"}, []string{settings.TokenMaxTTL}},
+		"no rhythm":     {map[string]string{settings.RedisURL: good, settings.SigningRotateEvery: hush, settings.SigningPublishBefore: "9m"}, []string{settings.SigningRotateEvery, settings.SigningPublishBefore}},
+		"a hasty one":   {map[string]string{settings.RedisURL: good, settings.SigningRotateEvery: "3h", settings.SigningPublishBefore: "2h"}, []string{settings.SigningRotateEvery, settings.SigningPublishBefore}},
+		"two signers":   {map[string]string{settings.RedisURL: good, settings.SigningKey: hush, settings.SigningKeyFile: wrong}, []string{settings.SigningKey, settings.SigningKeyFile}},
+		"no PEM":        {map[string]string{settings.RedisURL: good, settings.SigningKey: hush}, []string{settings.SigningKey}},
+		"no PEM file":   {map[string]string{settings.RedisURL: good, settings.SigningKeyFile: empty}, []string{settings.SigningKeyFile}},
+		"no config":     {map[string]string{settings.RedisURL: good, settings.Config: folder + "/none"}, []string{settings.Config}},
+		"broken config": {map[string]string{settings.RedisURL: good, settings.Config: broken}, []string{settings.Config}},
 	} {
 		_, err := Open(from(row.variables), io.Discard, false)
 		if err == nil {
@@ -85,10 +93,10 @@ func TestRefused(t *testing.T) {
 			continue
 		}
 		for _, name := range row.named {
-			if !strings.Contains(err.Error(), name+":") && !strings.Contains(err.Error(), name+" ") {
+			if !regexp.MustCompile(name + `\b`).MatchString(err.Error()) {
 				t.Errorf("%s: %s is not in %q", what, name, err)
 			}
-			if strings.HasPrefix(name, redisURL) && strings.Count(err.Error(), name+":") > 1 {
+			if strings.HasPrefix(name, settings.RedisURL) && strings.Count(err.Error(), name+":") > 1 {
 				t.Errorf("%s: %s is in %q more than once", what, name, err)
 			}
 		}
@@ -104,8 +112,8 @@ func TestWindow(t *testing.T) {
 		given   string
 		streams bool
 		want    time.Duration
-	}{{"", false, ShortWindow}, {"", true, 0}, {"280s", true, 280 * time.Second}, {"5s", false, 5 * time.Second}} {
-		env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1", watchWindow: row.given}), io.Discard, row.streams)
+	}{{"", false, settings.WatchWindowWithoutStreams}, {"", true, 0}, {"280s", true, 280 * time.Second}, {"5s", false, 5 * time.Second}} {
+		env, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.WatchWindow: row.given}), io.Discard, row.streams)
 		if err != nil || env.Watch.Window != row.want {
 			t.Errorf("%+v: %v, %v", row, env, err)
 		}
@@ -115,7 +123,7 @@ func TestWindow(t *testing.T) {
 // Without a setting, patches have the limits of the engine. Source: ADR-0014.
 func TestPatches(t *testing.T) {
 	t.Parallel()
-	env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1"}), io.Discard, false)
+	env, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +133,8 @@ func TestPatches(t *testing.T) {
 		t.Errorf("%+v, %q", env.Patches, env.Edition)
 	}
 	env, err = Open(from(map[string]string{
-		redisURL: "redis://127.0.0.1:1", edition: "community", patchExpressionTime: "1s", patchObjectTime: "2s", patchMemory: "128Mi", patchResult: "2Mi",
-		patchDepth: "50", patchWorkers: "3", patchInProcess: "true",
+		settings.RedisURL: "redis://127.0.0.1:1", settings.Edition: "community", settings.PatchExpressionTime: "1s", settings.PatchObjectTime: "2s", settings.PatchMemory: "128Mi", settings.PatchResult: "2Mi",
+		settings.PatchDepth: "50", settings.PatchWorkers: "3", settings.PatchInProcess: "true",
 	}), io.Discard, false)
 	want := frame.PatchSettings{
 		ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 20, Depth: 50, Workers: 3, InProcess: true,
@@ -144,14 +152,14 @@ func TestPool(t *testing.T) {
 		pool, replicas int
 		timeout        time.Duration
 	}{
-		{map[string]string{}, 0, 0, time.Second},
+		{map[string]string{}, 64, 0, time.Second},
 		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f"}, 4, 0, time.Second},
-		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f", redisPoolSize: "9", redisReplicas: "2", redisTimeout: "3s"}, 9, 2, 3 * time.Second},
+		{map[string]string{"AWS_LAMBDA_FUNCTION_NAME": "f", settings.RedisPoolSize: "9", settings.RedisReplicas: "2", settings.RedisTimeout: "3s"}, 9, 2, 3 * time.Second},
 	} {
-		row.given[redisURL] = "redis://127.0.0.1:1"
-		got, err := read(from(row.given))
-		if err != nil || got.redis.PoolSize != row.pool || got.redis.Replicas != row.replicas || got.redis.Timeout != row.timeout {
-			t.Errorf("%v: %+v, %v", row.given, got.redis, err)
+		row.given[settings.RedisURL] = "redis://127.0.0.1:1"
+		got, err := settings.Read(from(row.given))
+		if err != nil || got.Redis.PoolSize != row.pool || got.Redis.Replicas != row.replicas || got.Redis.Timeout != row.timeout {
+			t.Errorf("%v: %+v, %v", row.given, got.Redis, err)
 		}
 	}
 }
@@ -162,7 +170,7 @@ func TestURLFromFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(redistest.Embedded(t)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env, err := Open(from(map[string]string{redisURLFile: path}), io.Discard, false)
+	env, err := Open(from(map[string]string{settings.RedisURLFile: path}), io.Discard, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +202,7 @@ func TestURLFromSecret(t *testing.T) {
 	}))
 	defer extension.Close()
 	variables := map[string]string{
-		redisURLSecret: "arn:aws:x/y", "AWS_SESSION_TOKEN": "session",
+		settings.RedisURLSecret: "arn:aws:x/y", "AWS_SESSION_TOKEN": "session",
 		"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": extension.URL[strings.LastIndex(extension.URL, ":")+1:],
 	}
 	env, err := Open(from(variables), io.Discard, false)
@@ -205,7 +213,7 @@ func TestURLFromSecret(t *testing.T) {
 	if asked != 0 {
 		t.Error("it was asked before there was a need")
 	}
-	if _, err := things.Get(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), redisURLSecret) || strings.Contains(err.Error(), hush) {
+	if _, err := things.Get(t.Context(), "a"); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), settings.RedisURLSecret) || strings.Contains(err.Error(), hush) {
 		t.Errorf("it is away: %v", err)
 	}
 	ready = true
@@ -224,15 +232,15 @@ func TestLazy(t *testing.T) {
 		url  string
 		away bool
 	}{"there": {redistest.Embedded(t), false}, "away": {"", true}} {
-		s := settings{secretID: "x", extension: "http://127.0.0.1:1"}
+		s := settings.Settings{Redis: settings.Redis{Secret: "x"}, Extension: settings.Extension{URL: "http://127.0.0.1:1"}}
 		if !row.away {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				io.WriteString(w, `{"SecretString":"`+row.url+`"}`)
 			}))
 			defer server.Close()
-			s.extension = server.URL
+			s.Extension.URL = server.URL
 		}
-		stores, err := s.stores()
+		stores, err := stores(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +285,7 @@ func TestWrongSecret(t *testing.T) {
 	for _, answer := range []string{`{"SecretString":"mysql://:` + hush + `@x"}`, `{"SecretString":""}`, `{"SecretBinary":"x"}`, hush} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
 		defer server.Close()
-		stores, err := settings{secretID: "x", extension: server.URL}.stores()
+		stores, err := stores(settings.Settings{Redis: settings.Redis{Secret: "x"}, Extension: settings.Extension{URL: server.URL}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,33 +302,21 @@ func TestConfiguration(t *testing.T) {
 	if err := os.WriteFile(path, []byte("projectNamespacePrefix: ${PREFIX}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env, err := Open(from(map[string]string{redisURL: "redis://127.0.0.1:1", config: path, "PREFIX": "a-"}), io.Discard, false)
+	env, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, "PREFIX": "a-"}), io.Discard, false)
 	if err != nil || env.Config().ProjectNamespacePrefix != "a-" || !env.Source.FromFile() || env.Source.Refresh(t.Context()) != nil {
 		t.Errorf("from a file: %v, %v", env, err)
 	}
-	if env, err = Open(from(map[string]string{redisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || env.Source.FromFile() {
+	if env, err = Open(from(map[string]string{settings.RedisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || env.Source.FromFile() {
 		t.Fatal(err)
 	}
 	if err := env.Source.Refresh(t.Context()); err != nil || env.Config().ProjectNamespacePrefix != platformconfig.DefaultProjectNamespacePrefix {
 		t.Errorf("from the state: %v", err)
 	}
-	if env, err = Open(from(map[string]string{redisURL: "redis://127.0.0.1:1"}), io.Discard, false); err != nil {
+	if env, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := env.Source.Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("the state is away: %v", err)
-	}
-}
-
-// The table is what a reader is shown: every variable is in it once, and says what it is.
-func TestVariables(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, v := range Variables {
-		if seen[v.Name] || !strings.HasPrefix(v.Name, "PLATFORM_") || v.Unit == "" || !strings.HasSuffix(v.Meaning, ".") {
-			t.Errorf("%+v", v)
-		}
-		seen[v.Name] = true
 	}
 }
 
@@ -349,17 +345,17 @@ func TestEncryptionKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{sealing: key.Reveal(), sealingFile: path, sealingSecret: "arn:aws:x/key", logLevel: "info"} {
+	for name, value := range map[string]string{settings.EncryptionKey: key.Reveal(), settings.EncryptionKeyFile: path, settings.EncryptionKeySecret: "arn:aws:x/key", settings.LogLevel: "info"} {
 		ready = false
 		env, err := Open(from(map[string]string{
-			redisURL: "redis://127.0.0.1:1", name: value,
+			settings.RedisURL: "redis://127.0.0.1:1", name: value,
 			"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": strings.TrimPrefix(extension.URL, "http://127.0.0.1:"),
 		}), io.Discard, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ring, err := env.Keyring(t.Context())
-		if name == sealingSecret {
+		if name == settings.EncryptionKeySecret {
 			if !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("before the extension is ready: %v", err)
 			}
@@ -370,7 +366,7 @@ func TestEncryptionKey(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		opened, err := ring.Open(sealed, "a")
-		if name == logLevel {
+		if name == settings.LogLevel {
 			if !errors.Is(err, encryption.ErrNoKey) {
 				t.Errorf("without a key: %q, %v", opened, err)
 			}
@@ -380,10 +376,24 @@ func TestEncryptionKey(t *testing.T) {
 	}
 }
 
+// signingKey makes a key that signs tokens.
+func signingKey(t *testing.T) secret.String {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret.String(strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))))
+}
+
 // The settings of tokens, and what holds where there are none.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	const key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
+	key := signingKey(t)
 	for about, row := range map[string]struct {
 		variables map[string]string
 		want      frame.TokenSettings
@@ -392,13 +402,13 @@ func TestTokens(t *testing.T) {
 			MaxTTL: 24 * time.Hour, Algorithm: "ES256", RotateEvery: 168 * time.Hour, PublishBefore: time.Hour,
 		}},
 		"all": {map[string]string{
-			issuer: "https://a.example/b", audiences: "x, y,", tokenMaxTTL: "90m", algorithm: "RS256", rotateEvery: "2h", publishBefore: "10m", signingKey: key,
+			settings.Issuer: "https://a.example/b", settings.TokenAudiences: "x, y,", settings.TokenMaxTTL: "90m", settings.SigningAlgorithm: "RS256", settings.SigningRotateEvery: "2h", settings.SigningPublishBefore: "10m", settings.SigningKey: key.Reveal(),
 		}, frame.TokenSettings{
 			Issuer: "https://a.example/b", Audiences: []string{"x", "y"}, MaxTTL: 90 * time.Minute, Algorithm: "RS256",
 			RotateEvery: 2 * time.Hour, PublishBefore: 10 * time.Minute, SigningKeys: key,
 		}},
 	} {
-		variables := map[string]string{redisURL: "redis://127.0.0.1:1"}
+		variables := map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}
 		maps.Copy(variables, row.variables)
 		env, err := Open(from(variables), io.Discard, false)
 		if err != nil || !reflect.DeepEqual(env.Tokens, row.want) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/store"
@@ -23,29 +24,31 @@ const fetchWithin = 2 * time.Second
 // maxSecret bounds its answer; AWS Secrets Manager keeps at most 64 KiB.
 const maxSecret = 128 << 10
 
-// fetch asks the extension for a secret. Its errors say nothing of what it answered.
-func (s settings) fetch(ctx context.Context, id string) (secret.String, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
-	defer cancel()
-	address := s.extension + "/secretsmanager/get?secretId=" + url.QueryEscape(id)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return "", errors.New("the address of the extension is malformed")
+// fetcher returns what asks the extension for a secret. Its errors say nothing of what the extension answered.
+func fetcher(extension settings.Extension) func(ctx context.Context, id string) (secret.String, error) {
+	return func(ctx context.Context, id string) (secret.String, error) {
+		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+		defer cancel()
+		address := extension.URL + "/secretsmanager/get?secretId=" + url.QueryEscape(id)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		if err != nil {
+			return "", errors.New("the address of the extension is malformed")
+		}
+		request.Header.Set("X-Aws-Parameters-Secrets-Token", extension.Token.Reveal())
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return "", errors.New("the extension for parameters and secrets does not answer: is its layer attached?")
+		}
+		defer func() { _ = answer.Body.Close() }()
+		if answer.StatusCode != http.StatusOK {
+			return "", fmt.Errorf("the extension for parameters and secrets answers %d", answer.StatusCode)
+		}
+		var found struct{ SecretString secret.String }
+		if err := json.NewDecoder(io.LimitReader(answer.Body, maxSecret)).Decode(&found); err != nil || found.SecretString == "" {
+			return "", errors.New("the secret holds no text")
+		}
+		return found.SecretString, nil
 	}
-	request.Header.Set("X-Aws-Parameters-Secrets-Token", s.sessionToken.Reveal())
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", errors.New("the extension for parameters and secrets does not answer: is its layer attached?")
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the extension for parameters and secrets answers %d", answer.StatusCode)
-	}
-	var found struct{ SecretString secret.String }
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxSecret)).Decode(&found); err != nil || found.SecretString == "" {
-		return "", errors.New("the secret holds no text")
-	}
-	return found.SecretString, nil
 }
 
 // opening opens the state once it is needed. A failure is not remembered: the next request tries again.
@@ -69,17 +72,25 @@ func (o *opening) open(ctx context.Context) (*redisstore.Client, error) {
 		o.client, err = redisstore.Open(text.Reveal(), o.options)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, redisURLSecret, err)
+		return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, settings.RedisURLSecret, err)
 	}
 	return o.client, nil
 }
 
 // openKeyring returns the encryption keys, or what reads them at the first use where a secret must be asked for. A failure
 // is not remembered: the next request tries again.
-func (s settings) openKeyring() func(context.Context) (*encryption.Keyring, error) {
-	if s.keyringID == "" {
-		return func(context.Context) (*encryption.Keyring, error) { return s.keyring, nil }
+func openKeyring(s settings.Settings) (func(context.Context) (*encryption.Keyring, error), error) {
+	if s.Encryption.Secret == "" {
+		var ring *encryption.Keyring
+		if s.Encryption.Keys != "" {
+			var err error
+			if ring, err = encryption.Parse(s.Encryption.Keys); err != nil {
+				return nil, settings.Wrong(s.Encryption.KeysFrom, err)
+			}
+		}
+		return func(context.Context) (*encryption.Keyring, error) { return ring, nil }, nil
 	}
+	fetch := fetcher(s.Extension)
 	var mu sync.Mutex
 	var ring *encryption.Keyring
 	return func(ctx context.Context) (*encryption.Keyring, error) {
@@ -88,15 +99,15 @@ func (s settings) openKeyring() func(context.Context) (*encryption.Keyring, erro
 		if ring != nil {
 			return ring, nil
 		}
-		text, err := s.fetch(ctx, s.keyringID)
+		text, err := fetch(ctx, s.Encryption.Secret)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, sealingSecret, err)
+			return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, settings.EncryptionKeySecret, err)
 		}
 		if ring, err = encryption.Parse(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", sealingSecret, err)
+			return nil, settings.Wrong(settings.EncryptionKeySecret, err)
 		}
 		return ring, nil
-	}
+	}, nil
 }
 
 // lazy is the state of a resource that is opened at the first use.

@@ -127,7 +127,7 @@ var List = []Setting{
 		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that key. It is read at the first use, through the extension."),
 	checked(Issuer, "issuer", "", CheckIssuer, func(s *Settings) *string { return &s.Tokens.Issuer }).
 		describe("URL", Functions|Serve, "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: a function issues no tokens; the runner is known by its own address.").
-		inside("https://issuer.example", "https://issuer.example/a").outside("http://issuer.example", "https://issuer.example/", "https://", "https://u@issuer.example"),
+		inside("https://issuer.example", "https://issuer.example/a").outside("http://issuer.example", "https://issuer.example/", "https:///path", "https://u@issuer.example"),
 	list(TokenAudiences, "", func(s *Settings) *[]string { return &s.Tokens.Audiences }).
 		describe("list", Functions|Serve, "Audiences of tokens, separated by commas. Absent: the issuer."),
 	duration(TokenMaxTTL, "token-max-ttl", "24h", MinTokenTTL, MaxTokenTTL, func(s *Settings) *time.Duration { return &s.Tokens.MaxTTL }).
@@ -140,7 +140,7 @@ var List = []Setting{
 		describe("duration", Functions|Serve|Commands, "How long a signing key is published before it signs. Verifiers keep the keys that they fetched for five minutes."),
 	secretText(SigningKey, "signing-key", func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
 		describe("PEM", Functions|Serve, "Signing keys that you manage yourself: the first, a private one, signs; public ones after it are published too. Set at most one of the two. Absent: the platform makes the keys, rotates them and keeps them in the state.").
-		outside("no PEM"),
+		outside("hunter2"),
 	secretFile(SigningKeyFile, SigningKey, func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
 		describe("path", Functions|Serve, "A file that holds those keys, such as a mounted secret."),
 	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
@@ -174,7 +174,7 @@ var List = []Setting{
 		describe("address", Serve, "Address of the HTTPS listener."),
 	checked("", "http", "", checkLoopback, func(s *Settings) *string { return &s.Runner.HTTP }).
 		describe("address", Serve, "Address of an additional plain HTTP listener, on the loopback only. Clients do not send bearer tokens over plain HTTP; it is for curl and load tools.").
-		inside("127.0.0.1:0").outside("0.0.0.0:0", "127.0.0.1"),
+		inside("127.0.0.1:0").outside("0.0.0.0:0", "localhost"),
 	text("", "data", ".platform", func(s *Settings) *string { return &s.Runner.Data }).
 		describe("path", Serve|Commands, "Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key."),
 	secretText(AdminKey, "admin-key", func(s *Settings) source { return source{&s.Runner.AdminKey, nil, anyText} }).
@@ -185,7 +185,7 @@ var List = []Setting{
 		describe("duration", Serve, "How often expired keys are removed and deletions finished."),
 
 	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
-	elsewhere(AccessKey, "key").describe("access key", Commands, "The access key that a command uses."),
+	elsewhere(AccessKey, "").describe("access key", Commands, "The access key that a command uses."),
 	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder."),
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -117,8 +117,11 @@ func text(name, flag, value string, field func(*Settings) *string) Setting {
 // checked is a text that must pass a check.
 func checked(name, flag, value string, check func(string) error, field func(*Settings) *string) Setting {
 	return Setting{Name: name, Flag: flag, Default: value, set: func(into *Settings, text string) error {
+		if err := check(text); err != nil {
+			return err
+		}
 		*field(into) = text
-		return check(text)
+		return nil
 	}}
 }
 
@@ -136,7 +139,7 @@ func list(name, flag string, field func(*Settings) *[]string) Setting {
 
 // word is one of some words. What says of what they are.
 func word(name, flag, what, value string, words []string, field func(*Settings) *string) Setting {
-	return Setting{Name: name, Flag: flag, Default: value, Words: words, Inside: words, Outside: []string{"unknown"}, set: func(into *Settings, text string) error {
+	return Setting{Name: name, Flag: flag, Default: value, Words: words, Inside: words, Outside: []string{"nonsense"}, set: func(into *Settings, text string) error {
 		if !slices.Contains(words, text) {
 			return fmt.Errorf("unknown %s: use %s", what, enumerate(words, "or"))
 		}
@@ -148,7 +151,7 @@ func word(name, flag, what, value string, words []string, field func(*Settings) 
 // level is a level of the log, in letters of any size.
 func level(name, flag string) Setting {
 	words := []string{"debug", "info", "warn", "error"}
-	return Setting{Name: name, Flag: flag, Default: "info", Words: words, Inside: append(slices.Clone(words), "WARN"), Outside: []string{"unknown"}, set: func(into *Settings, text string) error {
+	return Setting{Name: name, Flag: flag, Default: "info", Words: words, Inside: append(slices.Clone(words), "WARN"), Outside: []string{"nonsense"}, set: func(into *Settings, text string) error {
 		var level slog.Level
 		if level.UnmarshalText([]byte(text)) != nil {
 			return fmt.Errorf("unknown log level: use %s", enumerate(words, "or"))
@@ -302,12 +305,17 @@ func CheckIssuer(issuer string) error {
 
 // checkLoopback refuses to offer plain HTTP to other machines.
 func checkLoopback(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return errors.New("must be an address with a port, such as 127.0.0.1:8080")
+	colon := strings.LastIndex(address, ":")
+	host := address[:max(colon, 0)]
+	bare := host
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		bare = host[1 : len(host)-1]
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if colon < 0 || strings.Contains(bare, ":") != (bare != host) {
+		return errors.New("must be a host and a port, such as 127.0.0.1:8080 or [::1]:8080")
+	}
+	if ip, err := netip.ParseAddr(bare); host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return errors.New("must be an address of the loopback: bearer tokens must not cross a network in clear")
+	return errors.New("must be a loopback address: bearer tokens must not cross a network unencrypted")
 }

@@ -33,9 +33,9 @@ var (
 	source   = regexp.MustCompile(`\s*Source: .*$`)
 )
 
-// settings are the fields of the configuration with what the model says of them. The providers of connectors are those
+// configurationFields are the fields of the configuration with what the model says of them. The providers of connectors are those
 // of auth.
-func settings(document string) (map[string]bool, error) {
+func configurationFields(document string) (map[string]bool, error) {
 	var openAPI struct {
 		Components struct {
 			Schemas map[string]schema `json:"schemas"`
@@ -90,7 +90,7 @@ func listed(document string) map[string]bool {
 func TestConfigurationIsTheModel(t *testing.T) {
 	t.Parallel()
 	all := files(t)
-	fields, err := settings(all[documentsFolder+"openapi/v3/management.json"])
+	fields, err := configurationFields(all[documentsFolder+"openapi/v3/management.json"])
 	if err != nil || len(fields) < 100 {
 		t.Fatalf("%d fields, %v", len(fields), err)
 	}
@@ -103,7 +103,7 @@ func TestConfigurationIsTheModel(t *testing.T) {
 
 func TestConfigurationFinds(t *testing.T) {
 	t.Parallel()
-	fields, err := settings(`{"components":{"schemas":{"x.ConfigStatus":{"properties":{
+	fields, err := configurationFields(`{"components":{"schemas":{"x.ConfigStatus":{"properties":{
 		"host":{"description":"host is\nit. Source: Spec 1."},
 		"auth":{"allOf":[{"$ref":"#/components/schemas/x.Auth"}],"description":"auth."}}},
 		"x.Auth":{"properties":{"oidc":{"allOf":[{"$ref":"#/components/schemas/x.OIDC"}],"description":"o."},

@@ -7,22 +7,31 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/infra/environment"
+	"management.platform.sh/shared/settings"
 )
 
-// settingsFile is where the settings of a deployed function are listed for readers.
+// settingsFile is where the settings are listed for readers.
 const settingsFile = "docs/deploy.md"
 
 var (
-	settingRow  = regexp.MustCompile("(?m)^\\| `(PLATFORM_[A-Z_]+)` \\|.*$")
+	settingRow  = regexp.MustCompile("(?m)^\\| `(?:PLATFORM_|--)[A-Za-z_-]+` \\|.*$")
 	settingName = regexp.MustCompile(`\bPLATFORM_[A-Z]+(?:_[A-Z]+)*\b`)
 )
 
+// settingLine is the row of a setting in that document.
+func settingLine(s settings.Setting) string {
+	flag := ""
+	if s.Flag != "" && s.Name != "" {
+		flag = "`--" + s.Flag + "`"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", s.Key(), flag, s.Unit, s.Default, s.Allowed(), s.Meaning)
+}
+
 // unlisted finds settings whose row in a document is not what the program says of them, and rows of others.
-func unlisted(text string, settings []environment.Variable) []string {
-	want := make([]string, len(settings))
-	for i, v := range settings {
-		want[i] = fmt.Sprintf("| `%s` | %s | %s | %s |", v.Name, v.Unit, v.Default, v.Meaning)
+func unlisted(text string, list []settings.Setting) []string {
+	want := make([]string, len(list))
+	for i, s := range list {
+		want[i] = settingLine(s)
 	}
 	var findings []string
 	for i, row := range settingRow.FindAllString(text, -1) {
@@ -39,13 +48,13 @@ func unlisted(text string, settings []environment.Variable) []string {
 }
 
 // unread finds names of settings in manifests that no function reads, and manifests that do not say which release it is.
-func unread(p project, settings []environment.Variable) []string {
+func unread(p project, list []settings.Setting) []string {
 	manifests := slices.Concat([]string{"serverless.yml", "infra/terraform/aws/functions.tf", "infra/terraform/gcp/functions.tf"},
 		p.under("infra/knative/", ".yaml"))
 	var findings []string
 	for _, name := range slices.Concat(manifests, p.under("infra/serverless/", ".json")) {
 		for _, found := range settingName.FindAllString(p[name], -1) {
-			if !slices.ContainsFunc(settings, func(v environment.Variable) bool { return v.Name == found }) {
+			if !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found && s.Readers&settings.Functions != 0 }) {
 				findings = append(findings, name+" sets "+found+", which no function reads")
 			}
 		}
@@ -60,19 +69,23 @@ func unread(p project, settings []environment.Variable) []string {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	report(t, unlisted(files(t)[settingsFile], environment.Variables))
-	report(t, unread(files(t), environment.Variables))
+	report(t, unlisted(files(t)[settingsFile], settings.List))
+	report(t, unread(files(t), settings.List))
 }
 
 func TestSettingsFinds(t *testing.T) {
 	t.Parallel()
-	settings := []environment.Variable{{Name: "PLATFORM_A", Unit: "text", Default: "x", Meaning: "One."}, {Name: "PLATFORM_VERSION", Unit: "text", Meaning: "Two."}}
-	const a, b = "| `PLATFORM_A` | text | x | One. |\n", "| `PLATFORM_VERSION` | text |  | Two. |\n"
-	expect(t, unlisted(a+b, settings))
-	expect(t, unlisted(b+"| `PLATFORM_A` | text | y | One. |\n| `PLATFORM_C` | z | | |\n", settings),
-		"order: | `PLATFORM_VERSION`", "order: | `PLATFORM_A` | text | y", "order: | `PLATFORM_C`", "no row | `PLATFORM_A`")
+	list := []settings.Setting{
+		{Name: "PLATFORM_A", Readers: settings.Functions, Unit: "text", Default: "x", Meaning: "One."},
+		{Name: "PLATFORM_VERSION", Flag: "b", Readers: settings.Functions, Unit: "text", Words: []string{"c", "d"}, Meaning: "Two."},
+		{Name: "PLATFORM_D", Readers: settings.Serve},
+	}
+	a, b := settingLine(list[0])+"\n", settingLine(list[1])+"\n"
+	expect(t, unlisted(a+b, list[:2]))
+	expect(t, unlisted(b+"| `PLATFORM_A` |  | text | y |  | One. |\n| `--c` | z | | |\n", list[:2]),
+		"order: | `PLATFORM_VERSION`", "order: | `PLATFORM_A` |  | text | y", "order: | `--c`", "no row | `PLATFORM_A`")
 	expect(t, unread(project{
-		"serverless.yml": "PLATFORM_A: 1\nPLATFORM_VERSION: 2\n", "infra/terraform/aws/functions.tf": "PLATFORM_VERSION = PLATFORM_B",
+		"serverless.yml": "PLATFORM_A: 1\nPLATFORM_VERSION: 2\n", "infra/terraform/aws/functions.tf": "PLATFORM_VERSION = PLATFORM_B, PLATFORM_D",
 		"infra/terraform/gcp/functions.tf": "PLATFORM_VERSION", "infra/knative/a.yaml": "PLATFORM_A",
-	}, settings), "aws/functions.tf sets PLATFORM_B", "a.yaml does not set PLATFORM_VERSION")
+	}, list), "aws/functions.tf sets PLATFORM_B", "aws/functions.tf sets PLATFORM_D", "a.yaml does not set PLATFORM_VERSION")
 }

@@ -317,14 +317,14 @@ func TestPEM(t *testing.T) {
 	}
 	const hush = "aHVudGVyMg"
 	for want, text := range map[string]string{
-		"no PEM block":                   hush,
-		"key 1: is a public one":         public(curve),
-		"key 1: is a \"CERTIFICA":        block("CERTIFICATE", []byte(hush)),
-		"key 2: is no PRIVATE KEY":       private(curve) + block("PRIVATE KEY", []byte(hush)),
-		"key 2 stands there twice":       private(curve) + public(curve),
-		"key 1: an elliptic curve":       private(large),
-		"begin 2 PEM blocks, of which 1": private(curve) + strings.Replace(public(prime), "-----END", "----END", 1),
-		"key 2: an elliptic curve":       private(curve) + public(large),
+		"no PEM block":                  hush,
+		"key 1: is public":              public(curve),
+		"key 1: is a \"CERTIFICA":       block("CERTIFICATE", []byte(hush)),
+		"key 2: the block PRIVATE KEY":  private(curve) + block("PRIVATE KEY", []byte(hush)),
+		"keys 1 and 2 are the same":     private(curve) + public(curve),
+		"key 1: an elliptic curve":      private(large),
+		"2 PEM blocks, of which only 1": private(curve) + strings.Replace(public(prime), "-----END", "----END", 1),
+		"key 2: an elliptic curve":      private(curve) + public(large),
 	} {
 		keys := New(nil, nil, time.Now, Settings{PEM: secret.String(text)})
 		for _, err := range []error{errorOf(keys.Current(t.Context())), errorOf(keys.List(t.Context())), errorOf(keys.Rotate(t.Context(), false))} {

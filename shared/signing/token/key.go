@@ -3,17 +3,16 @@ package token
 import (
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/big"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"management.platform.sh/shared/settings/keypem"
 )
 
 // The algorithms. Which one it is follows from the key, never from a token. Source: RFC 7518 3.1, RFC 8725 3.1.
@@ -22,56 +21,18 @@ const (
 	RS256 = "RS256"
 )
 
-// The sizes of RSA keys. Smaller ones are weak, larger ones make each verification slow.
-const (
-	minRSABits = 2048
-	maxRSABits = 8192
-)
-
 // encoding is base64url as JOSE writes it: no padding, no stray bits. Source: RFC 7515 2.
 var encoding = base64.RawURLEncoding.Strict()
 
 // method is the algorithm of a public key. The error says which keys are right.
 func method(public crypto.PublicKey) (jwt.SigningMethod, error) {
-	switch key := public.(type) {
-	case *ecdsa.PublicKey:
-		if key.Curve != elliptic.P256() {
-			return nil, errors.New("an elliptic curve key must be of the curve P-256")
-		}
+	if err := keypem.Check(public); err != nil {
+		return nil, err
+	}
+	if _, ok := public.(*ecdsa.PublicKey); ok {
 		return jwt.SigningMethodES256, nil
-	case *rsa.PublicKey:
-		if bits := key.N.BitLen(); bits < minRSABits || bits > maxRSABits {
-			return nil, fmt.Errorf("an RSA key must have %d to %d bits, this one has %d", minRSABits, maxRSABits, bits)
-		}
-		if key.E < 3 || key.E&1 == 0 {
-			return nil, errors.New("the exponent of an RSA key must be odd and at least 3")
-		}
-		if guessable(key.N) {
-			return nil, errors.New("the RSA key was made by a generator whose keys can be factored (CVE-2017-15361)")
-		}
-		return jwt.SigningMethodRS256, nil
-	default:
-		return nil, fmt.Errorf("a %T cannot sign tokens: an ECDSA key of P-256 or an RSA key of %d bits or more can", public, minRSABits)
 	}
-}
-
-// guessable tells whether a modulus is the product of primes as a widespread library for smart cards made them: modulo
-// each small prime it is then a power of 65537. Of other keys, one in a hundred million has that form.
-// Source: Nemec et al., The Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
-func guessable(n *big.Int) bool {
-	for _, p := range []int64{
-		3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113,
-		127, 131, 137, 139, 149, 151, 157, 163, 167,
-	} {
-		rest := new(big.Int).Mod(n, big.NewInt(p)).Int64()
-		power := int64(1)
-		for power != rest {
-			if power = power * 65537 % p; power == 1 {
-				return false
-			}
-		}
-	}
-	return true
+	return jwt.SigningMethodRS256, nil
 }
 
 // SigningKey signs tokens. It is safe for concurrent use.

@@ -18,6 +18,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings/keypem"
 )
 
 // born is when the tests begin.
@@ -29,7 +30,7 @@ var (
 		return pair(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
 	})
 	rsaKeys = sync.OnceValue(func() []*SigningKey {
-		return pair(func() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, minRSABits)) })
+		return pair(func() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, keypem.MinRSABits)) })
 	})
 )
 
