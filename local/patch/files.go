@@ -188,7 +188,7 @@ func (d *document) finding(field, message string) finding {
 	if field == "" {
 		f.Field = strings.TrimSuffix(d.prefix, ".")
 	}
-	f.place(d, f.Field, 0, 0)
+	f.place(d, f.Field, syncpatch.Offset{})
 	return f
 }
 
@@ -224,7 +224,7 @@ func newConfigurationFile(d *document) *configurationFile {
 	c.configuration, problems = syncpatch.ReadConfiguration(nil, d.text)
 	for _, p := range problems {
 		f := newFinding(p)
-		f.place(d, p.Field, p.InLine, p.InColumn)
+		f.place(d, p.Field, p.Offset)
 		c.findings = append(c.findings, f)
 	}
 	return c

@@ -248,18 +248,18 @@ func readEvaluation(d *document) (*offline, []finding) {
 }
 
 // evaluate finds what is wrong, and else does what the patches say. It tells whether there is a status.
-func (e *offline) evaluate(ctx context.Context, do func(context.Context, syncpatch.Request) (*syncpatch.Result, error)) (bool, error) {
+func (e *offline) evaluate(ctx context.Context, do func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)) (bool, error) {
 	e.evaluation.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(evaluation.Kind))
-	request, problems := syncpatch.NewRequest(&e.evaluation.Spec)
+	checked, problems := syncpatch.CheckSpec(&e.evaluation.Spec)
 	for _, p := range append(problems, e.absent...) {
 		if e.configuration == nil || !p.Warning || !strings.HasPrefix(p.Field, specConfiguration) {
 			e.findings = append(e.findings, e.locate(p))
 		}
 	}
-	if hasErrors(e.findings) {
+	if checked == nil || hasErrors(e.findings) {
 		return false, nil
 	}
-	result, err := do(ctx, request)
+	result, err := do(ctx, checked)
 	if err != nil {
 		return false, fmt.Errorf("evaluating: %w", err)
 	}
@@ -268,7 +268,7 @@ func (e *offline) evaluate(ctx context.Context, do func(context.Context, syncpat
 	}
 	e.evaluation.Status.Warnings = syncpatch.Warnings(problems)
 	if failed := result.Error; failed != nil {
-		e.findings = append(e.findings, e.locateFailure(failed, &request))
+		e.findings = append(e.findings, e.locateFailure(failed, checked.Request()))
 	}
 	return true, nil
 }
@@ -383,7 +383,7 @@ func checkFile(t *terminal, name string) []finding {
 		if len(wrong) > 0 {
 			continue
 		}
-		_, problems := syncpatch.NewRequest(&e.evaluation.Spec)
+		_, problems := syncpatch.CheckSpec(&e.evaluation.Spec)
 		for _, p := range append(problems, e.absent...) {
 			all = append(all, e.locate(p))
 		}

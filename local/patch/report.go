@@ -38,7 +38,7 @@ func hasErrors(all []finding) bool {
 
 func newFinding(p syncpatch.Problem) finding {
 	f := finding{Field: strings.TrimPrefix(p.Field, "<nil>"), Message: p.ErrorBody(), Warning: p.Warning}
-	if p.Warning || p.InColumn > 0 {
+	if p.Warning || p.Offset.Column > 0 {
 		f.Message = p.Detail
 	}
 	return f
@@ -59,12 +59,12 @@ func (e *offline) locate(p syncpatch.Problem) finding {
 	f := newFinding(p)
 	if e.configuration == nil {
 		f.Field = e.source.prefix + p.Field
-		f.place(e.source, f.Field, p.InLine, p.InColumn)
+		f.place(e.source, f.Field, p.Offset)
 		return f
 	}
 	if in, ok := strings.CutPrefix(p.Field, specConfiguration); ok {
 		f.Field = in
-		f.place(e.configuration.document, in, p.InLine, p.InColumn)
+		f.place(e.configuration.document, in, p.Offset)
 		return f
 	}
 	f.File, f.Field = e.source.name, cmp.Or(flagNames[p.Field], strings.TrimPrefix(p.Field, "spec."))
@@ -91,12 +91,12 @@ func (e *offline) locateFailure(failed *model.SyncPatchError, request *syncpatch
 		}
 	}
 	f.Field = fmt.Sprintf("%s[%d].%s", patches, failed.Index, at)
-	f.place(from, f.Field, int(failed.Line), int(failed.Column))
+	f.place(from, f.Field, syncpatch.Offset{Line: int(failed.Line), Column: int(failed.Column)})
 	return f
 }
 
 // place finds the position of a field, and of what is within its value.
-func (f *finding) place(d *document, field string, inLine, inColumn int) {
+func (f *finding) place(d *document, field string, offset syncpatch.Offset) {
 	f.File = d.name
 	node := d.node(field)
 	if node == nil {
@@ -104,23 +104,23 @@ func (f *finding) place(d *document, field string, inLine, inColumn int) {
 	}
 	line, column := node.Line, node.Column
 	lines := strings.Split(string(d.text), "\n")
-	if inColumn > 0 && node.Kind == yamlv3.ScalarNode {
+	if offset.Column > 0 && node.Kind == yamlv3.ScalarNode {
 		switch node.Style &^ yamlv3.TaggedStyle {
 		case yamlv3.FoldedStyle:
 			// Which of its lines it was is gone.
 		case yamlv3.LiteralStyle:
 			// The text begins on the next line, behind the indentation of its first one.
-			if first := line; first < len(lines) && line+inLine <= len(lines) {
-				line += inLine
-				column = len(lines[first]) - len(strings.TrimLeft(lines[first], " ")) + inColumn
+			if first := line; first < len(lines) && line+offset.Line <= len(lines) {
+				line += offset.Line
+				column = len(lines[first]) - len(strings.TrimLeft(lines[first], " ")) + offset.Column
 			}
 		case yamlv3.SingleQuotedStyle, yamlv3.DoubleQuotedStyle:
-			if inLine == 1 {
-				column += inColumn
+			if offset.Line == 1 {
+				column += offset.Column
 			}
 		default:
-			if inLine == 1 {
-				column += inColumn - 1
+			if offset.Line == 1 {
+				column += offset.Column - 1
 			}
 		}
 	}

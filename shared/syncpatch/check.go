@@ -14,19 +14,25 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// Problem is what is wrong with patches or their configuration, or what is allowed but does hardly what was
+// Problem is what is wrong with patches or their configuration, or what is allowed but probably not what was
 // meant. It names the field and the value; a position within a path or an expression is part of the detail.
 type Problem struct {
 	*field.Error
-	// Warning is set where nothing is wrong.
+	// Warning means that the patches can be evaluated all the same.
 	Warning bool
 	// Line and Column are where the field is in the text of a configuration, from 1. 0 means not known.
 	Line, Column int
-	// InLine and InColumn are where it is within the value of the field, a path or an expression. 0 means not known.
-	InLine, InColumn int
+	// Offset is where in the value of the field the problem is, a path or an expression. Zero means not known.
+	Offset Offset
 }
 
-// Errors returns the problems that are no warnings.
+// Offset is a position within a value.
+type Offset struct {
+	// Line and Column count from 1; columns are characters.
+	Line, Column int
+}
+
+// Errors returns the problems that are not warnings.
 func Errors(problems []Problem) field.ErrorList {
 	var list field.ErrorList
 	for _, p := range problems {
@@ -37,7 +43,7 @@ func Errors(problems []Problem) field.ErrorList {
 	return list
 }
 
-// Warnings returns the texts of those that are, each with its field.
+// Warnings returns the texts of the warnings, each with its field.
 func Warnings(problems []Problem) []string {
 	var texts []string
 	for _, p := range problems {
@@ -47,15 +53,6 @@ func Warnings(problems []Problem) []string {
 	}
 	return texts
 }
-
-// InvalidError is why a request cannot be evaluated.
-type InvalidError struct {
-	// Problems name each bad field below spec.
-	Problems field.ErrorList
-}
-
-// Error joins the problems.
-func (e *InvalidError) Error() string { return e.Problems.ToAggregate().Error() }
 
 // maxPatches is how many patches a list has at most. Source: ADR-0013.
 const maxPatches = 1000
@@ -67,12 +64,58 @@ func (p *problems) warn(at *field.Path, value any, detail string) {
 	*p = append(*p, Problem{Error: field.Invalid(at, value, detail), Warning: true})
 }
 
-// Check finds everything that is wrong with the request, and what deserves a warning, at fields below spec.
-// Source: ADR-0013.
-func (r Request) Check() []Problem {
+// Checked is a request that has no errors, with its patches parsed. Only Request.Check and CheckSpec make one.
+type Checked struct {
+	request Request
+	patches []patch
+	names   names
+}
+
+// Request returns the request that was checked, with its defaults. It must not be changed.
+func (c *Checked) Request() *Request { return &c.request }
+
+// patch is a patch of a request, parsed.
+type patch struct {
+	path Path
+	// forward and backward are the expressions from tenant to host and back. Nil means that there is none.
+	forward, backward *expression.Expression
+	// reference is nil unless the patch is a reference patch.
+	reference *reference
+	labels    bool
+}
+
+// Check finds everything that is wrong with the request, and what deserves a warning, at fields below spec. With an
+// error among the problems, the first result is nil. Source: ADR-0013.
+func (r Request) Check() (*Checked, []Problem) {
 	var p problems
-	spec := field.NewPath("spec")
 	r = r.withDefaults()
+	p.request(&r)
+	patches := p.patches(field.NewPath("spec", "patches"), r.Patches)
+	p.tenant(&r)
+	return r.checked(patches, p)
+}
+
+// checked returns the request as a Checked, unless there are errors among the problems.
+func (r Request) checked(patches []patch, p problems) (*Checked, []Problem) {
+	if len(Errors(p)) > 0 {
+		return nil, p
+	}
+	return &Checked{request: r, patches: patches, names: r.names()}, p
+}
+
+func (r Request) withDefaults() Request {
+	if r.Direction == "" {
+		r.Direction = model.TenantToHost
+	}
+	if r.NamespaceMode == "" {
+		r.NamespaceMode = model.SingleNamespace
+	}
+	return r
+}
+
+// request checks everything but the patches and what they need.
+func (p *problems) request(r *Request) {
+	spec := field.NewPath("spec")
 	p.oneOf(spec.Child("direction"), r.Direction, model.TenantToHost, model.HostToTenant)
 	p.oneOf(spec.Child("namespaceMode"), r.NamespaceMode, model.SingleNamespace, model.MultiNamespace)
 	for i, check := range r.Checks {
@@ -88,7 +131,7 @@ func (r Request) Check() []Problem {
 		}
 	}
 	if r.Object == nil {
-		p.add(field.Required(spec.Child("object"), "an object that is to be patched"))
+		p.add(field.Required(spec.Child("object"), "the object to patch"))
 	}
 	known := spec.Child("context", "references")
 	for i, reference := range r.Context.References {
@@ -96,23 +139,21 @@ func (r Request) Check() []Problem {
 			p.add(field.Required(known.Index(i).Child("name"), "the name in the tenant cluster"))
 		}
 	}
-	p = append(p, Check(spec.Child("patches"), r.Patches)...)
-	r.checkTenant(&p, spec.Child("context", "tenant"))
-	return p
 }
 
-// checkTenant asks for what names on the host are made of.
-func (r Request) checkTenant(p *problems, at *field.Path) {
-	if r.Context.names.multi {
+// tenant requires what the patches make names on the host from.
+func (p *problems) tenant(r *Request) {
+	if r.NamespaceMode == model.MultiNamespace {
 		return
 	}
+	at := field.NewPath("spec", "context", "tenant")
 	named := slices.ContainsFunc(r.Patches, func(patch model.SyncPatch) bool { return patch.Reference != nil || patch.Labels != nil })
 	if named && r.Context.Tenant.Name == "" {
-		p.add(field.Required(at.Child("name"), "reference and labels patches make names on the host of it"))
+		p.add(field.Required(at.Child("name"), "required by reference and labels patches"))
 	}
 	placed := slices.ContainsFunc(r.Patches, func(patch model.SyncPatch) bool { return patch.Reference != nil && patch.Reference.NamespacePath != "" })
 	if placed && r.Context.Tenant.Namespace == "" {
-		p.add(field.Required(at.Child("namespace"), "references with a namespacePath go to it"))
+		p.add(field.Required(at.Child("namespace"), "required by reference patches with a namespacePath"))
 	}
 }
 
@@ -126,36 +167,50 @@ func (p *problems) oneOf(at *field.Path, value string, allowed ...string) {
 // warning. Source: Spec 2.8; ADR-0013.
 func Check(at *field.Path, patches []model.SyncPatch) []Problem {
 	var p problems
-	if len(patches) > maxPatches {
-		p.add(field.TooMany(at, len(patches), maxPatches))
-		return p
+	p.patches(at, patches)
+	return p
+}
+
+// patches checks and parses a list of patches.
+func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
+	if len(list) > maxPatches {
+		p.add(field.TooMany(at, len(list), maxPatches))
+		return nil
 	}
+	parsed := make([]patch, len(list))
 	seen := map[string]int{}
-	for i := range patches {
-		patch, at := &patches[i], at.Index(i)
-		path, ok := p.path(at.Child("path"), patch.Path)
+	for i := range list {
+		sent, at := &list[i], at.Index(i)
+		path, ok := p.path(at.Child("path"), sent.Path)
 		if ok {
 			printed := path.String()
 			if first, known := seen[printed]; known {
-				duplicate := field.Duplicate(at.Child("path"), patch.Path)
-				duplicate.Detail = fmt.Sprintf("patch %d has the same path; each may be patched once", first)
+				duplicate := field.Duplicate(at.Child("path"), sent.Path)
+				duplicate.Detail = fmt.Sprintf("patch %d has the same path; each path may be patched once", first)
 				p.add(duplicate)
 			} else {
 				seen[printed] = i
 			}
 			if path.is("metadata", "name") || path.is("metadata", "namespace") {
-				p.add(field.Invalid(at.Child("path"), patch.Path, "the name and the namespace of the object cannot be patched"))
+				p.add(field.Invalid(at.Child("path"), sent.Path, identityStays))
 			}
 		}
-		p.mode(at, patch)
-		p.expression(at.Child("expression"), patch.Expression, path)
-		p.expression(at.Child("reverseExpression"), patch.ReverseExpression, path)
-		if patch.Reference != nil {
-			p.reference(at.Child("reference"), patch.Reference)
+		p.mode(at, sent)
+		parsed[i] = patch{
+			path:     path,
+			forward:  p.expression(at.Child("expression"), sent.Expression, path),
+			backward: p.expression(at.Child("reverseExpression"), sent.ReverseExpression, path),
+			labels:   sent.Labels != nil,
+		}
+		if sent.Reference != nil {
+			parsed[i].reference = p.reference(at.Child("reference"), sent.Reference)
 		}
 	}
-	return p
+	return parsed
 }
+
+// identityStays is the answer to a patch of the name or the namespace of the object.
+const identityStays = "the name and the namespace of the object cannot be patched"
 
 // mode holds a patch to one.
 func (p *problems) mode(at *field.Path, patch *model.SyncPatch) {
@@ -183,14 +238,15 @@ func (p *problems) path(at *field.Path, text string) (Path, bool) {
 	path, err := ParsePath(text)
 	var wrong *PathError
 	if errors.As(err, &wrong) {
-		*p = append(*p, Problem{Error: field.Invalid(at, fmt.Sprintf("%.300s", text), err.Error()), InLine: 1, InColumn: wrong.Column})
+		*p = append(*p, Problem{Error: field.Invalid(at, fmt.Sprintf("%.300s", text), err.Error()), Offset: Offset{1, wrong.Column}})
 	}
 	return path, err == nil
 }
 
-func (p *problems) expression(at *field.Path, text string, path Path) {
+// expression compiles an expression. It is nil where there is none.
+func (p *problems) expression(at *field.Path, text string, path Path) *expression.Expression {
 	if text == "" {
-		return
+		return nil
 	}
 	compiled, err := expression.Compile(text)
 	var syntax *expression.SyntaxError
@@ -199,7 +255,7 @@ func (p *problems) expression(at *field.Path, text string, path Path) {
 		p.add(field.TooLong(at, text, expression.MaxLength))
 	case errors.As(err, &syntax):
 		why := fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)
-		*p = append(*p, Problem{Error: field.Invalid(at, text, why), InLine: syntax.Line, InColumn: syntax.Column})
+		*p = append(*p, Problem{Error: field.Invalid(at, text, why), Offset: Offset{syntax.Line, syntax.Column}})
 	case err != nil:
 		p.add(field.Invalid(at, text, err.Error()))
 	case compiled.AlwaysNull():
@@ -207,34 +263,42 @@ func (p *problems) expression(at *field.Path, text string, path Path) {
 	case path.wild() && !compiled.ReadsValue():
 		p.warn(at, text, "it does not read value, although the path has a wildcard")
 	}
+	return compiled
 }
 
-// reference checks what a reference patch refers to.
-func (p *problems) reference(at *field.Path, r *model.SyncPatchReference) {
+// reference checks what a reference patch refers to, and parses its paths.
+func (p *problems) reference(at *field.Path, r *model.SyncPatchReference) *reference {
 	if r.APIVersion == "" {
 		p.add(field.Required(at.Child("apiVersion"), "the group and version of the referent, such as v1 or apps/v1"))
 	} else if _, err := schema.ParseGroupVersion(r.APIVersion); err != nil {
-		p.add(field.Invalid(at.Child("apiVersion"), r.APIVersion, "a group and a version are expected, such as v1 or apps/v1"))
+		p.add(field.Invalid(at.Child("apiVersion"), r.APIVersion, "must be a group and a version, such as v1 or apps/v1"))
 	}
 	if r.Kind == "" {
 		p.add(field.Required(at.Child("kind"), "the kind of the referent, such as Secret"))
 	}
 	if r.NamePath == "" && (r.APIVersionPath != "" || r.KindPath != "" || r.NamespacePath != "") {
-		p.add(field.Required(at.Child("namePath"), "with another path, the value is an object, and the name is somewhere in it"))
+		p.add(field.Required(at.Child("namePath"), "required with another path: the value is then an object, and namePath says where in it the name is"))
 	}
-	for _, relative := range []struct{ name, text string }{
-		{"apiVersionPath", r.APIVersionPath},
-		{"kindPath", r.KindPath},
-		{"namePath", r.NamePath},
-		{"namespacePath", r.NamespacePath},
+	parsed := &reference{apiVersion: r.APIVersion, kind: r.Kind}
+	for _, relative := range []struct {
+		name, text string
+		path       **Path
+	}{
+		{"apiVersionPath", r.APIVersionPath, &parsed.apiVersionPath},
+		{"kindPath", r.KindPath, &parsed.kindPath},
+		{"namePath", r.NamePath, &parsed.namePath},
+		{"namespacePath", r.NamespacePath, &parsed.namespacePath},
 	} {
 		path, ok := p.path(at.Child(relative.name), relative.text)
 		switch {
 		case !ok || relative.text == "":
 		case path.wild():
-			p.add(field.Invalid(at.Child(relative.name), relative.text, "it leads to one string, so it has no wildcard"))
+			p.add(field.Invalid(at.Child(relative.name), relative.text, "must lead to one string, so it cannot have a wildcard"))
 		case len(path.segments) == 0:
-			p.add(field.Invalid(at.Child(relative.name), relative.text, "it leads to a string below the value"))
+			p.add(field.Invalid(at.Child(relative.name), relative.text, "must lead to a string below the value"))
+		default:
+			*relative.path = &path
 		}
 	}
+	return parsed
 }

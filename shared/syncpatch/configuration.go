@@ -68,6 +68,7 @@ type Configuration struct {
 // resource is one entry below sync.toHost or sync.fromHost.
 type resource struct {
 	patches  []model.SyncPatch
+	parsed   []patch
 	disabled string
 }
 
@@ -79,6 +80,12 @@ func (c *Configuration) Resources() []string { return slices.Sorted(maps.Keys(c.
 // for instance. Where both sides have a resource of the name, it is that of toHost, unless fromHost. is in
 // front. Not empty, disabled is why nothing of it is synced. The error is about the field at.
 func (c *Configuration) Patches(at *field.Path, name string) (patches []model.SyncPatch, disabled string, unknown *field.Error) {
+	r, unknown := c.resource(at, name)
+	return r.patches, r.disabled, unknown
+}
+
+// resource returns a resource by its name. One that the configuration does not mention is empty.
+func (c *Configuration) resource(at *field.Path, name string) (resource, *field.Error) {
 	side, key, _ := strings.Cut(name, ".")
 	if side != toHost && side != fromHost {
 		side, key = toHost, name
@@ -89,12 +96,12 @@ func (c *Configuration) Patches(at *field.Path, name string) (patches []model.Sy
 		}
 	}
 	if _, ok := synced[side][key]; !ok && !isCustom(key) {
-		return nil, "", field.NotSupported(at, name, known(side))
+		return resource{}, field.NotSupported(at, name, known(side))
 	}
 	if r := c.resources[side+"."+key]; r != nil {
-		return r.patches, r.disabled, nil
+		return *r, nil
 	}
-	return nil, "", nil
+	return resource{}, nil
 }
 
 // ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and finds everything that is wrong
@@ -379,7 +386,9 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 			reported[at.Child("path").String()] = true
 		}
 	}
-	for _, p := range Check(at, resource.patches) {
+	var checked problems
+	resource.parsed = checked.patches(at, resource.patches)
+	for _, p := range checked {
 		if !reported[p.Field] && (p.Type != field.ErrorTypeRequired || !partly[p.Field]) {
 			r.problems = append(r.problems, p)
 		}

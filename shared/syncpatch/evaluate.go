@@ -24,59 +24,40 @@ type change struct {
 
 func skipped(reason string) change { return change{skip: true, reason: reason} }
 
-// Evaluate sends the object of the request through its patches. What a patch does wrong is the Error of the
-// result, with the object as it was. An error of Evaluate itself is an *InvalidError for a request that Check
-// refuses, or that of ctx. The limits of time and size hold between paths, and within expressions as far as
-// the interpreter sees them; Limits.Memory does not hold here. It is safe for concurrent use.
-// Source: Spec 2.8; ADR-0013.
-func Evaluate(ctx context.Context, request Request, limits Limits) (*Result, error) {
-	return request.evaluate(ctx, limits, false)
+// Evaluate sends the object of a request through its patches. What a patch does wrong is the Error of the
+// result, with the object as it was. An error of Evaluate itself is that of ctx. The limits of time and size hold
+// between paths, and within expressions as far as the interpreter sees them; Limits.Memory does not hold here. It is
+// safe for concurrent use. Source: Spec 2.8; ADR-0013.
+func Evaluate(ctx context.Context, checked *Checked, limits Limits) (*Result, error) {
+	return checked.evaluate(ctx, limits, false)
 }
 
 // EvaluateInPlace is Evaluate for a caller who has no more use for the object of the request: it is changed rather than
 // copied, unless there are checks, which compare with it. With an Error the object of the result is of no use either.
-func EvaluateInPlace(ctx context.Context, request Request, limits Limits) (*Result, error) {
-	return request.evaluate(ctx, limits, len(request.Checks) == 0)
+func EvaluateInPlace(ctx context.Context, checked *Checked, limits Limits) (*Result, error) {
+	return checked.evaluate(ctx, limits, len(checked.request.Checks) == 0)
 }
 
-func (r Request) evaluate(ctx context.Context, limits Limits, inPlace bool) (*Result, error) {
-	request := r.withDefaults()
-	if problems := Errors(request.Check()); len(problems) > 0 {
-		return nil, &InvalidError{problems}
-	}
+func (c *Checked) evaluate(ctx context.Context, limits Limits, inPlace bool) (*Result, error) {
 	limits = limits.WithDefaults()
 	tooLong := limits.Exceeded(expression.LimitTotal)
 	within, cancel := context.WithTimeoutCause(ctx, limits.Object, tooLong)
 	defer cancel()
-	object := request.Object
+	object := c.request.Object
 	if !inPlace {
 		object = runtime.DeepCopyJSON(object)
 	}
-	result, err := evaluate(within, &request, object, limits)
+	result, err := evaluate(within, c, object, limits)
 	if err != nil {
 		return nil, err
 	}
-	result.Checks, err = request.verify(within, result, limits)
+	result.Checks, err = c.verify(within, result, limits)
 	return result, err
-}
-
-func (r Request) withDefaults() Request {
-	if r.Direction == "" {
-		r.Direction = model.TenantToHost
-	}
-	if r.NamespaceMode == "" {
-		r.NamespaceMode = model.SingleNamespace
-	}
-	r.Context.names = names{
-		tenant: r.Context.Tenant.Name, hostNamespace: r.Context.Tenant.Namespace,
-		clusterDomain: r.ClusterDomain, multi: r.NamespaceMode == model.MultiNamespace,
-	}
-	return r
 }
 
 // evaluation is one object on its way through the patches.
 type evaluation struct {
-	request    *Request
+	checked    *Checked
 	limits     Limits
 	machine    *expression.Machine
 	references *references
@@ -90,10 +71,11 @@ type evaluation struct {
 }
 
 // evaluate goes one way, and changes the object. Its error is that of ctx, unless ctx ended by the limit of the object.
-func evaluate(ctx context.Context, request *Request, object map[string]any, limits Limits) (*Result, error) {
-	machine := expression.NewMachine(limits.expressions(), request.Context.globals())
+func evaluate(ctx context.Context, checked *Checked, object map[string]any, limits Limits) (*Result, error) {
+	request := &checked.request
+	machine := expression.NewMachine(limits.expressions(), checked.globals())
 	e := &evaluation{
-		request: request, limits: limits, machine: machine,
+		checked: checked, limits: limits, machine: machine,
 		object: object,
 		result: &Result{Object: request.Object, Patches: make([]model.SyncPatchTrace, len(request.Patches))},
 	}
@@ -106,7 +88,7 @@ func evaluate(ctx context.Context, request *Request, object map[string]any, limi
 		case e.result.Error != nil:
 			trace.Reason = fmt.Sprintf("patch %d failed", e.result.Error.Index)
 		default:
-			if err := e.patch(ctx, &request.Patches[i], trace); err != nil {
+			if err := e.patch(ctx, &checked.patches[i], trace); err != nil {
 				return nil, err
 			}
 		}
@@ -126,20 +108,13 @@ func evaluate(ctx context.Context, request *Request, object map[string]any, limi
 }
 
 // patch applies one patch at every match of its path.
-func (e *evaluation) patch(ctx context.Context, patch *model.SyncPatch, trace *model.SyncPatchTrace) error {
-	path, err := ParsePath(patch.Path)
-	if err != nil {
-		return err
-	}
-	rule, idle, err := e.rule(patch)
-	if err != nil {
-		return err
-	}
+func (e *evaluation) patch(ctx context.Context, patch *patch, trace *model.SyncPatchTrace) error {
+	rule, idle := e.rule(patch)
 	if rule == nil {
 		trace.Reason = idle
 		return nil
 	}
-	w := walk{path: path}
+	w := walk{path: patch.path}
 	var failedAt string
 	progress := progressOf(ctx)
 	w.visit = func(at string, value any) (any, bool, error) {
@@ -168,49 +143,44 @@ func (e *evaluation) patch(ctx context.Context, patch *model.SyncPatch, trace *m
 }
 
 // rule returns what a patch does with a value, or why it does nothing in this direction.
-func (e *evaluation) rule(patch *model.SyncPatch) (func(at string, value any) (change, error), string, error) {
-	toTenant := e.request.Direction == model.HostToTenant
+func (e *evaluation) rule(patch *patch) (rule func(at string, value any) (change, error), idle string) {
+	toTenant := e.checked.request.Direction == model.HostToTenant
 	switch {
-	case patch.Reference != nil:
+	case patch.reference != nil:
 		if e.references == nil {
-			e.references = newReferences(e.request, e.request.Context.names)
+			e.references = newReferences(&e.checked.request, e.checked.names)
 		}
-		reference := newReference(patch.Reference)
-		return func(_ string, value any) (change, error) { return e.references.rewrite(reference, value) }, "", nil
-	case patch.Labels != nil:
-		if e.request.Context.names.multi {
-			return nil, "labels are the same on both sides in multi-namespace mode", nil
+		return func(_ string, value any) (change, error) { return e.references.rewrite(patch.reference, value) }, ""
+	case patch.labels:
+		if e.checked.names.multi {
+			return nil, "labels are the same on both sides in multi-namespace mode"
 		}
 		if e.labels == nil {
-			e.labels = newLabels(e.request.Context.names, namespaceInTenant(e.request), toTenant)
+			e.labels = newLabels(e.checked.names, namespaceInTenant(&e.checked.request), toTenant)
 		}
-		return func(_ string, value any) (change, error) { return e.labels.rewrite(value) }, "", nil
+		return func(_ string, value any) (change, error) { return e.labels.rewrite(value) }, ""
 	}
-	text := patch.Expression
+	compiled := patch.forward
 	if toTenant {
-		text = patch.ReverseExpression
+		compiled = patch.backward
 	}
 	switch {
-	case text == "" && toTenant:
-		return nil, "there is no reverseExpression, so nothing is done from host to tenant", nil
-	case text == "":
-		return nil, "there is no expression, so nothing is done from tenant to host", nil
-	}
-	compiled, err := expression.Compile(text)
-	if err != nil {
-		return nil, "", err
+	case compiled == nil && toTenant:
+		return nil, "there is no reverseExpression, so nothing is done from host to tenant"
+	case compiled == nil:
+		return nil, "there is no expression, so nothing is done from tenant to host"
 	}
 	return func(at string, value any) (change, error) {
 		result, remove, err := e.machine.Run(compiled, value, true, at)
 		return change{value: result, remove: remove, reason: "the expression returned the value that was there"}, err
-	}, "", nil
+	}, ""
 }
 
 // match applies a rule at one path and puts it into the trace.
 func (e *evaluation) match(rule func(string, any) (change, error), trace *model.SyncPatchTrace, at string, value any) (any, bool, error) {
 	m := model.SyncPatchMatch{Path: at}
 	if at == "metadata.name" || at == "metadata.namespace" {
-		m.Outcome, m.Reason = model.PatchSkipped, "the name and the namespace of the object cannot be patched"
+		m.Outcome, m.Reason = model.PatchSkipped, identityStays
 		e.trace(trace, m, nil, nil)
 		return value, false, nil
 	}

@@ -51,7 +51,7 @@ func encode(t testing.TB, value any) string {
 func evaluate(t testing.TB, request syncpatch.Request) *syncpatch.Result {
 	t.Helper()
 	before := encode(t, request)
-	result, err := syncpatch.Evaluate(context.Background(), request, generous())
+	result, err := syncpatch.Evaluate(context.Background(), checked(t, request), generous())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,16 @@ func evaluate(t testing.TB, request syncpatch.Request) *syncpatch.Result {
 		t.Fatalf("the request is %s, and was %s", after, before)
 	}
 	return result
+}
+
+// checked checks a request that is valid.
+func checked(t testing.TB, request syncpatch.Request) *syncpatch.Checked {
+	t.Helper()
+	checked, problems := request.Check()
+	if checked == nil {
+		t.Fatal(syncpatch.Errors(problems).ToAggregate())
+	}
+	return checked
 }
 
 // generous are the default limits, with time for a machine that others use too.
@@ -125,7 +135,7 @@ func TestCases(t *testing.T) {
 			t.Parallel()
 			request := c.request()
 			if c.Invalid != "" {
-				problems := request.Check()
+				_, problems := request.Check()
 				if c.Configuration != nil {
 					_, problems = syncpatch.ReadConfiguration(field.NewPath("spec", "configuration"), []byte(encode(t, c.Configuration)))
 				}

@@ -65,22 +65,25 @@ func FuzzEvaluate(f *testing.F) {
 		if json.Unmarshal([]byte(text), &spec) != nil {
 			t.Skip()
 		}
-		request, problems := syncpatch.NewRequest(&spec)
-		if len(syncpatch.Errors(problems)) > 0 {
+		request, problems := syncpatch.CheckSpec(&spec)
+		if (request == nil) != (len(syncpatch.Errors(problems)) > 0) {
+			t.Fatalf("a request with the problems %v is %v", problems, request)
+		}
+		if request == nil {
 			return
 		}
-		before := encode(t, request)
+		before := encode(t, request.Request())
 		result, err := syncpatch.Evaluate(context.Background(), request, syncpatch.DefaultLimits())
 		if err != nil {
 			t.Fatalf("a request without problems: %v", err)
 		}
-		if after := encode(t, request); after != before {
+		if after := encode(t, request.Request()); after != before {
 			t.Fatalf("the request is %s, and was %s", after, before)
 		}
-		if result.Error != nil && !reflect.DeepEqual(result.Object, request.Object) {
+		if result.Error != nil && !reflect.DeepEqual(result.Object, request.Request().Object) {
 			t.Fatalf("the object that failed is %s", encode(t, result.Object))
 		}
-		if len(result.Patches) != len(request.Patches) || len(result.Checks) != len(request.Checks) {
+		if len(result.Patches) != len(request.Request().Patches) || len(result.Checks) != len(request.Request().Checks) {
 			t.Fatalf("%d patches and %d checks have answers", len(result.Patches), len(result.Checks))
 		}
 		for _, p := range result.Patches {

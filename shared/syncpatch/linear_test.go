@@ -48,7 +48,7 @@ func TestCostIsLinear(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cost := func(size int) float64 {
-				request, limits := test.make(size), generous()
+				request, limits := checked(t, test.make(size)), generous()
 				return testing.AllocsPerRun(1, func() {
 					if result, err := syncpatch.Evaluate(context.Background(), request, limits); err != nil || result.Error != nil {
 						t.Errorf("%+v, %v", result, err)
@@ -105,7 +105,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	limits := generous()
 	b.ReportAllocs()
 	for b.Loop() {
-		if result, err := syncpatch.Evaluate(context.Background(), request, limits); err != nil || result.Error != nil {
+		if result, err := syncpatch.Evaluate(context.Background(), checked(b, request), limits); err != nil || result.Error != nil {
 			b.Fatal(result, err)
 		}
 	}
@@ -115,7 +115,7 @@ func BenchmarkEvaluate(b *testing.B) {
 func BenchmarkMatches(b *testing.B) {
 	for _, size := range []int{10, 100, 1000, 10_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			request := syncpatch.Request{Object: map[string]any{"list": distinct(size)}, Patches: patches(b, `[{path: 'list[*]', expression: 'value + "x"'}]`)}
+			request := checked(b, syncpatch.Request{Object: map[string]any{"list": distinct(size)}, Patches: patches(b, `[{path: 'list[*]', expression: 'value + "x"'}]`)})
 			limits := generous()
 			for b.Loop() {
 				if result, err := syncpatch.Evaluate(context.Background(), request, limits); err != nil || result.Error != nil {

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
@@ -21,6 +22,14 @@ const defaultClusterDomain = "cluster.local"
 type names struct {
 	tenant, hostNamespace, clusterDomain string
 	multi                                bool
+}
+
+// names returns the names of the tenant cluster of the request.
+func (r *Request) names() names {
+	return names{
+		tenant: r.Context.Tenant.Name, hostNamespace: r.Context.Tenant.Namespace,
+		clusterDomain: r.ClusterDomain, multi: r.NamespaceMode == model.MultiNamespace,
+	}
 }
 
 // long is the name of a synced object on the host: name, namespace and tenant, joined by `-x-`. Above 63
@@ -75,23 +84,24 @@ func (n names) hostDNS(service string) (string, error) {
 }
 
 // globals returns what expressions see beside the value. Source: Spec 2.8 rule 5.
-func (c *Context) globals() *expression.Globals {
-	config := c.Tenant.Config
+func (c *Checked) globals() *expression.Globals {
+	about := &c.request.Context
+	config := about.Tenant.Config
 	if config == nil {
 		config = map[string]any{}
 	}
 	globals := &expression.Globals{
 		Context: map[string]any{
 			"hostObject": nil, "virtualObject": nil,
-			"tenant": map[string]any{"name": c.Tenant.Name, "namespace": c.Tenant.Namespace, "config": config},
+			"tenant": map[string]any{"name": about.Tenant.Name, "namespace": about.Tenant.Namespace, "config": config},
 		},
 		HostDNS: c.names.hostDNS,
 	}
-	if c.HostObject != nil {
-		globals.Context["hostObject"] = c.HostObject
+	if about.HostObject != nil {
+		globals.Context["hostObject"] = about.HostObject
 	}
-	if c.VirtualObject != nil {
-		globals.Context["virtualObject"] = c.VirtualObject
+	if about.VirtualObject != nil {
+		globals.Context["virtualObject"] = about.VirtualObject
 	}
 	return globals
 }

@@ -18,22 +18,6 @@ type reference struct {
 	namePath, namespacePath  *Path
 }
 
-// newReference reads the paths of a patch that check accepts.
-func newReference(r *model.SyncPatchReference) *reference {
-	path := func(text string) *Path {
-		if text == "" {
-			return nil
-		}
-		p, _ := ParsePath(text)
-		return &p
-	}
-	return &reference{
-		apiVersion: r.APIVersion, kind: r.Kind,
-		apiVersionPath: path(r.APIVersionPath), kindPath: path(r.KindPath),
-		namePath: path(r.NamePath), namespacePath: path(r.NamespacePath),
-	}
-}
-
 // referent is what a value refers to, with the name and namespace of the side that the value is of. The
 // namespace is empty where the value does not say it.
 type referent struct{ apiVersion, kind, name, namespace string }

@@ -42,8 +42,6 @@ type Context struct {
 	VirtualObject map[string]any `json:"virtualObject,omitempty"`
 	// References say what the names on the host stand for.
 	References []model.SyncPatchObjectReference `json:"references,omitempty"`
-
-	names names
 }
 
 // Tenant is the tenant cluster, as expressions see it. Source: Spec 2.8 rule 5.

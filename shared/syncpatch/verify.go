@@ -16,11 +16,12 @@ import (
 // verify answers the checks of the request about its result. RoundTrip compares the object with what comes
 // back when the result goes the other way; Fixpoint sends that forward once more, and compares with the
 // result. Source: Spec 2.8 rule 2; ADR-0013.
-func (r *Request) verify(ctx context.Context, result *Result, limits Limits) ([]model.SyncPatchCheck, error) {
+func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]model.SyncPatchCheck, error) {
+	r := &c.request
 	var back *Result
 	if result.Error == nil && len(r.Checks) > 0 {
 		var err error
-		if back, err = r.leg(ctx, r.Object, result, true, limits); err != nil {
+		if back, err = c.leg(ctx, r.Object, result, true, limits); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +36,7 @@ func (r *Request) verify(ctx context.Context, result *Result, limits Limits) ([]
 		case check == model.CheckRoundTrip:
 			compare(&answer, r.Object, back.Object, limits, "the way back does not give what was there")
 		default:
-			again, err := r.leg(ctx, result.Object, back, false, limits)
+			again, err := c.leg(ctx, result.Object, back, false, limits)
 			if err != nil {
 				return nil, err
 			}
@@ -69,18 +70,19 @@ func failure(e *model.SyncPatchError) string {
 }
 
 // leg sends a result on, back or in the direction of the request again. from is what the result was made of.
-func (r *Request) leg(ctx context.Context, from map[string]any, result *Result, back bool, limits Limits) (*Result, error) {
-	next := *r
+func (c *Checked) leg(ctx context.Context, from map[string]any, result *Result, back bool, limits Limits) (*Result, error) {
+	checked := *c
+	next := &checked.request
 	next.Object = result.Object
 	if back {
-		next.Direction = map[string]string{model.TenantToHost: model.HostToTenant, model.HostToTenant: model.TenantToHost}[r.Direction]
+		next.Direction = map[string]string{model.TenantToHost: model.HostToTenant, model.HostToTenant: model.TenantToHost}[next.Direction]
 	}
 	next.Context.VirtualObject, next.Context.HostObject = result.Object, from
 	if next.Direction == model.HostToTenant {
 		next.Context.VirtualObject, next.Context.HostObject = from, result.Object
 	}
-	next.Context.References = slices.Concat(result.References, r.Context.References)
-	return evaluate(ctx, &next, runtime.DeepCopyJSON(next.Object), limits)
+	next.Context.References = slices.Concat(result.References, next.Context.References)
+	return evaluate(ctx, &checked, runtime.DeepCopyJSON(next.Object), limits)
 }
 
 // differences are the paths where two JSON values differ, as far as there is room.

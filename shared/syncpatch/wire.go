@@ -9,10 +9,10 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// NewRequest reads what a client sends, and finds everything that is wrong with it and what deserves a
-// warning, at fields below spec. Without errors among the problems, the request can be evaluated.
+// CheckSpec reads what a client sends, and finds everything that is wrong with it and what deserves a
+// warning, at fields below spec. With an error among the problems, the first result is nil.
 // Source: Spec 2.8; ADR-0013.
-func NewRequest(spec *model.SyncPatchEvaluationSpec) (Request, []Problem) {
+func CheckSpec(spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
 	var p problems
 	at := field.NewPath("spec")
 	from := at.Child("context")
@@ -30,13 +30,15 @@ func NewRequest(spec *model.SyncPatchEvaluationSpec) (Request, []Problem) {
 			References:    spec.Context.References,
 		},
 	}
+	r = r.withDefaults()
+	var patches []patch
 	const either = "either patches, or resource and configuration"
 	configured := spec.Resource != "" || spec.Configuration != nil
 	switch {
 	case configured && len(spec.Patches) > 0:
 		p.add(field.Forbidden(at.Child("patches"), either))
 	case configured:
-		r.configure(&p, at, spec)
+		patches = r.configure(&p, at, spec)
 	case len(spec.Patches) == 0:
 		p.add(field.Required(at.Child("patches"), either))
 	}
@@ -44,21 +46,22 @@ func NewRequest(spec *model.SyncPatchEvaluationSpec) (Request, []Problem) {
 	for _, problem := range p {
 		reported[problem.Field] = true
 	}
-	checked := r
-	if configured {
-		checked.Patches = nil
-		r.withDefaults().checkTenant(&p, from.Child("tenant"))
+	var more problems
+	more.request(&r)
+	if !configured {
+		patches = more.patches(at.Child("patches"), r.Patches)
 	}
-	for _, problem := range checked.Check() {
+	more.tenant(&r)
+	for _, problem := range more {
 		if !reported[problem.Field] {
 			p = append(p, problem)
 		}
 	}
-	return r, p
+	return r.checked(patches, p)
 }
 
 // AbsentPaths finds the patches in spec.patches of a JSON text that have no path, whoever wrote them: such a patch would be one of
-// the whole object, which is what the empty path says. NewRequest cannot tell the two apart. Source: Spec 2.8; ADR-0013.
+// the whole object, which is what the empty path says. CheckSpec cannot tell the two apart. Source: Spec 2.8; ADR-0013.
 func AbsentPaths(text []byte) []Problem {
 	var sent struct {
 		Spec struct {
@@ -79,32 +82,33 @@ func AbsentPaths(text []byte) []Problem {
 	return p
 }
 
-// configure takes the patches from the configuration.
-func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) {
+// configure takes the patches from the configuration, which has checked them.
+func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) []patch {
 	if spec.Resource == "" {
 		p.add(field.Required(at.Child("resource"), "the resource whose patches in the configuration are meant"))
 	}
 	if spec.Configuration == nil {
 		p.add(field.Required(at.Child("configuration"), "the configuration that has the patches of the resource"))
-		return
+		return nil
 	}
 	content := p.object(at.Child("configuration"), spec.Configuration)
 	if content == nil {
-		return
+		return nil
 	}
 	configuration, found := readObject(at.Child("configuration"), content)
 	*p = append(*p, found...)
 	if spec.Resource == "" || len(Errors(found)) > 0 {
-		return
+		return nil
 	}
-	var unknown *field.Error
-	r.Patches, r.Disabled, unknown = configuration.Patches(at.Child("resource"), spec.Resource)
+	resource, unknown := configuration.resource(at.Child("resource"), spec.Resource)
+	r.Patches, r.Disabled = resource.patches, resource.disabled
 	switch {
 	case unknown != nil:
 		p.add(unknown)
 	case len(r.Patches) == 0:
 		p.warn(at.Child("resource"), spec.Resource, "the configuration has no patches for it")
 	}
+	return resource.parsed
 }
 
 // object reads an object. Absent and null are nil.

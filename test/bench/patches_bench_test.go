@@ -125,7 +125,8 @@ func BenchmarkPatches(b *testing.B) {
 	b.Run("process", func(b *testing.B) {
 		measure(b, func() {
 			request.Object = pod()
-			result, err := syncpatch.Evaluate(b.Context(), request, limits)
+			checked, _ := request.Check()
+			result, err := syncpatch.Evaluate(b.Context(), checked, limits)
 			if err != nil || result.Error != nil {
 				b.Fatal(err, result)
 			}
@@ -136,7 +137,8 @@ func BenchmarkPatches(b *testing.B) {
 		defer pool.Close()
 		measure(b, func() {
 			request.Object = pod()
-			result, err := pool.Evaluate(b.Context(), request)
+			checked, _ := request.Check()
+			result, err := pool.Evaluate(b.Context(), checked)
 			if err != nil || result.Error != nil {
 				b.Fatal(err, result)
 			}

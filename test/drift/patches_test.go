@@ -87,7 +87,12 @@ func TestRecipes(t *testing.T) {
 		if !reversible {
 			request.Checks = nil
 		}
-		result, err := syncpatch.Evaluate(t.Context(), request, syncpatch.Limits{Expression: time.Minute, Object: time.Minute})
+		checked, problems := request.Check()
+		if checked == nil {
+			t.Errorf("%s: %v", r.title, syncpatch.Errors(problems))
+			continue
+		}
+		result, err := syncpatch.Evaluate(t.Context(), checked, syncpatch.Limits{Expression: time.Minute, Object: time.Minute})
 		if err != nil || result.Error != nil || !reflect.DeepEqual(result.Object, r.result) {
 			t.Errorf("%s: it makes %v (%v, %+v), the page has %v", r.title, result.Object, err, result.Error, r.result)
 			continue

@@ -47,7 +47,8 @@ func BenchmarkLanguages(b *testing.B) {
 					request.Object["images"] = append(request.Object["images"].([]any), image)
 				}
 				for b.Loop() {
-					result, err := syncpatch.Evaluate(b.Context(), request, syncpatch.Limits{Expression: time.Minute, Object: time.Minute})
+					checked, _ := request.Check()
+					result, err := syncpatch.Evaluate(b.Context(), checked, syncpatch.Limits{Expression: time.Minute, Object: time.Minute})
 					if err != nil || result.Error != nil {
 						b.Fatal(err, result)
 					}

@@ -5,7 +5,6 @@ package evaluation
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +29,7 @@ type Evaluator struct {
 	// Edition is that of frame.Environment.
 	Edition string
 	// Evaluate evaluates one object, as syncpatch.Evaluate does.
-	Evaluate func(context.Context, syncpatch.Request) (*syncpatch.Result, error)
+	Evaluate func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)
 }
 
 // Open returns the evaluator of an environment. Its workers are started at the first evaluation, and end with the
@@ -39,7 +38,7 @@ func Open(env *frame.Environment) *Evaluator {
 	pool := sync.OnceValue(func() *worker.Pool { return worker.New(Settings(env.Patches)) })
 	return &Evaluator{
 		Edition: env.Edition,
-		Evaluate: func(ctx context.Context, request syncpatch.Request) (*syncpatch.Result, error) {
+		Evaluate: func(ctx context.Context, request *syncpatch.Checked) (*syncpatch.Result, error) {
 			return pool().Evaluate(ctx, request)
 		},
 	}
@@ -68,17 +67,14 @@ func (e *Evaluator) Review(ctx context.Context, in frame.Question) (*model.SyncP
 	if err != nil {
 		return nil, err
 	}
-	request, problems := syncpatch.NewRequest(&evaluation.Spec)
+	request, problems := syncpatch.CheckSpec(&evaluation.Spec)
 	problems = append(problems, absent...)
 	if wrong := syncpatch.Errors(problems); len(wrong) > 0 {
 		return nil, invalid(evaluation, wrong)
 	}
 	result, err := e.Evaluate(ctx, request)
-	var refused *syncpatch.InvalidError
 	switch {
 	case err == nil:
-	case errors.As(err, &refused):
-		return nil, invalid(evaluation, refused.Problems)
 	case ctx.Err() != nil:
 		return nil, err
 	default:

@@ -179,7 +179,7 @@ func TestWithoutWorker(t *testing.T) {
 	t.Parallel()
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
 	lost := errors.New("fork: resource temporarily unavailable")
-	e := &evaluation.Evaluator{Evaluate: func(context.Context, syncpatch.Request) (*syncpatch.Result, error) { return nil, lost }}
+	e := &evaluation.Evaluator{Evaluate: func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error) { return nil, lost }}
 	_, _, err := ask(t, e, yaml, body, codec.Warn)
 	if status := apierror.From(err).Status(); status.Code != 503 || !errors.Is(err, lost) || strings.Contains(status.Message, "fork") {
 		t.Errorf("%v", err)

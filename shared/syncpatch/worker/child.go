@@ -95,7 +95,9 @@ func serve() {
 
 // warmUp evaluates once, so that the first request finds everything at hand.
 func warmUp() {
-	_, _ = syncpatch.Evaluate(context.Background(), warmRequest(), syncpatch.Limits{})
+	if checked, _ := warmRequest().Check(); checked != nil {
+		_, _ = syncpatch.Evaluate(context.Background(), checked, syncpatch.Limits{})
+	}
 }
 
 func (c *child) evaluate(text string) answer {
@@ -109,7 +111,12 @@ func (c *child) evaluate(text string) answer {
 		c.spot.set(patch, path)
 		c.entries.Add(1)
 	})
-	result, err := syncpatch.EvaluateInPlace(ctx, *q.Request, q.Limits)
+	// What comes through the pipe is not trusted: it is checked here again, and that is evaluated.
+	checked, problems := q.Request.Check()
+	if checked == nil {
+		return answer{Error: syncpatch.Errors(problems).ToAggregate().Error()}
+	}
+	result, err := syncpatch.EvaluateInPlace(ctx, checked, q.Limits)
 	if err != nil {
 		return answer{Error: err.Error()}
 	}

@@ -88,8 +88,7 @@ func TestFramesOfNothing(t *testing.T) {
 // A value that is no JSON is an error that says so.
 func TestUnusableValue(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1})
-	request := attacked("value")
-	request.Object["bad"] = []any{int32(1)}
+	request := checked(t, "value", func(r *syncpatch.Request) { r.Object["bad"] = []any{int32(1)} })
 	if _, err := pool.Evaluate(t.Context(), request); err == nil || !strings.Contains(err.Error(), "int32") {
 		t.Errorf("the error is %v", err)
 	}

@@ -3,7 +3,6 @@ package worker
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -65,23 +64,38 @@ func attacked(expression string) syncpatch.Request {
 	}
 }
 
+// checked is an attack whose expression is allowed, and that changes may have made more of.
+func checked(t testing.TB, expression string, changes ...func(*syncpatch.Request)) *syncpatch.Checked {
+	t.Helper()
+	request := attacked(expression)
+	for _, change := range changes {
+		change(&request)
+	}
+	checked, problems := request.Check()
+	if checked == nil {
+		t.Fatal(syncpatch.Errors(problems).ToAggregate())
+	}
+	return checked
+}
+
 // patient are limits that a machine under load does not reach by being slow.
 var patient = syncpatch.Limits{Expression: 500 * time.Millisecond, Object: 5 * time.Second}
 
 // outcome is what became of an attack, in the words of the file.
 func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) {
 	t.Helper()
-	request := attacked(expression)
-	began := time.Now()
-	result, err := pool.Evaluate(t.Context(), request)
-	took := time.Since(began).Round(time.Millisecond).String()
-	var invalid *syncpatch.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		if len(invalid.Problems) != 1 || invalid.Problems[0].Field != "spec.patches[1].expression" {
+	checked, problems := attacked(expression).Check()
+	if checked == nil {
+		invalid := syncpatch.Errors(problems)
+		if len(invalid) != 1 || invalid[0].Field != "spec.patches[1].expression" {
 			t.Errorf("%s is refused with %v", expression, invalid)
 		}
-		return "refused", invalid.Error()
+		return "refused", invalid.ToAggregate().Error()
+	}
+	began := time.Now()
+	result, err := pool.Evaluate(t.Context(), checked)
+	took := time.Since(began).Round(time.Millisecond).String()
+	switch {
 	case err != nil:
 		t.Errorf("%s: %v", expression, err)
 		return "error", err.Error()

@@ -86,15 +86,13 @@ func (p *Pool) warm() {
 }
 
 // Evaluate is syncpatch.Evaluate in a worker. An expression that goes beyond a limit is the Error of the result, which
-// names the limit, the patch and the path. An error of Evaluate itself is an *syncpatch.InvalidError, that of ctx,
-// ErrClosed, or says that there is no worker to be had.
-func (p *Pool) Evaluate(ctx context.Context, request syncpatch.Request) (*syncpatch.Result, error) {
+// names the limit, the patch and the path. An error of Evaluate itself is that of ctx or ErrClosed, or says that no
+// worker could be started.
+func (p *Pool) Evaluate(ctx context.Context, checked *syncpatch.Checked) (*syncpatch.Result, error) {
 	if p.settings.InProcess {
-		return syncpatch.Evaluate(ctx, request, p.settings.Limits)
+		return syncpatch.Evaluate(ctx, checked, p.settings.Limits)
 	}
-	if problems := syncpatch.Errors(request.Check()); len(problems) > 0 {
-		return nil, &syncpatch.InvalidError{Problems: problems}
-	}
+	request := checked.Request()
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
@@ -106,7 +104,7 @@ func (p *Pool) Evaluate(ctx context.Context, request syncpatch.Request) (*syncpa
 		if err != nil {
 			return nil, err
 		}
-		result, err := w.evaluate(ctx, &request)
+		result, err := w.evaluate(ctx, request)
 		if err == nil && !p.settings.Limits.Violated(result.Error) {
 			p.release(w)
 			return result, nil
@@ -118,7 +116,7 @@ func (p *Pool) Evaluate(ctx context.Context, request syncpatch.Request) (*syncpa
 			// It had ended while it was idle.
 			continue
 		case errors.As(err, &ended) && ended.patch >= 0:
-			result, err = lost(&request, p.settings.Limits, ended), nil
+			result, err = lost(request, p.settings.Limits, ended), nil
 		}
 		p.warm()
 		return result, err

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 		pool := New(Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Hour, Object: time.Hour}})
 		pool.warming.Wait()
 		fmt.Println(pool.idle[0].command.Process.Pid)
-		_, _ = pool.Evaluate(context.Background(), attacked(os.Getenv(parent)))
+		checked, _ := attacked(os.Getenv(parent)).Check()
+		_, _ = pool.Evaluate(context.Background(), checked)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -86,9 +87,10 @@ func TestReuse(t *testing.T) {
 func TestMatchesProcess(t *testing.T) {
 	pool := newPool(t, Settings{})
 	for _, expression := range []string{"value + '-'", "null", "value.x.y", "[1, 1.5, -1, 1e300, 2 ** 40, null, {a: []}]", "context.hostObject", "NaN"} {
-		request := attacked(expression)
-		request.Object["deep"] = nested(1000)
-		request.Checks = []string{model.CheckRoundTrip, model.CheckFixpoint}
+		request := checked(t, expression, func(r *syncpatch.Request) {
+			r.Object["deep"] = nested(1000)
+			r.Checks = []string{model.CheckRoundTrip, model.CheckFixpoint}
+		})
 		want, err := syncpatch.Evaluate(t.Context(), request, patient)
 		if err != nil {
 			t.Fatal(err)
@@ -97,6 +99,21 @@ func TestMatchesProcess(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got.Object, want.Object) || text(t, got) != text(t, want) {
 			t.Errorf("%s: %.200s, %v; want %.200s", expression, text(t, got), err, text(t, want))
 		}
+	}
+}
+
+// TestUncheckedRequest: a worker trusts no request that comes through its pipe.
+func TestUncheckedRequest(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 1})
+	pool.warming.Wait()
+	w, err := pool.acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.kill()
+	request := attacked("process.exit()")
+	if result, err := w.evaluate(t.Context(), &request); err == nil || !strings.Contains(err.Error(), "spec.patches[1].expression") {
+		t.Errorf("a worker evaluates it: %+v, %v", result, err)
 	}
 }
 
@@ -143,7 +160,7 @@ func TestCancel(t *testing.T) {
 	for range 2 {
 		// One of them waits for the other's worker.
 		group.Go(func() {
-			if _, err := pool.Evaluate(ctx, attacked("(() => { for (;;); })()")); !errors.Is(err, mine) {
+			if _, err := pool.Evaluate(ctx, checked(t, "(() => { for (;;); })()")); !errors.Is(err, mine) {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -160,7 +177,7 @@ func TestClose(t *testing.T) {
 	pids := pool.pids()
 	pool.Close()
 	pool.Close()
-	if _, err := pool.Evaluate(t.Context(), attacked("value")); !errors.Is(err, ErrClosed) {
+	if _, err := pool.Evaluate(t.Context(), checked(t, "value")); !errors.Is(err, ErrClosed) {
 		t.Errorf("the error is %v", err)
 	}
 	for _, pid := range pids {
@@ -289,7 +306,7 @@ func TestNamedLimits(t *testing.T) {
 	} {
 		t.Run(test.expression, func(t *testing.T) {
 			pool := newPool(t, Settings{Processes: 1, Limits: test.limits})
-			result, err := pool.Evaluate(t.Context(), attacked(test.expression))
+			result, err := pool.Evaluate(t.Context(), checked(t, test.expression))
 			switch {
 			case err != nil:
 				t.Error(err)
