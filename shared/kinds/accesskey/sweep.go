@@ -1,0 +1,109 @@
+package accesskey
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// sweepPage is how many keys are read in one round trip.
+	sweepPage = 100
+	// maxSwept is how many keys one run looks at; the next run goes on.
+	maxSwept = 10_000
+)
+
+// sweeper removes the keys: an admin without a key, named after the operation that sweeps.
+var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "expirekeys"}, []string{identity.Admins})
+
+// Swept counts what a run did.
+type Swept struct {
+	// Removed are the keys that are gone now, Held those that finalizers or their dependents keep, Later those that
+	// turned out not to be due, Changed those that somebody else changed or removed meanwhile, Broken those that
+	// cannot be read.
+	Removed, Held, Later, Changed, Broken int
+}
+
+// Sweep removes the keys that have expired by their own lifetime or the limits, and those whose grace period is over, up to
+// a bound. It may run late, twice at once or not to its end: an expired key is refused whether it was removed or not,
+// and each removal is one write that requires what was read.
+//
+// A key that cannot be read is left alone, and the first of them is the error at the end. On any other error the counts
+// say what was done before it. Source: Spec 3, 5.2; ADR-0005, ADR-0009.
+func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, error) {
+	var done Swept
+	var broken error
+	looked := map[string]bool{}
+	for len(looked) < maxSwept {
+		now := keys.Now()
+		var createdBy time.Time
+		if limit := limits().Max; limit > 0 {
+			createdBy = now.Add(-limit)
+		}
+		// A key that is still due after it was looked at stands at the head of the queue: read past it.
+		due, err := keys.Store.Due(ctx, now, createdBy, sweepPage+done.Held+done.Changed+done.Broken)
+		if err != nil {
+			return done, fmt.Errorf("looking for due access keys: %w", err)
+		}
+		before := len(looked)
+		for _, record := range due {
+			if looked[record.Name] {
+				continue
+			}
+			looked[record.Name] = true
+			key, err := keys.Decode(record)
+			if err != nil {
+				done.Broken++
+				broken = cmp.Or(broken, err)
+				continue
+			}
+			if err := sweepKey(ctx, keys, key, record, limits(), now, &done); err != nil {
+				return done, err
+			}
+		}
+		if len(looked) == before {
+			break
+		}
+	}
+	return done, broken
+}
+
+// sweepKey removes one key, or puts it back into the queue where it belongs, and counts it.
+func sweepKey(ctx context.Context, keys *Registry, key *model.OwnedAccessKey, record store.Record, limits Limits, now time.Time, done *Swept) error {
+	ended := resource.Ended(key, now)
+	if !ended && !Expired(Expiry(key, record.Activity, limits), now) {
+		if key.DeletionTimestamp != nil {
+			// It waits for the objects that it owns, which the garbage collector removes.
+			done.Held++
+			return nil
+		}
+		// A use in the meantime moved the end of the key.
+		done.Later++
+		return keys.Store.Touch(ctx, record, time.Time{}, keys.Due(key, record.Activity))
+	}
+	answer, err := resource.Delete(ctx, keys, resource.DeleteInput{
+		Caller: sweeper, Name: key.Name, UID: key.UID, ResourceVersion: key.ResourceVersion, GracePeriodSeconds: new(int64),
+	})
+	switch {
+	case ended && apierrors.IsNotFound(err):
+		// Delete read it, which removes a key that has ended.
+		done.Removed++
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		done.Changed++
+	case err != nil:
+		return fmt.Errorf("removing access key %q: %w", key.Name, err)
+	case answer.GetObjectKind().GroupVersionKind().Kind == Definition.Kind:
+		done.Held++
+	default:
+		done.Removed++
+	}
+	return nil
+}
