@@ -20,7 +20,7 @@ type Deps struct{ Keys *accesskey.Registry }
 type Input = resource.CreateInput[*model.OwnedAccessKey]
 
 // Output is the answer.
-type Output = resource.Written[*model.OwnedAccessKey]
+type Output = resource.Result[*model.OwnedAccessKey]
 
 // Do stores a new access key. Errors: Invalid, Forbidden, AlreadyExists or Conflict as resource.Create says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {

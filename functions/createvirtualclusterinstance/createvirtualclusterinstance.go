@@ -19,7 +19,7 @@ type Deps struct{ Instances *instance.Registry }
 type Input = resource.CreateInput[*model.VirtualClusterInstance]
 
 // Output is the answer.
-type Output = resource.Written[*model.VirtualClusterInstance]
+type Output = resource.Result[*model.VirtualClusterInstance]
 
 // Do stores a new instance. Errors: Invalid, Forbidden or AlreadyExists as resource.Create says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {

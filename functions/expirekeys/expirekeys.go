@@ -18,7 +18,7 @@ type Deps struct {
 	// Limits are the platform's on the life of keys.
 	Limits func() accesskey.Limits
 	// Attempts are the stored answers for repeated requests.
-	Attempts *idempotency.Keeper
+	Attempts *idempotency.Store
 }
 
 // Output counts what a run did.
@@ -28,7 +28,7 @@ type Output struct {
 	Forgotten int
 }
 
-// Do removes what is due, up to a bound. Errors: those of idempotency.Keeper.Sweep and accesskey.Sweep; the output
+// Do removes what is due, up to a bound. Errors: those of idempotency.Store.Sweep and accesskey.Sweep; the output
 // counts what was done before, and the next run goes on from there.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
@@ -56,6 +56,6 @@ func open(env *frame.Environment) Deps {
 	return Deps{
 		Keys: env.AccessKeys(), Limits: env.KeyLimits,
 		// To forget them needs no key.
-		Attempts: &idempotency.Keeper{Store: env.Stores(idempotency.Resource), Now: env.Now},
+		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
 	}
 }

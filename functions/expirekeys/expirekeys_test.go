@@ -53,7 +53,7 @@ func TestWithoutState(t *testing.T) {
 		t.Fatal(err)
 	}
 	deps := open(w.Env)
-	deps.Attempts.Store = away.Resource(idempotency.Resource)
+	deps.Attempts.Records = away.Resource(idempotency.Resource)
 	if done, err := Do(t.Context(), deps); !errors.Is(err, store.ErrUnavailable) || done != (Output{}) {
 		t.Errorf("%+v, %v", done, err)
 	}

@@ -19,7 +19,7 @@ type Deps struct{ Keys *accesskey.Registry }
 type Input = resource.PatchInput
 
 // Output is the answer.
-type Output = resource.Written[*model.OwnedAccessKey]
+type Output = resource.Result[*model.OwnedAccessKey]
 
 // Do changes a part of one access key. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as resource.Patch says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {

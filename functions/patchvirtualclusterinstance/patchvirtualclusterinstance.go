@@ -19,7 +19,7 @@ type Deps struct{ Instances *instance.Registry }
 type Input = resource.PatchInput
 
 // Output is the answer.
-type Output = resource.Written[*model.VirtualClusterInstance]
+type Output = resource.Result[*model.VirtualClusterInstance]
 
 // Do changes a part of one instance, or of its status. Errors: those of an update, BadRequest, RequestEntityTooLarge or
 // UnsupportedMediaType as resource.Patch says; nothing is stored then.

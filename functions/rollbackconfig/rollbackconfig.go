@@ -15,10 +15,10 @@ import (
 type Deps struct{ Config *platformconfig.Source }
 
 // Input is the request.
-type Input = resource.PartInput[*model.ConfigRollback]
+type Input = resource.SubresourceInput[*model.ConfigRollback]
 
 // Output is the answer.
-type Output = resource.Written[*model.ConfigRollback]
+type Output = resource.Result[*model.ConfigRollback]
 
 // Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {

@@ -20,7 +20,7 @@ type Deps struct{ Keys *accesskey.Registry }
 type Input = resource.UpdateInput[*model.OwnedAccessKey]
 
 // Output is the answer.
-type Output = resource.Written[*model.OwnedAccessKey]
+type Output = resource.Result[*model.OwnedAccessKey]
 
 // Do replaces one access key. Errors: NotFound, Conflict, Invalid or Forbidden as resource.Update says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {

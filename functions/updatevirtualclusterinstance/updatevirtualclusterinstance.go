@@ -19,7 +19,7 @@ type Deps struct{ Instances *instance.Registry }
 type Input = resource.UpdateInput[*model.VirtualClusterInstance]
 
 // Output is the answer.
-type Output = resource.Written[*model.VirtualClusterInstance]
+type Output = resource.Result[*model.VirtualClusterInstance]
 
 // Do replaces one instance, or its status. Errors: NotFound, Conflict, BadRequest, Invalid or Forbidden as resource.Update
 // says; nothing is stored then.

@@ -27,12 +27,12 @@ const (
 )
 
 // Attempts keeps what was answered under an Idempotency-Key.
-func (e *Environment) Attempts(ctx context.Context) (*idempotency.Keeper, error) {
+func (e *Environment) Attempts(ctx context.Context) (*idempotency.Store, error) {
 	ring, err := e.Keyring(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &idempotency.Keeper{Store: e.Stores(idempotency.Resource), Keyring: ring, Now: e.Now}, nil
+	return &idempotency.Store{Records: e.Stores(idempotency.Resource), Keyring: ring, Now: e.Now}, nil
 }
 
 // kept is an answer as it is kept.
@@ -88,7 +88,7 @@ func checkIdempotencyKey(keys []string) error {
 }
 
 // once serves a request under a key.
-func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency.Keeper, key string, operate operation) (*answer, error) {
+func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency.Store, key string, operate operation) (*answer, error) {
 	body, err := c.body()
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func once(t *testing.T, after func() error) *world {
 	w.env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	w.handler = frame.Mount(w.env, &frame.Function{Name: "testonce", Endpoints: []frame.Endpoint{
 		frame.Idempotent(frame.Create(accesskey.Definition, registry,
-			func(ctx context.Context, keys *accesskey.Registry, in resource.CreateInput[*model.OwnedAccessKey]) (resource.Written[*model.OwnedAccessKey], error) {
+			func(ctx context.Context, keys *accesskey.Registry, in resource.CreateInput[*model.OwnedAccessKey]) (resource.Result[*model.OwnedAccessKey], error) {
 				written, err := resource.Create(ctx, keys, in)
 				if err == nil && after != nil {
 					err = after()

@@ -21,7 +21,7 @@ import (
 // Create binds an operation to POST on a resource: 201 with the object.
 func Create[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
-	do func(context.Context, D, resource.CreateInput[T]) (resource.Written[T], error),
+	do func(context.Context, D, resource.CreateInput[T]) (resource.Result[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPost, "create", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		options, err := readWriteOptions(c, "CreateOptions")
@@ -53,7 +53,7 @@ func Get[T resource.Object, D any](
 		if err := checkVersion(c.query.Get("resourceVersion")); err != nil {
 			return nil, err
 		}
-		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Ahead: c.ahead, Reveal: c.reveal})
+		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.ahead, Reveal: c.reveal})
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func List[T resource.Object, D any](
 // Update binds an operation to PUT on one object.
 func Update[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
-	do func(context.Context, D, resource.UpdateInput[T]) (resource.Written[T], error),
+	do func(context.Context, D, resource.UpdateInput[T]) (resource.Result[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPut, "update", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		options, err := readWriteOptions(c, "UpdateOptions")
@@ -113,7 +113,7 @@ func Update[T resource.Object, D any](
 // Patch binds an operation to PATCH on one object: 200 with the object, or 201 where an apply has made it.
 func Patch[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
-	do func(context.Context, D, resource.PatchInput) (resource.Written[T], error),
+	do func(context.Context, D, resource.PatchInput) (resource.Result[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPatch, "patch", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		in, err := readPatch(c)
@@ -142,9 +142,9 @@ func GetStatus[T resource.Object, D any](
 // UpdateStatus binds an operation to PUT on the status of one object. Source: ADR-0017.
 func UpdateStatus[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
-	do func(context.Context, D, resource.UpdateInput[T]) (resource.Written[T], error),
+	do func(context.Context, D, resource.UpdateInput[T]) (resource.Result[T], error),
 ) Endpoint {
-	return below(Update(definition, open, func(ctx context.Context, deps D, in resource.UpdateInput[T]) (resource.Written[T], error) {
+	return below(Update(definition, open, func(ctx context.Context, deps D, in resource.UpdateInput[T]) (resource.Result[T], error) {
 		in.Status = true
 		return do(ctx, deps, in)
 	}), status)
@@ -153,9 +153,9 @@ func UpdateStatus[T resource.Object, D any](
 // PatchStatus binds an operation to PATCH on the status of one object. Source: ADR-0017.
 func PatchStatus[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*Environment) D,
-	do func(context.Context, D, resource.PatchInput) (resource.Written[T], error),
+	do func(context.Context, D, resource.PatchInput) (resource.Result[T], error),
 ) Endpoint {
-	return below(Patch(definition, open, func(ctx context.Context, deps D, in resource.PatchInput) (resource.Written[T], error) {
+	return below(Patch(definition, open, func(ctx context.Context, deps D, in resource.PatchInput) (resource.Result[T], error) {
 		in.Status = true
 		return do(ctx, deps, in)
 	}), status)
@@ -198,7 +198,7 @@ func GetPart[O resource.Object, D any](
 // kind without columns has no Table.
 func CreatePart[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*Environment) D,
-	do func(context.Context, D, resource.PartInput[O]) (resource.Written[O], error),
+	do func(context.Context, D, resource.SubresourceInput[O]) (resource.Result[O], error),
 ) Endpoint {
 	endpoint := bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		options, err := readWriteOptions(c, "CreateOptions")
@@ -209,7 +209,7 @@ func CreatePart[O resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		made, err := do(ctx, deps, resource.PartInput[O]{
+		made, err := do(ctx, deps, resource.SubresourceInput[O]{
 			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
 			Manager: options.manager, DryRun: options.dryRun, Random: c.random,
 		})

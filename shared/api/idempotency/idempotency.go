@@ -63,9 +63,9 @@ type attempt struct {
 	Answer string `json:"answer,omitempty"`
 }
 
-// Keeper keeps attempts. It is safe for concurrent use.
-type Keeper struct {
-	Store   store.Store
+// Store keeps attempts. It is safe for concurrent use.
+type Store struct {
+	Records store.Store
 	Keyring *encryption.Keyring
 	Now     func() time.Time
 }
@@ -75,7 +75,7 @@ type Attempt struct {
 	// Random gives the same bytes at each attempt under this key.
 	Random io.Reader
 
-	keeper *Keeper
+	store  *Store
 	record store.Record
 	state  attempt
 }
@@ -84,11 +84,11 @@ type Attempt struct {
 // that the key is to be unique within; fingerprint is the request.
 //
 // Errors: ErrOther, ErrUnderWay, and those of the store and the keyring. Then nothing is to be done.
-func (k *Keeper) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
+func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
 	name := digest(who, key)
 	for range maxTries {
-		now := k.Now()
-		record, err := k.Store.Get(ctx, name)
+		now := s.Now()
+		record, err := s.Records.Get(ctx, name)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			record = store.Record{}
@@ -97,10 +97,10 @@ func (k *Keeper) Begin(ctx context.Context, who, key, fingerprint string) (*Atte
 		}
 		var made *Attempt
 		if record.Name == "" || !now.Before(record.Expires) {
-			made, err = k.fresh(name, fingerprint, now)
+			made, err = s.fresh(name, fingerprint, now)
 		} else {
 			var answer []byte
-			if made, answer, err = k.known(record, fingerprint, now); answer != nil {
+			if made, answer, err = s.known(record, fingerprint, now); answer != nil {
 				return nil, answer, nil
 			}
 		}
@@ -122,22 +122,22 @@ func (k *Keeper) Begin(ctx context.Context, who, key, fingerprint string) (*Atte
 }
 
 // fresh is the first attempt under a key.
-func (k *Keeper) fresh(name, fingerprint string, now time.Time) (*Attempt, error) {
+func (s *Store) fresh(name, fingerprint string, now time.Time) (*Attempt, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	sealed, err := k.Keyring.Seal(seed[:], place(name, "seed"))
+	sealed, err := s.Keyring.Seal(seed[:], place(name, "seed"))
 	if err != nil {
 		return nil, err
 	}
 	return &Attempt{
-		Random: mathrand.NewChaCha8(seed), keeper: k,
+		Random: mathrand.NewChaCha8(seed), store: s,
 		record: store.Record{Name: name, Created: now, Expires: now.Add(Lifetime)},
 		state:  attempt{State: begun, Fingerprint: fingerprint, Begun: now.UnixMilli(), Seed: sealed},
 	}, nil
 }
 
 // known goes on with an attempt of before, or returns its answer.
-func (k *Keeper) known(record store.Record, fingerprint string, now time.Time) (*Attempt, []byte, error) {
+func (s *Store) known(record store.Record, fingerprint string, now time.Time) (*Attempt, []byte, error) {
 	var state attempt
 	if err := json.Unmarshal(record.Object, &state); err != nil {
 		return nil, nil, fmt.Errorf("reading an attempt: %w", err)
@@ -146,12 +146,12 @@ func (k *Keeper) known(record store.Record, fingerprint string, now time.Time) (
 	case state.Fingerprint != fingerprint:
 		return nil, nil, ErrOther
 	case state.State == done:
-		answer, err := k.Keyring.Open(state.Answer, place(record.Name, "answer"))
+		answer, err := s.Keyring.Open(state.Answer, place(record.Name, "answer"))
 		return nil, answer, err
 	case state.State == begun && now.Sub(time.UnixMilli(state.Begun)) < Lease:
 		return nil, nil, ErrUnderWay
 	}
-	seed, err := k.Keyring.Open(state.Seed, place(record.Name, "seed"))
+	seed, err := s.Keyring.Open(state.Seed, place(record.Name, "seed"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +159,7 @@ func (k *Keeper) known(record store.Record, fingerprint string, now time.Time) (
 		return nil, nil, encryption.ErrAltered
 	}
 	state.State, state.Begun = begun, now.UnixMilli()
-	return &Attempt{Random: mathrand.NewChaCha8([32]byte(seed)), keeper: k, record: record, state: state}, nil, nil
+	return &Attempt{Random: mathrand.NewChaCha8([32]byte(seed)), store: s, record: record, state: state}, nil, nil
 }
 
 // write stores the attempt as it is now.
@@ -169,16 +169,16 @@ func (a *Attempt) write(ctx context.Context) error {
 		return fmt.Errorf("encoding an attempt: %w", err)
 	}
 	if a.record.Revision == 0 {
-		a.record.Revision, err = a.keeper.Store.Create(ctx, a.record)
+		a.record.Revision, err = a.store.Records.Create(ctx, a.record)
 	} else {
-		a.record.Revision, err = a.keeper.Store.Update(ctx, a.record)
+		a.record.Revision, err = a.store.Records.Update(ctx, a.record)
 	}
 	return err
 }
 
 // Finish keeps the answer, which is not empty, to be given again.
 func (a *Attempt) Finish(ctx context.Context, answer []byte) error {
-	sealed, err := a.keeper.Keyring.Seal(answer, place(a.record.Name, "answer"))
+	sealed, err := a.store.Keyring.Seal(answer, place(a.record.Name, "answer"))
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (a *Attempt) Finish(ctx context.Context, answer []byte) error {
 // the same request may be made again, and goes on where this one stopped.
 func (a *Attempt) Leave(ctx context.Context, nothingDone bool) error {
 	if nothingDone {
-		_, err := a.keeper.Store.Delete(ctx, a.record.Name, a.record.Revision)
+		_, err := a.store.Records.Delete(ctx, a.record.Name, a.record.Revision)
 		return err
 	}
 	a.state.State = left
@@ -198,20 +198,20 @@ func (a *Attempt) Leave(ctx context.Context, nothingDone bool) error {
 }
 
 // Sweep removes the attempts whose time is over, up to a bound, and their events. It returns how many.
-func (k *Keeper) Sweep(ctx context.Context) (int, error) {
-	now := k.Now()
-	if err := k.Store.Trim(ctx, now.Add(-Lifetime)); err != nil {
+func (s *Store) Sweep(ctx context.Context) (int, error) {
+	now := s.Now()
+	if err := s.Records.Trim(ctx, now.Add(-Lifetime)); err != nil {
 		return 0, fmt.Errorf("trimming the events of attempts: %w", err)
 	}
 	removed := 0
 	for removed < maxSwept {
-		due, err := k.Store.Due(ctx, now, time.Time{}, batch)
+		due, err := s.Records.Due(ctx, now, time.Time{}, batch)
 		if err != nil {
 			return removed, fmt.Errorf("looking for attempts that are over: %w", err)
 		}
 		before := removed
 		for _, record := range due {
-			switch _, err := k.Store.Delete(ctx, record.Name, record.Revision); {
+			switch _, err := s.Records.Delete(ctx, record.Name, record.Revision); {
 			case err == nil:
 				removed++
 			case !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound):

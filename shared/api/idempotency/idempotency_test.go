@@ -16,7 +16,7 @@ import (
 )
 
 type world struct {
-	*idempotency.Keeper
+	*idempotency.Store
 	mu  sync.Mutex
 	now time.Time
 }
@@ -33,7 +33,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)}
-	w.Keeper = &idempotency.Keeper{Store: client.Resource(idempotency.Resource), Keyring: ring, Now: func() time.Time {
+	w.Store = &idempotency.Store{Records: client.Resource(idempotency.Resource), Keyring: ring, Now: func() time.Time {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.now
@@ -87,7 +87,7 @@ func TestAnswerIsGivenAgain(t *testing.T) {
 	begin(t, w, "ben", "k", "f")
 	begin(t, w, "ana", "l", "f")
 	// In the state nothing is in clear, the key least of all.
-	page, err := w.Store.List(t.Context(), store.Query{})
+	page, err := w.Records.List(t.Context(), store.Query{})
 	if err != nil || len(page.Records) != 3 {
 		t.Fatalf("%d records, %v", len(page.Records), err)
 	}
@@ -193,7 +193,7 @@ func TestSweep(t *testing.T) {
 	if removed, err := w.Sweep(t.Context()); removed != 2 || err != nil {
 		t.Errorf("%d, %v", removed, err)
 	}
-	if page, err := w.Store.List(t.Context(), store.Query{}); err != nil || len(page.Records) != 1 {
+	if page, err := w.Records.List(t.Context(), store.Query{}); err != nil || len(page.Records) != 1 {
 		t.Errorf("%d are left, %v", len(page.Records), err)
 	}
 }

@@ -35,10 +35,10 @@ type application struct {
 }
 
 // apply merges what a manager says of an object into it, or makes it. Source: Spec 2.2; ADR-0008.
-func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Written[T], error) {
+func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], error) {
 	applied, err := r.readApplication(in)
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	for attempt := 1; ; attempt++ {
 		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
@@ -58,25 +58,25 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Written[T], err
 }
 
 // applyNew makes the object that is applied. What was applied is owned by the manager; what the server fills in, by nobody.
-func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *application) (Written[T], error) {
+func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *application) (Result[T], error) {
 	if in.MayCreate != nil {
 		if err := in.MayCreate(); err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 	}
 	switch {
 	case applied.meta.Name == "":
 		const why = "a new object needs its name in the object to apply"
-		return Written[T]{}, apierror.BadRequest("metadata.name: "+why, field.ErrorList{field.Required(field.NewPath("metadata", "name"), why)})
+		return Result[T]{}, apierror.BadRequest("metadata.name: "+why, field.ErrorList{field.Required(field.NewPath("metadata", "name"), why)})
 	case applied.meta.UID != "":
-		return Written[T]{}, apierror.Conflict(r.GroupResource(), in.Name, fmt.Sprintf(
+		return Result[T]{}, apierror.Conflict(r.GroupResource(), in.Name, fmt.Sprintf(
 			"uid mismatch: the provided object specified uid %s, and no existing object was found", applied.meta.UID))
 	case applied.meta.ResourceVersion != "":
-		return Written[T]{}, apierror.Modified(r.GroupResource(), in.Name)
+		return Result[T]{}, apierror.Modified(r.GroupResource(), in.Name)
 	}
 	object, err := r.merge(r.empty(), applied, in)
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	entries := object.GetManagedFields()
 	draft, err := r.prepare(ctx, CreateInput[T]{
@@ -86,7 +86,7 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 		return nil
 	}, "")
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	return draft.Store(ctx)
 }

@@ -73,10 +73,10 @@ func (g *Graph) collection(steps int) *collection {
 
 // collect does what follows from objects that were deleted or changed, up to the bound of a request. What fails
 // is not the request's failure: it is still to be found by the schedule.
-func (r *Registry[T]) collect(ctx context.Context, after ...touched) {
+func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
 	c := r.graph().collection(inlineSteps)
 	for _, each := range after {
-		if each.gone || driven(each.object) {
+		if each.gone || needsPropagation(each.object) {
 			c.follow(each)
 		}
 	}
@@ -177,21 +177,21 @@ func (c *collection) look(ctx context.Context, t task) error {
 	finalizers := n.object.GetFinalizers()
 	switch {
 	case n.object.GetDeletionTimestamp() == nil:
-		return c.judge(ctx, n)
+		return c.decide(ctx, n)
 	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
 		return c.orphan(ctx, n)
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
 		return c.foreground(ctx, n)
 	case len(finalizers) == 0:
-		// Ended, or in its grace period: asking again does nothing to the latter.
-		return c.end(ctx, n, terms{})
+		// Deleted, or in its grace period: asking again does nothing to the latter.
+		return c.end(ctx, n, deleteTerms{})
 	default:
 		return nil
 	}
 }
 
-// judge decides about an object that is not being deleted by what has become of its owners.
-func (c *collection) judge(ctx context.Context, n node) error {
+// decide keeps, changes or deletes an object that is not being deleted, depending on what became of its owners.
+func (c *collection) decide(ctx context.Context, n node) error {
 	var solid, dangling, waiting []types.UID
 	var owners []node
 	for _, reference := range n.object.GetOwnerReferences() {
@@ -201,7 +201,7 @@ func (c *collection) judge(ctx context.Context, n node) error {
 			return err
 		case !exists:
 			dangling = append(dangling, reference.UID)
-		case owner.object != nil && driven(owner.object) && slices.Contains(owner.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		case owner.object != nil && needsPropagation(owner.object) && slices.Contains(owner.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
 			waiting, owners = append(waiting, reference.UID), append(owners, owner)
 		default:
 			solid = append(solid, reference.UID)
@@ -220,14 +220,14 @@ func (c *collection) judge(ctx context.Context, n node) error {
 	case len(waiting) > 0:
 		return c.endInForeground(ctx, n, owners)
 	default:
-		return c.end(ctx, n, terms{})
+		return c.end(ctx, n, deleteTerms{})
 	}
 }
 
 // owner returns the owner that an object refers to, and whether it exists: an owner that this API does not serve
 // does, without an object.
 func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerReference) (node, bool, error) {
-	owner, exists, err := c.graph.living(ctx, reference, n.member.ownersIn(n.object))
+	owner, exists, err := c.graph.existingOwner(ctx, reference, n.member.ownersIn(n.object))
 	if owner.object != nil {
 		c.alive[reference.UID] = true
 	}
@@ -240,14 +240,14 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 	owns, cycle := false, false
 	err := c.eachDependent(ctx, n, func(dependent node) bool {
 		owns = true
-		cycle = driven(dependent.object) && slices.Contains(dependent.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+		cycle = needsPropagation(dependent.object) && slices.Contains(dependent.object.GetFinalizers(), metav1.FinalizerDeleteDependents)
 		return !cycle
 	})
 	if err != nil {
 		return err
 	}
 	if !owns {
-		return c.end(ctx, n, terms{})
+		return c.end(ctx, n, deleteTerms{})
 	}
 	if cycle {
 		after, err := n.member.edit(ctx, n, func(object metav1.Object) {
@@ -266,7 +266,7 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 		c.wake(owners)
 		n = after.node
 	}
-	return c.end(ctx, n, terms{propagation: metav1.DeletePropagationForeground})
+	return c.end(ctx, n, deleteTerms{propagation: metav1.DeletePropagationForeground})
 }
 
 // foreground deletes what an owner that waits still owns, and then takes the finalizer from it unless a dependent
@@ -340,7 +340,7 @@ func (c *collection) eachDependent(ctx context.Context, n node, visit func(node)
 }
 
 // end asks for the deletion of an object and goes on with what follows from it.
-func (c *collection) end(ctx context.Context, n node, asked terms) error {
+func (c *collection) end(ctx context.Context, n node, asked deleteTerms) error {
 	before := n.object.GetDeletionTimestamp()
 	after, err := n.member.end(ctx, n, asked)
 	if err != nil {
@@ -352,7 +352,7 @@ func (c *collection) end(ctx context.Context, n node, asked terms) error {
 	case before == nil:
 		c.done.Marked++
 	}
-	if after.gone || driven(after.object) {
+	if after.gone || needsPropagation(after.object) {
 		c.follow(after)
 	}
 	return nil
@@ -374,7 +374,7 @@ func (c *collection) edit(ctx context.Context, n node, change func(metav1.Object
 }
 
 // follow puts into the queue what follows from an object that is gone, or whose next step is the collector's.
-func (c *collection) follow(after touched) {
+func (c *collection) follow(after outcome) {
 	if !after.gone {
 		c.push(after.node)
 		return

@@ -33,8 +33,8 @@ type CreateInput[T Object] struct {
 	Random io.Reader
 }
 
-// Written is what a create, update or patch answers.
-type Written[T Object] struct {
+// Result is the answer to a create, update or patch.
+type Result[T Object] struct {
 	// Object is the object as stored, with its secret where the answer is there to deliver it.
 	Object T
 	// Created tells whether the object is new.
@@ -52,10 +52,10 @@ const maxNameAttempts = 8
 // Errors: Invalid with a cause for each bad field; Forbidden where the object asks for more than the
 // caller may give; AlreadyExists when the name, or the name made from generateName, is taken; Conflict when
 // the secret is in use. On any error nothing is stored. Source: Spec 2.2, 7; ADR-0004.
-func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (Written[T], error) {
+func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (Result[T], error) {
 	draft, err := Prepare(ctx, r, in)
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	return draft.Store(ctx)
 }
@@ -82,7 +82,7 @@ func Prepare[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (
 
 // Store writes the object of a draft and returns it as stored. A name of the server's own choice that is taken is
 // chosen anew; the uid stays, the creation time may be later. Errors: those of Create.
-func (d *Draft[T]) Store(ctx context.Context) (Written[T], error) {
+func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 	requested, generateName := d.in.Object.GetName(), d.in.Object.GetGenerateName()
 	for attempt := 1; ; attempt++ {
 		written, err := d.store(ctx)
@@ -95,7 +95,7 @@ func (d *Draft[T]) Store(ctx context.Context) (Written[T], error) {
 			return written, err
 		}
 		if d, err = d.registry.prepare(ctx, d.in, d.own, d.Object.GetUID()); err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	random := in.Random
 	if random == nil {
 		random = r.Random
-	} else if maker, makes := r.Rules.(Maker[T]); makes {
+	} else if maker, makes := r.Rules.(SecretMaker[T]); makes {
 		if err := maker.MakeSecret(object, random); err != nil {
 			return nil, err
 		}
@@ -140,14 +140,14 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 }
 
 // store is one attempt of Store.
-func (d *Draft[T]) store(ctx context.Context) (Written[T], error) {
+func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	r, in, object := d.registry, d.in, d.Object
 	if err := d.own(object, r.empty()); err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	text, err := r.encode(object)
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	record := store.Record{
 		Name:    storeName(object.GetNamespace(), object.GetName()),
@@ -158,15 +158,15 @@ func (d *Draft[T]) store(ctx context.Context) (Written[T], error) {
 	r.index(&record, object)
 	if in.DryRun {
 		if err := r.wouldCreate(ctx, record); err != nil {
-			return Written[T]{}, r.notCreated(ctx, in.Caller, object, err)
+			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)
 		}
 	} else if record.Revision, err = r.insert(ctx, record); err != nil {
 		earlier, again := r.again(ctx, in, object.GetUID(), record.Name, err)
 		if !again {
-			return Written[T]{}, r.notCreated(ctx, in.Caller, object, err)
+			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)
 		}
 		if object, err = r.Decode(earlier); err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 		record = earlier
 	}
@@ -176,7 +176,7 @@ func (d *Draft[T]) store(ctx context.Context) (Written[T], error) {
 	} else if d.sealed.Reveal != nil {
 		d.sealed.Reveal(object)
 	}
-	return Written[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
+	return Result[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
 }
 
 // notCreated is translate for an object that could not be stored. Who may see the one that has its name is told when that is
@@ -202,12 +202,12 @@ func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UI
 		return store.Record{}, false
 	}
 	object, err := r.Parse(earlier)
-	return earlier, err == nil && object.GetUID() == uid && !Ended(object, r.Now())
+	return earlier, err == nil && object.GetUID() == uid && !Deleted(object, r.Now())
 }
 
 // wouldCreate fails as the store's Create would, and writes nothing.
 func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) error {
-	if holder, err := r.Store.Get(ctx, record.Name); err == nil && !r.ended(holder) {
+	if holder, err := r.Store.Get(ctx, record.Name); err == nil && !r.deleted(holder) {
 		return store.ErrExists
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -215,7 +215,7 @@ func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) erro
 	if record.Digest == "" {
 		return nil
 	}
-	if holder, err := r.Store.GetByDigest(ctx, record.Digest); err == nil && !r.ended(holder) {
+	if holder, err := r.Store.GetByDigest(ctx, record.Digest); err == nil && !r.deleted(holder) {
 		return store.ErrTaken
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err

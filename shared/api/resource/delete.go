@@ -38,15 +38,15 @@ type DeleteInput struct {
 // Errors: NotFound when there is no such object for the caller; Conflict when a precondition does not
 // hold. On any error nothing is changed. Source: Spec 2.2, 3; ADR-0009.
 func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
-	answer, touched, err := r.deleteOne(ctx, in)
+	answer, after, err := r.deleteOne(ctx, in)
 	if err == nil && !in.DryRun {
-		r.collect(ctx, touched)
+		r.collect(ctx, after)
 	}
 	return answer, err
 }
 
 // deleteOne is Delete without what follows for other objects. It returns what the collector has to look at.
-func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, touched, error) {
+func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
 	for attempt := 1; ; attempt++ {
 		answer, after, err := r.delete(ctx, in)
 		if in.ResourceVersion != "" || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
@@ -55,24 +55,24 @@ func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Ob
 	}
 }
 
-func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Object, touched, error) {
+func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
 	object, record, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
 	if err != nil {
-		return nil, touched{}, err
+		return nil, outcome{}, err
 	}
 	if err := r.admit(in.Caller, "delete", object); err != nil {
-		return nil, touched{}, err
+		return nil, outcome{}, err
 	}
 	if err := r.checkPreconditions(object, in.UID, in.ResourceVersion); err != nil {
-		return nil, touched{}, err
+		return nil, outcome{}, err
 	}
 	object, record, gone, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) {
-		markDeleted(object, terms{grace: in.GracePeriodSeconds, propagation: in.Propagation}, r.Now())
+		markDeleted(object, deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation}, r.Now())
 	})
 	if err != nil {
-		return nil, touched{}, r.translate(err, in.Name)
+		return nil, outcome{}, r.translate(err, in.Name)
 	}
-	after := touched{node: node{member: r, record: record, object: object}, gone: gone}
+	after := outcome{node: node{member: r, record: record, object: object}, gone: gone}
 	if !gone {
 		return object, after, nil
 	}

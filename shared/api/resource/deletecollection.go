@@ -18,7 +18,7 @@ func DeleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteIn
 	if err != nil {
 		return nil, err
 	}
-	var after []touched
+	var after []outcome
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		object := item.(T)
 		each := in

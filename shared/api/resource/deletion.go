@@ -17,8 +17,8 @@ import (
 // Source: ADR-0009.
 const MaxGracePeriodSeconds = 1<<31 - 1
 
-// terms are how an object is to be deleted.
-type terms struct {
+// deleteTerms say how an object is to be deleted.
+type deleteTerms struct {
 	// grace is for how many seconds more the object stays usable. Nil: 0, or what was asked for before.
 	grace *int64
 	// propagation is what becomes of the objects that this one owns. Empty: what its finalizers say, else
@@ -26,9 +26,9 @@ type terms struct {
 	propagation metav1.DeletionPropagation
 }
 
-// Ended tells whether an object is over: its deletion was asked for, the time for that has passed, and no
-// finalizer is left. It may still be stored, and is then as good as absent. Source: Spec 3; ADR-0009.
-func Ended(object metav1.Object, now time.Time) bool {
+// Deleted tells whether the deletion of an object is complete: it was requested, the grace period has passed, and no
+// finalizer is left. The object may still be stored; it then counts as absent. Source: Spec 3; ADR-0009.
+func Deleted(object metav1.Object, now time.Time) bool {
 	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && !pending(object, now)
 }
 
@@ -42,7 +42,7 @@ func pending(object metav1.Object, now time.Time) bool {
 // markDeleted notes in an object that its deletion was asked for: when, for how long it stays usable, and what
 // becomes of the objects that it owns. While a grace period runs it can only be shortened, and the finalizers
 // stay as they are unless it is. Source: Spec 2.2, 3; ADR-0009.
-func markDeleted(object metav1.Object, asked terms, now time.Time) {
+func markDeleted(object metav1.Object, asked deleteTerms, now time.Time) {
 	switch begun := object.GetDeletionTimestamp(); {
 	case begun == nil:
 		grace := ptr.Deref(asked.grace, 0)
@@ -84,9 +84,9 @@ func isPropagation(finalizer string) bool {
 	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }
 
-// driven tells whether an object is being deleted and the next step is this API's own: to do something about the
-// objects that it owns.
-func driven(object metav1.Object) bool {
+// needsPropagation tells whether an object is being deleted and the next step is the collector's: to orphan or delete
+// the dependents.
+func needsPropagation(object metav1.Object) bool {
 	return object.GetDeletionTimestamp() != nil && slices.ContainsFunc(object.GetFinalizers(), isPropagation)
 }
 
@@ -99,7 +99,7 @@ func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
 	switch {
 	case end == nil:
 		return own
-	case driven(object):
+	case needsPropagation(object):
 		// Since it was asked for.
 		return end.Add(-time.Duration(ptr.Deref(object.GetDeletionGracePeriodSeconds(), 0)) * time.Second)
 	case len(object.GetFinalizers()) > 0:
@@ -123,9 +123,9 @@ func (r *Registry[T]) index(record *store.Record, object T) {
 	}
 }
 
-// bury removes an object that has ended, where it is at hand. It is best effort: what is left is absent all the
-// same, and goes with the schedule.
-func (r *Registry[T]) bury(ctx context.Context, record store.Record) bool {
+// removeDeleted removes an object whose deletion is complete, when a request comes across it. It is best effort: such
+// an object counts as absent anyway, and the schedule removes what is left.
+func (r *Registry[T]) removeDeleted(ctx context.Context, record store.Record) bool {
 	_, err := r.Store.Delete(ctx, record.Name, record.Revision)
 	if err != nil {
 		return errors.Is(err, store.ErrNotFound)
@@ -136,7 +136,7 @@ func (r *Registry[T]) bury(ctx context.Context, record store.Record) bool {
 	return true
 }
 
-// insert is the store's Create, for which an object that has ended is in nobody's way.
+// insert is the store's Create. It removes an object in its way whose deletion is complete.
 func (r *Registry[T]) insert(ctx context.Context, record store.Record) (int64, error) {
 	for attempt := 1; ; attempt++ {
 		revision, err := r.Store.Create(ctx, record)
@@ -152,16 +152,16 @@ func (r *Registry[T]) insert(ctx context.Context, record store.Record) (int64, e
 		default:
 			return revision, err
 		}
-		if lookup != nil || !r.ended(holder) || !r.bury(ctx, holder) {
+		if lookup != nil || !r.deleted(holder) || !r.removeDeleted(ctx, holder) {
 			return revision, err
 		}
 	}
 }
 
-// ended is Ended for a record. One that cannot be read has not.
-func (r *Registry[T]) ended(record store.Record) bool {
+// deleted is Deleted for a record; false for a record that cannot be read.
+func (r *Registry[T]) deleted(record store.Record) bool {
 	object, err := r.Parse(record)
-	return err == nil && Ended(object, r.Now())
+	return err == nil && Deleted(object, r.Now())
 }
 
 // rewriteMetadata changes the metadata of a stored object as the system, and writes it if that changed anything.
@@ -179,7 +179,7 @@ func (r *Registry[T]) rewriteMetadata(
 	}
 	change(object)
 	next = record
-	gone = Ended(object, r.Now())
+	gone = Deleted(object, r.Now())
 	if gone {
 		if !dryRun {
 			if next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision); err == nil {

@@ -11,18 +11,18 @@ import (
 type GetInput struct {
 	Caller          identity.Caller
 	Namespace, Name string
-	// Ahead is the record of that name, if it was read together with the caller. nil: it is read now.
-	Ahead *store.Record
-	// Reveal asks for secrets in clear, of which the frame knows that the caller may have them.
+	// Prefetched is the record of that name where authentication read it in the same round trip. Nil: Get reads it.
+	Prefetched *store.Record
+	// Reveal asks for secrets in clear. The frame has checked that the caller may have them.
 	Reveal bool
 }
 
 // Get returns one object, without secrets. NotFound also for an object that the caller may not see.
 // Source: ADR-0004.
 func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) {
-	if in.Ahead == nil || in.Ahead.Name != storeName(in.Namespace, in.Name) {
+	if in.Prefetched == nil || in.Prefetched.Name != storeName(in.Namespace, in.Name) {
 		object, _, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
 		return object, err
 	}
-	return r.show(ctx, in.Caller, *in.Ahead, in.Name)
+	return r.show(ctx, in.Caller, *in.Prefetched, in.Name)
 }

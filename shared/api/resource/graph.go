@@ -46,11 +46,11 @@ type Member interface {
 	// parse returns the object of a record. It is shared.
 	parse(record store.Record) (node, error)
 	// end asks for the deletion of an object as the system.
-	end(ctx context.Context, n node, asked terms) (after touched, err error)
+	end(ctx context.Context, n node, asked deleteTerms) (after outcome, err error)
 	// may tells whether a caller sees the object of a record, and whether he may do a verb to it. Empty: seeing is all.
 	may(caller identity.Caller, verb string, record store.Record) bool
 	// edit changes the metadata of an object as the system.
-	edit(ctx context.Context, n node, change func(metav1.Object)) (after touched, err error)
+	edit(ctx context.Context, n node, change func(metav1.Object)) (after outcome, err error)
 }
 
 // node is one object in a graph, as it was read.
@@ -63,8 +63,8 @@ type node struct {
 	ended bool
 }
 
-// touched is an object after a write: gone, or as it is now.
-type touched struct {
+// outcome is what a write left of an object: its new form, or its last one when it is gone.
+type outcome struct {
 	node
 	gone bool
 }
@@ -110,9 +110,9 @@ func (g *Graph) owner(ctx context.Context, reference metav1.OwnerReference, name
 	return owner, true, found, err
 }
 
-// living is owner for one that has the uid of the reference and has not ended. One that this API does not serve is taken
-// to be there, without an object.
-func (g *Graph) living(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, exists bool, err error) {
+// existingOwner is owner with the uid of the reference, unless its deletion is complete. An owner of a kind that this
+// API does not serve counts as existing, without an object.
+func (g *Graph) existingOwner(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, exists bool, err error) {
 	owner, known, found, err := g.owner(ctx, reference, namespace)
 	switch {
 	case err != nil:
@@ -131,7 +131,7 @@ func (g *Graph) living(ctx context.Context, reference metav1.OwnerReference, nam
 func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
 	references := object.GetOwnerReferences()
 	for _, reference := range references {
-		if _, exists, err := r.graph().living(ctx, reference, r.ownersIn(object)); err != nil || exists {
+		if _, exists, err := r.graph().existingOwner(ctx, reference, r.ownersIn(object)); err != nil || exists {
 			return false, err
 		}
 	}
@@ -166,7 +166,7 @@ func (r *Registry[T]) parse(record store.Record) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	return node{member: r, record: record, object: object, ended: Ended(object, r.Now())}, nil
+	return node{member: r, record: record, object: object, ended: Deleted(object, r.Now())}, nil
 }
 
 func (r *Registry[T]) now() time.Time { return r.Now() }
@@ -208,11 +208,11 @@ func (r *Registry[T]) may(caller identity.Caller, verb string, record store.Reco
 	return err == nil && (verb == "" || r.admit(caller, verb, object) == nil)
 }
 
-func (r *Registry[T]) end(ctx context.Context, n node, asked terms) (touched, error) {
+func (r *Registry[T]) end(ctx context.Context, n node, asked deleteTerms) (outcome, error) {
 	return r.edit(ctx, n, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
 }
 
-func (r *Registry[T]) edit(ctx context.Context, n node, change func(metav1.Object)) (touched, error) {
+func (r *Registry[T]) edit(ctx context.Context, n node, change func(metav1.Object)) (outcome, error) {
 	object, record, gone, err := r.rewriteMetadata(ctx, n.record, false, change)
-	return touched{node: node{member: r, record: record, object: object}, gone: gone}, err
+	return outcome{node: node{member: r, record: record, object: object}, gone: gone}, err
 }

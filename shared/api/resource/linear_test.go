@@ -84,13 +84,13 @@ func (c call) do(t testing.TB, r *registry) outcome {
 	switch c.verb {
 	case "create":
 		object.ResourceVersion = ""
-		var written resource.Written[*key]
+		var written resource.Result[*key]
 		written, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: object})
 		seen = written.Object
 	case "get":
 		seen, err = resource.Get(t.Context(), r, resource.GetInput{Caller: ana, Name: c.name})
 	case "update":
-		var written resource.Written[*key]
+		var written resource.Result[*key]
 		written, err = resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: c.name, Object: object})
 		seen = written.Object
 	case "delete":

@@ -37,7 +37,7 @@ type ListInput struct {
 	// ResourceVersion is the oldest state that will do; with Exact it must be that one. Empty: the newest.
 	ResourceVersion string
 	Exact           bool
-	// Reveal asks for secrets in clear, of which the frame knows that the caller may have them.
+	// Reveal asks for secrets in clear. The frame has checked that the caller may have them.
 	Reveal bool
 }
 
@@ -93,8 +93,8 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10)}
 	if remaining > 0 {
 		meta.Continue = writeContinue(position{Revision: revision, After: last, Query: fingerprint})
-		_, guarded := r.Rules.(Guard[T])
-		if in.Labels.Empty() && in.Fields.Empty() && (!guarded || in.Caller.Admin()) {
+		_, custom := r.Rules.(Visibility[T])
+		if in.Labels.Empty() && in.Fields.Empty() && (!custom || in.Caller.Admin()) {
 			meta.RemainingItemCount = &remaining
 		}
 	}
@@ -106,13 +106,13 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 // looked at and how many come after it.
 func (r *Registry[T]) fill(ctx context.Context, in ListInput, query store.Query, page store.Page) (items []T, last string, remaining int64, err error) {
 	const readAhead = 100
-	// maxBuried bounds what a list does beside its work.
-	const maxBuried = 16
+	// maxRemoved bounds the removals that a list does in passing.
+	const maxRemoved = 16
 	var ended []store.Record
 	// Not before the pages are read: that would move the revision.
 	defer func() {
-		for _, record := range ended[:min(len(ended), maxBuried)] {
-			r.bury(ctx, record)
+		for _, record := range ended[:min(len(ended), maxRemoved)] {
+			r.removeDeleted(ctx, record)
 		}
 	}()
 	for revision := page.Revision; ; {
@@ -127,7 +127,7 @@ func (r *Registry[T]) fill(ctx context.Context, in ListInput, query store.Query,
 			if err != nil {
 				return nil, "", 0, err
 			}
-			if Ended(object, r.Now()) {
+			if Deleted(object, r.Now()) {
 				ended = append(ended, record)
 				continue
 			}

@@ -69,7 +69,7 @@ func TestMarkDeleted(t *testing.T) {
 				object.DeletionTimestamp = &metav1.Time{Time: start.Truncate(time.Second).Add(time.Duration(row.before.end) * time.Second)}
 				object.DeletionGracePeriodSeconds = &row.before.grace
 			}
-			asked := terms{propagation: row.propagation}
+			asked := deleteTerms{propagation: row.propagation}
 			if row.grace != never {
 				asked.grace = &row.grace
 			}
@@ -83,7 +83,7 @@ func TestMarkDeleted(t *testing.T) {
 			if got.end != row.after.end || got.grace != row.after.grace || got.generation != row.after.generation || !slices.Equal(got.finalizers, row.after.finalizers) {
 				t.Errorf("got %+v, want %+v", got, row.after)
 			}
-			if ended := Ended(object, now); ended != row.ended {
+			if ended := Deleted(object, now); ended != row.ended {
 				t.Errorf("ended: %v", ended)
 			}
 		})

@@ -64,7 +64,7 @@ type PatchInput struct {
 // 10,000 operations; Invalid for one that cannot be applied, such as a test that fails.
 // Conflict with a cause for each field when an apply meets those of other managers.
 // Source: Spec 4 row 7; ADR-0004, ADR-0008.
-func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Written[T], error) {
+func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result[T], error) {
 	if in.Type == ApplyPatch {
 		return r.apply(ctx, in)
 	}
@@ -73,12 +73,12 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Writte
 		var fields map[string]any
 		var err error
 		if duplicates, err = codec.Decode(codec.Body{JSON: in.Patch}, &fields, in.Validation); err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 	}
 	apply, err := ParsePatch(in.Type, in.Patch)
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
 	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(current T) (T, []string, error) {

@@ -101,24 +101,24 @@ type Rules[T Object] interface {
 	Warn(object T) []string
 }
 
-// Guard is what Rules implement in addition whose objects are seen by more than their owner, or of which not everybody
-// who sees them may do everything. Without it, all is up to the owner. Source: ADR-0017.
-type Guard[T Object] interface {
+// Visibility is an optional part of Rules. It says who sees an object and who may change it. Without it, owners see and
+// do everything with their objects, and others see none of them. Source: ADR-0017.
+type Visibility[T Object] interface {
 	// Sees tells whether the caller may know of the object.
 	Sees(caller identity.Caller, object T) bool
 	// May tells whether a caller who sees the object may do a verb to it: update or delete.
 	May(caller identity.Caller, verb string, object T) bool
 }
 
-// StatusRules are what Rules implement in addition whose resource has a status subresource.
+// StatusRules are an optional part of Rules, for resources with a status subresource.
 type StatusRules[T Object] interface {
 	// ValidateStatus returns all that is wrong with the status that a client writes.
 	ValidateStatus(object, old T) field.ErrorList
 }
 
-// Maker is what Rules implement in addition that make a secret for a new object. MakeSecret does so ahead of everything
-// else, so that a create that is repeated with the same random bytes makes the same. Source: ADR-0017.
-type Maker[T Object] interface {
+// SecretMaker is an optional part of Rules, for kinds whose new objects get a secret. MakeSecret runs before everything
+// else, so that a repeated create with the same random bytes makes the same secret. Source: ADR-0017.
+type SecretMaker[T Object] interface {
 	MakeSecret(object T, random io.Reader) error
 }
 
@@ -205,17 +205,17 @@ func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespac
 
 // sees tells whether a caller may know of the object of a record.
 func (r *Registry[T]) sees(caller identity.Caller, record store.Record) (bool, error) {
-	guard, guarded := r.Rules.(Guard[T])
-	if !guarded {
+	visibility, custom := r.Rules.(Visibility[T])
+	if !custom {
 		return caller.Owns(record.Owner), nil
 	}
 	object, err := r.Parse(record)
-	return err == nil && guard.Sees(caller, object), err
+	return err == nil && visibility.Sees(caller, object), err
 }
 
 // owners are those whose records the store has to look at for a caller; nil for all.
 func (r *Registry[T]) owners(caller identity.Caller) []string {
-	if _, guarded := r.Rules.(Guard[T]); guarded {
+	if _, custom := r.Rules.(Visibility[T]); custom {
 		return nil
 	}
 	return caller.Owners()
@@ -223,11 +223,11 @@ func (r *Registry[T]) owners(caller identity.Caller) []string {
 
 // admit refuses a verb to a caller who sees the object and may not do that to it.
 func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error {
-	guard, guarded := r.Rules.(Guard[T])
-	if !guarded || guard.May(caller, verb, object) {
+	visibility, custom := r.Rules.(Visibility[T])
+	if !custom || visibility.May(caller, verb, object) {
 		return nil
 	}
-	return apierror.Forbidden(r.GroupResource(), object.GetName(), "you may see it and not "+verb+" it", nil)
+	return apierror.Forbidden(r.GroupResource(), object.GetName(), "you may see it, but not "+verb+" it", nil)
 }
 
 // show returns the object of a record to a caller who may see it. One that has ended is taken away.
@@ -239,8 +239,8 @@ func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record s
 		return none, apierror.NotFound(r.GroupResource(), name)
 	}
 	object, err := r.Decode(record)
-	if err == nil && Ended(object, r.Now()) {
-		r.bury(ctx, record)
+	if err == nil && Deleted(object, r.Now()) {
+		r.removeDeleted(ctx, record)
 		return none, apierror.NotFound(r.GroupResource(), name)
 	}
 	return object, err

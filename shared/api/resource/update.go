@@ -38,7 +38,7 @@ const maxConflicts = 32
 // Errors: NotFound when there is no such object for the caller; Conflict when resourceVersion or uid are
 // not the stored ones; BadRequest when the name in the object is another; Invalid and Forbidden as in
 // Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
-func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Written[T], error) {
+func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Result[T], error) {
 	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
 	return r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(T) (T, []string, error) {
 		return in.Object.DeepCopyObject().(T), nil, nil
@@ -56,18 +56,18 @@ type target struct {
 // in between and the replacement does not insist on a resourceVersion.
 func (r *Registry[T]) rewrite(
 	ctx context.Context, in target, own own[T], replace func(current T) (T, []string, error),
-) (Written[T], error) {
+) (Result[T], error) {
 	for attempt := 1; ; attempt++ {
 		old, record, err := r.read(ctx, in.caller, in.namespace, in.name)
 		if err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 		if err := r.admit(in.caller, "update", old); err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 		object, warnings, err := replace(old.DeepCopyObject().(T))
 		if err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 		if object.GetResourceVersion() == "0" {
 			object.SetResourceVersion("")
@@ -79,19 +79,19 @@ func (r *Registry[T]) rewrite(
 			return written, nil
 		}
 		if !unconditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 		// Many writers of one object would otherwise meet again in step.
 		select {
 		case <-ctx.Done():
-			return Written[T]{}, ctx.Err()
+			return Result[T]{}, ctx.Err()
 		case <-time.After(rand.N(time.Duration(attempt) * time.Millisecond)): //nolint:gosec // a pause is no secret
 		}
 	}
 }
 
 // replace checks a replacement against the stored object and writes it.
-func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object, old T, record store.Record) (Written[T], error) {
+func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object, old T, record store.Record) (Result[T], error) {
 	name := old.GetName()
 	if object.GetName() == "" {
 		object.SetName(name)
@@ -100,16 +100,16 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		object.SetNamespace(old.GetNamespace())
 	}
 	if object.GetName() != name {
-		return Written[T]{}, mismatch("name", object.GetName(), fmt.Sprintf(
+		return Result[T]{}, mismatch("name", object.GetName(), fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name))
 	}
 	if object.GetNamespace() != old.GetNamespace() {
-		return Written[T]{}, mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
+		return Result[T]{}, mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
 			"the namespace of the object (%s) does not match the namespace on the request (%s)",
 			object.GetNamespace(), old.GetNamespace()))
 	}
 	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	var digest string
 	var err error
@@ -119,22 +119,22 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		digest, err = r.prepareReplacement(ctx, in, own, object, old, record)
 	}
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	known, err := r.encodeSealed(old, record)
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	updated, err := r.encodeOnTime(object, old, known)
 	if err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
 	if changed, err := specChanged(updated, known); err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	} else if changed {
 		object.SetGeneration(old.GetGeneration() + 1)
 		if updated, err = r.encode(object); err != nil {
-			return Written[T]{}, err
+			return Result[T]{}, err
 		}
 	}
 	next := record
@@ -142,12 +142,12 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	r.index(&next, object)
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
-		return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+		return Result[T]{Object: object, Warnings: r.Warn(object)}, nil
 	}
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
-		return Written[T]{}, err
+		return Result[T]{}, err
 	}
-	gone := Ended(object, r.Now())
+	gone := Deleted(object, r.Now())
 	if !in.dryRun {
 		if gone {
 			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
@@ -155,15 +155,15 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 			next.Revision, err = r.Store.Update(ctx, next)
 		}
 		if err != nil {
-			return Written[T]{}, r.translate(err, name)
+			return Result[T]{}, r.translate(err, name)
 		}
 	}
 	r.stamp(object, next)
 	if gone && !in.dryRun {
 		r.Removed(ctx, object)
-		r.collect(ctx, touched{node: node{member: r, record: next, object: object}, gone: true})
+		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
 	}
-	return Written[T]{Object: object, Warnings: r.Warn(object)}, nil
+	return Result[T]{Object: object, Warnings: r.Warn(object)}, nil
 }
 
 // mismatch is the answer for an object whose metadata names another than the request.

@@ -86,7 +86,7 @@ func Open(env *frame.Environment) *Issuer {
 type Input = resource.CreateInput[*model.DirectClusterEndpointToken]
 
 // Output is the answer to it.
-type Output = resource.Written[*model.DirectClusterEndpointToken]
+type Output = resource.Result[*model.DirectClusterEndpointToken]
 
 // Issue checks the request, signs a token, records it and returns it: the record is written last, so that every token
 // that somebody has is recorded. A dry run signs nothing, records nothing and returns no token.

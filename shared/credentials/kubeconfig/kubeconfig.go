@@ -91,10 +91,10 @@ type Maker struct {
 }
 
 // Input is a request for a kubeconfig.
-type Input = resource.PartInput[*model.VirtualClusterInstanceKubeConfig]
+type Input = resource.SubresourceInput[*model.VirtualClusterInstanceKubeConfig]
 
 // Output is the answer.
-type Output = resource.Written[*model.VirtualClusterInstanceKubeConfig]
+type Output = resource.Result[*model.VirtualClusterInstanceKubeConfig]
 
 // Make answers with a kubeconfig. A dry run checks and makes nothing: its answer has no kubeconfig.
 //

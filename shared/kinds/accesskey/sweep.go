@@ -78,7 +78,7 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 
 // sweepKey removes one key, or puts it back into the queue where it belongs, and counts it.
 func sweepKey(ctx context.Context, keys *Registry, key *model.OwnedAccessKey, record store.Record, limits Limits, now time.Time, done *Swept) error {
-	ended := resource.Ended(key, now)
+	ended := resource.Deleted(key, now)
 	if !ended && !Expired(Expiry(key, record.Activity, limits), now) {
 		if key.DeletionTimestamp != nil {
 			// It waits for the objects that it owns, which the garbage collector removes.

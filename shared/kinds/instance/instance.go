@@ -92,20 +92,20 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, sett
 	}
 }
 
-// rules implements resource.Rules, resource.Guard and resource.StatusRules.
+// rules implements resource.Rules, resource.Visibility and resource.StatusRules.
 type rules struct {
 	Settings
 	now func() time.Time
 }
 
-// Sees implements resource.Guard: who may do anything with an instance knows of it.
+// Sees implements resource.Visibility: who may do anything with an instance knows of it.
 func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
 	return controls(caller, instance) || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
 		return names(caller, entry)
 	})
 }
 
-// May implements resource.Guard.
+// May implements resource.Visibility.
 func (r *rules) May(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
 	return May(caller, verb, instance)
 }

@@ -35,7 +35,7 @@ const (
 )
 
 // Written is what a write of the configuration answers.
-type Written = resource.Written[*model.Config]
+type Written = resource.Result[*model.Config]
 
 // Update replaces the configuration, and returns it as the API shows it. A mark in place of a secret keeps the
 // secret. What the request repeats of the defaults stays open.

@@ -1,0 +1,22 @@
+package resource
+
+import (
+	"io"
+
+	"management.platform.sh/shared/model/identity"
+)
+
+// SubresourceInput is a request to create at a subresource of an object. The answer is not stored.
+type SubresourceInput[O Object] struct {
+	// Caller is who asks.
+	Caller          identity.Caller
+	Namespace, Name string
+	// Object is what the caller sent. Its name and namespace are empty or those of the request.
+	Object O
+	// Manager owns the fields that are written. Empty: unknown.
+	Manager string
+	// DryRun does everything that has no effect.
+	DryRun bool
+	// Random is that of CreateInput.
+	Random io.Reader
+}
