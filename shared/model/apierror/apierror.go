@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Error is a refusal or failure with what the caller may know of it. It satisfies
+// Error is a refusal or failure, with what the caller may know about it. It satisfies
 // apierrors.APIStatus, so that apierrors.IsNotFound and its like work on it.
 type Error struct {
 	status metav1.Status
@@ -43,20 +43,27 @@ func (e *Error) Because(cause error) *Error {
 
 func from(err *apierrors.StatusError) *Error { return &Error{status: err.ErrStatus} }
 
-// NotFound answers 404: there is no such object, or the caller may not know of it.
+// failure is an Error that apimachinery has no constructor for, or only one with another text.
+func failure(code int32, reason metav1.StatusReason, message string) *Error {
+	return &Error{status: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
+	}}
+}
+
+// retryAfter tells the client to wait for some seconds and ask again.
+func (e *Error) retryAfter(seconds int32) *Error {
+	e.status.Details = &metav1.StatusDetails{RetryAfterSeconds: seconds}
+	return e
+}
+
+// NotFound answers 404: the object does not exist, or the caller may not see it.
 func NotFound(resource schema.GroupResource, name string) *Error {
 	return from(apierrors.NewNotFound(resource, name))
 }
 
 // NoRoute answers 404 for a path that is no endpoint.
 func NoRoute() *Error {
-	return &Error{status: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotFound,
-		Reason:  metav1.StatusReasonNotFound,
-		Message: "the server could not find the requested resource",
-		Details: &metav1.StatusDetails{},
-	}}
+	return failure(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 }
 
 // AlreadyExists answers 409: the name is in use.
@@ -92,18 +99,17 @@ func Invalid(kind schema.GroupKind, name string, problems field.ErrorList) *Erro
 	return from(apierrors.NewInvalid(kind, name, problems))
 }
 
-// Forbidden answers 403. The problems name the fields that ask for too much; they may be empty.
+// Forbidden answers 403. The problems name the fields that ask for too much, and may be empty.
 func Forbidden(resource schema.GroupResource, name, why string, problems field.ErrorList) *Error {
 	err := from(apierrors.NewForbidden(resource, name, errors.New(why)))
 	err.status.Details.Causes = causes(problems)
 	return err
 }
 
-// Unauthorized answers 401 with a text that does not depend on what the server knows of the credential
-// beyond what the caller may learn.
+// Unauthorized answers 401. The text must not tell more about the credential than the caller may learn.
 func Unauthorized(why string) *Error { return from(apierrors.NewUnauthorized(why)) }
 
-// BadRequest answers 400. The problems name the fields that could not be read; they may be empty.
+// BadRequest answers 400. The problems name the fields that could not be read, and may be empty.
 func BadRequest(why string, problems field.ErrorList) *Error {
 	err := from(apierrors.NewBadRequest(why))
 	if len(problems) > 0 {
@@ -114,36 +120,17 @@ func BadRequest(why string, problems field.ErrorList) *Error {
 
 // MethodNotAllowed answers 405.
 func MethodNotAllowed(method string) *Error {
-	return &Error{status: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusMethodNotAllowed,
-		Reason:  metav1.StatusReasonMethodNotAllowed,
-		Message: fmt.Sprintf("the method %s is not allowed here", method),
-		Details: &metav1.StatusDetails{},
-	}}
+	return failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Sprintf("the method %s is not allowed here", method))
 }
 
-// NotAcceptable answers 406 and names what can be had.
+// NotAcceptable answers 406 and names the media types that are served.
 func NotAcceptable(offers string) *Error {
-	return &Error{status: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotAcceptable,
-		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + offers,
-		Details: &metav1.StatusDetails{},
-	}}
+	return failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "only the following media types are accepted: "+offers)
 }
 
-// UnsupportedMediaType answers 415 and names what can be sent.
+// UnsupportedMediaType answers 415 and names the media types that are accepted.
 func UnsupportedMediaType(got, offers string) *Error {
-	return &Error{status: metav1.Status{
-		Status: metav1.StatusFailure,
-		Code:   http.StatusUnsupportedMediaType,
-		Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: fmt.Sprintf("the body of the request was in an unknown format (%q) - accepted media types include: %s",
-			got, offers),
-		Details: &metav1.StatusDetails{},
-	}}
+	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, fmt.Sprintf("the body of the request was in an unknown format (%q) - accepted media types include: %s", got, offers))
 }
 
 // TooLarge answers 413.
@@ -152,19 +139,13 @@ func TooLarge(why string) *Error { return from(apierrors.NewRequestEntityTooLarg
 // Unprocessable answers 422 for a request that is well-formed but cannot be done, such as a JSON patch
 // whose test fails.
 func Unprocessable(why string) *Error {
-	return &Error{status: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnprocessableEntity,
-		Reason:  metav1.StatusReasonInvalid,
-		Message: why,
-		Details: &metav1.StatusDetails{},
-	}}
+	return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, why)
 }
 
 // Expired answers 410: a continue token or resourceVersion is too old.
 func Expired(why string) *Error { return from(apierrors.NewResourceExpired(why)) }
 
-// VersionTooLarge answers 504: the state has not reached that resourceVersion.
+// VersionTooLarge answers 504: the state has not reached that resourceVersion yet.
 func VersionTooLarge(asked, current int64) *Error {
 	err := from(apierrors.NewTimeoutError(
 		fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1))
@@ -181,64 +162,43 @@ func Timeout() *Error {
 
 // Unavailable answers 503 with Retry-After: the state cannot be reached.
 func Unavailable() *Error {
-	err := from(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again"))
-	err.status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	return err
+	return from(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again")).retryAfter(1)
 }
 
 // UnderWay answers 409 with Retry-After: the same request is being served already. Source: ADR-0017.
 func UnderWay(why string) *Error {
-	return &Error{status: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusConflict,
-		Reason:  metav1.StatusReasonConflict,
-		Message: why,
-		Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
-	}}
+	return failure(http.StatusConflict, metav1.StatusReasonConflict, why).retryAfter(1)
 }
 
-// Upstream answers 503 with Retry-After: something that the answer depends on, and that is no part of the platform, does
-// not do its part.
+// Upstream answers 503 with Retry-After: a system outside the platform, on which the answer depends, has failed.
 func Upstream(why string) *Error {
-	err := from(apierrors.NewServiceUnavailable(why))
-	err.status.Details = &metav1.StatusDetails{RetryAfterSeconds: 5}
-	return err
+	return from(apierrors.NewServiceUnavailable(why)).retryAfter(5)
 }
 
-// UpstreamTimeout answers 504: it did not do so in time.
+// UpstreamTimeout answers 504: a system outside the platform did not answer in time.
 func UpstreamTimeout(why string) *Error { return from(apierrors.NewTimeoutError(why, 1)) }
 
-// Unrecorded answers 503: the audit cannot record the request, and its policy refuses what is not recorded. What the
-// request asks for may have been done. Source: ADR-0016.
+// Unrecorded answers 503: the audit cannot record the request, and its policy refuses requests that are not recorded.
+// The request may have taken effect. Source: ADR-0016.
 func Unrecorded() *Error {
-	err := from(apierrors.NewServiceUnavailable("the request cannot be recorded by the audit, and must be; try again"))
-	err.status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	return err
+	return from(apierrors.NewServiceUnavailable("the audit log cannot record the request, and its policy requires that; try again")).retryAfter(1)
 }
 
 // Internal answers 500 with a fixed text; the cause is for the log alone.
 func Internal(cause error) *Error {
-	return &Error{
-		status: metav1.Status{
-			Status:  metav1.StatusFailure,
-			Code:    http.StatusInternalServerError,
-			Reason:  metav1.StatusReasonInternalError,
-			Message: "the request could not be served because of an internal error",
-			Details: &metav1.StatusDetails{},
-		},
-		cause: cause,
-	}
+	return failure(http.StatusInternalServerError, metav1.StatusReasonInternalError,
+		"the request could not be served because of an internal error").Because(cause)
 }
 
-// Broken answers 500 with words for the caller, where he can do something with them, such as telling the operators.
+// Broken answers 500 with a message that helps the caller, for example to inform the operators.
 func Broken(why string) *Error {
 	err := Internal(nil)
 	err.status.Message = why
 	return err
 }
 
-// From returns the Error that err is or wraps. A passed deadline is Timeout, as is a request that its
-// client has given up; anything else is Internal.
+// From returns the Error that err is or wraps. A deadline that has passed is Timeout, and so is a request that the
+// client has canceled; anything else is Internal.
 func From(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
