@@ -25,9 +25,6 @@ const (
 	unknownType  = "unknown-type"
 )
 
-// lastApplied is where kubectl apply keeps the manifest, secrets included.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // origins are the packages whose objects are recorded. Their types say which fields are secrets; what any other type
 // holds is not known.
 var origins = map[string]bool{
@@ -254,8 +251,8 @@ func (s *shape) clear(value reflect.Value) {
 			}
 		}
 		if annotations := annotationsOf(value); annotations != nil {
-			if _, applied := annotations[lastApplied]; applied {
-				annotations[lastApplied] = secret.Mark
+			if _, applied := annotations[model.LastAppliedAnnotation]; applied {
+				annotations[model.LastAppliedAnnotation] = secret.Mark
 			}
 		}
 	default:
@@ -360,8 +357,8 @@ func (w *walker) object(s *shape, object map[string]any) any {
 		}
 	}
 	if s.goType == reflect.TypeFor[metav1.ObjectMeta]() {
-		if annotations, ok := kept["annotations"].(map[string]any); ok && annotations[lastApplied] != nil {
-			annotations[lastApplied] = secret.Mark
+		if annotations, ok := kept["annotations"].(map[string]any); ok && annotations[model.LastAppliedAnnotation] != nil {
+			annotations[model.LastAppliedAnnotation] = secret.Mark
 		}
 	}
 	return kept
@@ -450,7 +447,7 @@ func (s *shape) at(pointer string) (at *shape, hidden, ok bool) {
 			}
 			s = m.shape
 		case s.goType.Kind() == reflect.Map:
-			if step == lastApplied {
+			if step == model.LastAppliedAnnotation {
 				return s.element, true, true
 			}
 			s = s.element

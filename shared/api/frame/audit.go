@@ -3,8 +3,6 @@ package frame
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -53,21 +52,6 @@ type recording struct {
 	settled bool
 	// gone are the objects that are removed meanwhile.
 	gone []resource.Removal
-}
-
-// newAuditID is what the events of one request have in common: a UUID of version 4.
-func newAuditID() string {
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	text := make([]byte, 0, 36)
-	for i, part := range [][]byte{id[0:4], id[4:6], id[6:8], id[8:10], id[10:]} {
-		if i > 0 {
-			text = append(text, '-')
-		}
-		text = hex.AppendEncode(text, part)
-	}
-	return string(text)
 }
 
 // audited tells whether there is an audit at this moment.
@@ -195,7 +179,7 @@ func (r *recording) recordRemovals(gone []resource.Removal) error {
 				continue
 			}
 			event := &audit.Event{
-				Level: choice.Level, AuditID: newAuditID(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
+				Level: choice.Level, AuditID: uuid.NewString(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
 				Verb: asked.Verb, User: asked.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp,
 				StageTimestamp: metav1.NowMicro(), ResponseStatus: &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess},
 				ObjectRef: &audit.ObjectReference{
@@ -355,7 +339,7 @@ func (e *Environment) scheduled(ctx context.Context, name string, begun time.Tim
 	asked := audit.Asked{User: systemUser(name), Verb: "run", Path: scheduledPath + name, Target: managementTarget}
 	choice := e.Audit.Choose(asked)
 	r := &recording{trail: e.Audit, choice: choice, event: audit.Event{
-		Level: choice.Level, AuditID: newAuditID(), RequestURI: asked.Path, Verb: asked.Verb, User: asked.User,
+		Level: choice.Level, AuditID: uuid.NewString(), RequestURI: asked.Path, Verb: asked.Verb, User: asked.User,
 		RequestReceivedTimestamp: metav1.NewMicroTime(begun),
 	}}
 	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)

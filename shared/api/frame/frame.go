@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -92,7 +93,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.unconfigured = f.env.refresh(ctx)
 	}
 	if f.audited() {
-		c.auditID = newAuditID()
+		c.auditID = uuid.NewString()
 		w.Header().Set(auditIDHeader, c.auditID)
 		// A handler that gives up its connection comes to no end.
 		defer func() {

@@ -310,8 +310,8 @@ func decode[T resource.Object](c *call, data []byte, definition *resource.Defini
 	if err != nil {
 		return none, nil, err
 	}
-	if definition.Decode != nil {
-		object, err := definition.Decode(body)
+	if definition.DecodeBody != nil {
+		object, err := definition.DecodeBody(body)
 		if err != nil {
 			return none, nil, err
 		}

@@ -69,10 +69,10 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 		const why = "a new object needs its name in the object to apply"
 		return Result[T]{}, apierror.BadRequest("metadata.name: "+why, field.ErrorList{field.Required(field.NewPath("metadata", "name"), why)})
 	case applied.meta.UID != "":
-		return Result[T]{}, apierror.Conflict(r.GroupResource(), in.Name, fmt.Sprintf(
+		return Result[T]{}, apierror.Conflict(r.Definition.GroupResource(), in.Name, fmt.Sprintf(
 			"uid mismatch: the provided object specified uid %s, and no existing object was found", applied.meta.UID))
 	case applied.meta.ResourceVersion != "":
-		return Result[T]{}, apierror.Modified(r.GroupResource(), in.Name)
+		return Result[T]{}, apierror.Modified(r.Definition.GroupResource(), in.Name)
 	}
 	object, err := r.merge(r.empty(), applied, in)
 	if err != nil {
@@ -104,11 +104,11 @@ func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, 
 	}
 	object, ok := merged.(T)
 	if !ok {
-		return none, fmt.Errorf("applying to %s %q made a %T", r.GroupResource(), in.Name, merged)
+		return none, fmt.Errorf("applying to %s %q made a %T", r.Definition.GroupResource(), in.Name, merged)
 	}
 	if applied.writeOnly != nil {
 		if err := json.Unmarshal(applied.writeOnly, object); err != nil {
-			return none, fmt.Errorf("applying to %s %q: %w", r.GroupResource(), in.Name, err)
+			return none, fmt.Errorf("applying to %s %q: %w", r.Definition.GroupResource(), in.Name, err)
 		}
 	}
 	// Who says nothing of the resourceVersion does not insist on it.
@@ -123,7 +123,7 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	case err != nil:
 		return nil, err
 	case fields == nil:
-		return nil, fmt.Errorf("applying to %s: the registry is not managed", r.GroupResource())
+		return nil, fmt.Errorf("applying to %s: the registry is not managed", r.Definition.GroupResource())
 	case in.Manager == "":
 		return nil, apierror.BadRequest("an apply needs a field manager", nil)
 	}
@@ -135,7 +135,7 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	if err != nil {
 		return nil, err
 	}
-	object := r.New()
+	object := r.Definition.New()
 	applied := &application{}
 	if applied.warnings, err = codec.Decode(body, object, in.Validation); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	if len(missing) > 0 {
 		return nil, apierror.BadRequest(missing.ToAggregate().Error(), missing)
 	}
-	if err := r.CheckKind(object); err != nil {
+	if err := r.Definition.CheckKind(object); err != nil {
 		return nil, err
 	}
 	if name := object.GetName(); name != "" && name != in.Name {
@@ -166,7 +166,7 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	}
 	applied.meta = metav1.ObjectMeta{Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
 	fields.Prune(applied.fields)
-	applied.writeOnly, err = takeOut(applied.fields, r.WriteOnly)
+	applied.writeOnly, err = takeOut(applied.fields, r.Definition.WriteOnly)
 	return applied, err
 }
 

@@ -222,7 +222,7 @@ func TestApplyCreates(t *testing.T) {
 	expect(t, err, notFound)
 
 	in = applying{name: "refused"}.input()
-	in.MayCreate = func() error { return apierror.Forbidden(r.GroupResource(), "refused", "no", nil) }
+	in.MayCreate = func() error { return apierror.Forbidden(r.Definition.GroupResource(), "refused", "no", nil) }
 	_, err = resource.Patch(t.Context(), r, in)
 	expect(t, err, refusal{code: 403, reason: metav1.StatusReasonForbidden})
 	in.Name, in.Patch = "ci", applying{}.input().Patch

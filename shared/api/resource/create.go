@@ -90,7 +90,7 @@ func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 		case !errors.Is(err, store.ErrExists) || requested != "":
 			return written, err
 		case generateName != "":
-			return written, apierror.GeneratedNameExists(d.registry.GroupResource(), generateName).Because(err)
+			return written, apierror.GeneratedNameExists(d.registry.Definition.GroupResource(), generateName).Because(err)
 		case attempt == maxNameAttempts:
 			return written, err
 		}
@@ -111,7 +111,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 			return nil, err
 		}
 	}
-	if given := object.GetNamespace(); r.Namespaced && given != "" && given != in.Namespace {
+	if given := object.GetNamespace(); r.Definition.Namespaced && given != "" && given != in.Namespace {
 		return nil, mismatch("namespace", given, fmt.Sprintf(
 			"the namespace of the provided object (%s) does not match the namespace of the request (%s)", given, in.Namespace))
 	}
@@ -122,8 +122,8 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 		object.SetUID(uid)
 	}
 	var none T
-	r.Default(in.Caller, object, none)
-	problems := append(r.validateMetadata(object), r.Validate(object, none)...)
+	r.Rules.Default(in.Caller, object, none)
+	problems := append(r.validateMetadata(object), r.Rules.Validate(object, none)...)
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
 	owners, err := r.validateOwners(ctx, in.Caller, object, none)
 	if err != nil {
@@ -133,8 +133,8 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	if problems = append(problems, more...); len(problems) > 0 {
 		return nil, r.invalid(object.GetName(), problems)
 	}
-	if excess := r.Authorize(in.Caller, object, none); len(excess) > 0 {
-		return nil, apierror.Forbidden(r.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
+	if excess := r.Rules.Authorize(in.Caller, object, none); len(excess) > 0 {
+		return nil, apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
 	}
 	return &Draft[T]{Object: object, registry: r, in: in, own: own, sealed: sealed}, nil
 }
@@ -176,16 +176,16 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	} else if d.sealed.Reveal != nil {
 		d.sealed.Reveal(object)
 	}
-	return Result[T]{Object: object, Created: true, Warnings: r.Warn(object)}, nil
+	return Result[T]{Object: object, Created: true, Warnings: r.Rules.Warn(object)}, nil
 }
 
 // notCreated is translate for an object that could not be stored. Who may see the one that has its name is told when that is
 // being deleted: the name will be free.
 func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, object T, err error) error {
 	if errors.Is(err, store.ErrExists) {
-		holder, _, unseen := r.read(ctx, caller, object.GetNamespace(), object.GetName())
+		holder, _, unseen := r.Read(ctx, caller, object.GetNamespace(), object.GetName())
 		if unseen == nil && holder.GetDeletionTimestamp() != nil {
-			return apierror.BeingDeleted(r.GroupResource(), object.GetName()).Because(err)
+			return apierror.BeingDeleted(r.Definition.GroupResource(), object.GetName()).Because(err)
 		}
 	}
 	return r.translate(err, object.GetName())

@@ -56,7 +56,7 @@ func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Ob
 }
 
 func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
-	object, record, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
+	object, record, err := r.Read(ctx, in.Caller, in.Namespace, in.Name)
 	if err != nil {
 		return nil, outcome{}, err
 	}
@@ -81,8 +81,8 @@ func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Objec
 		Status:   metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{
 			Name:  in.Name,
-			Group: r.Resource.Group,
-			Kind:  r.Resource.Resource,
+			Group: r.Definition.Resource.Group,
+			Kind:  r.Definition.Resource.Resource,
 			UID:   object.GetUID(),
 		},
 	}, after, nil

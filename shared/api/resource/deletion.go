@@ -90,22 +90,27 @@ func needsPropagation(object metav1.Object) bool {
 	return object.GetDeletionTimestamp() != nil && slices.ContainsFunc(object.GetFinalizers(), isPropagation)
 }
 
-// Due is when the schedule has to look at an object: at its own end by the rules or at the end of its grace
-// period, whichever is first; at once while the next step of its deletion is this API's; never while finalizers
-// hold it that others remove. The zero time means never. Source: ADR-0009.
+// Due is when the schedule has to look at an object: when it expires or when its grace period ends, whichever is
+// first; at once while the next step of its deletion is the collector's; never while finalizers of others hold it. The
+// zero time means never. Source: ADR-0009.
 func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
-	_, own := r.Index(object, activity)
+	_, expires := r.Rules.Index(object, activity)
+	return due(object, expires)
+}
+
+// due is Due for an object that ends by its rules at a time.
+func due(object metav1.Object, expires time.Time) time.Time {
 	end := object.GetDeletionTimestamp()
 	switch {
 	case end == nil:
-		return own
+		return expires
 	case needsPropagation(object):
-		// Since it was asked for.
+		// Since the deletion was requested.
 		return end.Add(-time.Duration(ptr.Deref(object.GetDeletionGracePeriodSeconds(), 0)) * time.Second)
 	case len(object.GetFinalizers()) > 0:
 		return time.Time{}
-	case !own.IsZero() && own.Before(end.Time):
-		return own
+	case !expires.IsZero() && expires.Before(end.Time):
+		return expires
 	default:
 		return end.Time
 	}
@@ -113,8 +118,8 @@ func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
 
 // index fills in what a record is found by.
 func (r *Registry[T]) index(record *store.Record, object T) {
-	record.Owner, _ = r.Index(object, record.Activity)
-	record.Expires = r.Due(object, record.Activity)
+	owner, expires := r.Rules.Index(object, record.Activity)
+	record.Owner, record.Expires = owner, due(object, expires)
 	record.References = nil
 	for _, owner := range object.GetOwnerReferences() {
 		if !slices.Contains(record.References, string(owner.UID)) {

@@ -6,15 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// lastApplied is where client-side apply keeps the manifest, secrets included.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+	"management.platform.sh/shared/model"
+)
 
 // ForgetApplied takes the values at some paths out of the manifest that kubectl apply stores in an annotation.
 func ForgetApplied(object metav1.Object, paths [][]string) {
 	annotations := object.GetAnnotations()
-	manifest, ok := annotations[lastApplied]
+	manifest, ok := annotations[model.LastAppliedAnnotation]
 	if !ok {
 		return
 	}
@@ -37,6 +36,6 @@ func ForgetApplied(object metav1.Object, paths [][]string) {
 	}
 	// What was just read from JSON can be written as JSON.
 	text, _ := json.Marshal(fields)
-	annotations[lastApplied] = string(text) + "\n"
+	annotations[model.LastAppliedAnnotation] = string(text) + "\n"
 	object.SetAnnotations(annotations)
 }

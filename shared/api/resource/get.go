@@ -21,7 +21,7 @@ type GetInput struct {
 // Source: ADR-0004.
 func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) {
 	if in.Prefetched == nil || in.Prefetched.Name != storeName(in.Namespace, in.Name) {
-		object, _, err := r.read(ctx, in.Caller, in.Namespace, in.Name)
+		object, _, err := r.Read(ctx, in.Caller, in.Namespace, in.Name)
 		return object, err
 	}
 	return r.show(ctx, in.Caller, *in.Prefetched, in.Name)

@@ -28,9 +28,8 @@ type Permission func(caller identity.Caller, verb string, resource schema.GroupV
 
 // Member is a resource in a Graph: a *Registry, of whatever type.
 type Member interface {
-	// GroupVersionKind is the kind of one object.
-	GroupVersionKind() schema.GroupVersionKind
-
+	// kind is the kind of one object.
+	kind() schema.GroupVersionKind
 	definition() (resource schema.GroupVersionResource, namespaced bool)
 	join(graph *Graph)
 	// ownersIn is the namespace of the owners of an object; empty for those without one.
@@ -82,7 +81,7 @@ func NewGraph(permits Permission, members ...Member) *Graph {
 // member returns the resource of a kind, and false when this API does not serve it.
 func (g *Graph) member(apiVersion, kind string) (Member, bool) {
 	i := slices.IndexFunc(g.members, func(m Member) bool {
-		known := m.GroupVersionKind()
+		known := m.kind()
 		return known.Kind == kind && known.GroupVersion().String() == apiVersion
 	})
 	if i < 0 {
@@ -148,15 +147,17 @@ func (r *Registry[T]) graph() *Graph {
 
 func (r *Registry[T]) join(graph *Graph) { r.joined = graph }
 
+func (r *Registry[T]) kind() schema.GroupVersionKind { return r.Definition.GroupVersionKind() }
+
 func (r *Registry[T]) definition() (schema.GroupVersionResource, bool) {
-	return r.Resource, r.Namespaced
+	return r.Definition.Resource, r.Definition.Namespaced
 }
 
 func (r *Registry[T]) ownersIn(object metav1.Object) string {
-	if r.OwnersIn == "" {
+	if r.Definition.OwnersIn == "" {
 		return object.GetNamespace()
 	}
-	return object.GetLabels()[r.OwnersIn]
+	return object.GetLabels()[r.Definition.OwnersIn]
 }
 
 func (r *Registry[T]) state() store.Store { return r.Store }

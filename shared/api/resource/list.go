@@ -98,7 +98,7 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 			meta.RemainingItemCount = &remaining
 		}
 	}
-	return r.NewList(meta, items), nil
+	return r.Definition.NewList(meta, items), nil
 }
 
 // fill returns the selected objects of a page. Where selectors leave room it goes on with the next page
@@ -161,18 +161,18 @@ func (r *Registry[T]) selects(in ListInput, object T) bool {
 // fieldSet is what field selectors see of an object.
 func (r *Registry[T]) fieldSet(object T) fields.Set {
 	set := fields.Set{}
-	if r.Fields != nil {
-		set = r.Fields(object)
+	if r.Definition.Fields != nil {
+		set = r.Definition.Fields(object)
 	}
 	set["metadata.name"] = object.GetName()
-	if r.Namespaced {
+	if r.Definition.Namespaced {
 		set["metadata.namespace"] = object.GetNamespace()
 	}
 	return set
 }
 
 func (r *Registry[T]) checkFields(selector fields.Selector) error {
-	known := r.fieldSet(r.New())
+	known := r.fieldSet(r.Definition.New())
 	for _, requirement := range selector.Requirements() {
 		if _, ok := known[requirement.Field]; !ok {
 			names := make([]string, 0, len(known))
@@ -220,7 +220,7 @@ type position struct {
 
 func (r *Registry[T]) fingerprint(in ListInput, query store.Query) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q",
-		r.GroupResource().String(), query.Prefix, in.Caller.Owners(), in.Labels.String(), in.Fields.String()))
+		r.Definition.GroupResource().String(), query.Prefix, in.Caller.Owners(), in.Labels.String(), in.Fields.String()))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -63,7 +63,7 @@ func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
 // fieldManager knows who set which field, of the status or of all else; nil means that nobody asked for it. Nobody owns
 // what is not stored, nor a status that clients cannot write.
 func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
-	f, subresource, unowned := &r.fields, "", append([][]string{{status}}, r.WriteOnly...)
+	f, subresource, unowned := &r.fields, "", append([][]string{{status}}, r.Definition.WriteOnly...)
 	if ofStatus {
 		f, subresource, unowned = &r.statusFields, status, nil
 	}
@@ -73,7 +73,7 @@ func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
 		return f.manager, nil
 	}
 	var err error
-	f.manager, err = f.make(r.GroupVersionKind(), func() Object { return r.New() }, subresource, unowned...)
+	f.manager, err = f.make(r.Definition.GroupVersionKind(), func() Object { return r.Definition.New() }, subresource, unowned...)
 	return f.manager, err
 }
 
@@ -102,7 +102,7 @@ func (r *Registry[T]) updatedBy(manager string, ofStatus bool) own[T] {
 		if err != nil || fields == nil {
 			return err
 		}
-		object.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+		object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 		return fields.Update(old, object, manager, r.Now())
 	}
 }
@@ -112,8 +112,8 @@ func owned[T Object](T, T) error { return nil }
 
 // empty is what a new object is compared with.
 func (r *Registry[T]) empty() T {
-	object := r.New()
-	object.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+	object := r.Definition.New()
+	object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	return object
 }
 
@@ -122,7 +122,7 @@ func (r *Registry[T]) seal(object T, stored store.Record, manager string) (Seale
 	entries := object.GetManagedFields()
 	defer object.SetManagedFields(entries)
 	object.SetManagedFields(append(slices.Clone(entries), metav1.ManagedFieldsEntry{Manager: manager}))
-	return r.Seal(object, stored)
+	return r.Rules.Seal(object, stored)
 }
 
 // encodeOnTime is encode for the replacement of an old object with the text known. Where the two differ in nothing but the

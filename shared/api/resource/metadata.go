@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +30,7 @@ func (r *Registry[T]) prepareMetadata(object T, namespace string, random io.Read
 	if object.GetName() == "" {
 		prefix := object.GetGenerateName()
 		if prefix == "" {
-			prefix = r.NamePrefix
+			prefix = r.Definition.NamePrefix
 		}
 		suffix, err := randomText(random, suffixAlphabet, suffixLength)
 		if err != nil {
@@ -41,7 +42,7 @@ func (r *Registry[T]) prepareMetadata(object T, namespace string, random io.Read
 	if err != nil {
 		return err
 	}
-	if r.Namespaced && object.GetNamespace() == "" {
+	if r.Definition.Namespaced && object.GetNamespace() == "" {
 		object.SetNamespace(namespace)
 	}
 	object.SetUID(uid)
@@ -78,7 +79,7 @@ func keepMetadata(object, old metav1.Object) {
 }
 
 func (r *Registry[T]) validateMetadata(object T) field.ErrorList {
-	return validation.ValidateObjectMetaAccessor(object, r.Namespaced, validation.NameIsDNSSubdomain, metadataPath)
+	return validation.ValidateObjectMetaAccessor(object, r.Definition.Namespaced, validation.NameIsDNSSubdomain, metadataPath)
 }
 
 // validateMetadataUpdate checks the metadata of a replacement by itself and against the stored object.
@@ -102,11 +103,11 @@ func (r *Registry[T]) validateMetadataUpdate(object, old T) field.ErrorList {
 // checkPreconditions compares what the caller expects with the stored object. Empty values expect nothing.
 func (r *Registry[T]) checkPreconditions(object T, uid types.UID, resourceVersion string) error {
 	if uid != "" && uid != object.GetUID() {
-		return apierror.Conflict(r.GroupResource(), object.GetName(), fmt.Sprintf(
+		return apierror.Conflict(r.Definition.GroupResource(), object.GetName(), fmt.Sprintf(
 			"Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, object.GetUID()))
 	}
 	if resourceVersion != "" && resourceVersion != object.GetResourceVersion() {
-		return apierror.Modified(r.GroupResource(), object.GetName())
+		return apierror.Modified(r.Definition.GroupResource(), object.GetName())
 	}
 	return nil
 }
@@ -142,10 +143,9 @@ func randomText(random io.Reader, alphabet string, length int) (string, error) {
 
 // NewUID makes a version 4 UUID for an object.
 func NewUID(random io.Reader) (types.UID, error) {
-	var id [16]byte
-	if _, err := io.ReadFull(random, id[:]); err != nil {
+	id, err := uuid.NewRandomFromReader(random)
+	if err != nil {
 		return "", fmt.Errorf("reading random bytes: %w", err)
 	}
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", id[0:4], id[4:6], id[6:8], id[8:10], id[10:16])), nil
+	return types.UID(id.String()), nil
 }

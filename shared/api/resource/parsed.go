@@ -35,10 +35,10 @@ func (r *Registry[T]) Parse(record store.Record) (T, error) {
 	if known, ok := cache.Get(record.Name); ok && bytes.Equal(known.text, record.Object) {
 		return known.object, nil
 	}
-	object := r.New()
+	object := r.Definition.New()
 	if err := json.Unmarshal(record.Object, object); err != nil {
 		var none T
-		return none, fmt.Errorf("decoding the stored %s %q: %w", r.GroupResource(), record.Name, err)
+		return none, fmt.Errorf("decoding the stored %s %q: %w", r.Definition.GroupResource(), record.Name, err)
 	}
 	cache.Add(record.Name, parsed[T]{text: record.Object, object: object})
 	return object, nil

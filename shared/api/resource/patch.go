@@ -85,18 +85,18 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 		var none T
 		text, err := json.Marshal(current)
 		if err != nil {
-			return none, nil, fmt.Errorf("encoding %s %q: %w", r.GroupResource(), in.Name, err)
+			return none, nil, fmt.Errorf("encoding %s %q: %w", r.Definition.GroupResource(), in.Name, err)
 		}
 		patched, err := apply(text)
 		if err != nil {
 			return none, nil, err
 		}
-		object := r.New()
+		object := r.Definition.New()
 		warnings, err := codec.Decode(codec.Body{JSON: patched}, object, in.Validation)
 		if err != nil {
 			return none, nil, err
 		}
-		if err := r.CheckKind(object); err != nil {
+		if err := r.Definition.CheckKind(object); err != nil {
 			return none, nil, err
 		}
 		// A patch that leaves the resourceVersion alone does not insist on it.
@@ -111,9 +111,6 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 
 // CheckKind refuses an object of another kind or API version. Both may be left out: the endpoint implies
 // them. Source: Spec 2.1, 7.
-func (r *Registry[T]) CheckKind(object T) error { return r.Definition.CheckKind(object) }
-
-// CheckKind is Registry.CheckKind.
 func (d *Definition[T]) CheckKind(object T) error {
 	want := d.GroupVersionKind()
 	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()

@@ -36,7 +36,7 @@ func consequently(ctx context.Context) context.Context {
 func (r *Registry[T]) Removed(ctx context.Context, object T) {
 	if tell, ok := ctx.Value(removals{}).(func(Removal)); ok {
 		tell(Removal{
-			Resource: r.Resource, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+			Resource: r.Definition.Resource, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 			Consequence: ctx.Value(consequences{}) != nil,
 		})
 	}

@@ -60,8 +60,8 @@ type Definition[T Object] struct {
 	Cells   func(object T, now time.Time) []any
 	// WriteOnly are the fields that clients write and the store never has, as paths. Nobody owns them.
 	WriteOnly [][]string
-	// Decode reads an object that a client sent, where that is stricter than the client asks for. nil: codec.Decode.
-	Decode func(body codec.Body) (T, error)
+	// DecodeBody reads an object that a client sent, where that is stricter than the client asks for. Nil: codec.Decode.
+	DecodeBody func(body codec.Body) (T, error)
 	// Fields are what field selectors can select by, besides metadata.name and metadata.namespace.
 	Fields func(object T) fields.Set
 	// OwnersIn is the label that says in which namespace the owners of an object are, where objects have none themselves.
@@ -132,8 +132,10 @@ type Sealed[T Object] struct {
 
 // Registry is a resource with its state: all that the verbs need.
 type Registry[T Object] struct {
-	*Definition[T]
-	Rules[T]
+	// Definition is what the resource is.
+	Definition *Definition[T]
+	// Rules are what the resource adds to the verbs.
+	Rules Rules[T]
 	// Store holds the objects.
 	Store store.Store
 	// Now is the clock.
@@ -152,7 +154,7 @@ type Registry[T Object] struct {
 
 // invalid is the answer for a bad object.
 func (r *Registry[T]) invalid(name string, problems field.ErrorList) error {
-	return apierror.Invalid(r.GroupVersionKind().GroupKind(), name, problems)
+	return apierror.Invalid(r.Definition.GroupVersionKind().GroupKind(), name, problems)
 }
 
 // translate turns the store's words into the API's.
@@ -161,17 +163,17 @@ func (r *Registry[T]) translate(err error, name string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrNotFound):
-		return apierror.NotFound(r.GroupResource(), name).Because(err)
+		return apierror.NotFound(r.Definition.GroupResource(), name).Because(err)
 	case errors.Is(err, store.ErrExists):
-		return apierror.AlreadyExists(r.GroupResource(), name).Because(err)
+		return apierror.AlreadyExists(r.Definition.GroupResource(), name).Because(err)
 	case errors.Is(err, store.ErrConflict):
-		return apierror.Modified(r.GroupResource(), name).Because(err)
+		return apierror.Modified(r.Definition.GroupResource(), name).Because(err)
 	case errors.Is(err, store.ErrUnavailable):
 		return apierror.Unavailable().Because(err)
 	case errors.Is(err, store.ErrTaken):
-		return apierror.Conflict(r.GroupResource(), name, "spec.key is in use already").Because(err)
+		return apierror.Conflict(r.Definition.GroupResource(), name, "spec.key is in use already").Because(err)
 	default:
-		return fmt.Errorf("%s %q: %w", r.GroupResource(), name, err)
+		return fmt.Errorf("%s %q: %w", r.Definition.GroupResource(), name, err)
 	}
 }
 
@@ -183,12 +185,12 @@ func storeName(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// read returns the object of that name with the record it was read from. An object that the caller may
-// not see, or that has ended, does not exist.
-func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
+// Read returns the object of that name with the record it was read from; Parse returns from that what
+// Rules.Observe hides. NotFound also for an object that the caller may not see.
+func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
 	var none T
-	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
-		return none, store.Record{}, apierror.NotFound(r.GroupResource(), name)
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Definition.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
+		return none, store.Record{}, apierror.NotFound(r.Definition.GroupResource(), name)
 	}
 	record, err := r.Store.Get(ctx, storeName(namespace, name))
 	if err != nil {
@@ -196,11 +198,6 @@ func (r *Registry[T]) read(ctx context.Context, caller identity.Caller, namespac
 	}
 	object, err := r.show(ctx, caller, record, name)
 	return object, record, err
-}
-
-// Read is Get that returns the record as well, from which Parse returns what Observe hides.
-func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
-	return r.read(ctx, caller, namespace, name)
 }
 
 // sees tells whether a caller may know of the object of a record.
@@ -227,7 +224,7 @@ func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error
 	if !custom || visibility.May(caller, verb, object) {
 		return nil
 	}
-	return apierror.Forbidden(r.GroupResource(), object.GetName(), "you may see it, but not "+verb+" it", nil)
+	return apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), "you may see it, but not "+verb+" it", nil)
 }
 
 // show returns the object of a record to a caller who may see it. One that has ended is taken away.
@@ -236,12 +233,12 @@ func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record s
 	if seen, err := r.sees(caller, record); err != nil {
 		return none, err
 	} else if !seen {
-		return none, apierror.NotFound(r.GroupResource(), name)
+		return none, apierror.NotFound(r.Definition.GroupResource(), name)
 	}
 	object, err := r.Decode(record)
 	if err == nil && Deleted(object, r.Now()) {
 		r.removeDeleted(ctx, record)
-		return none, apierror.NotFound(r.GroupResource(), name)
+		return none, apierror.NotFound(r.Definition.GroupResource(), name)
 	}
 	return object, err
 }
@@ -260,21 +257,21 @@ func (r *Registry[T]) Decode(record store.Record) (T, error) {
 
 // stamp puts what the record knows better than its JSON into the object.
 func (r *Registry[T]) stamp(object T, record store.Record) {
-	object.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+	object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	object.SetResourceVersion(strconv.FormatInt(record.Revision, 10))
-	r.Observe(object, record)
+	r.Rules.Observe(object, record)
 }
 
 // encode returns the JSON to store: without a resource version and a status, which the record and the
 // rules give back at each read.
 func (r *Registry[T]) encode(object T) ([]byte, error) {
 	stored := object.DeepCopyObject().(T)
-	stored.GetObjectKind().SetGroupVersionKind(r.GroupVersionKind())
+	stored.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	stored.SetResourceVersion("")
-	r.Observe(stored, store.Record{})
+	r.Rules.Observe(stored, store.Record{})
 	text, err := json.Marshal(stored)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %s %q: %w", r.GroupResource(), object.GetName(), err)
+		return nil, fmt.Errorf("encoding %s %q: %w", r.Definition.GroupResource(), object.GetName(), err)
 	}
 	return text, nil
 }

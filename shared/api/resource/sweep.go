@@ -28,17 +28,17 @@ func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 	c := g.collection(sweepSteps)
 	for _, member := range g.members {
 		if err := member.state().Trim(ctx, member.now().Add(-eventAge)); err != nil {
-			return c.done, fmt.Errorf("trimming the events of %s: %w", member.GroupVersionKind().Kind, err)
+			return c.done, fmt.Errorf("trimming the events of %s: %w", member.kind().Kind, err)
 		}
 	}
 	for _, member := range g.members {
 		if err := c.due(ctx, member); err != nil {
-			return c.done, fmt.Errorf("deleting what is due of %s: %w", member.GroupVersionKind().Kind, err)
+			return c.done, fmt.Errorf("deleting what is due of %s: %w", member.kind().Kind, err)
 		}
 	}
 	for _, member := range g.members {
 		if err := c.walk(ctx, member); err != nil {
-			return c.done, fmt.Errorf("walking through the references of %s: %w", member.GroupVersionKind().Kind, err)
+			return c.done, fmt.Errorf("walking through the references of %s: %w", member.kind().Kind, err)
 		}
 	}
 	return c.done, c.broken

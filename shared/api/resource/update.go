@@ -58,7 +58,7 @@ func (r *Registry[T]) rewrite(
 	ctx context.Context, in target, own own[T], replace func(current T) (T, []string, error),
 ) (Result[T], error) {
 	for attempt := 1; ; attempt++ {
-		old, record, err := r.read(ctx, in.caller, in.namespace, in.name)
+		old, record, err := r.Read(ctx, in.caller, in.namespace, in.name)
 		if err != nil {
 			return Result[T]{}, err
 		}
@@ -142,7 +142,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	r.index(&next, object)
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
-		return Result[T]{Object: object, Warnings: r.Warn(object)}, nil
+		return Result[T]{Object: object, Warnings: r.Rules.Warn(object)}, nil
 	}
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
 		return Result[T]{}, err
@@ -163,7 +163,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		r.Removed(ctx, object)
 		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
 	}
-	return Result[T]{Object: object, Warnings: r.Warn(object)}, nil
+	return Result[T]{Object: object, Warnings: r.Rules.Warn(object)}, nil
 }
 
 // mismatch is the answer for an object whose metadata names another than the request.
@@ -177,11 +177,11 @@ func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own
 	if err := r.requestManagedFields(object, old, false); err != nil {
 		return "", err
 	}
-	if r.CopyStatus != nil {
-		r.CopyStatus(old, object)
+	if r.Definition.CopyStatus != nil {
+		r.Definition.CopyStatus(old, object)
 	}
-	r.Default(in.caller, object, old)
-	problems := append(r.validateMetadataUpdate(object, old), r.Validate(object, old)...)
+	r.Rules.Default(in.caller, object, old)
+	problems := append(r.validateMetadataUpdate(object, old), r.Rules.Validate(object, old)...)
 	sealed, more := r.seal(object, record, in.manager)
 	owners, err := r.validateOwners(ctx, in.caller, object, old)
 	if err != nil {
@@ -191,8 +191,8 @@ func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own
 	if problems = append(problems, more...); len(problems) > 0 {
 		return "", r.invalid(old.GetName(), problems)
 	}
-	if excess := r.Authorize(in.caller, object, old); len(excess) > 0 {
-		return "", apierror.Forbidden(r.GroupResource(), old.GetName(), excess.ToAggregate().Error(), excess)
+	if excess := r.Rules.Authorize(in.caller, object, old); len(excess) > 0 {
+		return "", apierror.Forbidden(r.Definition.GroupResource(), old.GetName(), excess.ToAggregate().Error(), excess)
 	}
 	return sealed.Digest, own(object, old)
 }
@@ -201,7 +201,7 @@ func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own
 // of the other are not looked at, but for who owns which field of its status. Source: ADR-0008, ADR-0017.
 func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Record) (T, string, error) {
 	updated := old.DeepCopyObject().(T)
-	r.CopyStatus(object, updated)
+	r.Definition.CopyStatus(object, updated)
 	updated.SetManagedFields(object.GetManagedFields())
 	if err := r.requestManagedFields(updated, old, true); err != nil {
 		return updated, "", err
@@ -210,7 +210,7 @@ func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Reco
 	if rules, ok := r.Rules.(StatusRules[T]); ok {
 		problems = rules.ValidateStatus(updated, old)
 	}
-	sealed, more := r.Seal(updated, record)
+	sealed, more := r.Rules.Seal(updated, record)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return updated, "", r.invalid(old.GetName(), problems)
 	}
@@ -221,8 +221,8 @@ func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Reco
 // is seen.
 func (r *Registry[T]) encodeSealed(old T, record store.Record) ([]byte, error) {
 	stored := old.DeepCopyObject().(T)
-	if _, problems := r.Seal(stored, record); len(problems) > 0 {
-		return nil, fmt.Errorf("reading the secrets of %s %q: %w", r.GroupResource(), old.GetName(), problems.ToAggregate())
+	if _, problems := r.Rules.Seal(stored, record); len(problems) > 0 {
+		return nil, fmt.Errorf("reading the secrets of %s %q: %w", r.Definition.GroupResource(), old.GetName(), problems.ToAggregate())
 	}
 	return r.encode(stored)
 }

@@ -291,8 +291,8 @@ func (w *Watcher[T]) Bookmark() (bookmark WatchEvent[T], ok bool) {
 }
 
 func (w *Watcher[T]) bookmark(annotations map[string]string) WatchEvent[T] {
-	object := w.registry.New()
-	object.GetObjectKind().SetGroupVersionKind(w.registry.GroupVersionKind())
+	object := w.registry.Definition.New()
+	object.GetObjectKind().SetGroupVersionKind(w.registry.Definition.GroupVersionKind())
 	object.SetResourceVersion(strconv.FormatInt(w.after, 10))
 	object.SetAnnotations(annotations)
 	return WatchEvent[T]{Type: watch.Bookmark, shown: &shown[T]{object: object, decoded: true}}

@@ -108,7 +108,7 @@ func (m *Maker) Make(ctx context.Context, in Input) (Output, error) {
 		return Output{}, err
 	}
 	if !instance.May(in.Caller, instance.Use, found) {
-		return Output{}, apierror.NotFound(m.Instances.GroupResource(), in.Name)
+		return Output{}, apierror.NotFound(m.Instances.Definition.GroupResource(), in.Name)
 	}
 	if problems := m.validate(&in.Object.Spec); len(problems) > 0 {
 		return Output{}, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), in.Name, problems)

@@ -192,8 +192,8 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 // Warn tells when the platform's cap ends the key before its own ttl does. Source: ADR-0005.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
 	limit := r.limits().of(key)
-	if limit > 0 && seconds(key.Spec.TTLSeconds) > limit {
-		return []string{"spec.ttl: " + seconds(key.Spec.TTLSeconds).String() +
+	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
+		return []string{"spec.ttl: " + model.Seconds(key.Spec.TTLSeconds).String() +
 			" is above the platform's limit; the key ends " + limit.String() + " after its creation"}
 	}
 	return nil

@@ -40,11 +40,11 @@ func send(t *testing.T, keys *accesskey.Registry, r request) (*model.OwnedAccess
 		if err != nil {
 			return nil, err
 		}
-		object := keys.New()
+		object := keys.Definition.New()
 		if _, err := codec.Decode(body, object, codec.Strict); err != nil {
 			return nil, err
 		}
-		return object, keys.CheckKind(object)
+		return object, keys.Definition.CheckKind(object)
 	}
 	patch := func(kind resource.PatchType) (*model.OwnedAccessKey, error) {
 		written, err := resource.Patch(ctx, keys, resource.PatchInput{

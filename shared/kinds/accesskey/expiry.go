@@ -25,7 +25,7 @@ func OwnExpiry(key *model.OwnedAccessKey, activity time.Time) time.Time {
 	if key.Spec.TTLAfterLastActivity && activity.After(start) {
 		start = activity
 	}
-	return start.Add(seconds(key.Spec.TTLSeconds))
+	return start.Add(model.Seconds(key.Spec.TTLSeconds))
 }
 
 // Limits are the platform's on the life of keys, counted from their creation. 0 is none. Source: Spec 2.7, 5.2.
@@ -94,13 +94,7 @@ func Usable(key *model.OwnedAccessKey, activity time.Time, limits Limits, now ti
 func ActivityDue(key *model.OwnedAccessKey, activity, now time.Time) bool {
 	interval := activityInterval
 	if key.Spec.TTLAfterLastActivity && key.Spec.TTLSeconds > 0 {
-		interval = min(interval, seconds(key.Spec.TTLSeconds)/slidingParts)
+		interval = min(interval, model.Seconds(key.Spec.TTLSeconds)/slidingParts)
 	}
 	return activity.IsZero() || now.Sub(activity) >= interval
-}
-
-// seconds converts the wire's whole seconds, held within what a Duration can be (292 years).
-func seconds(count int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Second)
-	return time.Duration(min(count, most)) * time.Second
 }

@@ -49,7 +49,7 @@ func TestDefault(t *testing.T) {
 				old = key(t, row.old)
 			}
 			k := key(t, row.spec)
-			rules(0).Default(row.caller, k, old)
+			rules(0).Rules.Default(row.caller, k, old)
 			got, _ := json.Marshal(k.Spec)
 			want, _ := json.Marshal(spec(t, row.want))
 			if string(got) != string(want) {
@@ -147,7 +147,7 @@ func TestAuthorize(t *testing.T) {
 			}
 			k := key(t, row.spec)
 			before, _ := json.Marshal([]any{k, old, row.caller})
-			same(t, found(rules(0).Authorize(row.caller, k, old)), row.want)
+			same(t, found(rules(0).Rules.Authorize(row.caller, k, old)), row.want)
 			if after, _ := json.Marshal([]any{k, old, row.caller}); string(after) != string(before) {
 				t.Errorf("%s: asking has changed what was asked about", row.section)
 			}
@@ -208,7 +208,7 @@ func TestSeal(t *testing.T) {
 			if row.change != nil {
 				row.change(k)
 			}
-			sealed, problems := rules(0).Seal(k, row.stored)
+			sealed, problems := rules(0).Rules.Seal(k, row.stored)
 			same(t, found(problems), row.want)
 			if k.Spec.Key != "" {
 				t.Errorf("%s: the object still holds its key", row.section)
@@ -260,7 +260,7 @@ func TestSealKeepsManifest(t *testing.T) {
 		t.Run(row.sentence, func(t *testing.T) {
 			k := key(t, `{user: a}`)
 			k.Annotations = map[string]string{annotation: row.manifest}
-			if _, problems := rules(0).Seal(k, store.Record{Digest: "x"}); len(problems) > 0 {
+			if _, problems := rules(0).Rules.Seal(k, store.Record{Digest: "x"}); len(problems) > 0 {
 				t.Fatalf("refused: %v", problems)
 			}
 			if got := k.Annotations[annotation]; got != row.want {
@@ -273,7 +273,7 @@ func TestSealKeepsManifest(t *testing.T) {
 // Without random bytes there is no key, rather than a weak one.
 func TestSealWithoutRandomness(t *testing.T) {
 	r := accesskey.NewRegistry(nil, nil, iotest.ErrReader(fmt.Errorf("no entropy")), nil)
-	sealed, problems := r.Seal(key(t, `{user: a}`), store.Record{})
+	sealed, problems := r.Rules.Seal(key(t, `{user: a}`), store.Record{})
 	if len(problems) == 0 || sealed.Digest != "" || sealed.Reveal != nil {
 		t.Errorf("problems are %v", problems)
 	}
@@ -296,7 +296,7 @@ func TestIndex(t *testing.T) {
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			// The cap is not in the index, since it may change after the key was written.
-			owner, expires := rules(time.Second).Index(key(t, row.spec), after(row.activity))
+			owner, expires := rules(time.Second).Rules.Index(key(t, row.spec), after(row.activity))
 			if owner != row.owner || !expires.Equal(after(row.expires)) {
 				t.Errorf("%s: got %q, %v", row.section, owner, expires)
 			}
@@ -329,7 +329,7 @@ func TestObserve(t *testing.T) {
 			k := key(t, row.spec)
 			// What a client says of the status does not count.
 			k.Status.LastActivity, k.Status.ExpirationTimestamp = at(time.Second), at(time.Second)
-			rules(row.limit).Observe(k, store.Record{Name: "ci", Activity: after(row.activity)})
+			rules(row.limit).Rules.Observe(k, store.Record{Name: "ci", Activity: after(row.activity)})
 			if !k.Status.LastActivity.Equal(at(row.last)) || !k.Status.ExpirationTimestamp.Equal(at(row.expires)) {
 				t.Errorf("%s: status is %+v", row.section, k.Status)
 			}
@@ -340,7 +340,7 @@ func TestObserve(t *testing.T) {
 // No answer holds what logins keep secret. Source: Spec 2.5 (connectorData); ADR-0005.
 func TestObserveHidesSecrets(t *testing.T) {
 	k := key(t, `{user: a, identity: {userId: x, connectorData: "c2VjcmV0"}, oidcLogin: {idToken: a, accessToken: b, refreshToken: c, lastRefresh: "2026-03-01T12:00:00Z"}}`)
-	rules(0).Observe(k, store.Record{Name: "ci"})
+	rules(0).Rules.Observe(k, store.Record{Name: "ci"})
 	got, _ := json.Marshal(k.Spec)
 	want, _ := json.Marshal(spec(t, `{user: a, identity: {userId: x}, oidcLogin: {lastRefresh: "2026-03-01T12:00:00Z"}}`))
 	if string(got) != string(want) {
@@ -363,7 +363,7 @@ func TestWarn(t *testing.T) {
 		{"Spec 8", "without a cap there is nothing to warn of", `{ttl: 9223372036854775807}`, 0, false},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
-			if got := rules(row.limit).Warn(key(t, row.spec)); (len(got) > 0) != row.warns {
+			if got := rules(row.limit).Rules.Warn(key(t, row.spec)); (len(got) > 0) != row.warns {
 				t.Errorf("%s: warnings are %q", row.section, got)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 )
@@ -27,7 +28,7 @@ var columns = []metav1.TableColumnDefinition{
 func cells(key *model.OwnedAccessKey, now time.Time) []any {
 	return []any{
 		key.Name, key.Spec.DisplayName, OwnerOf(&key.Spec).String(), key.Spec.Type,
-		expires(key.Status.ExpirationTimestamp, now), since(key.Status.LastActivity, now), age(key.CreationTimestamp, now),
+		expires(key.Status.ExpirationTimestamp, now), since(key.Status.LastActivity, now), resource.Age(key, now),
 		key.Spec.Disabled, scope.Summary(key.Spec.Scope), key.Spec.Description,
 	}
 }
@@ -48,11 +49,4 @@ func since(at *metav1.Time, now time.Time) string {
 		return "never"
 	}
 	return duration.HumanDuration(now.Sub(at.Time)) + " ago"
-}
-
-func age(created metav1.Time, now time.Time) string {
-	if created.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(now.Sub(created.Time))
 }

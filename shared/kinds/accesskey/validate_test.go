@@ -117,9 +117,9 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
 			k := key(t, row.spec)
-			same(t, found(rules(0).Validate(k, nil)), row.want)
+			same(t, found(rules(0).Rules.Validate(k, nil)), row.want)
 			// A replacement is held to the same rules; what was stored excuses nothing but the server's types.
-			same(t, found(rules(0).Validate(k, key(t, `{user: a, type: User}`))), row.want)
+			same(t, found(rules(0).Rules.Validate(k, key(t, `{user: a, type: User}`))), row.want)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestValidateStoredType(t *testing.T) {
 		{"a caller's type becomes another one", "User", "Other", nil},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
-			same(t, found(rules(0).Validate(key(t, `{user: a, type: `+row.new+`}`), key(t, `{user: a, type: `+row.old+`}`))), row.want)
+			same(t, found(rules(0).Rules.Validate(key(t, `{user: a, type: `+row.new+`}`), key(t, `{user: a, type: `+row.old+`}`))), row.want)
 		})
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 )
 
@@ -23,7 +23,7 @@ var columns = []metav1.TableColumnDefinition{
 }
 
 func cells(instance *model.VirtualClusterInstance, now time.Time) []any {
-	endpoint, owner, cluster, age := "<none>", "<none>", "<none>", "<unknown>"
+	endpoint, owner, cluster := "<none>", "<none>", "<none>"
 	if at := instance.Status.Ingress; at != nil {
 		endpoint = at.Host
 	}
@@ -35,11 +35,8 @@ func cells(instance *model.VirtualClusterInstance, now time.Time) []any {
 	if at := instance.Spec.ClusterRef; at != nil && at.Cluster != "" {
 		cluster = at.Cluster
 	}
-	if !instance.CreationTimestamp.IsZero() {
-		age = duration.HumanDuration(now.Sub(instance.CreationTimestamp.Time))
-	}
 	return []any{
-		instance.Name, instance.Status.Phase, endpoint, signerType(instance), owner, age,
+		instance.Name, instance.Status.Phase, endpoint, signerType(instance), owner, resource.Age(instance, now),
 		instance.Spec.DisplayName, cluster, instance.Spec.Description,
 	}
 }

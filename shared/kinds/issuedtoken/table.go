@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 )
@@ -23,15 +24,12 @@ var columns = []metav1.TableColumnDefinition{
 }
 
 func cells(token *model.DirectClusterEndpointToken, now time.Time) []any {
-	expires, age := "expired", "<unknown>"
+	expires := "expired"
 	if !over(token, now) {
 		expires = "in " + duration.HumanDuration(token.Status.ExpirationTimestamp.Sub(now))
 	}
-	if !token.CreationTimestamp.IsZero() {
-		age = duration.HumanDuration(now.Sub(token.CreationTimestamp.Time))
-	}
 	return []any{
-		token.Name, OwnerOf(&token.Status).String(), token.Status.AccessKey, expires, age,
+		token.Name, OwnerOf(&token.Status).String(), token.Status.AccessKey, expires, resource.Age(token, now),
 		string(token.UID), scope.Summary(token.Spec.Scope), token.Status.UserAgent,
 	}
 }

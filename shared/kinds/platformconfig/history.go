@@ -234,7 +234,7 @@ func collectLeaves(text []byte, path string, into map[string][]byte) error {
 		return fmt.Errorf("comparing configurations: %w", err)
 	}
 	for name, value := range object {
-		if path == "metadata.annotations" && name == lastApplied {
+		if path == "metadata.annotations" && name == model.LastAppliedAnnotation {
 			continue // the other fields say it
 		}
 		if err := collectLeaves(value, strings.TrimPrefix(path+"."+name, "."), into); err != nil {

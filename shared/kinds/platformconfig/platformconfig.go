@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
@@ -52,9 +51,9 @@ var Definition = &resource.Definition[*model.Config]{
 		{Name: "Revision", Type: "string", Description: "The version in effect."},
 		{Name: "Age", Type: "string", Description: "Time since it was first written."},
 	},
-	Cells:  cells,
-	Fields: func(*model.Config) fields.Set { return fields.Set{} },
-	Decode: Decode,
+	Cells:      cells,
+	Fields:     func(*model.Config) fields.Set { return fields.Set{} },
+	DecodeBody: Decode,
 }
 
 // HistoryDefinition is what config/{name}/history answers. Source: ADR-0015.
@@ -80,11 +79,7 @@ func cells(config *model.Config, now time.Time) []any {
 		}
 		return string(metav1.ConditionUnknown)
 	}
-	age := "<unknown>"
-	if !config.CreationTimestamp.IsZero() {
-		age = duration.HumanDuration(now.Sub(config.CreationTimestamp.Time))
-	}
-	return []any{config.Name, of(ConditionLoaded), of(ConditionResolved), config.ResourceVersion, age}
+	return []any{config.Name, of(ConditionLoaded), of(ConditionResolved), config.ResourceVersion, resource.Age(config, now)}
 }
 
 // Decode reads a Config that a client sent. Unknown and duplicate fields are errors here whatever the client asks

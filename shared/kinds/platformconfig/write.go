@@ -30,8 +30,6 @@ const (
 	maxDocument = 256 << 10
 	// maxConflicts is how often a write that insists on no resourceVersion is tried against a newer configuration.
 	maxConflicts = 32
-	// lastApplied is where client-side apply keeps the manifest, secrets included.
-	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
 // Written is what a write of the configuration answers.
@@ -319,13 +317,13 @@ func withoutConditions(status *model.ConfigStatus) model.ConfigStatus {
 // forgetManifest puts marks for the secrets of the manifest that kubectl apply keeps in an annotation. One that
 // cannot be read goes, since nobody can tell what is in it.
 func forgetManifest(annotations map[string]string) map[string]string {
-	manifest, ok := annotations[lastApplied]
+	manifest, ok := annotations[model.LastAppliedAnnotation]
 	if !ok {
 		return annotations
 	}
 	kept := map[string]string{}
 	for name, value := range annotations {
-		if name != lastApplied {
+		if name != model.LastAppliedAnnotation {
 			kept[name] = value
 		}
 	}
@@ -345,7 +343,7 @@ func forgetManifest(annotations map[string]string) map[string]string {
 		return kept
 	}
 	if text, err = json.Marshal(common(sent, marked)); err == nil {
-		kept[lastApplied] = string(text) + "\n"
+		kept[model.LastAppliedAnnotation] = string(text) + "\n"
 	}
 	return kept
 }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -21,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/signing/token"
 )
 
@@ -282,5 +282,5 @@ func seconds(text string) time.Duration {
 	if err != nil || number < 0 {
 		return 0
 	}
-	return time.Duration(min(number, math.MaxInt64/int64(time.Second))) * time.Second
+	return model.Seconds(number)
 }
