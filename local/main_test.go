@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/local/flags"
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/local/runner"
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/syncpatch"
 )
@@ -69,7 +69,7 @@ func TestFlags(t *testing.T) {
 		RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
 	}
 	limits := syncpatch.DefaultLimits()
-	plain.Edition = frame.Enterprise
+	plain.Edition = platform.Enterprise
 	plain.Patches = flags.Patches{
 		ExpressionTime: limits.Expression, ObjectTime: limits.Object, Memory: flags.Quantity(limits.Memory), Result: flags.Quantity(limits.Result), Depth: limits.Depth,
 	}
@@ -102,7 +102,7 @@ func TestFlags(t *testing.T) {
 			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
 			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "9", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
 		}, nil, with(func(c *runner.Serve) {
-			c.Edition = frame.Community
+			c.Edition = platform.Community
 			c.Patches = flags.Patches{ExpressionTime: time.Second, ObjectTime: 2 * time.Second, Memory: 128 << 20, Result: 2 << 10, Depth: 9, Workers: 3, InProcess: true}
 		})},
 		{"a flag wins over its variable", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_LOG_LEVEL": "warn"},

@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/review"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs: nothing.
@@ -38,7 +39,7 @@ func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessRevi
 
 // endpoint is where the parameters are in the query.
 var endpoint = frame.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
-	"SubjectAccessReview", "subjectaccessreview", func(*frame.Environment) Deps { return Deps{} }, Do)
+	"SubjectAccessReview", "subjectaccessreview", func(*platform.Environment) Deps { return Deps{} }, Do)
 
 // Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so that each kind of
 // target has a path as well.

@@ -12,6 +12,7 @@ import (
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/process"
 )
 
 const (
@@ -25,7 +26,7 @@ func TestTargets(t *testing.T) {
 	w := issuertest.New(t)
 	w.Key("cluster", "cluster", model.OwnedAccessKeySpec{Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "agent"}}}})
 	w.Key("nothing", "ana", model.OwnedAccessKeySpec{Scope: &model.Scope{}})
-	handler := Function.Handler(w.Env)
+	handler := process.NewServer(w.Env).Mount(Function)
 	const (
 		clusters = `{"clusters":[{"cluster":"a"}]}`
 		spaces   = `{"spaces":[{"project":"p","space":"s"}]}`

@@ -10,6 +10,8 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -33,4 +35,4 @@ var Function = &frame.Function{
 	}),
 }
 
-func open(env *frame.Environment) Deps { return Deps{Graph: env.Graph()} }
+func open(env *platform.Environment) Deps { return Deps{Graph: kinds.Open(env).Graph} }

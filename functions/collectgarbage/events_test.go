@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"management.platform.sh/functions/collectgarbage"
-	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -35,8 +36,8 @@ func TestOldEvents(t *testing.T) {
 		{23 * time.Hour, nil},
 		{25 * time.Hour, store.ErrGone},
 	} {
-		env := &frame.Environment{Stores: client.Resource, Now: func() time.Time { return time.Now().Add(test.age) }}
-		if _, err := collectgarbage.Do(t.Context(), collectgarbage.Deps{Graph: env.Graph()}); err != nil {
+		env := &platform.Environment{Stores: client.Resource, Now: func() time.Time { return time.Now().Add(test.age) }}
+		if _, err := collectgarbage.Do(t.Context(), collectgarbage.Deps{Graph: kinds.Open(env).Graph}); err != nil {
 			t.Fatal(err)
 		}
 		for _, resource := range watched {

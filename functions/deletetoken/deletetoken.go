@@ -10,7 +10,9 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -40,4 +42,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }
+func open(env *platform.Environment) Deps { return Deps{Tokens: kinds.Open(env).IssuedTokens.Registry} }

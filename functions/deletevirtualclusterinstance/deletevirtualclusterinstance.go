@@ -10,7 +10,9 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/instance"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -41,4 +43,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Instances: env.Instances()} }
+func open(env *platform.Environment) Deps { return Deps{Instances: kinds.Open(env).Instances} }

@@ -23,6 +23,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 )
 
 //go:embed openapi discovery.json routes.json
@@ -123,12 +124,12 @@ var Function = &frame.Function{
 		endpoint("/openapi/v3", frame.Authenticated),
 		endpoint("/openapi/v3/apis/{group}/{version}", frame.Authenticated),
 	},
-	Elsewhere: elsewhere,
+	ServedByOthers: servedByOthers,
 }
 
-// elsewhere are the routes of all functions: gateways send here what has none. A document that cannot be read is a
+// servedByOthers are the routes of all functions: gateways send here what has none. A document that cannot be read is a
 // broken build.
-func elsewhere() map[string][]string {
+func servedByOthers() map[string][]string {
 	text, err := documents.ReadFile("routes.json")
 	found := map[string][]string{}
 	if err == nil {
@@ -161,7 +162,7 @@ func embedded(read func(pages map[string][]form) error) func() map[string][]form
 	})
 }
 
-func open(env *frame.Environment) Deps {
+func open(env *platform.Environment) Deps {
 	return Deps{version: sync.OnceValue(func() map[string][]form {
 		pages := map[string][]form{}
 		add(pages, "/version", jsonType, version.Info{

@@ -26,9 +26,12 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -48,7 +51,7 @@ const (
 // resources at all (ADR-0006).
 func TestDo(t *testing.T) {
 	t.Parallel()
-	deps := open(&frame.Environment{Version: "1.2.3"})
+	deps := open(&platform.Environment{Version: "1.2.3"})
 	const group = "/apis/management.platform.sh"
 	for _, row := range []struct {
 		about, path, accept string
@@ -118,7 +121,7 @@ func TestDo(t *testing.T) {
 
 func page(t testing.TB, path, accept string) *frame.Page {
 	t.Helper()
-	got, err := Do(t.Context(), open(&frame.Environment{Version: "1.2.3"}), Input{Path: path, Accept: frame.ParseAccept([]string{accept})})
+	got, err := Do(t.Context(), open(&platform.Environment{Version: "1.2.3"}), Input{Path: path, Accept: frame.ParseAccept([]string{accept})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,18 +205,18 @@ func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	env := &frame.Environment{
+	env := &platform.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return config }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "1.2.3",
 	}
-	if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}),
 		Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: bearer}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(Function.Handler(env))
+	server := httptest.NewServer(process.NewServer(env).Mount(Function))
 	t.Cleanup(server.Close)
 	return server
 }

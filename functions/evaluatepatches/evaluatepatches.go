@@ -7,6 +7,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/syncpatch/evaluation"
 )
 
@@ -29,4 +30,4 @@ var Function = &frame.Function{
 	MemoryMB:  1024,
 }
 
-func open(env *frame.Environment) Deps { return Deps{Evaluator: evaluation.Open(env)} }
+func open(env *platform.Environment) Deps { return Deps{Evaluator: evaluation.Open(env)} }

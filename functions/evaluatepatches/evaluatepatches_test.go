@@ -3,13 +3,13 @@ package evaluatepatches
 import (
 	"testing"
 
-	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/platform"
 )
 
 // The answer is that of the evaluator, which is opened without a state. Source: Spec 2.8.
 func TestDo(t *testing.T) {
 	t.Parallel()
-	deps := open(&frame.Environment{Edition: frame.Enterprise})
+	deps := open(&platform.Environment{Edition: platform.Enterprise})
 	got, err := Do(t.Context(), deps, Input{
 		Body: []byte(`{"spec":{"patches":[{"path":"a","labels":{}}],"namespaceMode":"Multi","object":{"a":{"b":"c"}}}}`),
 		Warn: func(...string) {},

@@ -9,7 +9,9 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/idempotency"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -52,9 +54,9 @@ var Function = &frame.Function{
 	}),
 }
 
-func open(env *frame.Environment) Deps {
+func open(env *platform.Environment) Deps {
 	return Deps{
-		Keys: env.AccessKeys(), Limits: env.KeyLimits,
+		Keys: kinds.Open(env).AccessKeys, Limits: accesskey.OpenLimits(env),
 		// To forget them needs no key.
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
 	}

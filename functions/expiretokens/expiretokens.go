@@ -8,7 +8,9 @@ import (
 	"log/slog"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -33,4 +35,4 @@ var Function = &frame.Function{
 	}),
 }
 
-func open(env *frame.Environment) Deps { return Deps{Tokens: env.IssuedTokens()} }
+func open(env *platform.Environment) Deps { return Deps{Tokens: kinds.Open(env).IssuedTokens} }

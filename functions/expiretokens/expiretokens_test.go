@@ -6,6 +6,7 @@ import (
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/process"
 )
 
 func TestDo(t *testing.T) {
@@ -29,7 +30,7 @@ func TestDo(t *testing.T) {
 			t.Errorf("%+v, %v, want %+v", done, err, step.want)
 		}
 	}
-	if err := Function.Run(t.Context(), w.Env); err != nil {
+	if err := process.NewServer(w.Env).Run(t.Context(), Function); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -28,7 +29,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "getaccesskey",
-	Endpoints: []frame.Endpoint{frame.Get(accesskey.Definition, open, Do)},
+	Endpoints: []frame.Endpoint{frame.Get(accesskey.Definition, open, Do).WithPrefetch()},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Keys: env.AccessKeys()} }
+func open(env *platform.Environment) Deps { return Deps{Keys: accesskey.Open(env)} }

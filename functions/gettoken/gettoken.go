@@ -9,6 +9,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -31,4 +32,4 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{frame.Get(issuedtoken.Definition, open, Do)},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Tokens: env.IssuedTokens().Registry} }
+func open(env *platform.Environment) Deps { return Deps{Tokens: issuedtoken.Open(env).Registry} }

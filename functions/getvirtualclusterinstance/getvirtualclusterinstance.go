@@ -9,6 +9,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -34,4 +35,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Instances: env.Instances()} }
+func open(env *platform.Environment) Deps { return Deps{Instances: instance.Open(env)} }

@@ -8,7 +8,9 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -32,4 +34,8 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(issuedtoken.Definition, open, Do))},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }
+func open(env *platform.Environment) Deps {
+	// A record belongs to an access key, and its deletion may follow from others.
+	kinds.Open(env)
+	return Deps{Issuer: issuer.Open(env)}
+}

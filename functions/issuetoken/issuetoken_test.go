@@ -9,11 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/signing/token"
 )
@@ -118,7 +118,7 @@ func (v *verifying) keys(now time.Time) token.JWKS {
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	w.Env.Tokens = frame.TokenSettings{
+	w.Env.Tokens = platform.TokenSettings{
 		Issuer: issuertest.URL, MaxTTL: 2 * time.Hour, RotateEvery: 40 * time.Minute, PublishBefore: issuer.MinPublishBefore,
 	}
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})

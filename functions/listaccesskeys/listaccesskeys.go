@@ -11,6 +11,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -44,4 +45,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Keys: env.AccessKeys()} }
+func open(env *platform.Environment) Deps { return Deps{Keys: accesskey.Open(env)} }

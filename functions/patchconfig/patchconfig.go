@@ -8,6 +8,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -31,4 +32,4 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Config: env.Configuration()} }
+func open(env *platform.Environment) Deps { return Deps{Config: platformconfig.Open(env)} }

@@ -8,8 +8,10 @@ import (
 	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -37,6 +39,6 @@ var Function = &frame.Function{
 	Encrypts: true,
 }
 
-func open(env *frame.Environment) Deps {
-	return Deps{Instances: env.Instances().Managed(fieldmanager.New)}
+func open(env *platform.Environment) Deps {
+	return Deps{Instances: kinds.Open(env).Instances.Managed(fieldmanager.New)}
 }

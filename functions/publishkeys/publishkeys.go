@@ -5,10 +5,16 @@ package publishkeys
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -21,14 +27,31 @@ type Input = frame.DocumentInput
 func Do(ctx context.Context, deps Deps, in Input) (*frame.Page, error) {
 	switch in.Path {
 	case issuer.ConfigurationPath:
-		return deps.Issuer.Configuration(ctx)
+		document, err := deps.Issuer.Configuration(ctx)
+		return page(document, err, "application/json", issuer.KeysMaxAge)
 	case issuer.KeysPath:
-		return deps.Issuer.PublicKeys(ctx)
+		document, err := deps.Issuer.PublicKeys(ctx)
+		return page(document, err, "application/jwk-set+json", issuer.KeysMaxAge)
 	case issuer.RevokedPath:
-		return deps.Issuer.RevokedTokens(ctx)
+		document, err := deps.Issuer.RevokedTokens(ctx)
+		return page(document, err, "application/json", issuer.RevokedMaxAge)
 	default:
 		return nil, apierror.NoRoute()
 	}
+}
+
+// page is a document as it is sent, unless there is an error.
+func page(document any, err error, mediaType string, maxAge time.Duration) (*frame.Page, error) {
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a document for verifiers: %w", err)
+	}
+	text = append(text, '\n')
+	sum := sha256.Sum256(text)
+	return &frame.Page{MediaType: mediaType, Body: text, ETag: hex.EncodeToString(sum[:16]), MaxAge: maxAge}, nil
 }
 
 // Function is the operation as it is deployed.
@@ -46,4 +69,4 @@ func document(path string) frame.Endpoint {
 	return frame.Document(path, frame.Everyone, open, Do).AtRoot()
 }
 
-func open(env *frame.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }
+func open(env *platform.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }

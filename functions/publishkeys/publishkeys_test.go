@@ -10,6 +10,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/process"
 )
 
 // Verifiers without a credential get each document below the base path and at the root, may keep it, and ask again
@@ -17,7 +18,7 @@ import (
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	handler := Function.Handler(w.Env)
+	handler := process.NewServer(w.Env).Mount(Function)
 	asked := http.MethodGet
 	ask := func(path, tag string) *http.Response {
 		request := httptest.NewRequest(asked, path, nil)
@@ -61,7 +62,7 @@ func TestDocuments(t *testing.T) {
 	}
 	// A platform without an issuer publishes no wrong one, and nothing that may be kept.
 	w.Env.Tokens.Issuer = ""
-	handler = Function.Handler(w.Env)
+	handler = process.NewServer(w.Env).Mount(Function)
 	if answer := ask(issuer.ConfigurationPath, ""); answer.StatusCode != http.StatusInternalServerError || strings.Contains(answer.Header.Get("Cache-Control"), "public") {
 		t.Errorf("without an issuer: %d, %v", answer.StatusCode, answer.Header)
 	}

@@ -11,6 +11,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -53,4 +54,4 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *frame.Environment) Deps { return Deps{Config: env.Configuration()} }
+func open(env *platform.Environment) Deps { return Deps{Config: platformconfig.Open(env)} }

@@ -7,6 +7,9 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/kubeconfig"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signing/clusterca/csr"
 )
 
@@ -33,10 +36,10 @@ var Function = &frame.Function{
 	Encrypts: true,
 }
 
-func open(env *frame.Environment) Deps {
+func open(env *platform.Environment) Deps {
 	return Deps{Maker: &kubeconfig.Maker{
-		Instances: env.Instances(), Keys: env.AccessKeys(),
-		Keyring: env.Keyring, Project: env.Project, Limits: env.KeyLimits, Now: env.Now, Random: env.Random,
+		Instances: kinds.Open(env).Instances, Keys: kinds.Open(env).AccessKeys,
+		Keyring: env.Keyring, Project: env.Project, Limits: accesskey.OpenLimits(env), Now: env.Now, Random: env.Random,
 		Signing: csr.Options{AllowLocal: env.LocalSigners},
 	}}
 }

@@ -11,10 +11,12 @@ import (
 
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/instance/instancetest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/encryption"
 )
 
@@ -22,19 +24,19 @@ import (
 func TestFunction(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
-	env := &frame.Environment{
+	env := &platform.Environment{
 		Stores: w.State, Now: w.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""),
 		Config:     func() *model.ConfigStatus { return &model.ConfigStatus{} },
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
 	}
 	w.Seed(t, instancetest.Instance(t, "dev"))
 	const bearer = "ana-0123456789-0123456789-0123456789"
-	if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: instancetest.Ana, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: bearer}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	handler := Function.Handler(env)
+	handler := process.NewServer(env).Mount(Function)
 	const path = "/kubernetes/management/apis/management.platform.sh/v1/namespaces/p-shop/virtualclusterinstances/dev/kubeconfig"
 	for _, row := range []struct {
 		about, path, mediaType, body string

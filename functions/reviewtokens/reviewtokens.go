@@ -11,6 +11,8 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/review"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -42,7 +44,7 @@ var Function = &frame.Function{
 		"TokenReview", "tokenreview", open, Do)},
 }
 
-func open(env *frame.Environment) Deps {
+func open(env *platform.Environment) Deps {
 	from := issuer.Open(env)
-	return Deps{Credentials: review.Credentials{AccessKey: env.Authenticator().Bearer, Token: from.Verify, Audiences: from.Audiences()}}
+	return Deps{Credentials: review.Credentials{AccessKey: accesskey.OpenAuthenticator(env).Bearer, Token: from.Verify, Audiences: from.Audiences()}}
 }

@@ -13,9 +13,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
@@ -29,7 +30,7 @@ func ask(t *testing.T, w *issuertest.World, contentType string, body []byte) (in
 	request.Header.Set("Authorization", "Bearer "+issuertest.Bearer+"cluster")
 	request.Header.Set("Content-Type", contentType)
 	recorder := httptest.NewRecorder()
-	Function.Handler(w.Env).ServeHTTP(recorder, request)
+	process.NewServer(w.Env).Mount(Function).ServeHTTP(recorder, request)
 	text, _ := io.ReadAll(recorder.Body)
 	var answer authenticationv1.TokenReview
 	if recorder.Code == 201 {
@@ -217,8 +218,8 @@ func TestWhatCannotBeChecked(t *testing.T) {
 }
 
 // fresh is an environment with the same fields that has opened nothing yet.
-func fresh(env *frame.Environment) *frame.Environment {
-	return &frame.Environment{
+func fresh(env *platform.Environment) *platform.Environment {
+	return &platform.Environment{
 		Stores: env.Stores, Now: env.Now, Random: env.Random, Encryption: env.Encryption, Log: env.Log, Config: env.Config,
 		Tracer: env.Tracer, Version: env.Version, Tokens: env.Tokens,
 	}

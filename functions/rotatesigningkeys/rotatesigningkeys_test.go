@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/signing/signingkey"
 )
 
@@ -52,14 +53,14 @@ func TestLog(t *testing.T) {
 		text.Reset()
 		return read
 	}
-	if err := Function.Run(t.Context(), w.Env); err != nil {
+	if err := process.NewServer(w.Env).Run(t.Context(), Function); err != nil {
 		t.Fatal(err)
 	}
 	if read := line(); len(read["keys"].(map[string]any)) != 1 || read["resealed"] != false {
 		t.Errorf("%v", read)
 	}
 	w.Env.Encryption = nil
-	if err := Function.Run(t.Context(), w.Env); err == nil {
+	if err := process.NewServer(w.Env).Run(t.Context(), Function); err == nil {
 		t.Error("it ran without an encryption key")
 	}
 	if read := line(); read["level"] != "ERROR" || read["cause"] == "" {

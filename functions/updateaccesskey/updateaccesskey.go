@@ -9,8 +9,10 @@ import (
 	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -33,6 +35,6 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{frame.Update(accesskey.Definition, open, Do)},
 }
 
-func open(env *frame.Environment) Deps {
-	return Deps{Keys: env.AccessKeys().Managed(fieldmanager.New)}
+func open(env *platform.Environment) Deps {
+	return Deps{Keys: kinds.Open(env).AccessKeys.Managed(fieldmanager.New)}
 }

@@ -13,10 +13,11 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/review"
-	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
@@ -54,7 +55,7 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 		AccessKey:              caller.Key,
 		AccessKeyType:          caller.KeyType,
 		AccessKeyScope:         caller.Scope,
-		ProjectNamespacePrefix: cmp.Or(deps.Config().ProjectNamespacePrefix, platformconfig.DefaultProjectNamespacePrefix),
+		ProjectNamespacePrefix: cmp.Or(deps.Config().ProjectNamespacePrefix, model.DefaultProjectNamespacePrefix),
 	}
 	switch caller.Owner.Kind {
 	case identity.User:
@@ -122,6 +123,6 @@ var Function = &frame.Function{
 	},
 }
 
-func open(env *frame.Environment) Deps {
-	return Deps{Authenticate: env.Authenticator().Bearer, Project: env.Project, Config: env.Config}
+func open(env *platform.Environment) Deps {
+	return Deps{Authenticate: accesskey.OpenAuthenticator(env).Bearer, Project: env.Project, Config: env.Config}
 }

@@ -14,14 +14,15 @@ type Sinks struct {
 	Flush bool
 }
 
-// BeginAudit records what happens in an environment, as its configuration says.
-func BeginAudit(env *frame.Environment, sinks Sinks) {
-	env.Audit = audit.NewTrail(audit.Options{Config: env.Config, Openers: sinks.Openers, Log: env.Log, Flush: sinks.Flush})
+// BeginAudit records what a server does, as its configuration says.
+func BeginAudit(server *frame.Server, sinks Sinks) {
+	env := server.Env
+	server.Audit = audit.NewTrail(audit.Options{Config: env.Config, Openers: sinks.Openers, Log: env.Log, Flush: sinks.Flush})
 }
 
 // EndAudit keeps the events that wait, until ctx ends. It is for a process that ends.
-func EndAudit(ctx context.Context, env *frame.Environment) {
-	if trail, ok := env.Audit.(*audit.Trail); ok {
+func EndAudit(ctx context.Context, server *frame.Server) {
+	if trail, ok := server.Audit.(*audit.Trail); ok {
 		trail.Close(ctx)
 	}
 }

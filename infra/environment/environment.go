@@ -12,18 +12,18 @@ import (
 	"log/slog"
 	"time"
 
-	"go.opentelemetry.io/otel/trace/noop"
-
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/store"
 )
 
-// Open makes an environment from variables, which lookup returns by name, and a log on out. Streams tells whether
-// answers can be streamed. Its tracer makes no spans. Errors name each variable that is wrong, and quote none.
-func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Environment, error) {
+// Open makes a server from variables, which lookup returns by name, and a log on out. Streams tells whether answers can be
+// streamed. It makes no spans and has no audit. Errors name each variable that is wrong, and quote none.
+func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Server, error) {
 	s, wrong := settings.Read(lookup)
 	stores, noState := stores(s)
 	keyring, noKeyring := openKeyring(s)
@@ -53,21 +53,21 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Envir
 	if window == 0 && !streams {
 		window = settings.WatchWindowWithoutStreams
 	}
-	return &frame.Environment{
+	env := &platform.Environment{
 		Stores:     stores,
 		Now:        time.Now,
 		Random:     rand.Reader,
 		Encryption: keyring,
 		Log:        log,
-		Config:     source.Current,
-		Source:     source,
-		Tracer:     noop.NewTracerProvider().Tracer(""),
 		Version:    s.Version,
-		Watch:      frame.WatchSettings{Window: window},
 		Edition:    s.Edition,
-		Patches:    frame.PatchSettings(s.Patches),
-		Tokens:     frame.TokenSettings(s.Tokens),
-	}, nil
+		Patches:    s.Patches,
+		Tokens:     s.Tokens,
+	}
+	platformconfig.Use(env, source)
+	server := process.NewServer(env)
+	server.Configuration, server.Watch = source, frame.WatchSettings{Window: window}
+	return server, nil
 }
 
 // Streams tells whether PLATFORM_STREAM says that answers are streamed. It does not when it is not set.

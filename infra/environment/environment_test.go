@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
@@ -113,9 +112,9 @@ func TestWindow(t *testing.T) {
 		streams bool
 		want    time.Duration
 	}{{"", false, settings.WatchWindowWithoutStreams}, {"", true, 0}, {"280s", true, 280 * time.Second}, {"5s", false, 5 * time.Second}} {
-		env, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.WatchWindow: row.given}), io.Discard, row.streams)
-		if err != nil || env.Watch.Window != row.want {
-			t.Errorf("%+v: %v, %v", row, env, err)
+		server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.WatchWindow: row.given}), io.Discard, row.streams)
+		if err != nil || server.Watch.Window != row.want {
+			t.Errorf("%+v: %v, %v", row, server, err)
 		}
 	}
 }
@@ -123,24 +122,24 @@ func TestWindow(t *testing.T) {
 // Without a setting, patches have the limits of the engine. Source: ADR-0014.
 func TestPatches(t *testing.T) {
 	t.Parallel()
-	env, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false)
+	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := evaluation.Settings(env.Patches).Limits
+	limits := evaluation.Settings(server.Env.Patches).Limits
 	limits.Trace = syncpatch.DefaultLimits().Trace
-	if limits != syncpatch.DefaultLimits() || env.Edition != frame.Enterprise || env.Patches.Workers != 2 || env.Patches.InProcess {
-		t.Errorf("%+v, %q", env.Patches, env.Edition)
+	if limits != syncpatch.DefaultLimits() || server.Env.Edition != platform.Enterprise || server.Env.Patches.Workers != 2 || server.Env.Patches.InProcess {
+		t.Errorf("%+v, %q", server.Env.Patches, server.Env.Edition)
 	}
-	env, err = Open(from(map[string]string{
+	server, err = Open(from(map[string]string{
 		settings.RedisURL: "redis://127.0.0.1:1", settings.Edition: "community", settings.PatchExpressionTime: "1s", settings.PatchObjectTime: "2s", settings.PatchMemory: "128Mi", settings.PatchResult: "2Mi",
 		settings.PatchDepth: "50", settings.PatchWorkers: "3", settings.PatchInProcess: "true",
 	}), io.Discard, false)
-	want := frame.PatchSettings{
+	want := settings.Patches{
 		ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 20, Depth: 50, Workers: 3, InProcess: true,
 	}
-	if err != nil || env.Patches != want || env.Edition != frame.Community {
-		t.Errorf("%+v, %v", env, err)
+	if err != nil || server.Env.Patches != want || server.Env.Edition != platform.Community {
+		t.Errorf("%+v, %v", server.Env, err)
 	}
 }
 
@@ -170,11 +169,11 @@ func TestURLFromFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(redistest.Embedded(t)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env, err := Open(from(map[string]string{settings.RedisURLFile: path}), io.Discard, false)
+	server, err := Open(from(map[string]string{settings.RedisURLFile: path}), io.Discard, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	use(t, env.Stores("things"))
+	use(t, server.Env.Stores("things"))
 }
 
 func use(t *testing.T, state store.Store) {
@@ -205,11 +204,11 @@ func TestURLFromSecret(t *testing.T) {
 		settings.RedisURLSecret: "arn:aws:x/y", "AWS_SESSION_TOKEN": "session",
 		"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": extension.URL[strings.LastIndex(extension.URL, ":")+1:],
 	}
-	env, err := Open(from(variables), io.Discard, false)
+	server, err := Open(from(variables), io.Discard, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	things, others := env.Stores("things"), env.Stores("others")
+	things, others := server.Env.Stores("things"), server.Env.Stores("others")
 	if asked != 0 {
 		t.Error("it was asked before there was a need")
 	}
@@ -302,20 +301,20 @@ func TestConfiguration(t *testing.T) {
 	if err := os.WriteFile(path, []byte("projectNamespacePrefix: ${PREFIX}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, "PREFIX": "a-"}), io.Discard, false)
-	if err != nil || env.Config().ProjectNamespacePrefix != "a-" || !env.Source.FromFile() || env.Source.Refresh(t.Context()) != nil {
-		t.Errorf("from a file: %v, %v", env, err)
+	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, "PREFIX": "a-"}), io.Discard, false)
+	if err != nil || server.Env.Config().ProjectNamespacePrefix != "a-" || !platformconfig.Open(server.Env).FromFile() || platformconfig.Open(server.Env).Refresh(t.Context()) != nil {
+		t.Errorf("from a file: %v, %v", server, err)
 	}
-	if env, err = Open(from(map[string]string{settings.RedisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || env.Source.FromFile() {
+	if server, err = Open(from(map[string]string{settings.RedisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || platformconfig.Open(server.Env).FromFile() {
 		t.Fatal(err)
 	}
-	if err := env.Source.Refresh(t.Context()); err != nil || env.Config().ProjectNamespacePrefix != platformconfig.DefaultProjectNamespacePrefix {
+	if err := platformconfig.Open(server.Env).Refresh(t.Context()); err != nil || server.Env.Config().ProjectNamespacePrefix != platformconfig.DefaultProjectNamespacePrefix {
 		t.Errorf("from the state: %v", err)
 	}
-	if env, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false); err != nil {
+	if server, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.Source.Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+	if err := platformconfig.Open(server.Env).Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("the state is away: %v", err)
 	}
 }
@@ -347,20 +346,20 @@ func TestEncryptionKey(t *testing.T) {
 	}
 	for name, value := range map[string]string{settings.EncryptionKey: key.Reveal(), settings.EncryptionKeyFile: path, settings.EncryptionKeySecret: "arn:aws:x/key", settings.LogLevel: "info"} {
 		ready = false
-		env, err := Open(from(map[string]string{
+		server, err := Open(from(map[string]string{
 			settings.RedisURL: "redis://127.0.0.1:1", name: value,
 			"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": strings.TrimPrefix(extension.URL, "http://127.0.0.1:"),
 		}), io.Discard, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ring, err := env.Keyring(t.Context())
+		ring, err := server.Env.Keyring(t.Context())
 		if name == settings.EncryptionKeySecret {
 			if !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("before the extension is ready: %v", err)
 			}
 			ready = true
-			ring, err = env.Keyring(t.Context())
+			ring, err = server.Env.Keyring(t.Context())
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -396,23 +395,23 @@ func TestTokens(t *testing.T) {
 	key := signingKey(t)
 	for about, row := range map[string]struct {
 		variables map[string]string
-		want      frame.TokenSettings
+		want      settings.Tokens
 	}{
-		"nothing": {nil, frame.TokenSettings{
+		"nothing": {nil, settings.Tokens{
 			MaxTTL: 24 * time.Hour, Algorithm: "ES256", RotateEvery: 168 * time.Hour, PublishBefore: time.Hour,
 		}},
 		"all": {map[string]string{
 			settings.Issuer: "https://a.example/b", settings.TokenAudiences: "x, y,", settings.TokenMaxTTL: "90m", settings.SigningAlgorithm: "RS256", settings.SigningRotateEvery: "2h", settings.SigningPublishBefore: "10m", settings.SigningKey: key.Reveal(),
-		}, frame.TokenSettings{
+		}, settings.Tokens{
 			Issuer: "https://a.example/b", Audiences: []string{"x", "y"}, MaxTTL: 90 * time.Minute, Algorithm: "RS256",
 			RotateEvery: 2 * time.Hour, PublishBefore: 10 * time.Minute, SigningKeys: key,
 		}},
 	} {
 		variables := map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}
 		maps.Copy(variables, row.variables)
-		env, err := Open(from(variables), io.Discard, false)
-		if err != nil || !reflect.DeepEqual(env.Tokens, row.want) {
-			t.Errorf("%s: %+v, %v", about, env, err)
+		server, err := Open(from(variables), io.Discard, false)
+		if err != nil || !reflect.DeepEqual(server.Env.Tokens, row.want) {
+			t.Errorf("%s: %+v, %v", about, server, err)
 		}
 	}
 }

@@ -44,23 +44,23 @@ const (
 )
 
 // sinks are all there are. A server that is not ours is frozen when it has answered, and ends without a word.
-func sinks(env *frame.Environment, flush bool) environment.Sinks {
+func sinks(server *frame.Server, flush bool) environment.Sinks {
 	return environment.Sinks{Flush: flush, Openers: []audit.Opener{
-		audit.Output(os.Stdout), filesink.Opener(nil, env.Log), redissink.Opener, postgressink.Opener,
+		audit.Output(os.Stdout), filesink.Opener(nil, server.Env.Log), redissink.Opener, postgressink.Opener,
 	}}
 }
 
 // Register gives a function to the framework, for a server that is not ours. A setting that is wrong ends the process.
 func Register(f *frame.Function) {
-	open := sync.OnceValue(func() *frame.Environment {
-		env, err := environment.Open(os.Getenv, os.Stderr, true)
+	open := sync.OnceValue(func() *frame.Server {
+		server, err := environment.Open(os.Getenv, os.Stderr, true)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, f.Name+":", err)
 			os.Exit(1)
 		}
-		env.Tracer = otel.Tracer(tracer)
-		environment.BeginAudit(env, sinks(env, true))
-		return env
+		server.Tracer = otel.Tracer(tracer)
+		environment.BeginAudit(server, sinks(server, true))
+		return server
 	})
 	if os.Getenv("FUNCTION_TARGET") == f.Name {
 		open()
@@ -69,24 +69,24 @@ func Register(f *frame.Function) {
 		functions.CloudEvent(f.Name, func(ctx context.Context, _ cloudevents.Event) error { return run(ctx, f, open()) })
 		return
 	}
-	handler := sync.OnceValue(func() http.Handler { return http.MaxBytesHandler(f.Handler(open()), maxBody) })
+	handler := sync.OnceValue(func() http.Handler { return http.MaxBytesHandler(open().Mount(f), maxBody) })
 	functions.HTTP(f.Name, func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
 // errRun is what a sender is told. What went wrong is in the log.
 var errRun = errors.New("the run failed")
 
-func run(ctx context.Context, f *frame.Function, env *frame.Environment) error {
-	if f.Run(ctx, env) != nil {
+func run(ctx context.Context, f *frame.Function, server *frame.Server) error {
+	if server.Run(ctx, f) != nil {
 		return errRun
 	}
 	return nil
 }
 
 // Handler is a function as Serve serves it, of either kind.
-func Handler(f *frame.Function, env *frame.Environment) http.Handler {
+func Handler(f *frame.Function, server *frame.Server) http.Handler {
 	if f.Schedule == nil {
-		return http.MaxBytesHandler(f.Handler(env), maxBody)
+		return http.MaxBytesHandler(server.Mount(f), maxBody)
 	}
 	receive := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -106,7 +106,7 @@ func Handler(f *frame.Function, env *frame.Environment) http.Handler {
 			http.Error(w, "this is no CloudEvent: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		if err := run(r.Context(), f, env); err != nil {
+		if err := run(r.Context(), f, server); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -158,40 +158,40 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	f, wrongTarget := Target(all, lookup)
 	limit, wrongLimit := timeLimit(lookup)
 	port, wrongPort := portOf(lookup)
-	env, wrongSettings := environment.Open(lookup, out, true)
+	server, wrongSettings := environment.Open(lookup, out, true)
 	if err := errors.Join(wrongTarget, wrongLimit, wrongPort, wrongSettings); err != nil {
 		return err
 	}
-	env.Tracer = otel.Tracer(tracer)
-	environment.BeginAudit(env, sinks(env, false))
+	server.Tracer = otel.Tracer(tracer)
+	environment.BeginAudit(server, sinks(server, false))
 	listener, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		return fmt.Errorf("PORT: listening: %w", err)
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	server := newServer(base, bounded(Handler(f, env), limit))
+	listening := newServer(base, bounded(Handler(f, server), limit))
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- listening.Serve(listener) }()
 	if ready != nil {
 		ready(listener.Addr())
 	}
-	env.Log.Info("serving", "function", f.Name, "address", listener.Addr().String())
+	server.Env.Log.Info("serving", "function", f.Name, "address", listener.Addr().String())
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serving: %w", err)
 	case <-ctx.Done():
 	}
-	env.Log.Info("draining", "function", f.Name)
-	env.EndWatches()
+	server.Env.Log.Info("draining", "function", f.Name)
+	server.EndWatches()
 	patient, stop := context.WithTimeout(base, drain)
 	defer stop()
-	err = server.Shutdown(patient)
-	environment.EndAudit(patient, env)
+	err = listening.Shutdown(patient)
+	environment.EndAudit(patient, server)
 	if err != nil {
 		// What is still open is broken off.
 		cancel()
-		return errors.Join(fmt.Errorf("draining: %w", err), server.Close())
+		return errors.Join(fmt.Errorf("draining: %w", err), listening.Close())
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ var sinks = environment.Sinks{Openers: []audit.Opener{audit.Output(os.Stdout), r
 // shell is one function as Lambda calls it.
 type shell struct {
 	function *frame.Function
-	// first is the environment that was opened at the start.
-	first *frame.Environment
+	// first is the server that was opened at the start.
+	first *frame.Server
 	// streams tells whether the function is invoked with response streaming.
 	streams bool
 	// whole and flowing serve what is answered in one piece and what is streamed.
@@ -48,12 +48,12 @@ type shell struct {
 
 	mu       sync.Mutex
 	draining bool
-	open     []*frame.Environment
+	open     []*frame.Server
 }
 
-// served is a function in an environment.
+// served is a function and its server.
 type served struct {
-	env     *frame.Environment
+	server  *frame.Server
 	handler http.Handler
 }
 
@@ -78,13 +78,13 @@ func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*sh
 	s := &shell{function: f, streams: environment.Streams(lookup)}
 	opens := func(streams bool) func() (*served, error) {
 		return sync.OnceValues(func() (*served, error) {
-			env, err := environment.Open(lookup, out, streams)
+			server, err := environment.Open(lookup, out, streams)
 			if err != nil {
 				return nil, err
 			}
-			environment.BeginAudit(env, sinks)
-			s.opened(env)
-			return &served{env: env, handler: f.Handler(env)}, nil
+			environment.BeginAudit(server, sinks)
+			s.opened(server)
+			return &served{server: server, handler: server.Mount(f)}, nil
 		})
 	}
 	s.whole, s.flowing = opens(false), opens(true)
@@ -97,16 +97,16 @@ func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*sh
 	if err != nil {
 		return nil, err
 	}
-	s.first = ready.env
+	s.first = ready.server
 	return s, nil
 }
 
-func (s *shell) opened(env *frame.Environment) {
+func (s *shell) opened(server *frame.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = append(s.open, env)
+	s.open = append(s.open, server)
 	if s.draining {
-		env.EndWatches()
+		server.EndWatches()
 	}
 }
 
@@ -115,8 +115,8 @@ func (s *shell) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
-	for _, env := range s.open {
-		env.EndWatches()
+	for _, server := range s.open {
+		server.EndWatches()
 	}
 }
 
@@ -206,7 +206,7 @@ func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *
 func (s *shell) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (done bool) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			s.first.Log.Error("panic", "function", s.function.Name, "cause", fmt.Sprint(problem), "stack", string(debug.Stack()))
+			s.first.Env.Log.Error("panic", "function", s.function.Name, "cause", fmt.Sprint(problem), "stack", string(debug.Stack()))
 		}
 	}()
 	handler.ServeHTTP(w, r)
@@ -218,5 +218,5 @@ func (s *shell) run(ctx context.Context) error {
 	if s.function.Schedule == nil {
 		return fmt.Errorf("the function %s has no schedule", s.function.Name)
 	}
-	return s.function.Run(ctx, s.first)
+	return s.first.Run(ctx, s.function)
 }

@@ -14,18 +14,19 @@ import (
 
 	"management.platform.sh/local/atomicfile"
 	"management.platform.sh/shared/api/fieldmanager"
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
 )
 
 // Ensure returns the admin key of this data folder and sees to it that the state knows it: the given
 // one, else the one in the file, else a new one. The file keeps it for the next start.
-func Ensure(ctx context.Context, env *frame.Environment, given secret.String, file string) (secret.String, error) {
+func Ensure(ctx context.Context, env *platform.Environment, given secret.String, file string) (secret.String, error) {
 	bearer := given
 	if given != "" {
 		if err := accesskey.CheckBearer(given); err != nil {
@@ -55,11 +56,11 @@ func Ensure(ctx context.Context, env *frame.Environment, given secret.String, fi
 }
 
 // Create stores the admin key unless the state has it already.
-func Create(ctx context.Context, env *frame.Environment, bearer secret.String) error {
+func Create(ctx context.Context, env *platform.Environment, bearer secret.String) error {
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return fmt.Errorf("the admin key: %w", err)
 	}
-	keys := env.AccessKeys().Managed(fieldmanager.New)
+	keys := kinds.Open(env).AccessKeys.Managed(fieldmanager.New)
 	_, err := keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
 	if err == nil {
 		return nil

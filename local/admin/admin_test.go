@@ -10,13 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/local/localtest"
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 )
 
-func ensure(t *testing.T, env *frame.Environment, given secret.String, file string) secret.String {
+func ensure(t *testing.T, env *platform.Environment, given secret.String, file string) secret.String {
 	t.Helper()
 	bearer, err := Ensure(t.Context(), env, given, file)
 	if err != nil {
@@ -54,38 +56,38 @@ func TestEnsureAdmin(t *testing.T) {
 	for _, row := range []struct {
 		about string
 		// happens is between the first start and the next one.
-		happens func(t *testing.T, env *frame.Environment, file string)
+		happens func(t *testing.T, env *platform.Environment, file string)
 		given   secret.String
 		same    bool
 		name    string
 		total   int
 	}{
-		{"the file is gone", func(t *testing.T, _ *frame.Environment, file string) {
+		{"the file is gone", func(t *testing.T, _ *platform.Environment, file string) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
 		}, "", false, "admin-", 2},
-		{"the object is gone", func(t *testing.T, env *frame.Environment, _ string) { remove(t, env, "admin") }, "", true, "admin", 1},
-		{"the object is gone and another has its name", func(t *testing.T, env *frame.Environment, _ string) {
+		{"the object is gone", func(t *testing.T, env *platform.Environment, _ string) { remove(t, env, "admin") }, "", true, "admin", 1},
+		{"the object is gone and another has its name", func(t *testing.T, env *platform.Environment, _ string) {
 			remove(t, env, "admin")
-			if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+			if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 				Caller: localtest.Root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}},
 			}); err != nil {
 				t.Fatal(err)
 			}
 		}, "", true, "admin-", 2},
-		{"the file has another key", func(t *testing.T, _ *frame.Environment, file string) {
+		{"the file has another key", func(t *testing.T, _ *platform.Environment, file string) {
 			localtest.Write(t, file, localtest.OtherKey.Reveal())
 		}, "", false, "admin-", 2},
-		{"the file was edited", func(t *testing.T, _ *frame.Environment, file string) {
+		{"the file was edited", func(t *testing.T, _ *platform.Environment, file string) {
 			localtest.Write(t, file, "\n  "+string(localtest.Read(t, file))+"\r\n\n")
 		}, "", true, "admin", 1},
-		{"others may read the file", func(t *testing.T, _ *frame.Environment, file string) {
+		{"others may read the file", func(t *testing.T, _ *platform.Environment, file string) {
 			if err := os.Chmod(file, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, "", true, "admin", 1},
-		{"a key is given", func(*testing.T, *frame.Environment, string) {}, localtest.GivenKey, false, "admin-", 2},
+		{"a key is given", func(*testing.T, *platform.Environment, string) {}, localtest.GivenKey, false, "admin-", 2},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
@@ -112,9 +114,9 @@ func TestEnsureAdmin(t *testing.T) {
 	}
 }
 
-func remove(t *testing.T, env *frame.Environment, name string) {
+func remove(t *testing.T, env *platform.Environment, name string) {
 	t.Helper()
-	if _, err := resource.Delete(t.Context(), env.AccessKeys(), resource.DeleteInput{Caller: localtest.Root, Name: name}); err != nil {
+	if _, err := resource.Delete(t.Context(), kinds.Open(env).AccessKeys, resource.DeleteInput{Caller: localtest.Root, Name: name}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -126,7 +128,7 @@ func TestEnsureAdminLeavesADisabledKey(t *testing.T) {
 	env, _ := localtest.Environment(t)
 	file := filepath.Join(t.TempDir(), "admin.key")
 	first := ensure(t, env, "", file)
-	if _, err := resource.Patch(t.Context(), env.AccessKeys(), resource.PatchInput{
+	if _, err := resource.Patch(t.Context(), kinds.Open(env).AccessKeys, resource.PatchInput{
 		Caller: localtest.Root, Name: "admin", Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`),
 	}); err != nil {
 		t.Fatal(err)
@@ -134,7 +136,7 @@ func TestEnsureAdminLeavesADisabledKey(t *testing.T) {
 	if again := ensure(t, env, "", file); again != first || len(localtest.Keys(t, env)) != 1 {
 		t.Error("the start has another key")
 	}
-	if _, err := env.Authenticator().Bearer(t.Context(), first); err == nil {
+	if _, err := accesskey.OpenAuthenticator(env).Bearer(t.Context(), first); err == nil {
 		t.Error("the key works")
 	}
 	if err := os.Remove(file); err != nil {

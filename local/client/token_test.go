@@ -26,6 +26,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/process"
 )
 
 // plugin is the token command against a platform of its own.
@@ -41,7 +42,7 @@ type plugin struct {
 func newPlugin(t *testing.T) *plugin {
 	t.Helper()
 	p := &plugin{World: issuertest.New(t), t: t, folder: t.TempDir()}
-	handler := frame.Mount(p.Env, catalog.Functions...)
+	handler := process.NewServer(p.Env).Mount(catalog.Functions...)
 	p.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		if status := p.status.Load(); status != 0 {

@@ -14,14 +14,16 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 )
 
-// New is where all functions of this process run.
+// New returns the server of all functions of this process, without an audit.
 func New(
 	client *redisstore.Client, log *slog.Logger, file string, ring *encryption.Keyring, registry prometheus.Registerer, version string,
-) *frame.Environment {
+) *frame.Server {
 	counters := metrics.New(registry)
 	keyring := func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	source := platformconfig.New(platformconfig.Options{
@@ -34,16 +36,16 @@ func New(
 		Log:     log,
 		Report:  counters.Configuration,
 	})
-	return &frame.Environment{
+	env := &platform.Environment{
 		Stores:     client.Resource,
 		Now:        time.Now,
 		Random:     rand.Reader,
 		Encryption: keyring,
 		Log:        log,
-		Config:     source.Current,
-		Source:     source,
-		Metrics:    counters,
-		Tracer:     otel.Tracer("management.platform.sh"),
 		Version:    version,
 	}
+	platformconfig.Use(env, source)
+	server := process.NewServer(env)
+	server.Configuration, server.Metrics, server.Tracer = source, counters, otel.Tracer("management.platform.sh")
+	return server
 }

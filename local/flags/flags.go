@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/platform"
 )
 
 // LogLevel is a level whose error says which there are.
@@ -33,8 +33,8 @@ type Signing struct {
 }
 
 // Settings are those that the flags say.
-func (f Signing) Settings() frame.TokenSettings {
-	return frame.TokenSettings{MaxTTL: f.TokenMaxTTL, Algorithm: f.Algorithm, RotateEvery: f.RotateEvery, PublishBefore: f.PublishBefore}
+func (f Signing) Settings() platform.TokenSettings {
+	return platform.TokenSettings{MaxTTL: f.TokenMaxTTL, Algorithm: f.Algorithm, RotateEvery: f.RotateEvery, PublishBefore: f.PublishBefore}
 }
 
 // Check returns what is wrong with the flags, all at once.
@@ -85,7 +85,7 @@ func (f *Patches) Check() error {
 		}
 	}
 	times := func(flag string, value time.Duration) {
-		within(flag, value >= frame.LeastPatchTime && value <= frame.MostPatchTime, frame.LeastPatchTime, frame.MostPatchTime)
+		within(flag, value >= platform.LeastPatchTime && value <= platform.MostPatchTime, platform.LeastPatchTime, platform.MostPatchTime)
 	}
 	bytes := func(flag string, value Quantity, least, most int64) {
 		within(flag, int64(value) >= least && int64(value) <= most,
@@ -93,16 +93,16 @@ func (f *Patches) Check() error {
 	}
 	times("patch-expression-time", f.ExpressionTime)
 	times("patch-object-time", f.ObjectTime)
-	bytes("patch-memory", f.Memory, frame.LeastPatchMemory, frame.MostPatchMemory)
-	bytes("patch-result", f.Result, frame.LeastPatchResult, frame.MostPatchResult)
-	within("patch-depth", f.Depth >= frame.LeastPatchDepth && f.Depth <= frame.MostPatchDepth, frame.LeastPatchDepth, frame.MostPatchDepth)
-	within("patch-workers", f.Workers >= 0 && f.Workers <= frame.MostPatchWorkers, 1, frame.MostPatchWorkers)
+	bytes("patch-memory", f.Memory, platform.LeastPatchMemory, platform.MostPatchMemory)
+	bytes("patch-result", f.Result, platform.LeastPatchResult, platform.MostPatchResult)
+	within("patch-depth", f.Depth >= platform.LeastPatchDepth && f.Depth <= platform.MostPatchDepth, platform.LeastPatchDepth, platform.MostPatchDepth)
+	within("patch-workers", f.Workers >= 0 && f.Workers <= platform.MostPatchWorkers, 1, platform.MostPatchWorkers)
 	return errors.Join(problems...)
 }
 
 // Settings are those that the flags say.
-func (f *Patches) Settings() frame.PatchSettings {
-	return frame.PatchSettings{
+func (f *Patches) Settings() platform.PatchSettings {
+	return platform.PatchSettings{
 		ExpressionTime: f.ExpressionTime, ObjectTime: f.ObjectTime, MemoryBytes: int64(f.Memory), ResultBytes: int64(f.Result),
 		Depth: f.Depth, Workers: f.Workers, InProcess: f.InProcess,
 	}

@@ -12,11 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"management.platform.sh/local/environment"
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -30,7 +32,7 @@ const (
 var Root = identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
 
 // Environment is one over a state of its own, and the URL of that state.
-func Environment(t *testing.T) (*frame.Environment, string) {
+func Environment(t *testing.T) (*platform.Environment, string) {
 	t.Helper()
 	url := redistest.Embedded(t)
 	client, err := redisstore.Open(url, redisstore.Options{})
@@ -38,13 +40,13 @@ func Environment(t *testing.T) (*frame.Environment, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	return environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), "test"), url
+	return environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), "test").Env, url
 }
 
 // Keys are the access keys of a state.
-func Keys(t *testing.T, env *frame.Environment) []model.OwnedAccessKey {
+func Keys(t *testing.T, env *platform.Environment) []model.OwnedAccessKey {
 	t.Helper()
-	list, err := resource.List(t.Context(), env.AccessKeys(), resource.ListInput{Caller: Root})
+	list, err := resource.List(t.Context(), kinds.Open(env).AccessKeys, resource.ListInput{Caller: Root})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +54,9 @@ func Keys(t *testing.T, env *frame.Environment) []model.OwnedAccessKey {
 }
 
 // WantAdmin fails unless a key is an admin's, by the name of the object.
-func WantAdmin(t *testing.T, env *frame.Environment, bearer secret.String, name string) {
+func WantAdmin(t *testing.T, env *platform.Environment, bearer secret.String, name string) {
 	t.Helper()
-	caller, err := env.Authenticator().Bearer(t.Context(), bearer)
+	caller, err := accesskey.OpenAuthenticator(env).Bearer(t.Context(), bearer)
 	if err != nil {
 		t.Errorf("the key is refused: %v", err)
 		return

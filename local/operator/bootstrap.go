@@ -39,12 +39,12 @@ func (c *Bootstrap) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	env := environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), c.Version)
+	env := environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), c.Version).Env
 	if err := admin.Create(ctx, env, bearer); err != nil {
 		return err
 	}
 	// A key that is there already is left as it is, which may be no admin's.
-	caller, err := env.Authenticator().Bearer(ctx, bearer)
+	caller, err := accesskey.OpenAuthenticator(env).Bearer(ctx, bearer)
 	if err != nil {
 		return fmt.Errorf("--admin-key: the key is there already: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -55,7 +56,7 @@ func TestBootstrapRefusesAKeyOfOthers(t *testing.T) {
 	} {
 		env, url := localtest.Environment(t)
 		spec.Key = localtest.GivenKey.Reveal()
-		if _, err := resource.Create(t.Context(), env.AccessKeys().Managed(fieldmanager.New), resource.CreateInput[*model.OwnedAccessKey]{
+		if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys.Managed(fieldmanager.New), resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: localtest.Root, Object: &model.OwnedAccessKey{Spec: spec},
 		}); err != nil {
 			t.Fatal(err)

@@ -43,9 +43,9 @@ func (c *Configure) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	env := environment.New(client, slog.New(slog.DiscardHandler), "", ring, prometheus.NewRegistry(), c.Version)
+	env := environment.New(client, slog.New(slog.DiscardHandler), "", ring, prometheus.NewRegistry(), c.Version).Env
 	operator := identity.New(identity.Owner{Kind: identity.Subject, Name: "configure"}, []string{identity.Admins})
-	written, err := env.Source.Install(ctx, operator, config)
+	written, err := platformconfig.Open(env).Install(ctx, operator, config)
 	if err != nil {
 		return fmt.Errorf("writing the platform configuration: %w", err)
 	}

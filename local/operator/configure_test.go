@@ -9,6 +9,7 @@ import (
 
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/encryption"
 )
@@ -22,7 +23,7 @@ func TestConfigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.Source.Keyring = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	platformconfig.Open(env).Keyring = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	configure := func(text string, key secret.String) error {
 		t.Helper()
@@ -36,7 +37,7 @@ func TestConfigure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	config, err := env.Source.Get(t.Context(), resource.GetInput{Name: "config", Reveal: true})
+	config, err := platformconfig.Open(env).Get(t.Context(), resource.GetInput{Name: "config", Reveal: true})
 	if err != nil || config.Status.DisableConfigEndpoint || config.Status.PlatformHost != "a.example" || config.Status.Auth.OIDC.ClientSecret != "hunter2" {
 		t.Errorf("%+v, %v", config, err)
 	}
@@ -52,7 +53,7 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("%s: %v", named, err)
 		}
 	}
-	if again, err := env.Source.Get(t.Context(), resource.GetInput{Name: "config"}); err != nil || again.ResourceVersion != config.ResourceVersion {
+	if again, err := platformconfig.Open(env).Get(t.Context(), resource.GetInput{Name: "config"}); err != nil || again.ResourceVersion != config.ResourceVersion {
 		t.Errorf("what was refused changed it: %+v, %v", again, err)
 	}
 }

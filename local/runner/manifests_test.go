@@ -18,6 +18,8 @@ import (
 	"management.platform.sh/local/admin"
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 )
 
 // manifest is a document for a key with further fields of spec.
@@ -36,13 +38,13 @@ func clientOf(t *testing.T, handler http.Handler) *client {
 }
 
 // served is an API with an admin, and a client of it.
-func served(t *testing.T) (*frame.Environment, *client) {
+func served(t *testing.T) (*platform.Environment, *client) {
 	t.Helper()
 	env, _ := localtest.Environment(t)
 	if err := admin.Create(t.Context(), env, localtest.GivenKey); err != nil {
 		t.Fatal(err)
 	}
-	return env, clientOf(t, frame.Mount(env, catalog.Functions...))
+	return env, clientOf(t, process.NewServer(env).Mount(catalog.Functions...))
 }
 
 func TestApplyManifests(t *testing.T) {

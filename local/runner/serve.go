@@ -37,6 +37,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/state/redisstore"
 )
@@ -106,20 +107,22 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	env := environment.New(redis.Client, log, c.Config, ring, registry, c.Version)
+	api := environment.New(redis.Client, log, c.Config, ring, registry, c.Version)
+	env := api.Env
 	env.Edition, env.Patches = c.Edition, c.Patches.Settings()
 	// Virtual clusters of this machine are at its loopback.
 	env.LocalSigners = true
-	if err := env.Source.Reload(ctx); err != nil {
+	source := platformconfig.Open(env)
+	if err := source.Reload(ctx); err != nil {
 		return err
 	}
 	trail := audit.NewTrail(audit.Options{
-		Config: env.Config, Log: log, Metrics: env.Metrics.(*metrics.Metrics),
+		Config: env.Config, Log: log, Metrics: api.Metrics.(*metrics.Metrics),
 		Openers: []audit.Opener{
 			audit.Output(os.Stdout), filesink.Opener(redissink.NewAnchor(redis.Client), log), redissink.Opener, postgressink.Opener,
 		},
 	})
-	env.Audit = trail
+	api.Audit = trail
 	defer func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
@@ -151,7 +154,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 
 	env.Tokens = c.Signing.Settings()
 	env.Tokens.Issuer, env.Tokens.SigningKeys = cmp.Or(c.Issuer, server), c.SigningKey
-	handler := routes(env, redis.Client, registry)
+	handler := routes(api, redis.Client, registry)
 	servers := []*http.Server{newServer(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
@@ -176,13 +179,14 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	go every(background, c.ExpireEvery, func() {
-		_ = expirekeys.Function.Run(background, env)
-		_ = expiretokens.Function.Run(background, env)
-		_ = rotatesigningkeys.Function.Run(background, env)
-		_ = collectgarbage.Function.Run(background, env)
+		for _, scheduled := range []*frame.Function{
+			expirekeys.Function, expiretokens.Function, rotatesigningkeys.Function, collectgarbage.Function,
+		} {
+			_ = api.Run(background, scheduled) // it has logged what went wrong
+		}
 	})
 	go every(background, configEvery, func() {
-		_ = env.Source.Reload(background) // it has told of what is wrong
+		_ = source.Reload(background) // it has logged what is wrong
 	})
 
 	select {
@@ -193,7 +197,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	// Their clients resume elsewhere; all other requests come to their end.
-	env.EndWatches()
+	api.EndWatches()
 	for _, each := range servers {
 		err = errors.Join(err, each.Shutdown(bounded))
 	}
@@ -216,7 +220,7 @@ func (c *Serve) check() error {
 func (c *Serve) checkTokens() error {
 	problems := []error{c.Signing.Check()}
 	if c.Issuer != "" {
-		if err := frame.CheckIssuer(c.Issuer); err != nil {
+		if err := platform.CheckIssuer(c.Issuer); err != nil {
 			problems = append(problems, fmt.Errorf("--issuer: %w", err))
 		}
 	}
@@ -229,16 +233,16 @@ func (c *Serve) checkTokens() error {
 }
 
 // routes are the functions of the catalog, and the health of the process beside them.
-func routes(env *frame.Environment, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
+func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
 	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
-	tokens := issuer.Open(env)
+	tokens := issuer.Open(api.Env)
 	ready := func(w http.ResponseWriter, r *http.Request) {
 		if err := client.Ping(r.Context()); err != nil {
 			http.Error(w, "the state cannot be reached", http.StatusServiceUnavailable)
 			return
 		}
 		if _, err := tokens.Current(r.Context()); err != nil {
-			env.Log.Error("not ready: no token can be signed", "error", err.Error(), "cause", fmt.Sprint(errors.Unwrap(err)))
+			api.Env.Log.Error("not ready: no token can be signed", "error", err.Error(), "cause", fmt.Sprint(errors.Unwrap(err)))
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -251,7 +255,7 @@ func routes(env *frame.Environment, client *redisstore.Client, registry promethe
 		mux.HandleFunc("GET "+base+"/readyz", ready)
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.Handle("/", frame.Mount(env, catalog.Functions...))
+	mux.Handle("/", api.Mount(catalog.Functions...))
 	return mux
 }
 

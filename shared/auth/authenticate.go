@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
-	"time"
 
-	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -26,121 +22,93 @@ const (
 	textDisabled = "access key disabled"
 )
 
-// Authenticator turns bearers into callers. It is safe for concurrent use.
-type Authenticator struct {
-	// Keys holds the access keys.
-	Keys *accesskey.Registry
-	// Now is the clock.
-	Now func() time.Time
-	// Limits are the platform's on the life of keys at this moment.
-	Limits func() accesskey.Limits
-	// Log takes what went wrong beside a request that succeeds.
-	Log *slog.Logger
+// Why a bearer is refused, as Bearers tells it.
+var (
+	// ErrUnknown: there is no such bearer, or it is gone for another reason than the others here.
+	ErrUnknown = errors.New("the bearer is unknown")
+	// ErrExpired: its lifetime has ended.
+	ErrExpired = errors.New("the bearer is expired")
+	// ErrDisabled: its owner has disabled it.
+	ErrDisabled = errors.New("the bearer is disabled")
+)
+
+// Bearers knows whose a bearer is. Package accesskey does for access keys. Implementations are safe for concurrent use.
+type Bearers interface {
+	// Identify returns whose a bearer is. A malformed bearer is refused without asking the state. Prefetch names an access
+	// key that is read in the same round trip where that is possible; empty: none.
+	//
+	// Errors: ErrUnknown, ErrExpired and ErrDisabled; store.ErrUnavailable when the state cannot be reached; others for
+	// what is stored and cannot be read.
+	Identify(ctx context.Context, bearer secret.String, prefetch string) (Identified, error)
 }
 
-// Header authenticates the Authorization header of a request. The scheme is compared without regard to
-// case. The access key of a name is brought along where that takes no further round trip; nil where it does, or
-// where there is none. Errors are those of Bearer.
-func (a *Authenticator) Header(ctx context.Context, header http.Header, name string) (identity.Caller, *store.Record, error) {
+// Identified is a bearer that is good.
+type Identified struct {
+	// Caller is whose it is.
+	Caller identity.Caller
+	// Prefetched is the record of the access key to prefetch; nil where it was not read or does not exist.
+	Prefetched *store.Record
+	// Used notes that the bearer is used. It does not fail: what goes wrong is logged.
+	Used func(context.Context)
+}
+
+// Authenticator turns bearers into callers. It is safe for concurrent use.
+type Authenticator struct {
+	// Bearers knows whose a bearer is.
+	Bearers Bearers
+}
+
+// Header authenticates the Authorization header of a request. The scheme is compared without regard to case. Prefetch is
+// that of Bearers.Identify, and the record what comes of it. Errors are those of Bearer.
+func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, *store.Record, error) {
 	scheme, token, ok := strings.Cut(header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return identity.Caller{}, nil, apierror.Unauthorized(textNone)
 	}
-	return a.authenticate(ctx, secret.String(strings.TrimSpace(token)), name)
+	return a.authenticate(ctx, secret.String(strings.TrimSpace(token)), prefetch)
 }
 
-// Bearer authenticates an access key. A malformed one is refused without asking the state; a valid one
-// costs one round trip (two when it is new here), another one at most once a minute, to note the activity, and one for
-// each object that it belongs to: when those are gone, so is the key.
+// Bearer authenticates a bearer, which counts as a use of it.
 //
-// Errors: Unauthorized for a key that is unknown, expired or disabled; ServiceUnavailable when the state
-// cannot be reached, since what cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
+// Errors: Unauthorized for one that is unknown, expired or disabled; ServiceUnavailable when the state cannot be reached,
+// since what cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
 func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (identity.Caller, error) {
 	caller, _, err := a.authenticate(ctx, bearer, "")
 	return caller, err
 }
 
-func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, name string) (identity.Caller, *store.Record, error) {
-	found, err := a.check(ctx, bearer, name)
+func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, prefetch string) (identity.Caller, *store.Record, error) {
+	found, err := a.Bearers.Identify(ctx, bearer, prefetch)
 	if err != nil {
-		return identity.Caller{}, nil, err
+		return identity.Caller{}, nil, refuse(err)
 	}
-	a.note(ctx, found.key, found.record, a.Now())
-	return found.caller, found.named, nil
+	found.Used(ctx)
+	return found.Caller, found.Prefetched, nil
 }
 
-// Again authenticates the Authorization header of a request that is still being answered. It is no use of the
-// key, so that one whose end counts from its last use does not live on by it. Errors are those of Bearer.
-// Source: ADR-0007.
+// Again authenticates the Authorization header of a request that is still being answered. It does not count as a use: a
+// key whose end counts from its last use must not live on by it. Errors are those of Bearer. Source: ADR-0007.
 func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity.Caller, error) {
 	_, token, _ := strings.Cut(header.Get("Authorization"), " ")
-	found, err := a.check(ctx, secret.String(strings.TrimSpace(token)), "")
-	return found.caller, err
-}
-
-// checked is whose a bearer is, by what stored key, and the key that came along.
-type checked struct {
-	caller identity.Caller
-	record store.Record
-	key    *model.OwnedAccessKey
-	named  *store.Record
-}
-
-// check looks a bearer up.
-func (a *Authenticator) check(ctx context.Context, bearer secret.String, name string) (checked, error) {
-	refuse := func(err error) (checked, error) { return checked{}, err }
-	if accesskey.CheckBearer(bearer) != nil {
-		return refuse(apierror.Unauthorized(textInvalid))
-	}
-	record, named, err := a.Keys.Store.GetWith(ctx, accesskey.Digest(bearer), name)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return refuse(apierror.Unauthorized(textInvalid))
-	case errors.Is(err, store.ErrUnavailable):
-		return refuse(apierror.Unavailable().Because(err))
-	case err != nil:
-		return refuse(fmt.Errorf("looking up a bearer: %w", err))
-	}
-	key, err := a.Keys.Parse(record)
+	found, err := a.Bearers.Identify(ctx, secret.String(strings.TrimSpace(token)), "")
 	if err != nil {
-		return refuse(err)
+		return identity.Caller{}, refuse(err)
 	}
-	until, err := accesskey.Usable(key, record.Activity, a.Limits(), a.Now())
-	switch {
-	case errors.Is(err, accesskey.ErrExpired):
-		return refuse(apierror.Unauthorized(textExpired))
-	case errors.Is(err, accesskey.ErrDisabled):
-		return refuse(apierror.Unauthorized(textDisabled))
-	case err != nil:
-		return refuse(apierror.Unauthorized(textInvalid))
-	}
-	switch orphaned, err := a.Keys.Orphaned(ctx, key); {
-	case errors.Is(err, store.ErrUnavailable):
-		return refuse(apierror.Unavailable().Because(err))
-	case err != nil:
-		return refuse(fmt.Errorf("looking up what an access key belongs to: %w", err))
-	case orphaned:
-		return refuse(apierror.Unauthorized(textInvalid))
-	}
-	caller := identity.New(accesskey.OwnerOf(&key.Spec), key.Spec.Groups)
-	caller.Scope = key.Spec.Scope
-	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
-	caller.KeyExpires = until
-	return checked{caller: caller, record: record, key: key, named: named}, nil
+	return found.Caller, nil
 }
 
-// note writes the activity of a key where it is due. It is done before the answer, since a function may
-// be frozen after it; a failure does not refuse the request.
-func (a *Authenticator) note(ctx context.Context, key *model.OwnedAccessKey, record store.Record, now time.Time) {
-	if !accesskey.ActivityDue(key, record.Activity, now) {
-		return
-	}
-	activity := now.UTC().Truncate(time.Second)
-	var expires time.Time
-	if key.Spec.TTLAfterLastActivity {
-		expires = a.Keys.Due(key, activity)
-	}
-	if err := a.Keys.Store.Touch(ctx, record, activity, expires); err != nil {
-		a.Log.WarnContext(ctx, "noting the activity of an access key", "key", key.Name, "error", err.Error())
+// refuse returns the answer for an error of Bearers.
+func refuse(err error) error {
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return apierror.Unauthorized(textInvalid)
+	case errors.Is(err, ErrExpired):
+		return apierror.Unauthorized(textExpired)
+	case errors.Is(err, ErrDisabled):
+		return apierror.Unauthorized(textDisabled)
+	case errors.Is(err, store.ErrUnavailable):
+		return apierror.Unavailable().Because(err)
+	default:
+		return fmt.Errorf("authenticating a bearer: %w", err)
 	}
 }

@@ -78,9 +78,9 @@ func Authorize(caller identity.Caller, request scope.Request) error {
 	return apierror.Forbidden(schema.GroupResource{Group: request.Group, Resource: request.Resource}, request.Name, decision.Reason, nil)
 }
 
-// OnlyAsOneself refuses the headers of a request that asks to be served as somebody else, as kubectl's --as does: it must
+// RefuseImpersonation refuses the headers of a request that asks to be served as somebody else, as kubectl's --as does: it must
 // not be answered as if nothing had been asked. The error is Forbidden. Source: ADR-0005.
-func OnlyAsOneself(caller identity.Caller, header http.Header) error {
+func RefuseImpersonation(caller identity.Caller, header http.Header) error {
 	for name := range header {
 		if strings.HasPrefix(name, "Impersonate-") {
 			return apierror.Forbidden(schema.GroupResource{Resource: "users"}, header.Get("Impersonate-User"),

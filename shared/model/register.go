@@ -51,3 +51,25 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }
+
+// StoredKind is a kind whose objects are kept in the state and may own each other's.
+type StoredKind struct {
+	// Resource is where its objects are served, and Kind what they are.
+	Resource schema.GroupVersionResource
+	Kind     string
+	// Namespaced tells whether its objects live in namespaces.
+	Namespaced bool
+}
+
+// GroupVersionKind is the kind of one object.
+func (k StoredKind) GroupVersionKind() schema.GroupVersionKind {
+	return k.Resource.GroupVersion().WithKind(k.Kind)
+}
+
+// StoredKinds are the kinds whose objects may own each other's, for packages that must not know their rules. Source: Spec
+// 2.2 (ownerReferences); ADR-0009.
+var StoredKinds = []StoredKind{
+	{Resource: SchemeGroupVersion.WithResource("ownedaccesskeys"), Kind: "OwnedAccessKey"},
+	{Resource: SchemeGroupVersion.WithResource("directclusterendpointtokens"), Kind: "DirectClusterEndpointToken"},
+	{Resource: SchemeGroupVersion.WithResource("virtualclusterinstances"), Kind: "VirtualClusterInstance", Namespaced: true},
+}

@@ -26,8 +26,11 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -42,18 +45,18 @@ func serve(t testing.TB) *rest.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = state.Close() })
-	env := &frame.Environment{
+	env := &platform.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
 	}
-	if _, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil),
 		Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: model.OwnedAccessKeySpec{Key: bearer}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewTLSServer(frame.Mount(env, catalog.Functions...))
+	server := httptest.NewTLSServer(process.NewServer(env).Mount(catalog.Functions...))
 	t.Cleanup(server.Close)
 	return &rest.Config{
 		Host: server.URL + frame.BasePath, BearerToken: bearer, QPS: -1,

@@ -23,9 +23,12 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -42,7 +45,7 @@ const (
 // configured is the whole catalog over a real state that holds its configuration too, with a clock.
 type configured struct {
 	t       *testing.T
-	env     *frame.Environment
+	env     *platform.Environment
 	handler http.Handler
 	metrics http.Handler
 	log     bytes.Buffer
@@ -70,11 +73,11 @@ func newConfigured(t *testing.T, redisURL string) *configured {
 		Store: state.Resource("configs"), Keyring: keyring,
 		Now: clock, Random: random, Log: log, Report: counters.Configuration,
 	})
-	c.env = &frame.Environment{
+	c.env = &platform.Environment{
 		Stores: state.Resource, Now: clock, Random: random, Encryption: keyring, Log: log, Config: source.Current, Source: source,
 		Metrics: counters, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
 	}
-	c.handler = frame.Mount(c.env, catalog.Functions...)
+	c.handler = process.NewServer(c.env).Mount(catalog.Functions...)
 	c.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return c
 }
@@ -90,7 +93,7 @@ func (c *configured) seed() {
 		"login":  {User: "ana", Key: loginBearer},
 	} {
 		object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
-		written, err := resource.Create(c.t.Context(), c.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object})
+		written, err := resource.Create(c.t.Context(), kinds.Open(c.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -98,12 +101,12 @@ func (c *configured) seed() {
 			continue
 		}
 		// Logins write keys of their own type, which no client may.
-		record, err := c.env.AccessKeys().Store.Get(c.t.Context(), written.Object.Name)
+		record, err := kinds.Open(c.env).AccessKeys.Store.Get(c.t.Context(), written.Object.Name)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		record.Object = bytes.Replace(record.Object, []byte(`"type":"User"`), []byte(`"type":"Login"`), 1)
-		if _, err := c.env.AccessKeys().Store.Update(c.t.Context(), record); err != nil {
+		if _, err := kinds.Open(c.env).AccessKeys.Store.Update(c.t.Context(), record); err != nil {
 			c.t.Fatal(err)
 		}
 	}

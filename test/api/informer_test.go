@@ -28,8 +28,11 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -38,7 +41,7 @@ import (
 // site is the catalog over a Redis, and what a test does to it beside the API.
 type site struct {
 	t      *testing.T
-	env    *frame.Environment
+	env    *platform.Environment
 	server *httptest.Server
 	client dynamic.ResourceInterface
 }
@@ -52,7 +55,7 @@ func newSite(t *testing.T, redisURL string) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = state.Close() })
-	s := &site{t: t, env: &frame.Environment{
+	s := &site{t: t, env: &platform.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
@@ -61,7 +64,7 @@ func newSite(t *testing.T, redisURL string) *site {
 	admin := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}
 	admin.Spec = model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, Key: bearer}
 	s.create(admin)
-	s.server = httptest.NewServer(frame.Mount(s.env, catalog.Functions...))
+	s.server = httptest.NewServer(process.NewServer(s.env).Mount(catalog.Functions...))
 	t.Cleanup(func() {
 		s.env.EndWatches()
 		s.server.Close()
@@ -78,7 +81,7 @@ var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []str
 
 func (s *site) create(object *model.OwnedAccessKey) {
 	s.t.Helper()
-	if _, err := resource.Create(s.t.Context(), s.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object}); err != nil {
+	if _, err := resource.Create(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: object}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -144,7 +147,7 @@ func await(t *testing.T, what string, done func() bool) {
 
 // state is what the store holds: resource versions by name.
 func (s *site) state() map[string]string {
-	page, err := s.env.AccessKeys().Store.List(s.t.Context(), store.Query{})
+	page, err := kinds.Open(s.env).AccessKeys.Store.List(s.t.Context(), store.Query{})
 	if err != nil {
 		return nil
 	}
@@ -242,19 +245,19 @@ func (s *site) churn(changes int, meanwhile func(done int)) map[string][]string 
 				name := fmt.Sprintf("k-%04d", random.IntN(objects/writers)*writers+w)
 				switch random.IntN(6) {
 				case 0:
-					if _, err := resource.Delete(s.t.Context(), s.env.AccessKeys(), resource.DeleteInput{Caller: root, Name: name}); err == nil {
+					if _, err := resource.Delete(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.DeleteInput{Caller: root, Name: name}); err == nil {
 						note(name, "-")
 					}
 					fallthrough
 				case 1:
-					written, err := resource.Create(s.t.Context(), s.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+					written, err := resource.Create(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 						Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}},
 					})
 					if err == nil {
 						note(name, written.Object.ResourceVersion)
 					}
 				default:
-					written, err := resource.Patch(s.t.Context(), s.env.AccessKeys(), resource.PatchInput{
+					written, err := resource.Patch(s.t.Context(), kinds.Open(s.env).AccessKeys, resource.PatchInput{
 						Caller: root, Name: name, Type: resource.MergePatch, Patch: fmt.Appendf(nil, `{"spec":{"description":"%d of %d"}}`, i, w),
 					})
 					if err == nil {
@@ -338,11 +341,11 @@ func TestInformerComesTooLate(t *testing.T) {
 			mu.Unlock()
 			s.server.CloseClientConnections()
 			for n := range 10 {
-				if _, err := resource.Delete(t.Context(), s.env.AccessKeys(), resource.DeleteInput{Caller: root, Name: fmt.Sprint("k-", n)}); err != nil {
+				if _, err := resource.Delete(t.Context(), kinds.Open(s.env).AccessKeys, resource.DeleteInput{Caller: root, Name: fmt.Sprint("k-", n)}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := s.env.AccessKeys().Store.Trim(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			if err := kinds.Open(s.env).AccessKeys.Store.Trim(t.Context(), time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			mu.Lock()
@@ -393,7 +396,7 @@ func TestInformerOfAKilledRedis(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 				name := fmt.Sprintf("k-%d-%d", w, n)
-				written, err := resource.Create(t.Context(), s.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+				written, err := resource.Create(t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 					Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}},
 				})
 				if err != nil {

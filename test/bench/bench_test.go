@@ -19,10 +19,13 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 )
 
@@ -35,7 +38,7 @@ var collectionPath = frame.BasePath + "/apis/" + model.SchemeGroupVersion.String
 // server is the whole API in this process, without a network in front of it.
 type server struct {
 	http.Handler
-	env    *frame.Environment
+	env    *platform.Environment
 	bearer secret.String
 }
 
@@ -57,7 +60,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 	source := platformconfig.New(platformconfig.Options{
 		Store: client.Resource("configs"), Now: now, Random: rand.Reader, Log: log,
 	})
-	env := &frame.Environment{
+	env := &platform.Environment{
 		Stores:  client.Resource,
 		Now:     now,
 		Random:  rand.Reader,
@@ -68,7 +71,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 		Tracer:  otel.Tracer("management.platform.sh"),
 		Version: "bench",
 	}
-	s := &server{Handler: frame.Mount(env, catalog.Functions...), env: env}
+	s := &server{Handler: process.NewServer(env).Mount(catalog.Functions...), env: env}
 	s.bearer = s.create(t, &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
 		Spec:       model.OwnedAccessKeySpec{User: "admin", Groups: []string{identity.Admins}},
@@ -83,7 +86,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 func (s *server) create(t testing.TB, key *model.OwnedAccessKey) secret.String {
 	t.Helper()
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	written, err := resource.Create(t.Context(), s.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+	written, err := resource.Create(t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller, Object: key,
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -34,7 +35,7 @@ func BenchmarkKubeconfig(b *testing.B) {
 	}
 	s.env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	certificate, key := signertest.Authority(b, nil)
-	if _, err := resource.Create(b.Context(), s.env.Instances(), resource.CreateInput[*model.VirtualClusterInstance]{
+	if _, err := resource.Create(b.Context(), kinds.Open(s.env).Instances, resource.CreateInput[*model.VirtualClusterInstance]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins}), Namespace: "p-shop",
 		Object: &model.VirtualClusterInstance{
 			ObjectMeta: metav1.ObjectMeta{Name: "dev"},

@@ -24,11 +24,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -74,13 +76,13 @@ func sides(t *testing.T) (ours, theirs *side) {
 		t.Fatalf("opening store: %v", err)
 	}
 	t.Cleanup(func() { client.Close() })
-	env := &frame.Environment{
+	env := &platform.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
 		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	made, err := resource.Create(t.Context(), env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{
+	made, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller,
 		Object: &model.OwnedAccessKey{
 			ObjectMeta: metav1.ObjectMeta{Name: "admin"},
@@ -101,8 +103,8 @@ func sides(t *testing.T) (ours, theirs *side) {
 		Name: "/ownedaccesskeys/admin", Created: admin.CreationTimestamp.Time, Object: text}); err != nil {
 		t.Fatalf("creating the admin key: %v", err)
 	}
-	ours = newSide(frame.Mount(env, catalog.Functions...), adminBearer, "ours")
-	theirs = newSide(kubeHandler(env.AccessKeys(), other, caller), "", "kube")
+	ours = newSide(process.NewServer(env).Mount(catalog.Functions...), adminBearer, "ours")
+	theirs = newSide(kubeHandler(kinds.Open(env).AccessKeys, other, caller), "", "kube")
 	return ours, theirs
 }
 

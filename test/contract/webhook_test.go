@@ -28,6 +28,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/credentials/review"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/process"
 )
 
 // securityDocument is where the configuration of a kube-apiserver is written down.
@@ -75,7 +76,7 @@ type cluster struct {
 func connect(t *testing.T, w *issuertest.World) cluster {
 	t.Helper()
 	w.Key("cluster-a", "cluster-a", model.OwnedAccessKeySpec{Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "agent"}}}})
-	server := httptest.NewTLSServer(frame.Mount(w.Env, catalog.Functions...))
+	server := httptest.NewTLSServer(process.NewServer(w.Env).Mount(catalog.Functions...))
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {

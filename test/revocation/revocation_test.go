@@ -20,6 +20,8 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/signing/token/remote"
 )
@@ -82,7 +84,7 @@ func open(t *testing.T) *world {
 	t.Cleanup(w.server.Close)
 	w.base = w.server.URL + frame.BasePath
 	w.Env.Tokens.Issuer = w.base
-	handler = frame.Mount(w.Env, catalog.Functions...)
+	handler = process.NewServer(w.Env).Mount(catalog.Functions...)
 	w.Key("cluster", "cluster", model.OwnedAccessKeySpec{Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "agent"}}}})
 	w.token = w.Issue(w.Key("ci", "ana", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(life / second)})
 	w.bearer = w.token.Status.Token

@@ -13,8 +13,10 @@ import (
 	"management.platform.sh/infra/environment"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -29,7 +31,7 @@ type World struct {
 	// URL is where the state is.
 	URL string
 	// Env is an environment of the test itself.
-	Env *frame.Environment
+	Env *platform.Environment
 	t   testing.TB
 }
 
@@ -37,11 +39,11 @@ type World struct {
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{URL: redistest.Embedded(t), t: t}
-	env, err := environment.Open(w.Lookup(nil), io.Discard, true)
+	server, err := environment.Open(w.Lookup(nil), io.Discard, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Env = env
+	w.Env = server.Env
 	w.Key("admin", Admin)
 	return w
 }
@@ -66,7 +68,7 @@ func (w *World) Key(name, bearer string) {
 	object.Spec = model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, Key: bearer}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}
-	if _, err := resource.Create(w.t.Context(), w.Env.AccessKeys(), in); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
 		w.t.Fatal(err)
 	}
 }

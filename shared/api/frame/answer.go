@@ -177,7 +177,7 @@ func (f *frame) shape(c *call, answered any, chosen form) (any, error) {
 	if chosen.as != asTable {
 		return partial(object, chosen)
 	}
-	table, err := f.endpoint.tabulate(f.env, object, c.include)
+	table, err := f.endpoint.tabulate(object, c.include, c.now())
 	if err != nil {
 		return nil, err
 	}

@@ -32,17 +32,6 @@ const auditIDHeader = "Audit-Id"
 // managementTarget is the kind of endpoint that all of these are. Source: Spec 2.7 (requestTargets).
 const managementTarget = "Management"
 
-// Audit records what happens. Package audit's Trail does it. Implementations are safe for concurrent use.
-type Audit interface {
-	// Enabled tells whether anything is recorded at this moment.
-	Enabled() bool
-	// Choose says how much of a request is.
-	Choose(asked audit.Asked) audit.Choice
-	// Record takes events, in which no text of hidden may remain. An error means that a choice refuses the
-	// request whose event cannot be recorded.
-	Record(events []audit.Chosen, hidden ...secret.String) error
-}
-
 // recording is what is recorded of one request. Nil: nothing is.
 type recording struct {
 	trail   Audit
@@ -55,7 +44,7 @@ type recording struct {
 }
 
 // audited tells whether there is an audit at this moment.
-func (f *frame) audited() bool { return f.env.Audit != nil && f.env.Audit.Enabled() }
+func (f *frame) audited() bool { return f.server.Audit != nil && f.server.Audit.Enabled() }
 
 // userOf is a caller as the policy sees him.
 func userOf(caller identity.Caller) audit.User {
@@ -80,7 +69,7 @@ func (f *frame) observe(c *call) error {
 	if asked.Verb == "" {
 		asked.Verb = strings.ToLower(c.http.Method)
 	}
-	choice := f.env.Audit.Choose(asked)
+	choice := f.server.Audit.Choose(asked)
 	if !choice.Level.Covers(audit.Metadata) {
 		return nil
 	}
@@ -89,7 +78,7 @@ func (f *frame) observe(c *call) error {
 	if whole, _, _ := strings.Cut(c.http.RequestURI, "?"); strings.HasPrefix(whole, "/") {
 		path = whole
 	}
-	r := &recording{trail: f.env.Audit, choice: choice, event: audit.Event{
+	r := &recording{trail: f.server.Audit, choice: choice, event: audit.Event{
 		Level: choice.Level, AuditID: c.auditID, RequestURI: audit.URI(path, c.http.URL.RawQuery), Verb: asked.Verb, User: asked.User,
 		UserAgent: c.http.UserAgent(), RequestReceivedTimestamp: metav1.NewMicroTime(c.begun),
 	}}
@@ -332,13 +321,13 @@ const scheduledPath = "/schedules/"
 
 // scheduled begins the recording of a run, with the event RequestReceived. An error means that it must not run. The
 // context tells of what the run removes.
-func (e *Environment) scheduled(ctx context.Context, name string, begun time.Time) (context.Context, *recording, error) {
-	if e.Audit == nil || !e.Audit.Enabled() {
+func (s *Server) scheduled(ctx context.Context, name string, begun time.Time) (context.Context, *recording, error) {
+	if s.Audit == nil || !s.Audit.Enabled() {
 		return ctx, nil, nil
 	}
 	asked := audit.Asked{User: systemUser(name), Verb: "run", Path: scheduledPath + name, Target: managementTarget}
-	choice := e.Audit.Choose(asked)
-	r := &recording{trail: e.Audit, choice: choice, event: audit.Event{
+	choice := s.Audit.Choose(asked)
+	r := &recording{trail: s.Audit, choice: choice, event: audit.Event{
 		Level: choice.Level, AuditID: uuid.NewString(), RequestURI: asked.Path, Verb: asked.Verb, User: asked.User,
 		RequestReceivedTimestamp: metav1.NewMicroTime(begun),
 	}}

@@ -23,10 +23,12 @@ import (
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/postgressink/postgrestest"
 	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -271,7 +273,7 @@ func TestLevelsOfPayloads(t *testing.T) {
 func TestEventsOfAWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.handler = frame.Mount(w.env, keys, &frame.Function{Name: "testwatch", Endpoints: []frame.Endpoint{
+	w.handler = process.NewServer(w.env).Mount(keys, &frame.Function{Name: "testwatch", Endpoints: []frame.Endpoint{
 		frame.Watch(accesskey.Definition, registry, resource.Watch[*model.OwnedAccessKey]),
 	}})
 	b := w.booked(rules(model.AuditRule{Level: "RequestResponse", FailurePolicy: "Fail"}))
@@ -392,7 +394,7 @@ func TestEventsOfRemovals(t *testing.T) {
 			w := newDeletions(t)
 			admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 			create := func(key *model.OwnedAccessKey) *model.OwnedAccessKey {
-				written, err := resource.Create(t.Context(), w.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
+				written, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -407,7 +409,7 @@ func TestEventsOfRemovals(t *testing.T) {
 				{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID},
 			}}})
 			if row.finalizer {
-				if _, err := resource.Delete(t.Context(), w.env.AccessKeys(), resource.DeleteInput{Caller: admin, Name: "owner"}); err != nil {
+				if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: admin, Name: "owner"}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -15,12 +15,13 @@ import (
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 )
 
 // Delete binds an operation to DELETE on one object: 200 with a Status, or with the object while a grace period or
 // finalizers hold it. As in Kubernetes, the latter is 202 for the deprecated orphanDependents=false.
 func Delete[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.DeleteInput) (runtime.Object, error),
 ) Endpoint {
 	return bind(definition, http.MethodDelete, "delete", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
@@ -42,7 +43,7 @@ func Delete[T resource.Object, D any](
 
 // DeleteCollection binds an operation to DELETE on a resource: 200 with the list of the objects as they were.
 func DeleteCollection[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.DeleteInput) (runtime.Object, error),
 ) Endpoint {
 	return bind(definition, http.MethodDelete, "deletecollection", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,6 @@ import (
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
-	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -38,20 +36,20 @@ const requestIDHeader = "X-Request-Id"
 
 // frame serves one endpoint.
 type frame struct {
-	env      *Environment
+	server   *Server
 	function string
 	endpoint Endpoint
 	operate  operation
 }
 
-func newFrame(env *Environment, name string, endpoint Endpoint) *frame {
-	return &frame{env: env, function: name, endpoint: endpoint, operate: endpoint.open(env)}
+func newFrame(server *Server, name string, endpoint Endpoint) *frame {
+	return &frame{server: server, function: name, endpoint: endpoint, operate: endpoint.open(server.Env)}
 }
 
 // call is a request as the frame understood it.
 type call struct {
 	http            *http.Request
-	env             *Environment
+	now             func() time.Time
 	query           url.Values
 	id              string
 	caller          identity.Caller
@@ -71,9 +69,9 @@ type call struct {
 	// form is that of the answer, and include what the rows of a Table hold beside their cells.
 	form    form
 	include metav1.IncludeObjectPolicy
-	// ahead is the access key of that name, where it came along with the caller's.
-	ahead *store.Record
-	body  func() ([]byte, error)
+	// prefetched is the record of that name, where the authenticator has read it along with the caller's key.
+	prefetched *store.Record
+	body       func() ([]byte, error)
 	// random gives the same bytes whenever the same request is repeated. Nil: nobody asked for that.
 	random io.Reader
 	// may asks whether the caller may do another verb to the same.
@@ -84,13 +82,13 @@ type call struct {
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := f.env.Tracer.Start(ctx, f.function, trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := f.server.tracer().Start(ctx, f.function, trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
-	done := f.env.metrics().Request(f.function)
+	done := f.server.metrics().Request(f.function)
 
-	c := &call{http: r, env: f.env, id: requestID(r), begun: begun, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	c := &call{http: r, now: f.server.Env.Now, id: requestID(r), begun: begun, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	if !f.endpoint.unconfigured {
-		c.unconfigured = f.env.refresh(ctx)
+		c.unconfigured = f.server.refresh(ctx)
 	}
 	if f.audited() {
 		c.auditID = uuid.NewString()
@@ -141,7 +139,7 @@ func (f *frame) addCustomHeaders(header http.Header) {
 	if !f.endpoint.authenticates() {
 		return
 	}
-	settings := f.env.Config().Auth
+	settings := f.server.Env.Config().Auth
 	if settings == nil {
 		return
 	}
@@ -183,18 +181,18 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	if c.unconfigured != nil {
 		return nil, c.unconfigured
 	}
-	if public := f.endpoint.public; public == nil || !public(f.env.Config()) {
-		name := ""
-		if f.endpoint.ahead {
-			name = c.name
+	if public := f.endpoint.public; public == nil || !public(f.server.Env.Config()) {
+		prefetch := ""
+		if f.endpoint.prefetched {
+			prefetch = c.name
 		}
-		if c.caller, c.ahead, err = f.env.Authenticator().Header(ctx, c.http.Header, name); err != nil {
+		if c.caller, c.prefetched, err = f.server.Authenticator.Header(ctx, c.http.Header, prefetch); err != nil {
 			return nil, err
 		}
 		if err := f.observe(c); err != nil {
 			return nil, err
 		}
-		if err := auth.OnlyAsOneself(c.caller, c.http.Header); err != nil {
+		if err := auth.RefuseImpersonation(c.caller, c.http.Header); err != nil {
 			return nil, err
 		}
 		if err := f.authorize(c); err != nil {
@@ -258,22 +256,8 @@ func (f *frame) request(c *call) scope.Request {
 			request.Name, _ = selector.RequiresExactMatch("metadata.name")
 		}
 	}
-	request.Project = f.env.Project(c.namespace)
+	request.Project = f.server.Env.Project(c.namespace)
 	return request
-}
-
-// Project is the project whose namespace that is; empty for other namespaces. Source: Spec 2.7
-// (projectNamespacePrefix), 8.
-func (e *Environment) Project(namespace string) string {
-	prefix := e.Config().ProjectNamespacePrefix
-	if prefix == "" {
-		prefix = platformconfig.DefaultProjectNamespacePrefix
-	}
-	project, ok := strings.CutPrefix(namespace, prefix)
-	if !ok {
-		return ""
-	}
-	return project
 }
 
 // over tells whether a request has been given up or is past its deadline, which connections may notice first.
@@ -345,7 +329,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 	if reply.status >= http.StatusInternalServerError || err != nil && apierror.From(err).Status().Code >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	if !f.env.Log.Enabled(ctx, level) {
+	if !f.server.Env.Log.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 16+len(more))
@@ -371,7 +355,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 	if cause := causeOf(err); cause != nil {
 		attrs = append(attrs, slog.String("cause", cause.Error()))
 	}
-	f.env.Log.LogAttrs(ctx, level, "request", attrs...)
+	f.server.Env.Log.LogAttrs(ctx, level, "request", attrs...)
 }
 
 // causeOf is what the log may know of an error beyond what the caller was told.
@@ -380,73 +364,4 @@ func causeOf(err error) error {
 		return nil
 	}
 	return apierror.From(err).Unwrap()
-}
-
-// methodMux answers 405 for the methods that a path does not have. A watch, which is a GET, has a key of its own.
-type methodMux map[string]*frame
-
-// watching is the key of a watch.
-const watching = "GET to watch"
-
-func (m methodMux) serving(r *http.Request) (*frame, bool) {
-	if serve, ok := m[watching]; ok && r.Method == http.MethodGet && r.URL.RawQuery != "" {
-		if flag(r.URL.Query(), "watch") {
-			return serve, true
-		}
-	}
-	serve, ok := m[r.Method]
-	return serve, ok
-}
-
-func (m methodMux) handler(env *Environment) http.Handler {
-	refuse := newFrame(env, "none", wrongMethod())
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if serve, ok := m.serving(r); ok {
-			serve.ServeHTTP(w, r)
-			return
-		}
-		allowed := make([]string, 0, len(m))
-		for method := range m {
-			if method == watching {
-				method = http.MethodGet
-			}
-			allowed = append(allowed, method)
-		}
-		slices.Sort(allowed)
-		w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
-		refuse.ServeHTTP(w, r)
-	})
-}
-
-// elsewhere answers for a path that another function serves: 405 to a method that it does not have. Of the others no
-// gateway sends any: the path is written in a way that has no route.
-func elsewhere(env *Environment, allowed []string, lost http.Handler) http.Handler {
-	refuse := newFrame(env, "none", wrongMethod())
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if slices.Contains(allowed, r.Method) {
-			lost.ServeHTTP(w, r)
-			return
-		}
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		refuse.ServeHTTP(w, r)
-	})
-}
-
-func noRoute() Endpoint {
-	return refusal(func(*call) error { return apierror.NoRoute() })
-}
-
-func wrongMethod() Endpoint {
-	return refusal(func(c *call) error { return apierror.MethodNotAllowed(c.http.Method) })
-}
-
-// refusal is an endpoint that only ever says no. It needs no credential: routes are no secret.
-func refusal(why func(*call) error) Endpoint {
-	return Endpoint{
-		public:       Everyone,
-		unconfigured: true,
-		open: func(*Environment) operation {
-			return func(_ context.Context, c *call) (*answer, error) { return nil, why(c) }
-		},
-	}
 }

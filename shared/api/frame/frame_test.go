@@ -16,6 +16,8 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -102,7 +104,7 @@ func TestTwoFunctionsOneRoute(t *testing.T) {
 func TestOneFunctionAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.handler = probes.Handler(w.env)
+	w.handler = process.NewServer(w.env).Mount(probes)
 	refused(t, w.do(request{path: root}), 404, "NotFound")
 	if answer := w.do(request{path: "/page/a"}); answer.Code != 200 {
 		t.Errorf("answered %d", answer.Code)
@@ -505,11 +507,11 @@ func (unreachable) GetWith(context.Context, string, string) (store.Record, *stor
 func TestStateUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	env := &frame.Environment{
+	env := &platform.Environment{
 		Stores: func(string) store.Store { return unreachable{} }, Now: w.env.Now, Random: w.env.Random, Log: w.env.Log,
 		Config: w.env.Config, Metrics: w.env.Metrics, Tracer: w.env.Tracer,
 	}
-	w.handler = frame.Mount(env, keys)
+	w.handler = process.NewServer(env).Mount(keys)
 	answer := w.do(request{path: root})
 	refused(t, answer, 503, metav1.StatusReasonServiceUnavailable)
 	if answer.Header().Get("Retry-After") != "1" || status(t, answer).Details.RetryAfterSeconds != 1 {
@@ -526,7 +528,7 @@ func TestProjectOfNamespace(t *testing.T) {
 		{"team-", "team-a", "a"},
 		{"team-", "p-a", ""},
 	} {
-		env := &frame.Environment{Config: func() *model.ConfigStatus { return &model.ConfigStatus{ProjectNamespacePrefix: row.prefix} }}
+		env := &platform.Environment{Config: func() *model.ConfigStatus { return &model.ConfigStatus{ProjectNamespacePrefix: row.prefix} }}
 		if got := env.Project(row.namespace); got != row.want {
 			t.Errorf("prefix %q, namespace %q: project %q, want %q", row.prefix, row.namespace, got, row.want)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"management.platform.sh/shared/api/idempotency"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
@@ -26,13 +27,13 @@ const (
 	maxIdempotencyKey = 255
 )
 
-// Attempts keeps what was answered under an Idempotency-Key.
-func (e *Environment) Attempts(ctx context.Context) (*idempotency.Store, error) {
-	ring, err := e.Keyring(ctx)
+// openAttempts opens what was answered under an Idempotency-Key.
+func openAttempts(ctx context.Context, env *platform.Environment) (*idempotency.Store, error) {
+	ring, err := env.Keyring(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &idempotency.Store{Records: e.Stores(idempotency.Resource), Keyring: ring, Now: e.Now}, nil
+	return &idempotency.Store{Records: env.Stores(idempotency.Resource), Keyring: ring, Now: env.Now}, nil
 }
 
 // kept is an answer as it is kept.
@@ -48,7 +49,7 @@ type kept struct {
 // Retry-After. The function has to say that it Encrypts. Dry runs are not kept. Source: ADR-0017.
 func Idempotent(endpoint Endpoint) Endpoint {
 	open := endpoint.open
-	endpoint.open = func(env *Environment) operation {
+	endpoint.open = func(env *platform.Environment) operation {
 		operate := open(env)
 		return func(ctx context.Context, c *call) (*answer, error) {
 			keys := c.http.Header.Values(idempotencyKey)
@@ -58,7 +59,7 @@ func Idempotent(endpoint Endpoint) Endpoint {
 			if err := checkIdempotencyKey(keys); err != nil {
 				return nil, err
 			}
-			attempts, err := env.Attempts(ctx)
+			attempts, err := openAttempts(ctx, env)
 			if err != nil {
 				return nil, err
 			}

@@ -13,9 +13,11 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/idempotency"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
@@ -29,7 +31,7 @@ func once(t *testing.T, after func() error) *world {
 		t.Fatal(err)
 	}
 	w.env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
-	w.handler = frame.Mount(w.env, &frame.Function{Name: "testonce", Endpoints: []frame.Endpoint{
+	w.handler = process.NewServer(w.env).Mount(&frame.Function{Name: "testonce", Endpoints: []frame.Endpoint{
 		frame.Idempotent(frame.Create(accesskey.Definition, registry,
 			func(ctx context.Context, keys *accesskey.Registry, in resource.CreateInput[*model.OwnedAccessKey]) (resource.Result[*model.OwnedAccessKey], error) {
 				written, err := resource.Create(ctx, keys, in)
@@ -56,7 +58,7 @@ func (w *world) create(key, bearer, body string, header ...string) *httptest.Res
 // made is how many keys there are beside those of the world.
 func (w *world) made() int {
 	w.t.Helper()
-	page, err := w.env.AccessKeys().Store.List(w.t.Context(), store.Query{})
+	page, err := kinds.Open(w.env).AccessKeys.Store.List(w.t.Context(), store.Query{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -97,7 +99,7 @@ func TestIdempotent(t *testing.T) {
 		t.Error("another credential is given the same key")
 	}
 	// So has another key of the same name and bearer.
-	if _, err := resource.Delete(t.Context(), w.env.AccessKeys(), resource.DeleteInput{
+	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "ana",
 	}); err != nil {
 		t.Fatal(err)
@@ -225,7 +227,7 @@ func TestIdempotentNotPermittedAnyMore(t *testing.T) {
 			t.Errorf("%s: another bearer", body)
 		}
 	}
-	if _, err := resource.Patch(t.Context(), w.env.AccessKeys(), resource.PatchInput{
+	if _, err := resource.Patch(t.Context(), kinds.Open(w.env).AccessKeys, resource.PatchInput{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "ana",
 		Type: resource.MergePatch, Patch: []byte(`{"spec":{"scope":{}}}`),
 	}); err != nil {

@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
 )
 
 // Question is what an endpoint that stores nothing is asked.
@@ -94,7 +95,7 @@ func CheckKind(body runtime.Object, want schema.GroupVersionKind) error {
 
 // Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
 func Review[D, O any](
-	resource schema.GroupVersionResource, kind, singular string, open func(*Environment) D,
+	resource schema.GroupVersionResource, kind, singular string, open func(*platform.Environment) D,
 	do func(context.Context, D, Question) (O, error),
 ) Endpoint {
 	return Endpoint{
@@ -106,7 +107,7 @@ func Review[D, O any](
 		Singular: singular,
 		empty:    func() any { return reflect.New(reflect.TypeFor[O]().Elem()).Interface() },
 		object:   reflect.TypeFor[O](),
-		open: func(env *Environment) operation {
+		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
 				options, err := readWriteOptions(c, "CreateOptions")
@@ -160,7 +161,7 @@ type DocumentInput struct {
 
 // Document binds an operation to GET on a path that is no resource.
 func Document[D any](
-	path string, public func(*model.ConfigStatus) bool, open func(*Environment) D,
+	path string, public func(*model.ConfigStatus) bool, open func(*platform.Environment) D,
 	do func(context.Context, D, DocumentInput) (*Page, error),
 ) Endpoint {
 	return Endpoint{
@@ -168,7 +169,7 @@ func Document[D any](
 		Path:   path,
 		Verb:   "get",
 		public: public,
-		open: func(env *Environment) operation {
+		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
 				page, err := do(ctx, deps, DocumentInput{Path: c.http.URL.Path, Accept: ParseAccept(c.http.Header.Values("Accept"))})

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/platform"
 )
 
 // Scheduled binds an operation to the clock. Report says in log attributes what a run did.
-func Scheduled[D, O any](open func(*Environment) D, do func(context.Context, D) (O, error), report func(O) []slog.Attr) *Schedule {
-	return &Schedule{open: func(env *Environment) func(context.Context) ([]slog.Attr, error) {
+func Scheduled[D, O any](open func(*platform.Environment) D, do func(context.Context, D) (O, error), report func(O) []slog.Attr) *Schedule {
+	return &Schedule{open: func(env *platform.Environment) func(context.Context) ([]slog.Attr, error) {
 		deps := open(env)
 		return func(ctx context.Context) ([]slog.Attr, error) {
 			done, err := do(ctx, deps)
@@ -22,16 +23,16 @@ func Scheduled[D, O any](open func(*Environment) D, do func(context.Context, D) 
 }
 
 // run does the work once: bounded, counted and logged, with a panic as an error.
-func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err error) {
+func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err error) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, MaxDuration)
 	defer cancel()
-	ctx, span := env.Tracer.Start(ctx, name)
+	ctx, span := s.tracer().Start(ctx, name)
 	defer span.End()
 	var attrs []slog.Attr
 	// What is recorded is decided by the configuration.
-	refreshed := env.refresh(ctx)
-	ctx, recorded, err := env.scheduled(ctx, name, begun)
+	refreshed := s.refresh(ctx)
+	ctx, recorded, err := s.scheduled(ctx, name, begun)
 	defer func() {
 		stage := audit.ResponseComplete
 		if problem := recover(); problem != nil {
@@ -46,9 +47,9 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 			outcome, level = "failed", slog.LevelError
 			attrs = append(attrs, slog.String("cause", err.Error()))
 		}
-		env.metrics().Run(name, outcome)
+		s.metrics().Run(name, outcome)
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
-		env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
+		s.Env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()
 	if err == nil {
 		err = refreshed
@@ -56,6 +57,6 @@ func (s *Schedule) run(ctx context.Context, env *Environment, name string) (err 
 	if err != nil {
 		return err
 	}
-	attrs, err = s.open(env)(ctx)
+	attrs, err = schedule.open(s.Env)(ctx)
 	return err
 }

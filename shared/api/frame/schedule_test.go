@@ -14,11 +14,12 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/platform"
 )
 
 func scheduled(do func(context.Context) (int, error)) *frame.Function {
 	return &frame.Function{Name: "testsweep", Schedule: frame.Scheduled(
-		func(*frame.Environment) struct{} { return struct{}{} },
+		func(*platform.Environment) struct{} { return struct{}{} },
 		func(ctx context.Context, _ struct{}) (int, error) { return do(ctx) },
 		func(done int) []slog.Attr { return []slog.Attr{slog.Int("done", done)} },
 	)}
@@ -80,7 +81,7 @@ func TestScheduledRunsEnd(t *testing.T) {
 	})
 	for limit, want := range map[time.Duration]time.Duration{time.Hour: frame.MaxDuration, time.Second: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			env := &frame.Environment{
+			env := &platform.Environment{
 				Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""), Metrics: metrics.New(prometheus.NewRegistry()),
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)

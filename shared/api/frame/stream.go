@@ -47,8 +47,8 @@ const (
 
 // serve sends a stream until it ends, and tells the log how it did.
 func (f *frame) serve(ctx context.Context, w http.ResponseWriter, c *call, s stream) (*reply, []slog.Attr, error) {
-	defer f.env.metrics().Watch(f.function)()
-	out := &sender{frame: f, call: c, http: w, control: http.NewResponseController(w), stuckAfter: f.env.Watch.stuckAfter()}
+	defer f.server.metrics().Watch(f.function)()
+	out := &sender{frame: f, call: c, http: w, control: http.NewResponseController(w), stuckAfter: f.server.Watch.stuckAfter()}
 	why, err := f.pump(ctx, c, s, out)
 	result := &reply{status: http.StatusOK}
 	if why == endedByError {
@@ -69,9 +69,10 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(f.env.draining, cancel)()
+	draining, _ := f.server.drain()
+	defer context.AfterFunc(draining, cancel)()
 
-	settings, begun := f.env.Watch, time.Now()
+	settings, begun := f.server.Watch, time.Now()
 	end := begun.Add(settings.lasts(s.lasts()))
 	if bound, bounded := ctx.Deadline(); bounded && bound.Add(-politeness).Before(end) {
 		end = bound.Add(-politeness)
@@ -87,7 +88,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		if !over.IsZero() && !now.Before(over) {
 			return endedByKey, nil
 		}
-		if f.env.draining.Err() != nil {
+		if draining.Err() != nil {
 			return out.close(s, endedByDrain)
 		}
 		if !now.Before(end) {
@@ -119,7 +120,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		}
 		switch {
 		case err == nil:
-		case f.env.draining.Err() != nil:
+		case draining.Err() != nil:
 			// Looked at above.
 		case ctx.Err() != nil:
 			return endedByClient, nil
@@ -137,12 +138,12 @@ func (f *frame) keyEnds(caller identity.Caller, now time.Time) time.Time {
 	if caller.KeyExpires.IsZero() {
 		return time.Time{}
 	}
-	return now.Add(caller.KeyExpires.Sub(f.env.Now()))
+	return now.Add(caller.KeyExpires.Sub(f.server.Env.Now()))
 }
 
 // again looks whether the caller is still who he was and may still do what he does. It says why not.
 func (f *frame) again(ctx context.Context, c *call) (identity.Caller, string, error) {
-	caller, err := f.env.Authenticator().Again(ctx, c.http.Header)
+	caller, err := f.server.Authenticator.Again(ctx, c.http.Header)
 	if over(ctx) {
 		return c.caller, "", nil // which is noticed right after
 	}
@@ -198,7 +199,7 @@ func (s *sender) send(lines []line) error {
 			}
 		}
 		s.sent++
-		s.frame.env.metrics().Event(s.frame.function, string(each.kind))
+		s.frame.server.metrics().Event(s.frame.function, string(each.kind))
 	}
 	if err := s.flush(); err != nil {
 		return err

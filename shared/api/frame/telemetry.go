@@ -29,10 +29,3 @@ func (uncounted) Event(string, string) {}
 func (uncounted) Configuration(string, int64) {
 }
 func (uncounted) Run(string, string) {}
-
-func (e *Environment) metrics() Metrics {
-	if e.Metrics == nil {
-		return uncounted{}
-	}
-	return e.Metrics
-}

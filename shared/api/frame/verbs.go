@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,13 +15,13 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 )
 
 // Create binds an operation to POST on a resource: 201 with the object.
 func Create[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.CreateInput[T]) (resource.Result[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPost, "create", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
@@ -46,27 +47,25 @@ func Create[T resource.Object, D any](
 
 // Get binds an operation to GET on one object.
 func Get[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.GetInput) (T, error),
 ) Endpoint {
-	endpoint := bind(definition, http.MethodGet, "get", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+	return bind(definition, http.MethodGet, "get", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		if err := checkVersion(c.query.Get("resourceVersion")); err != nil {
 			return nil, err
 		}
-		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.ahead, Reveal: c.reveal})
+		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched, Reveal: c.reveal})
 		if err != nil {
 			return nil, err
 		}
 		return &answer{status: http.StatusOK, object: object}, nil
 	})
-	endpoint.ahead = definition.Resource == accesskey.Definition.Resource
-	return endpoint
 }
 
 // List binds an operation to GET on a resource. A request to watch is 405 unless the function has an endpoint of
 // Watch on the same route.
 func List[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.ListInput) (runtime.Object, error),
 ) Endpoint {
 	return bind(definition, http.MethodGet, "list", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
@@ -87,7 +86,7 @@ func List[T resource.Object, D any](
 
 // Update binds an operation to PUT on one object.
 func Update[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.UpdateInput[T]) (resource.Result[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPut, "update", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
@@ -112,7 +111,7 @@ func Update[T resource.Object, D any](
 
 // Patch binds an operation to PATCH on one object: 200 with the object, or 201 where an apply has made it.
 func Patch[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.PatchInput) (resource.Result[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodPatch, "patch", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
@@ -134,14 +133,14 @@ func Patch[T resource.Object, D any](
 
 // GetStatus binds an operation to GET on the status of one object: 200 with the whole object.
 func GetStatus[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D, do func(context.Context, D, resource.GetInput) (T, error),
+	definition *resource.Definition[T], open func(*platform.Environment) D, do func(context.Context, D, resource.GetInput) (T, error),
 ) Endpoint {
 	return below(Get(definition, open, do), status)
 }
 
 // UpdateStatus binds an operation to PUT on the status of one object. Source: ADR-0017.
 func UpdateStatus[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.UpdateInput[T]) (resource.Result[T], error),
 ) Endpoint {
 	return below(Update(definition, open, func(ctx context.Context, deps D, in resource.UpdateInput[T]) (resource.Result[T], error) {
@@ -152,7 +151,7 @@ func UpdateStatus[T resource.Object, D any](
 
 // PatchStatus binds an operation to PATCH on the status of one object. Source: ADR-0017.
 func PatchStatus[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.PatchInput) (resource.Result[T], error),
 ) Endpoint {
 	return below(Patch(definition, open, func(ctx context.Context, deps D, in resource.PatchInput) (resource.Result[T], error) {
@@ -185,7 +184,7 @@ func Everywhere(endpoint Endpoint) Endpoint {
 // GetPart binds an operation to GET on a subresource that is an object of its own kind, and not stored as one. Part is that
 // kind, under the resource that it is a part of.
 func GetPart[O resource.Object, D any](
-	part *resource.Definition[O], subresource string, open func(*Environment) D,
+	part *resource.Definition[O], subresource string, open func(*platform.Environment) D,
 	do func(context.Context, D, resource.GetInput) (O, error),
 ) Endpoint {
 	endpoint := Get(part, open, do)
@@ -197,7 +196,7 @@ func GetPart[O resource.Object, D any](
 // kind of those, under the resource that they are a part of. An empty body is an object that leaves everything open. A
 // kind without columns has no Table.
 func CreatePart[O resource.Object, D any](
-	part *resource.Definition[O], subresource string, open func(*Environment) D,
+	part *resource.Definition[O], subresource string, open func(*platform.Environment) D,
 	do func(context.Context, D, resource.SubresourceInput[O]) (resource.Result[O], error),
 ) Endpoint {
 	endpoint := bind(part, http.MethodPost, "create", item, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
@@ -262,7 +261,7 @@ func below(endpoint Endpoint, subresource string) Endpoint {
 }
 
 func bind[T resource.Object, D any](
-	definition *resource.Definition[T], method, verb, at string, open func(*Environment) D,
+	definition *resource.Definition[T], method, verb, at string, open func(*platform.Environment) D,
 	serve func(context.Context, D, *call) (*answer, error),
 ) Endpoint {
 	path := "/apis/" + definition.Resource.Group + "/" + definition.Resource.Version
@@ -281,14 +280,14 @@ func bind[T resource.Object, D any](
 		empty:      func() any { return definition.New() },
 		object:     reflect.TypeFor[T](),
 		stored:     true,
-		open: func(env *Environment) operation {
+		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) { return serve(ctx, deps, c) }
 		},
 	}
 	if len(definition.Columns) > 0 {
-		endpoint.tabulate = func(env *Environment, object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.Table, error) {
-			return table(definition, env, object, include)
+		endpoint.tabulate = func(object runtime.Object, include metav1.IncludeObjectPolicy, now time.Time) (*metav1.Table, error) {
+			return table(definition, object, include, now)
 		}
 	}
 	return endpoint
@@ -327,10 +326,9 @@ func decode[T resource.Object](c *call, data []byte, definition *resource.Defini
 
 // table prints an object, or the items of a list, as rows.
 func table[T resource.Object](
-	definition *resource.Definition[T], env *Environment, object runtime.Object, include metav1.IncludeObjectPolicy,
+	definition *resource.Definition[T], object runtime.Object, include metav1.IncludeObjectPolicy, now time.Time,
 ) (*metav1.Table, error) {
 	result := &metav1.Table{ColumnDefinitions: definition.Columns, Rows: []metav1.TableRow{}}
-	now := env.Now()
 	row := func(each runtime.Object) error {
 		one := each.(T)
 		line := metav1.TableRow{Cells: definition.Cells(one, now)}

@@ -17,6 +17,7 @@ import (
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 )
 
 // Defaults of WatchSettings. Source: ADR-0007.
@@ -43,17 +44,10 @@ type WatchSettings struct {
 	BookmarkEvery, CheckEvery, StuckAfter time.Duration
 }
 
-// EndWatches ends the watches that are open, and those that begin later as soon as they have begun. It is for
-// a process that drains.
-func (e *Environment) EndWatches() {
-	e.prepare()
-	e.endWatches()
-}
-
 // Watch binds an operation to GET with the query parameter watch on a resource: a stream of events, one JSON
 // document a line. It stands on the route of List.
 func Watch[T resource.Object, D any](
-	definition *resource.Definition[T], open func(*Environment) D,
+	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.WatchInput) (*resource.Watcher[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodGet, "watch", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
@@ -71,7 +65,7 @@ func Watch[T resource.Object, D any](
 			return nil, err
 		}
 		return &answer{stream: &watchStream[T]{
-			definition: definition, env: c.env, watcher: watcher, form: c.form, include: c.include, limit: limit,
+			definition: definition, now: c.now, watcher: watcher, form: c.form, include: c.include, limit: limit,
 		}}, nil
 	})
 }
@@ -102,7 +96,7 @@ func readWatchOptions(query url.Values, in *resource.WatchInput) (time.Duration,
 // watchStream gives the events of a watcher the form that the client asked for.
 type watchStream[T resource.Object] struct {
 	definition *resource.Definition[T]
-	env        *Environment
+	now        func() time.Time
 	watcher    *resource.Watcher[T]
 	form       form
 	include    metav1.IncludeObjectPolicy
@@ -157,7 +151,7 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 			// Its annotation is what the bookmark is sent for.
 			include = metav1.IncludeMetadata
 		}
-		rows, err := table(s.definition, s.env, object, include)
+		rows, err := table(s.definition, object, include, s.now())
 		if err != nil {
 			return nil, err
 		}

@@ -22,9 +22,11 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -38,7 +40,7 @@ var watched = &frame.Function{Name: "testwatch", Endpoints: []frame.Endpoint{
 func newWatchWorld(t testing.TB) *world {
 	w := newWorld(t)
 	w.env.Watch = frame.WatchSettings{Window: 50 * time.Millisecond}
-	w.handler = frame.Mount(w.env, watched)
+	w.handler = process.NewServer(w.env).Mount(watched)
 	return w
 }
 
@@ -69,7 +71,7 @@ func parse(t testing.TB, body string) []event {
 func (w *world) change(name, document string) {
 	w.t.Helper()
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	if _, err := resource.Patch(w.t.Context(), w.env.AccessKeys(), resource.PatchInput{
+	if _, err := resource.Patch(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.PatchInput{
 		Caller: caller, Name: name, Type: resource.MergePatch, Patch: []byte(document),
 	}); err != nil {
 		w.t.Fatal(err)
@@ -482,7 +484,7 @@ func TestWatchEnds(t *testing.T) {
 		{"a scope without it", 0, func(w *world) { w.change("short", `{"spec":{"scope":{}}}`) }, "the credential has changed", false},
 		{"deleted", 0, func(w *world) {
 			caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-			if _, err := resource.Delete(w.t.Context(), w.env.AccessKeys(), resource.DeleteInput{Caller: caller, Name: "short"}); err != nil {
+			if _, err := resource.Delete(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: caller, Name: "short"}); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "the credential has changed", false},
@@ -529,14 +531,14 @@ func TestWatchIsNoUse(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
 	w.env.Watch = frame.WatchSettings{Window: 300 * time.Millisecond, CheckEvery: 10 * time.Millisecond}
-	before, err := w.env.AccessKeys().Store.Get(t.Context(), "ana")
+	before, err := kinds.Open(w.env).AccessKeys.Store.Get(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock := now
 	w.env.Now = func() time.Time { return clock }
 	w.do(request{path: root + "?watch=true", bearer: anaKey})
-	after, err := w.env.AccessKeys().Store.Get(t.Context(), "ana")
+	after, err := kinds.Open(w.env).AccessKeys.Store.Get(t.Context(), "ana")
 	if err != nil || after.Revision != before.Revision || after.Activity.After(now) {
 		t.Errorf("the key is %+v, %v", after, err)
 	}
@@ -615,7 +617,7 @@ func TestWatchFails(t *testing.T) {
 			t.Parallel()
 			w := newWatchWorld(t)
 			w.env.Watch = frame.WatchSettings{}
-			keys := w.env.AccessKeys()
+			keys := kinds.Open(w.env).AccessKeys
 			keys.Store = &failing{Store: keys.Store, good: 3, err: row.err}
 			answer := w.do(request{path: root + "?watch=true&fieldSelector=metadata.name%3Dana"})
 			events := parse(t, answer.Body.String())

@@ -26,10 +26,13 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -52,7 +55,7 @@ var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 // world is the test-only functions over a real state.
 type world struct {
 	t       testing.TB
-	env     *frame.Environment
+	env     *platform.Environment
 	metrics *prometheus.Registry
 	handler http.Handler
 	log     lines
@@ -96,7 +99,7 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(func() { client.Close() })
 	w := &world{t: t, metrics: prometheus.NewRegistry(), config: &model.ConfigStatus{}}
-	w.env = &frame.Environment{
+	w.env = &platform.Environment{
 		Stores:  client.Resource,
 		Now:     func() time.Time { return now },
 		Random:  rand.NewChaCha8([32]byte{1}),
@@ -111,7 +114,7 @@ func newWorld(t testing.TB) *world {
 	w.key("narrow", narrowKey, "ana", nil, &model.Scope{Rules: []model.ScopeRule{{
 		Verbs: []string{"get"}, Resources: []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{"ownedaccesskeys"}}},
 	}}})
-	w.handler = frame.Mount(w.env, keys, probes, unprintable)
+	w.handler = process.NewServer(w.env).Mount(keys, probes, unprintable)
 	return w
 }
 
@@ -121,7 +124,7 @@ func (w *world) key(name, bearer, user string, groups []string, scope *model.Sco
 	object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	object.Spec = model.OwnedAccessKeySpec{User: user, Groups: groups, Key: bearer, Scope: scope}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	if _, err := resource.Create(w.t.Context(), w.env.AccessKeys(), resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: object}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -226,8 +229,8 @@ func has(metric *dto.Metric, labels map[string]string) bool {
 	return found == len(labels)
 }
 
-func registry(env *frame.Environment) *accesskey.Registry {
-	return env.AccessKeys().Managed(fieldmanager.New)
+func registry(env *platform.Environment) *accesskey.Registry {
+	return kinds.Open(env).AccessKeys.Managed(fieldmanager.New)
 }
 
 // keys is a function with every verb of a stored resource.
@@ -246,7 +249,7 @@ type heldBack struct{}
 // probes does what its body asks for.
 var probes = &frame.Function{Name: "testprobes", Endpoints: []frame.Endpoint{
 	frame.Review(schema.GroupVersionResource{Group: "test.example", Version: "v1", Resource: "probes"}, "Probe", "probe",
-		func(*frame.Environment) heldBack { return heldBack{} },
+		func(*platform.Environment) heldBack { return heldBack{} },
 		func(ctx context.Context, _ heldBack, in frame.Question) (any, error) {
 			switch string(in.Body) {
 			case "panic":
@@ -274,7 +277,7 @@ var probes = &frame.Function{Name: "testprobes", Endpoints: []frame.Endpoint{
 			}
 		}),
 	frame.Document("/page/{name}", func(config *model.ConfigStatus) bool { return !config.AuthenticateVersionEndpoint },
-		func(*frame.Environment) heldBack { return heldBack{} },
+		func(*platform.Environment) heldBack { return heldBack{} },
 		func(_ context.Context, _ heldBack, in frame.DocumentInput) (*frame.Page, error) {
 			if in.Path == "/page/fresh" {
 				return &frame.Page{MediaType: "text/plain", Body: []byte("fresh")}, nil

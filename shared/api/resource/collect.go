@@ -72,9 +72,13 @@ func (g *Graph) collection(steps int) *collection {
 }
 
 // collect does what follows from objects that were deleted or changed, up to the bound of a request. What fails
-// is not the request's failure: it is still to be found by the schedule.
+// is not the request's failure: it is still to be found by the schedule. So is all of it where other kinds are not known.
 func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
-	c := r.graph().collection(inlineSteps)
+	graph := r.graph()
+	if len(graph.lookups) > 0 {
+		return
+	}
+	c := graph.collection(inlineSteps)
 	for _, each := range after {
 		if each.gone || needsPropagation(each.object) {
 			c.follow(each)

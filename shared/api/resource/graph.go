@@ -3,7 +3,6 @@ package resource
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -20,6 +19,8 @@ import (
 type Graph struct {
 	members []Member
 	permits Permission
+	// lookups are kinds of which owners are looked up and nothing else. With any, nothing is collected.
+	lookups []Member
 }
 
 // Permission tells whether a caller may do something to an object of his, as far as credential and resource are
@@ -68,7 +69,7 @@ type outcome struct {
 	gone bool
 }
 
-// NewGraph joins resources, which have to be in no other graph. Permits is asked before a caller may hold up the
+// NewGraph joins resources, which leave the graph that they were in. Permits is asked before a caller may hold up the
 // deletion of an object; nil permits everything.
 func NewGraph(permits Permission, members ...Member) *Graph {
 	graph := &Graph{members: members, permits: permits}
@@ -80,14 +81,15 @@ func NewGraph(permits Permission, members ...Member) *Graph {
 
 // member returns the resource of a kind, and false when this API does not serve it.
 func (g *Graph) member(apiVersion, kind string) (Member, bool) {
-	i := slices.IndexFunc(g.members, func(m Member) bool {
-		known := m.kind()
-		return known.Kind == kind && known.GroupVersion().String() == apiVersion
-	})
-	if i < 0 {
-		return nil, false
+	for _, members := range [][]Member{g.members, g.lookups} {
+		for _, member := range members {
+			known := member.kind()
+			if known.Kind == kind && known.GroupVersion().String() == apiVersion {
+				return member, true
+			}
+		}
 	}
-	return g.members[i], true
+	return nil, false
 }
 
 // owner returns the object that a reference names, seen from an object in a namespace. It is known when this API
@@ -139,13 +141,13 @@ func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
 
 // graph is the one that the resource was joined to, or one of its own.
 func (r *Registry[T]) graph() *Graph {
-	if r.joined == nil {
-		return &Graph{members: []Member{r}}
+	if joined := r.joined.Load(); joined != nil {
+		return joined
 	}
-	return r.joined
+	return &Graph{members: []Member{r}}
 }
 
-func (r *Registry[T]) join(graph *Graph) { r.joined = graph }
+func (r *Registry[T]) join(graph *Graph) { r.joined.Store(graph) }
 
 func (r *Registry[T]) kind() schema.GroupVersionKind { return r.Definition.GroupVersionKind() }
 

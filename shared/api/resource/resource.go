@@ -15,6 +15,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -149,7 +150,7 @@ type Registry[T Object] struct {
 	once         sync.Once
 	parsed       *lru.Cache[string, parsed[T]]
 	watched      watched[T]
-	joined       *Graph
+	joined       atomic.Pointer[Graph]
 }
 
 // invalid is the answer for a bad object.

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -27,6 +26,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/store"
@@ -63,7 +63,7 @@ type Issuer struct {
 }
 
 // Open returns the issuer of an environment. It connects to nothing yet.
-func Open(env *frame.Environment) *Issuer {
+func Open(env *platform.Environment) *Issuer {
 	settings := env.Tokens
 	maxTTL := cmp.Or(settings.MaxTTL, DefaultMaxTTL)
 	audiences := settings.Audiences
@@ -78,7 +78,7 @@ func Open(env *frame.Environment) *Issuer {
 			MaxTTL:        maxTTL,
 			PEM:           settings.SigningKeys,
 		}),
-		Register: env.IssuedTokens(), url: settings.Issuer, audiences: audiences, maxTTL: maxTTL, now: env.Now,
+		Register: issuedtoken.Open(env), url: settings.Issuer, audiences: audiences, maxTTL: maxTTL, now: env.Now,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -290,7 +291,7 @@ func TestTokenIsShownOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := w.Env.IssuedTokens().Store.Get(t.Context(), written.Object.Name)
+	record, err := kinds.Open(w.Env).IssuedTokens.Store.Get(t.Context(), written.Object.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,9 @@ package issuer
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/signing/token"
@@ -36,8 +31,8 @@ const (
 // deniedAge is how old what a process knows of revoked tokens may be.
 const deniedAge = 10 * time.Second
 
-// configuration is what verifiers read first. Source: OpenID Connect Discovery 1.0, section 3.
-type configuration struct {
+// Configuration is what verifiers read first. Source: OpenID Connect Discovery 1.0, section 3.
+type Configuration struct {
 	Issuer           string   `json:"issuer"`
 	KeysURI          string   `json:"jwks_uri"`
 	ResponseTypes    []string `json:"response_types_supported"`
@@ -45,41 +40,42 @@ type configuration struct {
 	SigningAlgorithm []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// Configuration is the document of ConfigurationPath. It names both algorithms whatever the present keys are, since
-// verifiers read it once and the algorithm may be changed.
-func (i *Issuer) Configuration(ctx context.Context) (*frame.Page, error) {
+// Configuration returns the document of ConfigurationPath. It names both algorithms whatever the present keys are, since
+// verifiers read it once and the algorithm may be changed. Errors are those of Current.
+func (i *Issuer) Configuration(ctx context.Context) (Configuration, error) {
 	if _, err := i.Current(ctx); err != nil {
-		return nil, err
+		return Configuration{}, err
 	}
-	return page("application/json", KeysMaxAge, configuration{
+	return Configuration{
 		Issuer: i.url, KeysURI: i.url + KeysPath, ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"},
 		SigningAlgorithm: []string{token.ES256, token.RS256},
-	})
+	}, nil
 }
 
-// PublicKeys is the document of KeysPath: a JWK set. Source: RFC 7517 5.
-func (i *Issuer) PublicKeys(ctx context.Context) (*frame.Page, error) {
+// PublicKeys returns the document of KeysPath. Errors are those of Current. Source: RFC 7517 5.
+func (i *Issuer) PublicKeys(ctx context.Context) (token.JWKS, error) {
 	keys, err := i.Current(ctx)
 	if err != nil {
-		return nil, err
+		return token.JWKS{}, err
 	}
-	return page("application/jwk-set+json", KeysMaxAge, keys.Public)
+	return keys.Public, nil
 }
 
-// RevokedTokens is the document of RevokedPath, as it was within the last ten seconds.
-func (i *Issuer) RevokedTokens(ctx context.Context) (*frame.Page, error) {
+// RevokedTokens returns the document of RevokedPath, at most ten seconds old. Errors: ServiceUnavailable where the state
+// cannot be reached.
+func (i *Issuer) RevokedTokens(ctx context.Context) (token.DenyList, error) {
 	denied, err := i.listDenied(ctx)
 	switch {
 	case errors.Is(err, store.ErrUnavailable):
-		return nil, apierror.Unavailable().Because(err)
+		return token.DenyList{}, apierror.Unavailable().Because(err)
 	case err != nil:
-		return nil, err
+		return token.DenyList{}, err
 	}
 	document := token.DenyList{Issuer: i.url, Revoked: make([]token.Revoked, len(denied))}
 	for n, one := range denied {
 		document.Revoked[n] = token.Revoked{ID: one.ID, Expires: one.Expires.Unix()}
 	}
-	return page("application/json", RevokedMaxAge, document)
+	return document, nil
 }
 
 func (i *Issuer) listDenied(ctx context.Context) ([]issuedtoken.Denial, error) {
@@ -95,15 +91,4 @@ func (i *Issuer) listDenied(ctx context.Context) ([]issuedtoken.Denial, error) {
 	}
 	i.denied, i.listed = denied, now
 	return denied, nil
-}
-
-// page is a document as it is sent.
-func page(mediaType string, maxAge time.Duration, document any) (*frame.Page, error) {
-	text, err := json.Marshal(document)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a document for verifiers: %w", err)
-	}
-	text = append(text, '\n')
-	sum := sha256.Sum256(text)
-	return &frame.Page{MediaType: mediaType, Body: text, ETag: hex.EncodeToString(sum[:16]), MaxAge: maxAge}, nil
 }

@@ -339,7 +339,7 @@ func (m *Maker) material(ctx context.Context, record store.Record, found *model.
 	if err != nil {
 		return nil, err
 	}
-	material, err := instance.Open(sealed, ring)
+	material, err := instance.OpenMaterial(sealed, ring)
 	if errors.Is(err, encryption.ErrUnknownKey) {
 		return nil, setUp("spec.signer of the instance was encrypted with a key that the platform has no more; give it again").Because(err)
 	}

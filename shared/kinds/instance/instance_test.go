@@ -271,7 +271,7 @@ func TestNewEncryptionKey(t *testing.T) {
 	}
 	use(young.Reveal())
 	parsed, _ := stored(t, w)
-	if got, err := instance.Open(parsed, w.Ring); err != nil || string(got.Key) != string(given.Spec.Signer.CA.KeyData) {
+	if got, err := instance.OpenMaterial(parsed, w.Ring); err != nil || string(got.Key) != string(given.Spec.Signer.CA.KeyData) {
 		t.Errorf("%d bytes, %v", len(got.Key), err)
 	}
 }
@@ -310,7 +310,7 @@ func TestMaterial(t *testing.T) {
 		if strings.Contains(text, line) || strings.Contains(text, encoded[40:80]) {
 			t.Errorf("%s: the state holds it in clear", about)
 		}
-		got, err := instance.Open(parsed, w.Ring)
+		got, err := instance.OpenMaterial(parsed, w.Ring)
 		if err != nil || string(got.Certificate) != string(want.CertData) || string(got.Key) != string(want.KeyData) || got.Kubeconfig.Reveal() != kubeconfig {
 			t.Errorf("%s: %d and %d bytes, %v", about, len(got.Certificate), len(got.Key), err)
 		}
@@ -423,14 +423,14 @@ func TestMaterialElsewhere(t *testing.T) {
 	parsed, _ := stored(t, w)
 	moved := parsed.DeepCopy()
 	moved.Name = "other"
-	if material, err := instance.Open(moved, w.Ring); err == nil || len(material.Key) > 0 {
+	if material, err := instance.OpenMaterial(moved, w.Ring); err == nil || len(material.Key) > 0 {
 		t.Error("it opens elsewhere")
 	}
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := instance.Open(parsed, ring); err == nil {
+	if _, err := instance.OpenMaterial(parsed, ring); err == nil {
 		t.Error("it opens with another key")
 	}
 	w.Ring = nil
@@ -482,7 +482,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("spec: %+v, %v", got, err)
 	}
 	parsed, _ := stored(t, w)
-	if material, err := instance.Open(parsed, w.Ring); err != nil || len(material.Key) == 0 {
+	if material, err := instance.OpenMaterial(parsed, w.Ring); err != nil || len(material.Key) == 0 {
 		t.Errorf("the material is gone: %v", err)
 	}
 	got, err = write(false, func(o *object) { o.Spec.AccessPoint, o.Spec.Signer = nil, &model.InstanceSigner{Type: "None"} })

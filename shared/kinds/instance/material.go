@@ -141,9 +141,9 @@ type Material struct {
 	Kubeconfig secret.String
 }
 
-// Open returns the material of a signer from an instance as it is stored, which is what Registry.Parse returns. An
+// OpenMaterial returns the material of a signer from an instance as it is stored, which is what Registry.Parse returns. An
 // instance without a signer has none. Errors: those of encryption.Keyring.
-func Open(stored *model.VirtualClusterInstance, ring *encryption.Keyring) (Material, error) {
+func OpenMaterial(stored *model.VirtualClusterInstance, ring *encryption.Keyring) (Material, error) {
 	var material Material
 	at := stored.Spec.Signer
 	if at == nil {

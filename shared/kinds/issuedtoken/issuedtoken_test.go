@@ -12,6 +12,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
@@ -30,7 +31,7 @@ func TestRevoked(t *testing.T) {
 	deleteKey := func(in resource.DeleteInput) func(*issuertest.World, *model.DirectClusterEndpointToken) {
 		return func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			in.Caller, in.Name = root, "ci"
-			if _, err := resource.Delete(t.Context(), w.Env.AccessKeys(), in); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
 				t.Error(err)
 			}
 		}
@@ -41,13 +42,13 @@ func TestRevoked(t *testing.T) {
 		listed bool
 	}{
 		"deleted": {func(w *issuertest.World, token *model.DirectClusterEndpointToken) {
-			if _, err := resource.Delete(t.Context(), w.Env.IssuedTokens().Registry, resource.DeleteInput{Caller: w.Caller("ci"), Name: token.Name}); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.DeleteInput{Caller: w.Caller("ci"), Name: token.Name}); err != nil {
 				t.Error(err)
 			}
 		}, true},
 		"deleted with all": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			in := resource.DeleteInput{Caller: w.Caller("ci"), Selection: &resource.ListInput{Caller: w.Caller("ci")}}
-			if _, err := resource.DeleteCollection(t.Context(), w.Env.IssuedTokens().Registry, in); err != nil {
+			if _, err := resource.DeleteCollection(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, in); err != nil {
 				t.Error(err)
 			}
 		}, true},
@@ -61,7 +62,7 @@ func TestRevoked(t *testing.T) {
 			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = 1
 		}, false},
 		"what its key belongs to is gone": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
-			keys, owner := w.Env.AccessKeys(), w.Key("owner", "ana", model.OwnedAccessKeySpec{})
+			keys, owner := kinds.Open(w.Env).AccessKeys, w.Key("owner", "ana", model.OwnedAccessKeySpec{})
 			_, err := resource.Patch(t.Context(), keys, resource.PatchInput{Caller: w.Caller("ci"), Name: "ci", Type: resource.MergePatch, Patch: fmt.Appendf(nil,
 				`{"metadata":{"ownerReferences":[{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","name":"owner","uid":%q}]}}`, owner.KeyUID)})
 			if err != nil {
@@ -133,12 +134,12 @@ func TestNamesComeBack(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	token := w.Issue(w.Key("ci", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
-	record, err := w.Env.AccessKeys().Store.Get(t.Context(), "ci")
+	record, err := kinds.Open(w.Env).AccessKeys.Store.Get(t.Context(), "ci")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Beside the API, so that nothing follows.
-	if _, err := w.Env.AccessKeys().Store.Delete(t.Context(), "ci", record.Revision); err != nil {
+	if _, err := kinds.Open(w.Env).AccessKeys.Store.Delete(t.Context(), "ci", record.Revision); err != nil {
 		t.Fatal(err)
 	}
 	w.Key("ci", "ana", model.OwnedAccessKeySpec{})
@@ -160,7 +161,7 @@ func TestSeen(t *testing.T) {
 	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{})
 	ben := w.Key("ben", "ben", model.OwnedAccessKeySpec{Groups: []string{identity.TeamPrefix + "core"}})
 	hers, his := w.Issue(ana, tokenSpec{}), w.Issue(ben, tokenSpec{})
-	register := w.Env.IssuedTokens()
+	register := kinds.Open(w.Env).IssuedTokens
 	for about, row := range map[string]struct {
 		caller identity.Caller
 		sees   int
@@ -196,7 +197,7 @@ func TestDeleteOptions(t *testing.T) {
 	token := w.Issue(ana, tokenSpec{})
 	remove := func(in resource.DeleteInput) error {
 		in.Caller, in.Name = ana, token.Name
-		_, err := resource.Delete(t.Context(), w.Env.IssuedTokens().Registry, in)
+		_, err := resource.Delete(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, in)
 		return err
 	}
 	if err := remove(resource.DeleteInput{UID: "other"}); issuertest.Code(err) != 409 {
@@ -237,7 +238,7 @@ func TestSweep(t *testing.T) {
 	told := 0
 	observed := resource.ObserveRemovals(t.Context(), func(resource.Removal) { told++ })
 	want := issuedtoken.Swept{Expired: each, Revoked: each}
-	if done, err := w.Env.IssuedTokens().Sweep(observed); err != nil || done != want || told != 2*each {
+	if done, err := kinds.Open(w.Env).IssuedTokens.Sweep(observed); err != nil || done != want || told != 2*each {
 		t.Errorf("swept %+v, want %+v, and told the audit of %d: %v", done, want, told, err)
 	}
 	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
@@ -246,7 +247,7 @@ func TestSweep(t *testing.T) {
 	if left, denied := w.Records(), w.Denied(); len(left) != each || len(denied) != each {
 		t.Errorf("%d are left, %d denied", len(left), len(denied))
 	}
-	register := w.Env.IssuedTokens()
+	register := kinds.Open(w.Env).IssuedTokens
 	if _, err := register.Store.Create(t.Context(), store.Record{Name: "a", Created: issuertest.Born, Object: []byte("7")}); err != nil {
 		t.Fatal(err)
 	}
@@ -263,20 +264,20 @@ func TestStateAway(t *testing.T) {
 	w := issuertest.New(t)
 	token := w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
 	for _, known := range []bool{false, true} {
-		register := issuedtoken.NewRegister(w.Env.IssuedTokens().Store, nil, w.Env.AccessKeys(), w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
+		register := issuedtoken.NewRegister(kinds.Open(w.Env).IssuedTokens.Store, nil, kinds.Open(w.Env).AccessKeys, w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
 		if known {
 			if _, err := register.Revoked(t.Context(), string(token.UID)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		keys := w.Env.AccessKeys()
+		keys := kinds.Open(w.Env).AccessKeys
 		good := keys.Store
 		keys.Store = away{good}
 		revoked, err := register.Revoked(t.Context(), string(token.UID))
 		if !errors.Is(err, store.ErrUnavailable) || !revoked {
 			t.Errorf("without the access keys: %v, %v", revoked, err)
 		}
-		if _, err := w.Env.IssuedTokens().Sweep(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := kinds.Open(w.Env).IssuedTokens.Sweep(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("the schedule: %v", err)
 		}
 		keys.Store = good

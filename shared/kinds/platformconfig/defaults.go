@@ -11,9 +11,9 @@ import (
 // The defaults of Spec 2.7 and 8.
 const (
 	// DefaultLoginAccessKeyTTLSeconds is 20 days.
-	DefaultLoginAccessKeyTTLSeconds = 20 * 24 * 60 * 60
+	DefaultLoginAccessKeyTTLSeconds = model.DefaultLoginAccessKeyTTLSeconds
 	// DefaultProjectNamespacePrefix begins the namespaces of projects.
-	DefaultProjectNamespacePrefix = "p-"
+	DefaultProjectNamespacePrefix = model.DefaultProjectNamespacePrefix
 
 	defaultAuditMaxSize  = 100
 	defaultSyncInterval  = "1m"

@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/worker"
 )
@@ -26,7 +27,7 @@ const Kind = "SyncPatchEvaluation"
 
 // Evaluator answers requests. It is safe for concurrent use.
 type Evaluator struct {
-	// Edition is that of frame.Environment.
+	// Edition is that of platform.Environment.
 	Edition string
 	// Evaluate evaluates one object, as syncpatch.Evaluate does.
 	Evaluate func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)
@@ -34,7 +35,7 @@ type Evaluator struct {
 
 // Open returns the evaluator of an environment. Its workers are started at the first evaluation, and end with the
 // process.
-func Open(env *frame.Environment) *Evaluator {
+func Open(env *platform.Environment) *Evaluator {
 	pool := sync.OnceValue(func() *worker.Pool { return worker.New(Settings(env.Patches)) })
 	return &Evaluator{
 		Edition: env.Edition,
@@ -45,7 +46,7 @@ func Open(env *frame.Environment) *Evaluator {
 }
 
 // Settings are those of workers in an environment.
-func Settings(s frame.PatchSettings) worker.Settings {
+func Settings(s platform.PatchSettings) worker.Settings {
 	return worker.Settings{
 		Limits: syncpatch.Limits{
 			Expression: s.ExpressionTime, Object: s.ObjectTime, Memory: s.MemoryBytes, Result: s.ResultBytes, Depth: s.Depth,
@@ -59,7 +60,7 @@ func Settings(s frame.PatchSettings) worker.Settings {
 // Errors: Forbidden in the community edition; BadRequest for a body that is no SyncPatchEvaluation; Invalid with a cause
 // for each field that is wrong; Unavailable when no worker can be had. Source: Spec 2.8; ADR-0013.
 func (e *Evaluator) Review(ctx context.Context, in frame.Question) (*model.SyncPatchEvaluation, error) {
-	if e.Edition == frame.Community {
+	if e.Edition == platform.Community {
 		return nil, apierror.Forbidden(Resource.GroupResource(), "",
 			"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
 	}

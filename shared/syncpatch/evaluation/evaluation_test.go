@@ -16,13 +16,14 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // settings give the patches of tests the time that a machine under load takes.
-var settings = frame.PatchSettings{ExpressionTime: time.Minute, ObjectTime: time.Minute, Workers: 1}
+var settings = settings.Patches{ExpressionTime: time.Minute, ObjectTime: time.Minute, Workers: 1}
 
 // ask sends a body, and returns the warnings beside the answer.
 func ask(t *testing.T, e *evaluation.Evaluator, contentType, body string, strictness codec.Strictness) (*model.SyncPatchEvaluation, []string, error) {
@@ -51,7 +52,7 @@ const (
 
 func TestReview(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&frame.Environment{Patches: settings})
+	e := evaluation.Open(&platform.Environment{Patches: settings})
 	for _, row := range []struct {
 		about, contentType, body string
 		object, failure          string
@@ -86,7 +87,7 @@ func TestReview(t *testing.T) {
 // What is wrong with a request is said of every field at once. Source: ADR-0013.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&frame.Environment{Patches: settings})
+	e := evaluation.Open(&platform.Environment{Patches: settings})
 	for _, row := range []struct {
 		about, contentType, body string
 		strictness               codec.Strictness
@@ -130,8 +131,8 @@ func TestRefused(t *testing.T) {
 func TestEdition(t *testing.T) {
 	t.Parallel()
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
-	for edition, want := range map[string]int32{"": 0, frame.Enterprise: 0, frame.Community: 403} {
-		_, _, err := ask(t, evaluation.Open(&frame.Environment{Edition: edition, Patches: settings}), yaml, body, codec.Warn)
+	for edition, want := range map[string]int32{"": 0, platform.Enterprise: 0, platform.Community: 403} {
+		_, _, err := ask(t, evaluation.Open(&platform.Environment{Edition: edition, Patches: settings}), yaml, body, codec.Warn)
 		code := int32(0)
 		if err != nil {
 			code = apierror.From(err).Status().Code
@@ -146,7 +147,7 @@ func TestEdition(t *testing.T) {
 // Source: ADR-0014.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&frame.Environment{Patches: frame.PatchSettings{ObjectTime: time.Minute, Workers: 1, MemoryBytes: 32 << 20, ResultBytes: 1000}})
+	e := evaluation.Open(&platform.Environment{Patches: settings.Patches{ObjectTime: time.Minute, Workers: 1, MemoryBytes: 32 << 20, ResultBytes: 1000}})
 	for text, limit := range map[string]expression.Limit{
 		`(() => { for (;;); })()`:                               expression.LimitTime,
 		`Array.from({length: 1e9}, (_, i) => "x".repeat(1000))`: syncpatch.LimitMemory,
@@ -168,7 +169,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %+v, %s", text, failed, answer.Status.Object.Raw)
 		}
 	}
-	generous := evaluation.Open(&frame.Environment{Patches: settings})
+	generous := evaluation.Open(&platform.Environment{Patches: settings})
 	if answer, _, err := ask(t, generous, yaml, `spec: {patches: [{path: a, expression: value + 1}], object: {a: 1}}`, codec.Warn); err != nil || answer.Status.Error != nil {
 		t.Errorf("%+v, %v", answer, err)
 	}
@@ -186,7 +187,7 @@ func TestWithoutWorker(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e = evaluation.Open(&frame.Environment{Patches: settings})
+	e = evaluation.Open(&platform.Environment{Patches: settings})
 	if _, err := e.Review(ctx, frame.Question{ContentType: yaml, Body: []byte(body), Warn: func(...string) {}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -195,10 +196,10 @@ func TestWithoutWorker(t *testing.T) {
 // Settings that are absent are the defaults of the engine, and all others reach it.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	if got := evaluation.Settings(frame.PatchSettings{}).Limits.WithDefaults(); got != syncpatch.DefaultLimits() {
+	if got := evaluation.Settings(settings.Patches{}).Limits.WithDefaults(); got != syncpatch.DefaultLimits() {
 		t.Errorf("%+v", got)
 	}
-	got := evaluation.Settings(frame.PatchSettings{
+	got := evaluation.Settings(settings.Patches{
 		ExpressionTime: 1, ObjectTime: 2, MemoryBytes: 3, ResultBytes: 4, Depth: 5, Workers: 6, InProcess: true,
 	})
 	if got.Limits != (syncpatch.Limits{Expression: 1, Object: 2, Memory: 3, Result: 4, Depth: 5}) || got.Processes != 6 || !got.InProcess {
@@ -208,7 +209,7 @@ func TestSettings(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&frame.Environment{Patches: settings})
+	e := evaluation.Open(&platform.Environment{Patches: settings})
 	answer, _, err := ask(t, e, yaml, `spec: {patches: [{path: 'a[*]', expression: value + 1}, {path: b, expression: '1'}], object: {a: [1, 2]}}`, codec.Warn)
 	if err != nil {
 		t.Fatal(err)

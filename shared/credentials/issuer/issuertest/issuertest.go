@@ -10,17 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -37,7 +38,7 @@ const (
 
 // World is an environment whose clock the test sets.
 type World struct {
-	Env *frame.Environment
+	Env *platform.Environment
 	t   testing.TB
 
 	mu  sync.Mutex
@@ -58,14 +59,13 @@ func New(t testing.TB) *World {
 	}
 	w := &World{t: t, now: Born}
 	config := &model.ConfigStatus{}
-	w.Env = &frame.Environment{
+	w.Env = &platform.Environment{
 		Stores: client.Resource, Now: w.Now, Random: rand.Reader,
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
 		Log:        slog.New(slog.DiscardHandler),
 		Config:     func() *model.ConfigStatus { return config },
-		Tracer:     noop.NewTracerProvider().Tracer(""),
 		Version:    "test",
-		Tokens:     frame.TokenSettings{Issuer: URL},
+		Tokens:     platform.TokenSettings{Issuer: URL},
 	}
 	return w
 }
@@ -90,7 +90,7 @@ func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.C
 	spec.User, spec.Key = user, Bearer+name
 	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}}
-	if _, err := resource.Create(w.t.Context(), w.Env.AccessKeys(), in); err != nil {
+	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
 		w.t.Fatal(err)
 	}
 	return w.Caller(name)
@@ -99,7 +99,7 @@ func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.C
 // Caller is who calls with the key of that name.
 func (w *World) Caller(name string) identity.Caller {
 	w.t.Helper()
-	caller, err := w.Env.Authenticator().Bearer(w.t.Context(), secret.String(Bearer+name))
+	caller, err := accesskey.OpenAuthenticator(w.Env).Bearer(w.t.Context(), secret.String(Bearer+name))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -110,12 +110,12 @@ func (w *World) Caller(name string) identity.Caller {
 func (w *World) Change(name string, change func(*model.OwnedAccessKeySpec)) {
 	w.t.Helper()
 	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	key, err := resource.Get(w.t.Context(), w.Env.AccessKeys(), resource.GetInput{Caller: root, Name: name})
+	key, err := resource.Get(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.GetInput{Caller: root, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	change(&key.Spec)
-	if _, err := resource.Update(w.t.Context(), w.Env.AccessKeys(), resource.UpdateInput[*model.OwnedAccessKey]{Caller: root, Name: name, Object: key}); err != nil {
+	if _, err := resource.Update(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: root, Name: name, Object: key}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -134,7 +134,7 @@ func (w *World) Issue(caller identity.Caller, spec model.DirectClusterEndpointTo
 func (w *World) Records() []string {
 	w.t.Helper()
 	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	list, err := resource.List(w.t.Context(), w.Env.IssuedTokens().Registry, resource.ListInput{Caller: root})
+	list, err := resource.List(w.t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{Caller: root})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func (w *World) Records() []string {
 // Revoked tells whether a token is good no more.
 func (w *World) Revoked(id string) bool {
 	w.t.Helper()
-	revoked, err := w.Env.IssuedTokens().Revoked(w.t.Context(), id)
+	revoked, err := kinds.Open(w.Env).IssuedTokens.Revoked(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func (w *World) Revoked(id string) bool {
 // Denied are the ids on the list of revoked tokens.
 func (w *World) Denied() []string {
 	w.t.Helper()
-	denied, err := w.Env.IssuedTokens().Denied(w.t.Context())
+	denied, err := kinds.Open(w.Env).IssuedTokens.Denied(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func (w *World) Denied() []string {
 // Sweep does what the schedule does.
 func (w *World) Sweep() issuedtoken.Swept {
 	w.t.Helper()
-	done, err := w.Env.IssuedTokens().Sweep(w.t.Context())
+	done, err := kinds.Open(w.Env).IssuedTokens.Sweep(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package frame
+package platform
 
 import (
 	"errors"
@@ -7,6 +7,34 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model/secret"
+)
+
+// PatchSettings bound the evaluation of sync patches. 0 means the default of package syncpatch, and of Workers one per
+// CPU. Source: ADR-0014.
+type PatchSettings struct {
+	// ExpressionTime and ObjectTime are the time for an expression at one path, and for all patches of an object.
+	ExpressionTime, ObjectTime time.Duration
+	// MemoryBytes and ResultBytes are what an evaluation may use, and what it may make.
+	MemoryBytes, ResultBytes int64
+	// Depth is how deep calls and results may be nested.
+	Depth int
+	// Workers is how many evaluations run at a time, each in a process of its own.
+	Workers int
+	// InProcess evaluates without workers: for trusted patches, since limits do not hold within a single operation then.
+	InProcess bool
+}
+
+// The bounds of PatchSettings, whoever sets them. Source: ADR-0014.
+const (
+	LeastPatchTime   = time.Millisecond
+	MostPatchTime    = 25 * time.Second
+	LeastPatchMemory = 16 << 20
+	MostPatchMemory  = 1 << 30
+	LeastPatchResult = 1 << 10
+	MostPatchResult  = 16 << 20
+	LeastPatchDepth  = 10
+	MostPatchDepth   = 1000
+	MostPatchWorkers = 64
 )
 
 // TokenSettings say how direct cluster endpoint tokens are issued. Zero values stand for the defaults that package issuer

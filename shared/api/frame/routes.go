@@ -1,0 +1,142 @@
+package frame
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
+)
+
+// Mount returns a handler for the endpoints of functions, which answers 404 and 405 for all else. It panics when two claim
+// one route, which is an error of the programmer.
+func (s *Server) Mount(functions ...*Function) http.Handler {
+	routes := http.NewServeMux()
+	methods := map[string]methodMux{}
+	for _, f := range functions {
+		for _, endpoint := range f.Endpoints {
+			byMethod, known := methods[endpoint.Path]
+			if !known {
+				byMethod = methodMux{}
+				methods[endpoint.Path] = byMethod
+				routes.Handle(endpoint.Path, byMethod.handler(s))
+			}
+			key := endpoint.Method
+			if endpoint.Verb == "watch" {
+				key = watching
+			}
+			if _, taken := byMethod[key]; taken {
+				panic("frame: two endpoints claim " + key + " " + endpoint.Path)
+			}
+			byMethod[key] = newFrame(s, f.Name, endpoint)
+		}
+	}
+	lost := newFrame(s, "none", noRoute())
+	for _, f := range functions {
+		if f.ServedByOthers == nil {
+			continue
+		}
+		for path, allowed := range f.ServedByOthers() {
+			if _, here := methods[path]; !here {
+				routes.Handle(path, servedByOthers(s, allowed, lost))
+			}
+		}
+	}
+	if _, claimed := methods["/"]; !claimed {
+		routes.Handle("/", lost)
+	}
+	root := http.StripPrefix(BasePath, routes)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch escaped := r.URL.EscapedPath(); {
+		case !clean(escaped):
+			// The mux would redirect, to a place outside of the base path.
+			lost.ServeHTTP(w, r)
+		case isBelow(escaped, BasePath):
+			root.ServeHTTP(w, r)
+		default:
+			routes.ServeHTTP(w, r)
+		}
+	})
+}
+
+// clean tells whether a path has no empty and no dotted steps.
+func clean(escaped string) bool {
+	cleaned := path.Clean(escaped)
+	return escaped == cleaned || escaped == cleaned+"/"
+}
+
+func isBelow(path, base string) bool {
+	return len(path) > len(base) && path[:len(base)] == base && path[len(base)] == '/'
+}
+
+// methodMux answers 405 for the methods that a path does not have. A watch, which is a GET, has a key of its own.
+type methodMux map[string]*frame
+
+// watching is the key of a watch.
+const watching = "GET to watch"
+
+func (m methodMux) serving(r *http.Request) (*frame, bool) {
+	if serve, ok := m[watching]; ok && r.Method == http.MethodGet && r.URL.RawQuery != "" {
+		if flag(r.URL.Query(), "watch") {
+			return serve, true
+		}
+	}
+	serve, ok := m[r.Method]
+	return serve, ok
+}
+
+func (m methodMux) handler(server *Server) http.Handler {
+	refuse := newFrame(server, "none", wrongMethod())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if serve, ok := m.serving(r); ok {
+			serve.ServeHTTP(w, r)
+			return
+		}
+		allowed := make([]string, 0, len(m))
+		for method := range m {
+			if method == watching {
+				method = http.MethodGet
+			}
+			allowed = append(allowed, method)
+		}
+		slices.Sort(allowed)
+		w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
+		refuse.ServeHTTP(w, r)
+	})
+}
+
+// servedByOthers answers for a path that another function serves: 405 to a method that the path does not have. Gateways
+// send other methods to their own function, unless the path is written in a way that has no route there: 404.
+func servedByOthers(server *Server, allowed []string, lost http.Handler) http.Handler {
+	refuse := newFrame(server, "none", wrongMethod())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(allowed, r.Method) {
+			lost.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		refuse.ServeHTTP(w, r)
+	})
+}
+
+func noRoute() Endpoint {
+	return refusal(func(*call) error { return apierror.NoRoute() })
+}
+
+func wrongMethod() Endpoint {
+	return refusal(func(c *call) error { return apierror.MethodNotAllowed(c.http.Method) })
+}
+
+// refusal is an endpoint that only ever says no. It needs no credential: routes are no secret.
+func refusal(why func(*call) error) Endpoint {
+	return Endpoint{
+		public:       Everyone,
+		unconfigured: true,
+		open: func(*platform.Environment) operation {
+			return func(_ context.Context, c *call) (*answer, error) { return nil, why(c) }
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package resource
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// JoinForReading puts a resource into a graph in which the owners of its objects can be looked up, of whatever kind, and
+// nothing else: what follows from a deletion is left to functions that know the rules of every kind. Source: ADR-0009,
+// ADR-0019.
+func JoinForReading(env *platform.Environment, member Member) {
+	graph := NewGraph(nil, member)
+	for _, kind := range model.StoredKinds {
+		if kind.GroupVersionKind() == member.GroupVersionKind() {
+			continue
+		}
+		graph.lookups = append(graph.lookups, lookup{&Registry[*metav1.PartialObjectMetadata]{
+			Definition: &Definition[*metav1.PartialObjectMetadata]{
+				Resource: kind.Resource, Kind: kind.Kind, Namespaced: kind.Namespaced,
+				New: func() *metav1.PartialObjectMetadata { return &metav1.PartialObjectMetadata{} },
+			},
+			Store: env.Stores(kind.Resource.Resource), Now: env.Now,
+		}})
+	}
+}
+
+// lookup is a kind of which the metadata alone is known. It shows its objects to nobody and changes none: what it does not
+// know of them would be lost.
+type lookup struct {
+	*Registry[*metav1.PartialObjectMetadata]
+}
+
+var errLookup = errors.New("only the metadata of this kind is known here")
+
+// GroupVersionKind is the kind of one object.
+func (l lookup) GroupVersionKind() schema.GroupVersionKind { return l.Registry.GroupVersionKind() }
+
+func (l lookup) may(identity.Caller, string, store.Record) bool { return false }
+
+func (l lookup) end(context.Context, node, terms) (outcome, error) { return outcome{}, errLookup }
+
+func (l lookup) edit(context.Context, node, func(metav1.Object)) (outcome, error) {
+	return outcome{}, errLookup
+}

@@ -1,0 +1,46 @@
+package accesskey
+
+import (
+	"time"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+)
+
+// Open returns the access keys of an environment. It is for functions that read them; functions that write use
+// kinds.Open.
+func Open(env *platform.Environment) *Registry {
+	return platform.Single(env, func(env *platform.Environment) *Registry {
+		keys := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, OpenLimits(env))
+		resource.JoinForReading(env, keys)
+		return keys
+	})
+}
+
+// OpenAuthenticator returns what authenticates with the access keys of an environment.
+func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
+	return platform.Single(env, func(env *platform.Environment) *auth.Authenticator {
+		return &auth.Authenticator{Bearers: &Bearers{Keys: Open(env), Now: env.Now, Limits: OpenLimits(env), Log: env.Log}}
+	})
+}
+
+// OpenLimits returns the limits on the life of keys as the configuration of an environment has them at each call.
+// Source: Spec 2.7, 8.
+func OpenLimits(env *platform.Environment) func() Limits {
+	return func() Limits {
+		login := int64(model.DefaultLoginAccessKeyTTLSeconds)
+		settings := env.Config().Auth
+		if settings == nil {
+			return Limits{Login: limit(login)}
+		}
+		if settings.LoginAccessKeyTTLSeconds != nil {
+			login = *settings.LoginAccessKeyTTLSeconds
+		}
+		return Limits{Max: limit(settings.AccessKeyMaxTTLSeconds), Login: limit(login)}
+	}
+}
+
+// limit is a number of seconds of the configuration; a negative one counts as none.
+func limit(count int64) time.Duration { return seconds(max(count, 0)) }

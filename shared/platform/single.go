@@ -1,0 +1,48 @@
+package platform
+
+import (
+	"reflect"
+	"sync"
+)
+
+// singles holds what an environment has one of, by type.
+type singles struct {
+	mu     sync.Mutex
+	byType map[reflect.Type]*single
+}
+
+// single is one value that is opened at its first use.
+type single struct {
+	once  sync.Once
+	value any
+}
+
+func (s *singles) of(key reflect.Type) *single {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byType == nil {
+		s.byType = map[reflect.Type]*single{}
+	}
+	if s.byType[key] == nil {
+		s.byType[key] = &single{}
+	}
+	return s.byType[key]
+}
+
+// Single returns the one T of an environment, which open makes at the first call. Open may ask for singles of other types,
+// and must not ask for T. It is safe for concurrent use.
+func Single[T any](env *Environment, open func(*Environment) T) T {
+	one := env.singles.of(reflect.TypeFor[T]())
+	one.once.Do(func() { one.value = open(env) })
+	return one.value.(T)
+}
+
+// Provide makes value the one T of an environment, for what a shell has opened itself. It panics when there is one
+// already: operations would go on with the other.
+func Provide[T any](env *Environment, value T) {
+	provided := false
+	Single(env, func(*Environment) T { provided = true; return value })
+	if !provided {
+		panic("platform: provided too late: " + reflect.TypeFor[T]().String())
+	}
+}
