@@ -14,8 +14,6 @@ import (
 	"time"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
-	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -24,7 +22,6 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
@@ -207,8 +204,7 @@ func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 	t.Cleanup(func() { _ = client.Close() })
 	env := &platform.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
-		Config: func() *model.ConfigStatus { return config }, Metrics: metrics.New(prometheus.NewRegistry()),
-		Tracer: noop.NewTracerProvider().Tracer(""), Version: "1.2.3",
+		Config: func() *model.ConfigStatus { return config }, Version: "1.2.3",
 	}
 	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}),

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.opentelemetry.io/otel/trace/noop"
-
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/instance/instancetest"
@@ -25,7 +23,7 @@ func TestFunction(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
 	env := &platform.Environment{
-		Stores: w.State, Now: w.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""),
+		Stores: w.State, Now: w.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config:     func() *model.ConfigStatus { return &model.ConfigStatus{} },
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
 	}

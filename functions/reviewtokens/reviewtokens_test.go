@@ -221,6 +221,6 @@ func TestWhatCannotBeChecked(t *testing.T) {
 func fresh(env *platform.Environment) *platform.Environment {
 	return &platform.Environment{
 		Stores: env.Stores, Now: env.Now, Random: env.Random, Encryption: env.Encryption, Log: env.Log, Config: env.Config,
-		Tracer: env.Tracer, Version: env.Version, Tokens: env.Tokens,
+		Version: env.Version, Tokens: env.Tokens,
 	}
 }

@@ -180,14 +180,14 @@ func TestHealth(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	metrics := prometheus.NewRegistry()
-	env := environment.New(client, slog.New(slog.DiscardHandler), "", nil, metrics, "test")
+	api := environment.New(client, slog.New(slog.DiscardHandler), "", nil, metrics, "test")
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.Tokens.Issuer = "https://a.example"
-	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
-	handler := routes(env, client, metrics)
+	api.Env.Tokens.Issuer = "https://a.example"
+	api.Env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	handler := routes(api, client, metrics)
 	ask := func(method, path string) int {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(method, path, nil))
@@ -224,8 +224,8 @@ func TestHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.Encryption = func(context.Context) (*encryption.Keyring, error) { return other, nil }
-	handler = routes(env, client, metrics)
+	api.Env.Encryption = func(context.Context) (*encryption.Keyring, error) { return other, nil }
+	handler = routes(api, client, metrics)
 	if ready, alive := ask(http.MethodGet, "/readyz"), ask(http.MethodGet, "/livez"); ready != http.StatusServiceUnavailable || alive != http.StatusOK {
 		t.Errorf("with another encryption key: ready %d, alive %d", ready, alive)
 	}

@@ -52,7 +52,9 @@ func newWorld(t *testing.T) *world {
 	clock, limit := func() time.Time { return w.now }, func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
 	state := client.Resource(accesskey.Definition.Resource.Resource)
 	w.keys = accesskey.NewRegistry(state, clock, rand.NewChaCha8([32]byte{3}), limit)
-	w.Authenticator = &auth.Authenticator{Keys: w.keys, Now: clock, Limits: limit, Log: slog.New(slog.NewTextHandler(&w.log, nil))}
+	w.Authenticator = &auth.Authenticator{Bearers: &accesskey.Bearers{
+		Keys: w.keys, Now: clock, Limits: limit, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	}}
 	return w
 }
 
@@ -91,7 +93,7 @@ func (w *world) remove(t fataler, name string) {
 
 func (w *world) record(t fataler, name string) store.Record {
 	t.Helper()
-	record, err := w.Keys.Store.Get(context.Background(), name)
+	record, err := w.keys.Store.Get(context.Background(), name)
 	if err != nil {
 		t.Fatalf("reading %s: %v", name, err)
 	}
@@ -126,7 +128,10 @@ func (s silent) GetWith(context.Context, string, string) (store.Record, *store.R
 
 // What cannot be a key is refused without asking the state. Source: ADR-0005.
 func TestMalformedNeverReachesTheStore(t *testing.T) {
-	a := &auth.Authenticator{Keys: &accesskey.Registry{Store: silent{t: t}}, Now: func() time.Time { return born }, Limits: func() accesskey.Limits { return accesskey.Limits{} }, Log: slog.New(slog.DiscardHandler)}
+	a := &auth.Authenticator{Bearers: &accesskey.Bearers{
+		Keys: &accesskey.Registry{Store: silent{t: t}}, Now: func() time.Time { return born },
+		Limits: func() accesskey.Limits { return accesskey.Limits{} }, Log: slog.New(slog.DiscardHandler),
+	}}
 	good, err := accesskey.NewBearer(rand.NewChaCha8([32]byte{1}))
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +348,7 @@ func TestActivity(t *testing.T) {
 					t.Errorf("at %v the use has written the object", use.at)
 				}
 			}
-			page, err := w.Keys.Store.List(context.Background(), store.Query{})
+			page, err := w.keys.Store.List(context.Background(), store.Query{})
 			if err != nil || page.Revision != before.Revision {
 				t.Errorf("the revision went from %d to %d, %v", before.Revision, page.Revision, err)
 			}
@@ -456,7 +461,7 @@ func (noNotes) Touch(context.Context, store.Record, time.Time, time.Time) error 
 func TestUnnotedUse(t *testing.T) {
 	w := newWorld(t)
 	_, bearer := w.create(t, model.OwnedAccessKeySpec{User: "a"})
-	w.Keys.Store = noNotes{w.Keys.Store}
+	w.keys.Store = noNotes{w.keys.Store}
 	if err := w.use(bearer); err != nil {
 		t.Errorf("refused: %v", err)
 	}

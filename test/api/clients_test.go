@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +22,6 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
@@ -47,8 +44,7 @@ func serve(t testing.TB) *rest.Config {
 	t.Cleanup(func() { _ = state.Close() })
 	env := &platform.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
-		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
-		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
+		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",
 	}
 	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil),

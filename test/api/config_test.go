@@ -16,7 +16,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/functions/catalog"
@@ -74,10 +73,12 @@ func newConfigured(t *testing.T, redisURL string) *configured {
 		Now: clock, Random: random, Log: log, Report: counters.Configuration,
 	})
 	c.env = &platform.Environment{
-		Stores: state.Resource, Now: clock, Random: random, Encryption: keyring, Log: log, Config: source.Current, Source: source,
-		Metrics: counters, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
+		Stores: state.Resource, Now: clock, Random: random, Encryption: keyring, Log: log, Version: "test",
 	}
-	c.handler = process.NewServer(c.env).Mount(catalog.Functions...)
+	platformconfig.Use(c.env, source)
+	server := process.NewServer(c.env)
+	server.Configuration, server.Metrics = source, counters
+	c.handler = server.Mount(catalog.Functions...)
 	c.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return c
 }

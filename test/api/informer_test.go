@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -26,7 +24,6 @@ import (
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/api/metrics"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
@@ -57,16 +54,16 @@ func newSite(t *testing.T, redisURL string) *site {
 	t.Cleanup(func() { _ = state.Close() })
 	s := &site{t: t, env: &platform.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
-		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Metrics: metrics.New(prometheus.NewRegistry()),
-		Tracer: noop.NewTracerProvider().Tracer(""), Version: "test",
-		Watch: frame.WatchSettings{BookmarkEvery: 100 * time.Millisecond},
+		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",
 	}}
 	admin := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}
 	admin.Spec = model.OwnedAccessKeySpec{User: "root", Groups: []string{identity.Admins}, Key: bearer}
 	s.create(admin)
-	s.server = httptest.NewServer(process.NewServer(s.env).Mount(catalog.Functions...))
+	api := process.NewServer(s.env)
+	api.Watch = frame.WatchSettings{BookmarkEvery: 100 * time.Millisecond}
+	s.server = httptest.NewServer(api.Mount(catalog.Functions...))
 	t.Cleanup(func() {
-		s.env.EndWatches()
+		api.EndWatches()
 		s.server.Close()
 	})
 	clients, err := dynamic.NewForConfig(&rest.Config{Host: s.server.URL, BearerToken: bearer, QPS: -1})

@@ -33,16 +33,16 @@ func BenchmarkAudit(b *testing.B) {
 		{"everything/failurePolicy=Fail", everything(audit.FailRequests)},
 	} {
 		b.Run(row.name, func(b *testing.B) {
-			s.env.Audit = nil
+			s.Audit = nil
 			if row.config != nil {
 				row.config.Enabled, row.config.Path, row.config.MaxBackups = true, b.TempDir(), 1
 				config := &model.ConfigStatus{Audit: row.config}
 				trail := audit.NewTrail(audit.Options{
 					Config:  func() *model.ConfigStatus { return config },
 					Openers: []audit.Opener{filesink.Opener(nil, slog.New(slog.DiscardHandler))},
-					Log:     slog.New(slog.DiscardHandler), Metrics: s.env.Metrics.(audit.Metrics),
+					Log:     slog.New(slog.DiscardHandler), Metrics: s.Metrics.(audit.Metrics),
 				})
-				s.env.Audit = trail
+				s.Audit = trail
 				b.Cleanup(func() { trail.Close(context.Background()) })
 			}
 			b.ReportAllocs()

@@ -37,6 +37,7 @@ var collectionPath = frame.BasePath + "/apis/" + model.SchemeGroupVersion.String
 
 // server is the whole API in this process, without a network in front of it.
 type server struct {
+	*frame.Server
 	http.Handler
 	env    *platform.Environment
 	bearer secret.String
@@ -65,13 +66,12 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 		Now:     now,
 		Random:  rand.Reader,
 		Log:     log,
-		Config:  source.Current,
-		Source:  source,
-		Metrics: metrics.New(prometheus.NewRegistry()),
-		Tracer:  otel.Tracer("management.platform.sh"),
 		Version: "bench",
 	}
-	s := &server{Handler: process.NewServer(env).Mount(catalog.Functions...), env: env}
+	platformconfig.Use(env, source)
+	s := &server{Server: process.NewServer(env), env: env}
+	s.Configuration, s.Metrics, s.Tracer = source, metrics.New(prometheus.NewRegistry()), otel.Tracer("management.platform.sh")
+	s.Handler = s.Mount(catalog.Functions...)
 	s.bearer = s.create(t, &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
 		Spec:       model.OwnedAccessKeySpec{User: "admin", Groups: []string{identity.Admins}},

@@ -13,7 +13,6 @@ import (
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -79,6 +78,6 @@ func newTokenServer(b *testing.B, url string) *server {
 	s := newServer(b, url, time.Now)
 	s.env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	s.env.Tokens.Issuer = "https://platform.example"
-	s.Handler = process.NewServer(s.env).Mount(catalog.Functions...)
+	s.Handler = s.Mount(catalog.Functions...)
 	return s
 }

@@ -54,7 +54,7 @@ func benchmarkWatch(b *testing.B, accept string, watchers int) {
 		<-begun
 	}
 	b.Cleanup(func() {
-		s.env.EndWatches()
+		s.EndWatches()
 		all.Wait()
 	})
 	var writes, lasts time.Duration

@@ -20,7 +20,6 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/signing/token/remote"

@@ -28,7 +28,6 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -79,9 +78,9 @@ func (w *world) audited(config *model.ConfigAudit, openers ...audit.Opener) *aud
 	config.Enabled = true
 	w.config = &model.ConfigStatus{Audit: config}
 	trail := audit.NewTrail(audit.Options{
-		Config: w.env.Config, Openers: openers, Log: w.env.Log, Metrics: w.env.Metrics.(audit.Metrics), Flush: true,
+		Config: w.env.Config, Openers: openers, Log: w.env.Log, Metrics: w.server.Metrics.(audit.Metrics), Flush: true,
 	})
-	w.env.Audit = trail
+	w.server.Audit = trail
 	w.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
@@ -273,7 +272,7 @@ func TestLevelsOfPayloads(t *testing.T) {
 func TestEventsOfAWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.handler = process.NewServer(w.env).Mount(keys, &frame.Function{Name: "testwatch", Endpoints: []frame.Endpoint{
+	w.handler = w.server.Mount(keys, &frame.Function{Name: "testwatch", Endpoints: []frame.Endpoint{
 		frame.Watch(accesskey.Definition, registry, resource.Watch[*model.OwnedAccessKey]),
 	}})
 	b := w.booked(rules(model.AuditRule{Level: "RequestResponse", FailurePolicy: "Fail"}))
@@ -349,11 +348,11 @@ func TestEventsOfASchedule(t *testing.T) {
 		},
 		func(removed int) []slog.Attr { return []slog.Attr{slog.Int("removed", removed)} })}
 	b.refuse(func(audit.Event) bool { return true })
-	if err := sweep.Run(t.Context(), w.env); err == nil || ran != 0 {
+	if err := w.server.Run(t.Context(), sweep); err == nil || ran != 0 {
 		t.Errorf("it ran %d times: %v", ran, err)
 	}
 	b.refuse(nil)
-	if err := sweep.Run(t.Context(), w.env); err != nil {
+	if err := w.server.Run(t.Context(), sweep); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string

@@ -12,7 +12,6 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/process"
 )
 
 // collections is DELETE on the collection, beside the functions of every world.
@@ -23,7 +22,7 @@ var collections = &frame.Function{Name: "testcollections", Endpoints: []frame.En
 func newDeletions(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.handler = process.NewServer(w.env).Mount(keys, collections)
+	w.handler = w.server.Mount(keys, collections)
 	return w
 }
 

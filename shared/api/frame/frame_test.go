@@ -98,13 +98,13 @@ func TestTwoFunctionsOneRoute(t *testing.T) {
 			t.Error("two functions may claim one route")
 		}
 	}()
-	frame.Mount(newWorld(t).env, keys, &frame.Function{Name: "again", Endpoints: keys.Endpoints})
+	newWorld(t).server.Mount(keys, &frame.Function{Name: "again", Endpoints: keys.Endpoints})
 }
 
 func TestOneFunctionAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.handler = process.NewServer(w.env).Mount(probes)
+	w.handler = w.server.Mount(probes)
 	refused(t, w.do(request{path: root}), 404, "NotFound")
 	if answer := w.do(request{path: "/page/a"}); answer.Code != 200 {
 		t.Errorf("answered %d", answer.Code)
@@ -509,29 +509,13 @@ func TestStateUnavailable(t *testing.T) {
 	w := newWorld(t)
 	env := &platform.Environment{
 		Stores: func(string) store.Store { return unreachable{} }, Now: w.env.Now, Random: w.env.Random, Log: w.env.Log,
-		Config: w.env.Config, Metrics: w.env.Metrics, Tracer: w.env.Tracer,
+		Config: w.env.Config,
 	}
 	w.handler = process.NewServer(env).Mount(keys)
 	answer := w.do(request{path: root})
 	refused(t, answer, 503, metav1.StatusReasonServiceUnavailable)
 	if answer.Header().Get("Retry-After") != "1" || status(t, answer).Details.RetryAfterSeconds != 1 {
 		t.Errorf("Retry-After %q: %s", answer.Header().Get("Retry-After"), answer.Body)
-	}
-}
-
-func TestProjectOfNamespace(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct{ prefix, namespace, want string }{
-		{"", "p-a", "a"},
-		{"", "a", ""},
-		{"", "", ""},
-		{"team-", "team-a", "a"},
-		{"team-", "p-a", ""},
-	} {
-		env := &platform.Environment{Config: func() *model.ConfigStatus { return &model.ConfigStatus{ProjectNamespacePrefix: row.prefix} }}
-		if got := env.Project(row.namespace); got != row.want {
-			t.Errorf("prefix %q, namespace %q: project %q, want %q", row.prefix, row.namespace, got, row.want)
-		}
 	}
 }
 

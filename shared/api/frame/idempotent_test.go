@@ -17,7 +17,6 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
@@ -31,7 +30,7 @@ func once(t *testing.T, after func() error) *world {
 		t.Fatal(err)
 	}
 	w.env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
-	w.handler = process.NewServer(w.env).Mount(&frame.Function{Name: "testonce", Endpoints: []frame.Endpoint{
+	w.handler = w.server.Mount(&frame.Function{Name: "testonce", Endpoints: []frame.Endpoint{
 		frame.Idempotent(frame.Create(accesskey.Definition, registry,
 			func(ctx context.Context, keys *accesskey.Registry, in resource.CreateInput[*model.OwnedAccessKey]) (resource.Result[*model.OwnedAccessKey], error) {
 				written, err := resource.Create(ctx, keys, in)

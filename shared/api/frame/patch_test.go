@@ -15,7 +15,6 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/process"
 )
 
 // managers are the names in the managedFields of an answer.
@@ -125,7 +124,7 @@ func TestApplyNeedsCreate(t *testing.T) {
 	definition := *accesskey.Definition
 	definition.Resource = schema.GroupVersionResource{Group: "test.example", Version: "v1", Resource: "others"}
 	w := newWorld(t)
-	w.handler = process.NewServer(w.env).Mount(&frame.Function{Name: "testothers", Endpoints: []frame.Endpoint{
+	w.handler = w.server.Mount(&frame.Function{Name: "testothers", Endpoints: []frame.Endpoint{
 		frame.Patch(&definition, registry, resource.Patch[*model.OwnedAccessKey]),
 	}})
 	for verbs, want := range map[string]int{"patch": http.StatusForbidden, "patch,create": http.StatusCreated} {

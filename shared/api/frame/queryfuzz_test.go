@@ -16,7 +16,7 @@ import (
 // server never fails.
 func FuzzQuery(f *testing.F) {
 	w := newWatchWorld(f)
-	w.env.Watch.Window = 5 * time.Millisecond
+	w.server.Watch.Window = 5 * time.Millisecond
 	const oneKey = "one-0123456789-0123456789-0123456789-012"
 	w.key("one", oneKey, "ana", nil, &model.Scope{Rules: []model.ScopeRule{{
 		Verbs: []string{"list", "watch"},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
@@ -43,7 +42,7 @@ func TestScheduledRuns(t *testing.T) {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			if err := row.f.Run(t.Context(), w.env); (err != nil) != row.failed {
+			if err := w.server.Run(t.Context(), row.f); (err != nil) != row.failed {
 				t.Errorf("returned %v", err)
 			}
 			records := w.log.take(t)
@@ -81,13 +80,13 @@ func TestScheduledRunsEnd(t *testing.T) {
 	})
 	for limit, want := range map[time.Duration]time.Duration{time.Hour: frame.MaxDuration, time.Second: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			env := &platform.Environment{
-				Log: slog.New(slog.DiscardHandler), Tracer: noop.NewTracerProvider().Tracer(""), Metrics: metrics.New(prometheus.NewRegistry()),
+			server := &frame.Server{
+				Env: &platform.Environment{Log: slog.New(slog.DiscardHandler)}, Metrics: metrics.New(prometheus.NewRegistry()),
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			begun := time.Now()
-			if err := wait.Run(ctx, env); !errors.Is(err, context.DeadlineExceeded) {
+			if err := server.Run(ctx, wait); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("returned %v", err)
 			}
 			if took := time.Since(begun); took != want {

@@ -26,7 +26,6 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -39,8 +38,8 @@ var watched = &frame.Function{Name: "testwatch", Endpoints: []frame.Endpoint{
 // newWatchWorld is a world in which watches are short, unless they are given longer.
 func newWatchWorld(t testing.TB) *world {
 	w := newWorld(t)
-	w.env.Watch = frame.WatchSettings{Window: 50 * time.Millisecond}
-	w.handler = process.NewServer(w.env).Mount(watched)
+	w.server.Watch = frame.WatchSettings{Window: 50 * time.Millisecond}
+	w.handler = w.server.Mount(watched)
 	return w
 }
 
@@ -180,7 +179,7 @@ func TestWatchRefuses(t *testing.T) {
 func TestWatchOptionsAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.env.Watch.Window = time.Millisecond
+	w.server.Watch.Window = time.Millisecond
 	for _, send := range []string{"", "true", "false"} {
 		for _, match := range []metav1.ResourceVersionMatch{"", "Exact", "NotOlderThan", "Other"} {
 			for _, version := range []string{"", "0", "1"} {
@@ -414,7 +413,7 @@ func rest(t testing.TB, lines <-chan event) {
 func TestWatchStreams(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.env.Watch = frame.WatchSettings{BookmarkEvery: 30 * time.Millisecond, CheckEvery: 20 * time.Millisecond}
+	w.server.Watch = frame.WatchSettings{BookmarkEvery: 30 * time.Millisecond, CheckEvery: 20 * time.Millisecond}
 	serving(t, w, func(t *testing.T, server *httptest.Server) {
 		quiet, stop := w.stream(server, "&sendInitialEvents=false"+goodMatch, "")
 		marked, stopMarked := w.stream(server, "&allowWatchBookmarks=true&sendInitialEvents=false"+goodMatch, anaKey)
@@ -450,7 +449,7 @@ func TestWatchStreams(t *testing.T) {
 func TestWatchLeavesTheConnection(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.env.Watch = frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: 50 * time.Millisecond}
+	w.server.Watch = frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: 50 * time.Millisecond}
 	serving(t, w, func(t *testing.T, server *httptest.Server) {
 		for range 3 {
 			lines, stop := w.stream(server, "", "")
@@ -475,7 +474,7 @@ func TestWatchEnds(t *testing.T) {
 		why  string
 		mark bool
 	}{
-		{"its window", 0, func(w *world) { w.env.Watch.Window = 100 * time.Millisecond }, "its time is over", true},
+		{"its window", 0, func(w *world) { w.server.Watch.Window = 100 * time.Millisecond }, "its time is over", true},
 		{"the key's end", 1, func(*world) {}, "the access key is over", false},
 		{"disabled", 0, func(w *world) { w.change("short", `{"spec":{"disabled":true}}`) }, "the credential has changed", false},
 		{"another owner", 0, func(w *world) { w.change("short", `{"spec":{"user":"ben"}}`) }, "the credential has changed", false},
@@ -488,16 +487,16 @@ func TestWatchEnds(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, "the credential has changed", false},
-		{"a process that drains", 0, func(w *world) { w.env.EndWatches() }, "the process drains", true},
+		{"a process that drains", 0, func(w *world) { w.server.EndWatches() }, "the process drains", true},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			t.Parallel()
 			w := newWatchWorld(t)
-			w.env.Watch = frame.WatchSettings{CheckEvery: 20 * time.Millisecond}
+			w.server.Watch = frame.WatchSettings{CheckEvery: 20 * time.Millisecond}
 			w.key("short", bearer, "ana", nil, nil)
 			if row.ttl > 0 {
 				// The clock of this world stands still: a second look would begin anew.
-				w.env.Watch.CheckEvery = time.Hour
+				w.server.Watch.CheckEvery = time.Hour
 				w.change("short", fmt.Sprintf(`{"spec":{"ttl":%d}}`, row.ttl))
 			}
 			if row.what == "its window" {
@@ -530,7 +529,7 @@ func TestWatchEnds(t *testing.T) {
 func TestWatchIsNoUse(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.env.Watch = frame.WatchSettings{Window: 300 * time.Millisecond, CheckEvery: 10 * time.Millisecond}
+	w.server.Watch = frame.WatchSettings{Window: 300 * time.Millisecond, CheckEvery: 10 * time.Millisecond}
 	before, err := kinds.Open(w.env).AccessKeys.Store.Get(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)
@@ -548,7 +547,7 @@ func TestWatchIsNoUse(t *testing.T) {
 func TestWatchDropsTheStuck(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.env.Watch = frame.WatchSettings{StuckAfter: 200 * time.Millisecond}
+	w.server.Watch = frame.WatchSettings{StuckAfter: 200 * time.Millisecond}
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
@@ -616,7 +615,7 @@ func TestWatchFails(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			w := newWatchWorld(t)
-			w.env.Watch = frame.WatchSettings{}
+			w.server.Watch = frame.WatchSettings{}
 			keys := kinds.Open(w.env).AccessKeys
 			keys.Store = &failing{Store: keys.Store, good: 3, err: row.err}
 			answer := w.do(request{path: root + "?watch=true&fieldSelector=metadata.name%3Dana"})

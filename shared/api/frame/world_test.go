@@ -17,7 +17,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"go.opentelemetry.io/otel/trace/noop"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,6 +55,7 @@ var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 type world struct {
 	t       testing.TB
 	env     *platform.Environment
+	server  *frame.Server
 	metrics *prometheus.Registry
 	handler http.Handler
 	log     lines
@@ -105,16 +105,16 @@ func newWorld(t testing.TB) *world {
 		Random:  rand.NewChaCha8([32]byte{1}),
 		Log:     slog.New(slog.NewJSONHandler(&w.log, nil)),
 		Config:  func() *model.ConfigStatus { return w.config },
-		Metrics: metrics.New(w.metrics),
-		Tracer:  noop.NewTracerProvider().Tracer(""),
 		Version: "test",
 	}
+	w.server = process.NewServer(w.env)
+	w.server.Metrics = metrics.New(w.metrics)
 	w.key("admin", adminKey, "root", []string{identity.Admins}, nil)
 	w.key("ana", anaKey, "ana", nil, nil)
 	w.key("narrow", narrowKey, "ana", nil, &model.Scope{Rules: []model.ScopeRule{{
 		Verbs: []string{"get"}, Resources: []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{"ownedaccesskeys"}}},
 	}}})
-	w.handler = process.NewServer(w.env).Mount(keys, probes, unprintable)
+	w.handler = w.server.Mount(keys, probes, unprintable)
 	return w
 }
 

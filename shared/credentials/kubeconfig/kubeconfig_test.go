@@ -145,7 +145,9 @@ func TestGoesWithInstance(t *testing.T) {
 				t.Fatal(err)
 			}
 			bearer := secret.String(client(t, made.Object.Status.KubeConfig).BearerToken)
-			by := auth.Authenticator{Keys: w.maker.Keys, Now: w.Now, Limits: w.maker.Limits, Log: slog.New(slog.DiscardHandler)}
+			by := auth.Authenticator{Bearers: &accesskey.Bearers{
+				Keys: w.maker.Keys, Now: w.Now, Limits: w.maker.Limits, Log: slog.New(slog.DiscardHandler),
+			}}
 			if _, err := by.Bearer(t.Context(), bearer); err != nil {
 				t.Fatal(err)
 			}

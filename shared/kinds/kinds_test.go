@@ -1,0 +1,114 @@
+package kinds_test
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/instance"
+	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+)
+
+var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+
+// The list of kinds that functions without their rules have is that of the graph.
+func TestStoredKinds(t *testing.T) {
+	t.Parallel()
+	listed := map[model.StoredKind]bool{}
+	for _, kind := range model.StoredKinds {
+		listed[kind] = true
+	}
+	defined := []model.StoredKind{
+		{Resource: accesskey.Definition.Resource, Kind: accesskey.Definition.Kind, Namespaced: accesskey.Definition.Namespaced},
+		{Resource: issuedtoken.Definition.Resource, Kind: issuedtoken.Definition.Kind, Namespaced: issuedtoken.Definition.Namespaced},
+		{Resource: instance.Definition.Resource, Kind: instance.Definition.Kind, Namespaced: instance.Definition.Namespaced},
+	}
+	for _, kind := range defined {
+		if !listed[kind] {
+			t.Errorf("model.StoredKinds lacks %+v", kind)
+		}
+	}
+	if len(listed) != len(defined) {
+		t.Errorf("model.StoredKinds has %d kinds, the graph %d", len(listed), len(defined))
+	}
+}
+
+// A function that knows access keys alone refuses a key from the moment on that the instance is gone which it belongs to,
+// whether or not the key is removed yet. Source: ADR-0017.
+func TestReadersLookOwnersUp(t *testing.T) {
+	t.Parallel()
+	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	config := &model.ConfigStatus{}
+	open := func() *platform.Environment {
+		return &platform.Environment{
+			Stores: client.Resource, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+			Config: func() *model.ConfigStatus { return config },
+		}
+	}
+	writer, reader := kinds.Open(open()), open()
+	owner, err := resource.Create(t.Context(), writer.Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+		Caller: admin, Namespace: "p-shop", Object: &model.VirtualClusterInstance{
+			ObjectMeta: metav1.ObjectMeta{Name: "dev", Finalizers: []string{"example.com/hold"}},
+			Spec: model.VirtualClusterInstanceSpec{
+				Owner:       &model.InstanceOwner{User: "ana"},
+				AccessPoint: &model.InstanceAccessPoint{Ingress: &model.InstanceIngress{Enabled: true, Host: "dev.example.com"}},
+			},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bearer = secret.String("ana-0123456789-0123456789-0123456789")
+	if _, err := resource.Create(t.Context(), writer.AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+		Caller: admin, Object: &model.OwnedAccessKey{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "ci", Labels: map[string]string{accesskey.OwnerNamespaceLabel: "p-shop"}, Finalizers: []string{"example.com/hold"},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: model.SchemeGroupVersion.String(), Kind: instance.Definition.Kind, Name: "dev", UID: owner.Object.UID,
+				}},
+			},
+			Spec: model.OwnedAccessKeySpec{User: "ana", Key: bearer.Reveal()},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() int32 {
+		_, err := accesskey.OpenAuthenticator(reader).Bearer(t.Context(), bearer)
+		if err == nil {
+			return http.StatusOK
+		}
+		return apierror.From(err).Status().Code
+	}
+	if got := ask(); got != http.StatusOK {
+		t.Fatalf("with its instance the key is answered %d", got)
+	}
+	state := client.Resource(instance.Definition.Resource.Resource)
+	record, err := state.Get(t.Context(), "p-shop/dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.Delete(t.Context(), record.Name, record.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(); got != http.StatusUnauthorized {
+		t.Errorf("without its instance the key is answered %d", got)
+	}
+}
