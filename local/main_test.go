@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/syncpatch"
 )
@@ -69,7 +70,7 @@ func TestFlags(t *testing.T) {
 		RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
 	}
 	limits := syncpatch.DefaultLimits()
-	plain.Edition = platform.Enterprise
+	plain.Edition = settings.Enterprise
 	plain.Patches = flags.Patches{
 		ExpressionTime: limits.Expression, ObjectTime: limits.Object, Memory: flags.Quantity(limits.Memory), Result: flags.Quantity(limits.Result), Depth: limits.Depth,
 	}
@@ -102,7 +103,7 @@ func TestFlags(t *testing.T) {
 			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
 			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "9", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
 		}, nil, with(func(c *runner.Serve) {
-			c.Edition = platform.Community
+			c.Edition = settings.Community
 			c.Patches = flags.Patches{ExpressionTime: time.Second, ObjectTime: 2 * time.Second, Memory: 128 << 20, Result: 2 << 10, Depth: 9, Workers: 3, InProcess: true}
 		})},
 		{"a flag wins over its variable", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_LOG_LEVEL": "warn"},

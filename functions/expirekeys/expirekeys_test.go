@@ -9,6 +9,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/store"
 )
@@ -39,7 +40,7 @@ func TestDo(t *testing.T) {
 			t.Errorf("%+v, %v, want %+v", done, err, step.want)
 		}
 	}
-	if err := Function.Run(t.Context(), w.Env); err != nil {
+	if err := process.NewServer(w.Env).Run(t.Context(), Function); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/signing/token"
 )
@@ -118,7 +118,7 @@ func (v *verifying) keys(now time.Time) token.JWKS {
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	w.Env.Tokens = platform.TokenSettings{
+	w.Env.Tokens = settings.Tokens{
 		Issuer: issuertest.URL, MaxTTL: 2 * time.Hour, RotateEvery: 40 * time.Minute, PublishBefore: issuer.MinPublishBefore,
 	}
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})

@@ -128,7 +128,7 @@ func TestPatches(t *testing.T) {
 	}
 	limits := evaluation.Settings(server.Env.Patches).Limits
 	limits.Trace = syncpatch.DefaultLimits().Trace
-	if limits != syncpatch.DefaultLimits() || server.Env.Edition != platform.Enterprise || server.Env.Patches.Workers != 2 || server.Env.Patches.InProcess {
+	if limits != syncpatch.DefaultLimits() || server.Env.Edition != settings.Enterprise || server.Env.Patches.Workers != 2 || server.Env.Patches.InProcess {
 		t.Errorf("%+v, %q", server.Env.Patches, server.Env.Edition)
 	}
 	server, err = Open(from(map[string]string{
@@ -138,7 +138,7 @@ func TestPatches(t *testing.T) {
 	want := settings.Patches{
 		ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 20, Depth: 50, Workers: 3, InProcess: true,
 	}
-	if err != nil || server.Env.Patches != want || server.Env.Edition != platform.Community {
+	if err != nil || server.Env.Patches != want || server.Env.Edition != settings.Community {
 		t.Errorf("%+v, %v", server.Env, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"management.platform.sh/shared/credentials/issuer"
-	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 )
 
 // LogLevel is a level whose error says which there are.
@@ -24,6 +24,19 @@ func (l *LogLevel) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// The bounds of Patches. Source: ADR-0014.
+const (
+	leastPatchTime   = time.Millisecond
+	mostPatchTime    = 25 * time.Second
+	leastPatchMemory = 16 << 20
+	mostPatchMemory  = 1 << 30
+	leastPatchResult = 1 << 10
+	mostPatchResult  = 16 << 20
+	leastPatchDepth  = 10
+	mostPatchDepth   = 1000
+	mostPatchWorkers = 64
+)
+
 // Signing say how tokens are signed. The defaults are those of package issuer.
 type Signing struct {
 	TokenMaxTTL   time.Duration `name:"token-max-ttl" env:"PLATFORM_TOKEN_MAX_TTL" default:"24h" help:"The longest life of a token (${default})."`
@@ -33,8 +46,8 @@ type Signing struct {
 }
 
 // Settings are those that the flags say.
-func (f Signing) Settings() platform.TokenSettings {
-	return platform.TokenSettings{MaxTTL: f.TokenMaxTTL, Algorithm: f.Algorithm, RotateEvery: f.RotateEvery, PublishBefore: f.PublishBefore}
+func (f Signing) Settings() settings.Tokens {
+	return settings.Tokens{MaxTTL: f.TokenMaxTTL, Algorithm: f.Algorithm, RotateEvery: f.RotateEvery, PublishBefore: f.PublishBefore}
 }
 
 // Check returns what is wrong with the flags, all at once.
@@ -85,7 +98,7 @@ func (f *Patches) Check() error {
 		}
 	}
 	times := func(flag string, value time.Duration) {
-		within(flag, value >= platform.LeastPatchTime && value <= platform.MostPatchTime, platform.LeastPatchTime, platform.MostPatchTime)
+		within(flag, value >= leastPatchTime && value <= mostPatchTime, leastPatchTime, mostPatchTime)
 	}
 	bytes := func(flag string, value Quantity, least, most int64) {
 		within(flag, int64(value) >= least && int64(value) <= most,
@@ -93,16 +106,16 @@ func (f *Patches) Check() error {
 	}
 	times("patch-expression-time", f.ExpressionTime)
 	times("patch-object-time", f.ObjectTime)
-	bytes("patch-memory", f.Memory, platform.LeastPatchMemory, platform.MostPatchMemory)
-	bytes("patch-result", f.Result, platform.LeastPatchResult, platform.MostPatchResult)
-	within("patch-depth", f.Depth >= platform.LeastPatchDepth && f.Depth <= platform.MostPatchDepth, platform.LeastPatchDepth, platform.MostPatchDepth)
-	within("patch-workers", f.Workers >= 0 && f.Workers <= platform.MostPatchWorkers, 1, platform.MostPatchWorkers)
+	bytes("patch-memory", f.Memory, leastPatchMemory, mostPatchMemory)
+	bytes("patch-result", f.Result, leastPatchResult, mostPatchResult)
+	within("patch-depth", f.Depth >= leastPatchDepth && f.Depth <= mostPatchDepth, leastPatchDepth, mostPatchDepth)
+	within("patch-workers", f.Workers >= 0 && f.Workers <= mostPatchWorkers, 1, mostPatchWorkers)
 	return errors.Join(problems...)
 }
 
 // Settings are those that the flags say.
-func (f *Patches) Settings() platform.PatchSettings {
-	return platform.PatchSettings{
+func (f *Patches) Settings() settings.Patches {
+	return settings.Patches{
 		ExpressionTime: f.ExpressionTime, ObjectTime: f.ObjectTime, MemoryBytes: int64(f.Memory), ResultBytes: int64(f.Result),
 		Depth: f.Depth, Workers: f.Workers, InProcess: f.InProcess,
 	}

@@ -37,7 +37,6 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/state/redisstore"
 )
@@ -220,7 +219,7 @@ func (c *Serve) check() error {
 func (c *Serve) checkTokens() error {
 	problems := []error{c.Signing.Check()}
 	if c.Issuer != "" {
-		if err := platform.CheckIssuer(c.Issuer); err != nil {
+		if err := settings.CheckIssuer(c.Issuer); err != nil {
 			problems = append(problems, fmt.Errorf("--issuer: %w", err))
 		}
 	}

@@ -12,14 +12,9 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
-)
-
-// The editions of the platform. Source: Spec 2.8 (patches are enterprise-only).
-const (
-	Enterprise = "enterprise"
-	Community  = "community"
 )
 
 // Environment is where operations run: the state and the world around it. Fields are set once, before the first use; it
@@ -39,15 +34,15 @@ type Environment struct {
 	Config func() *model.ConfigStatus
 	// Version is the build, for /version.
 	Version string
-	// Edition is what of the platform is in use: Enterprise or Community. Empty means Enterprise.
+	// Edition is what of the platform is in use: settings.Enterprise or settings.Community. Empty means the former.
 	Edition string
 	// LocalSigners permits virtual clusters that sign certificates at addresses that only mean something on this machine:
 	// the local runner and tests. Source: ADR-0017.
 	LocalSigners bool
 	// Patches bound the evaluation of sync patches.
-	Patches PatchSettings
+	Patches settings.Patches
 	// Tokens say how direct cluster endpoint tokens are issued.
-	Tokens TokenSettings
+	Tokens settings.Tokens
 
 	singles singles
 }

@@ -15,6 +15,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/worker"
 )
@@ -46,7 +47,7 @@ func Open(env *platform.Environment) *Evaluator {
 }
 
 // Settings are those of workers in an environment.
-func Settings(s platform.PatchSettings) worker.Settings {
+func Settings(s settings.Patches) worker.Settings {
 	return worker.Settings{
 		Limits: syncpatch.Limits{
 			Expression: s.ExpressionTime, Object: s.ObjectTime, Memory: s.MemoryBytes, Result: s.ResultBytes, Depth: s.Depth,
@@ -60,7 +61,7 @@ func Settings(s platform.PatchSettings) worker.Settings {
 // Errors: Forbidden in the community edition; BadRequest for a body that is no SyncPatchEvaluation; Invalid with a cause
 // for each field that is wrong; Unavailable when no worker can be had. Source: Spec 2.8; ADR-0013.
 func (e *Evaluator) Review(ctx context.Context, in frame.Question) (*model.SyncPatchEvaluation, error) {
-	if e.Edition == platform.Community {
+	if e.Edition == settings.Community {
 		return nil, apierror.Forbidden(Resource.GroupResource(), "",
 			"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
 	}

@@ -17,13 +17,14 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// settings give the patches of tests the time that a machine under load takes.
-var settings = settings.Patches{ExpressionTime: time.Minute, ObjectTime: time.Minute, Workers: 1}
+// patience gives the patches of tests the time that a machine under load takes.
+var patience = settings.Patches{ExpressionTime: time.Minute, ObjectTime: time.Minute, Workers: 1}
 
 // ask sends a body, and returns the warnings beside the answer.
 func ask(t *testing.T, e *evaluation.Evaluator, contentType, body string, strictness codec.Strictness) (*model.SyncPatchEvaluation, []string, error) {
@@ -52,7 +53,7 @@ const (
 
 func TestReview(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: settings})
+	e := evaluation.Open(&platform.Environment{Patches: patience})
 	for _, row := range []struct {
 		about, contentType, body string
 		object, failure          string
@@ -87,7 +88,7 @@ func TestReview(t *testing.T) {
 // What is wrong with a request is said of every field at once. Source: ADR-0013.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: settings})
+	e := evaluation.Open(&platform.Environment{Patches: patience})
 	for _, row := range []struct {
 		about, contentType, body string
 		strictness               codec.Strictness
@@ -131,8 +132,8 @@ func TestRefused(t *testing.T) {
 func TestEdition(t *testing.T) {
 	t.Parallel()
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
-	for edition, want := range map[string]int32{"": 0, platform.Enterprise: 0, platform.Community: 403} {
-		_, _, err := ask(t, evaluation.Open(&platform.Environment{Edition: edition, Patches: settings}), yaml, body, codec.Warn)
+	for edition, want := range map[string]int32{"": 0, settings.Enterprise: 0, settings.Community: 403} {
+		_, _, err := ask(t, evaluation.Open(&platform.Environment{Edition: edition, Patches: patience}), yaml, body, codec.Warn)
 		code := int32(0)
 		if err != nil {
 			code = apierror.From(err).Status().Code
@@ -169,7 +170,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %+v, %s", text, failed, answer.Status.Object.Raw)
 		}
 	}
-	generous := evaluation.Open(&platform.Environment{Patches: settings})
+	generous := evaluation.Open(&platform.Environment{Patches: patience})
 	if answer, _, err := ask(t, generous, yaml, `spec: {patches: [{path: a, expression: value + 1}], object: {a: 1}}`, codec.Warn); err != nil || answer.Status.Error != nil {
 		t.Errorf("%+v, %v", answer, err)
 	}
@@ -187,7 +188,7 @@ func TestWithoutWorker(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e = evaluation.Open(&platform.Environment{Patches: settings})
+	e = evaluation.Open(&platform.Environment{Patches: patience})
 	if _, err := e.Review(ctx, frame.Question{ContentType: yaml, Body: []byte(body), Warn: func(...string) {}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -209,7 +210,7 @@ func TestSettings(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: settings})
+	e := evaluation.Open(&platform.Environment{Patches: patience})
 	answer, _, err := ask(t, e, yaml, `spec: {patches: [{path: 'a[*]', expression: value + 1}, {path: b, expression: '1'}], object: {a: [1, 2]}}`, codec.Warn)
 	if err != nil {
 		t.Fatal(err)

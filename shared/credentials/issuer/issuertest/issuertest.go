@@ -22,6 +22,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -65,7 +66,7 @@ func New(t testing.TB) *World {
 		Log:        slog.New(slog.DiscardHandler),
 		Config:     func() *model.ConfigStatus { return config },
 		Version:    "test",
-		Tokens:     platform.TokenSettings{Issuer: URL},
+		Tokens:     settings.Tokens{Issuer: URL},
 	}
 	return w
 }
