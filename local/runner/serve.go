@@ -37,6 +37,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/state/redisstore"
 )
