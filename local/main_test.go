@@ -13,7 +13,6 @@ import (
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/credentials/issuer"
-	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/syncpatch"
