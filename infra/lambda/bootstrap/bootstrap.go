@@ -7,8 +7,9 @@ import (
 	"os/exec"
 )
 
-// LinkFlags leave symbols out.
-const LinkFlags = "-s -w"
+// LinkFlags leave out symbols, and the ids of the build, which change with every package that is imported even if nothing
+// of it is linked: a program changes when something that it runs does.
+const LinkFlags = "-s -w -buildid="
 
 // Command is a go build that has yet to be run. Its arguments are more flags, which win over those here, and packages.
 //
