@@ -45,7 +45,7 @@ func (l lookup) GroupVersionKind() schema.GroupVersionKind { return l.Registry.G
 
 func (l lookup) may(identity.Caller, string, store.Record) bool { return false }
 
-func (l lookup) end(context.Context, node, terms) (outcome, error) { return outcome{}, errLookup }
+func (l lookup) end(context.Context, node, deleteTerms) (outcome, error) { return outcome{}, errLookup }
 
 func (l lookup) edit(context.Context, node, func(metav1.Object)) (outcome, error) {
 	return outcome{}, errLookup
