@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -19,7 +18,7 @@ import (
 func JoinForReading(env *platform.Environment, member Member) {
 	graph := NewGraph(nil, member)
 	for _, kind := range model.StoredKinds {
-		if kind.GroupVersionKind() == member.GroupVersionKind() {
+		if kind.GroupVersionKind() == member.kind() {
 			continue
 		}
 		graph.lookups = append(graph.lookups, lookup{&Registry[*metav1.PartialObjectMetadata]{
@@ -39,9 +38,6 @@ type lookup struct {
 }
 
 var errLookup = errors.New("only the metadata of this kind is known here")
-
-// GroupVersionKind is the kind of one object.
-func (l lookup) GroupVersionKind() schema.GroupVersionKind { return l.Registry.GroupVersionKind() }
 
 func (l lookup) may(identity.Caller, string, store.Record) bool { return false }
 

@@ -43,4 +43,4 @@ func OpenLimits(env *platform.Environment) func() Limits {
 }
 
 // limit is a number of seconds of the configuration; a negative one counts as none.
-func limit(count int64) time.Duration { return seconds(max(count, 0)) }
+func limit(count int64) time.Duration { return model.Seconds(max(count, 0)) }
