@@ -181,12 +181,12 @@ func BenchmarkTable500(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			for _, key := range page {
-				keep = keys.Cells(key, now)
+				keep = keys.Definition.Cells(key, now)
 			}
 		}
 	})
 	b.Run("list", func(b *testing.B) {
-		list := keys.NewList(metav1.ListMeta{}, page)
+		list := keys.Definition.NewList(metav1.ListMeta{}, page)
 		b.ReportAllocs()
 		for b.Loop() {
 			text, err := json.Marshal(list)

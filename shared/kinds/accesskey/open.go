@@ -1,8 +1,6 @@
 package accesskey
 
 import (
-	"time"
-
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model"
@@ -33,14 +31,11 @@ func OpenLimits(env *platform.Environment) func() Limits {
 		login := int64(model.DefaultLoginAccessKeyTTLSeconds)
 		settings := env.Config().Auth
 		if settings == nil {
-			return Limits{Login: limit(login)}
+			return Limits{Login: model.Seconds(login)}
 		}
 		if settings.LoginAccessKeyTTLSeconds != nil {
 			login = *settings.LoginAccessKeyTTLSeconds
 		}
-		return Limits{Max: limit(settings.AccessKeyMaxTTLSeconds), Login: limit(login)}
+		return Limits{Max: model.Seconds(settings.AccessKeyMaxTTLSeconds), Login: model.Seconds(login)}
 	}
 }
-
-// limit is a number of seconds of the configuration; a negative one counts as none.
-func limit(count int64) time.Duration { return model.Seconds(max(count, 0)) }
