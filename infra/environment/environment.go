@@ -46,7 +46,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Serve
 	if source.FromFile() {
 		// The state is not asked before a request comes.
 		if err := source.Reload(context.Background()); err != nil {
-			return nil, settings.Wrong(settings.Config, err)
+			return nil, s.Wrong(settings.Config, err)
 		}
 	}
 	window := s.Watch.Window
@@ -72,7 +72,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Serve
 
 // Streams tells whether PLATFORM_STREAM says that answers are streamed. It does not when it is not set.
 func Streams(lookup func(string) string) bool {
-	s, err := settings.ReadOnly(lookup, settings.Stream)
+	s, err := settings.ReadOnly(lookup, nil, settings.Stream)
 	return err == nil && s.Stream
 }
 
@@ -84,7 +84,7 @@ func stores(s settings.Settings) (func(string) store.Store, error) {
 	case s.Redis.URL != "":
 		client, err := redisstore.Open(s.Redis.URL.Reveal(), options)
 		if err != nil {
-			return nil, settings.Wrong(s.Redis.URLFrom, err)
+			return nil, s.Wrong(s.Redis.URLFrom, err)
 		}
 		return client.Resource, nil
 	case s.Redis.Secret != "":

@@ -85,7 +85,7 @@ func openKeyring(s settings.Settings) (func(context.Context) (*encryption.Keyrin
 		if s.Encryption.Keys != "" {
 			var err error
 			if ring, err = encryption.Parse(s.Encryption.Keys); err != nil {
-				return nil, settings.Wrong(s.Encryption.KeysFrom, err)
+				return nil, s.Wrong(s.Encryption.KeysFrom, err)
 			}
 		}
 		return func(context.Context) (*encryption.Keyring, error) { return ring, nil }, nil
@@ -104,7 +104,7 @@ func openKeyring(s settings.Settings) (func(context.Context) (*encryption.Keyrin
 			return nil, fmt.Errorf("%w: %s: %w", store.ErrUnavailable, settings.EncryptionKeySecret, err)
 		}
 		if ring, err = encryption.Parse(text); err != nil {
-			return nil, settings.Wrong(settings.EncryptionKeySecret, err)
+			return nil, s.Wrong(settings.EncryptionKeySecret, err)
 		}
 		return ring, nil
 	}, nil

@@ -115,7 +115,7 @@ var List = []Setting{
 	number(RedisPoolSize, "", "", 1, MaxCount, func(s *Settings) *int { return &s.Redis.PoolSize }).
 		describe("number", Functions|Serve, "Most connections to each Redis node. Absent: 4 on AWS Lambda, which serves one request at a time, else 64."),
 	number(RedisReplicas, "", "0", 0, MaxCount, func(s *Settings) *int { return &s.Redis.Replicas }).
-		describe("number", Functions|Serve, "Replicas that must have a write before it is acknowledged."),
+		describe("number", Functions, "Replicas that must have a write before it is acknowledged."),
 	duration(RedisTimeout, "redis-timeout", "1s", MinRedisTimeout, MaxRedisTimeout, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
 		describe("duration", Functions|Serve, "Time for each operation on the state; one that takes longer is answered with 503."),
 	secretText(EncryptionKey, "encryption-key", func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
@@ -189,16 +189,16 @@ var List = []Setting{
 	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder."),
 }
 
-// Named returns the settings of these names, in their order in List. It panics where there is none of a name.
-func Named(names ...string) []Setting {
+// Named returns the settings of these keys, in their order in List. It panics where there is none of a key.
+func Named(keys ...string) []Setting {
 	var found []Setting
 	for _, setting := range List {
-		if slices.Contains(names, setting.Key()) {
+		if slices.Contains(keys, setting.Key()) {
 			found = append(found, setting)
 		}
 	}
-	if len(found) != len(names) {
-		panic("settings: there are not all of the settings that are asked for")
+	if len(found) != len(keys) {
+		panic("settings: no setting of some of the keys " + enumerate(keys, "and"))
 	}
 	return found
 }

@@ -3,7 +3,7 @@
 // one shell refuses is refused by all of them, in the same words. List holds the settings; Read and ReadRunner read them.
 //
 // It opens nothing but the files that hold secrets: whoever connects to the state, or makes a key of a text, reports
-// what is wrong then with Wrong. It knows no kind, no store and no token. Source: Spec 7; ADR-0010.
+// what is wrong then with Settings.Wrong. It knows no kind, no store and no token. Source: Spec 7; ADR-0010.
 package settings
 
 import (
@@ -37,6 +37,9 @@ type Settings struct {
 	Version string
 	// Edition is Enterprise or Community.
 	Edition string
+
+	// called has what the reader calls a setting, where that is not its key.
+	called map[string]string
 }
 
 // Redis says where the state is.
@@ -129,7 +132,7 @@ type Extension struct {
 
 // Problem is what is wrong with one setting. It never quotes a value.
 type Problem struct {
-	// Name is the variable, or the flag with its hyphens where there is no variable.
+	// Name is the variable, or the flag with its hyphens, whichever was used.
 	Name string
 	// Err says what is wrong.
 	Err error
@@ -141,12 +144,15 @@ func (p *Problem) Error() string { return p.Name + ": " + p.Err.Error() }
 // Unwrap returns what is wrong.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Wrong is the error of a setting that turned out to be wrong after it was read, such as a URL that cannot be used.
-func Wrong(name string, err error) error { return &Problem{Name: name, Err: err} }
+// Wrong is the error of a setting that turned out to be wrong after it was read, such as a URL that cannot be used. Key is
+// that of the setting.
+func (s *Settings) Wrong(key string, err error) error {
+	return &Problem{Name: cmp.Or(s.called[key], key), Err: err}
+}
 
 // Default returns the settings of a process for which nothing is set.
 func Default() Settings {
-	settings, err := read(List, nothing)
+	settings, err := read(0, nil, nothing, nil)
 	if err != nil {
 		panic("settings: a default is wrong: " + err.Error())
 	}
@@ -159,49 +165,30 @@ func nothing(string) string { return "" }
 // an absent one. The error joins one Problem for each setting that is wrong. Settings that are right are set even then,
 // so that a caller can find out what else is wrong with them.
 func Read(lookup func(name string) string) (Settings, error) {
-	return readFor(Functions, lookup)
+	return read(Functions, List, lookup, nil)
 }
 
-// ReadRunner returns the settings of the runner. Lookup is given the name of a variable, whose value a flag may have
-// set, or a flag with its hyphens where there is no variable. Errors are those of Read.
-func ReadRunner(lookup func(name string) string) (Settings, error) {
-	return readFor(Serve, lookup)
+// ReadRunner returns the settings of the runner. Lookup is asked by the key of a setting; called returns how the operator
+// gave it, by the variable or by the flag, for errors. Errors are those of Read.
+func ReadRunner(lookup, called func(key string) string) (Settings, error) {
+	return read(Serve, List, lookup, called)
 }
 
-// ReadOnly returns the defaults with what the named settings say, for commands that read some settings alone. Errors are
-// those of Read.
-func ReadOnly(lookup func(name string) string, names ...string) (Settings, error) {
-	settings, err := read(Named(names...), lookup)
-	return settings, problems(err)
+// ReadOnly returns the defaults with what the settings of these keys say, for commands that read some settings alone. It is
+// otherwise like ReadRunner; called may be nil.
+func ReadOnly(lookup, called func(key string) string, keys ...string) (Settings, error) {
+	return read(Functions|Serve|Commands, Named(keys...), lookup, called)
 }
 
-func readFor(reader Readers, lookup func(string) string) (Settings, error) {
-	list := slices.DeleteFunc(slices.Clone(List), func(s Setting) bool { return s.Readers&reader == 0 })
-	settings, err := read(list, lookup)
-	for _, setting := range list {
-		if setting.Required&reader != 0 && len(given(list, setting.Key(), lookup)) == 0 {
-			err = errors.Join(Wrong(setting.Key(), fmt.Errorf("is missing: set one of %s", enumerate(sources(list, setting.Key()), "and"))), err)
-		}
-	}
-	return settings, problems(err)
-}
-
-// problems says of what the errors are.
-func problems(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("reading the settings: %w", err)
-}
-
-// read collects the settings of a list, and everything that is wrong with them.
-func read(list []Setting, lookup func(string) string) (Settings, error) {
+// read collects the settings of a list for a reader, and everything that is wrong with them.
+func read(reader Readers, list []Setting, lookup, called func(string) string) (Settings, error) {
 	var found Settings
 	for _, setting := range List {
-		if setting.Default != "" {
-			if err := setting.set(&found, setting.Default); err != nil {
-				return Settings{}, Wrong(setting.Key(), err)
-			}
+		if setting.Default == "" {
+			continue
+		}
+		if err := setting.set(&found, setting.Default); err != nil {
+			return Settings{}, found.Wrong(setting.Key(), err)
 		}
 	}
 	found.Redis.PoolSize = DefaultPoolSize
@@ -212,37 +199,47 @@ func read(list []Setting, lookup func(string) string) (Settings, error) {
 		URL:   "http://localhost:" + cmp.Or(lookup("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT"), "2773"),
 		Token: secret.String(lookup("AWS_SESSION_TOKEN")),
 	}
+	list = slices.DeleteFunc(slices.Clone(list), func(s Setting) bool { return s.Readers&reader == 0 })
+	if called != nil {
+		found.called = map[string]string{}
+		for _, setting := range list {
+			if name := called(setting.Key()); name != setting.Key() {
+				found.called[setting.Key()] = name
+			}
+		}
+	}
 	var wrong []error
+	refuse := func(key string, err error) { wrong = append(wrong, found.Wrong(key, err)) }
 	for _, setting := range list {
 		if text := lookup(setting.Key()); text != "" {
 			if err := setting.set(&found, text); err != nil {
-				wrong = append(wrong, Wrong(setting.Key(), err))
+				refuse(setting.Key(), err)
 			}
 		}
-		if set := given(list, setting.Key(), lookup); len(set) > 1 {
-			wrong = append(wrong, Wrong(setting.Key(), fmt.Errorf("set only one of %s", enumerate(set, "and"))))
+		sources := sources(list, setting.Key())
+		given := slices.DeleteFunc(slices.Clone(sources), func(key string) bool { return lookup(key) == "" })
+		switch {
+		case len(given) > 1:
+			refuse(setting.Key(), fmt.Errorf("set only one of %s", enumerate(given, "and")))
+		case len(given) == 0 && setting.Required == reader:
+			refuse(setting.Key(), fmt.Errorf("is missing: set one of %s", enumerate(sources, "or")))
 		}
 	}
 	if found.Tokens.RotateEvery < 2*found.Tokens.PublishBefore {
-		wrong = append(wrong, Wrong(SigningRotateEvery, fmt.Errorf("must be at least twice %s", SigningPublishBefore)))
+		refuse(SigningRotateEvery, fmt.Errorf("must be at least twice %s", SigningPublishBefore))
 	}
 	return found, errors.Join(wrong...)
 }
 
-// sources are the names of the settings in a list that give the value of one of them: itself, a file, a secret.
-func sources(list []Setting, name string) []string {
-	var names []string
+// sources are the keys of the settings in a list that give the value of one of them: itself, a file, a secret.
+func sources(list []Setting, key string) []string {
+	var keys []string
 	for _, setting := range list {
-		if setting.Key() == name || setting.Instead == name {
-			names = append(names, setting.Key())
+		if setting.Key() == key || setting.Instead == key {
+			keys = append(keys, setting.Key())
 		}
 	}
-	return names
-}
-
-// given are those of the sources that are set.
-func given(list []Setting, name string, lookup func(string) string) []string {
-	return slices.DeleteFunc(sources(list, name), func(name string) bool { return lookup(name) == "" })
+	return keys
 }
 
 // enumerate writes words as a sentence does: "a, b and c".

@@ -52,7 +52,7 @@ func TestBounds(t *testing.T) {
 	for _, s := range List {
 		read := Read
 		if s.Readers&Functions == 0 {
-			read = ReadRunner
+			read = func(lookup func(string) string) (Settings, error) { return ReadRunner(lookup, nil) }
 		}
 		for _, value := range s.Inside {
 			values := with(s.Key(), value)
@@ -93,7 +93,7 @@ func TestDefaults(t *testing.T) {
 	if got := Default(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant\n%+v", got, want)
 	}
-	if got, err := ReadRunner(nothing); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := ReadRunner(nothing, nil); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the runner: %+v, %v", got, err)
 	}
 	for _, s := range List {
@@ -123,15 +123,34 @@ func TestAllAtOnce(t *testing.T) {
 // A value of the environment that another program reads changes nothing.
 func TestReaders(t *testing.T) {
 	t.Parallel()
-	if _, err := ReadRunner(from(map[string]string{Stream: "x"})); err != nil {
+	if _, err := ReadRunner(from(map[string]string{Stream: "x"}), nil); err != nil {
 		t.Errorf("the runner reads what only functions do: %v", err)
 	}
 	if _, err := Read(from(with("--expire-every", "x"))); err != nil {
 		t.Errorf("a function reads what only the runner does: %v", err)
 	}
-	got, err := ReadOnly(from(map[string]string{PatchDepth: "20", LogLevel: "x"}), PatchDepth, PatchMemory)
+	got, err := ReadOnly(from(map[string]string{PatchDepth: "20", LogLevel: "x"}), nil, PatchDepth, PatchMemory)
 	if err != nil || got.Patches.Depth != 20 || got.Patches.MemoryBytes != 64<<20 || got.LogLevel != slog.LevelInfo {
 		t.Errorf("some alone: %+v, %v", got, err)
+	}
+}
+
+// Errors of the runner name what the operator wrote.
+func TestCalled(t *testing.T) {
+	t.Parallel()
+	called := func(key string) string {
+		if key == TokenMaxTTL {
+			return "--token-max-ttl"
+		}
+		return key
+	}
+	got, err := ReadRunner(from(map[string]string{TokenMaxTTL: "90000h", PatchDepth: "9"}), called)
+	const want = "--token-max-ttl: must be a duration from 1m to 8784h\nPLATFORM_PATCH_DEPTH: must be a number from 10 to 1000"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := got.Wrong(TokenMaxTTL, errors.New("is odd")); err.Error() != "--token-max-ttl: is odd" {
+		t.Error(err)
 	}
 }
 
