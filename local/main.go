@@ -39,10 +39,10 @@ type commands struct {
 	Version     versionCommand       `cmd:"" help:"Print the version."`
 }
 
-// newCommands has no flags yet.
+// newCommands returns all commands, before a command line is read.
 func newCommands() *commands {
-	all := &commands{}
-	all.Serve.Version, all.Bootstrap.Version, all.Configure.Version, all.Token.Version = build(), build(), build(), build()
+	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys()}
+	all.Bootstrap.Version, all.Configure.Version, all.Token.Version = build(), build(), build()
 	return all
 }
 

@@ -3,29 +3,25 @@ package main
 import (
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"management.platform.sh/local/flags"
 	"management.platform.sh/local/localtest"
-	"management.platform.sh/local/runner"
-	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/state/redisstore"
-	"management.platform.sh/shared/syncpatch"
 )
 
 // parse reads a command line as main does, without the variables of whoever runs the test.
 func parse(t *testing.T, variables map[string]string, line ...string) (*commands, string, error) {
 	t.Helper()
-	for _, name := range []string{
-		"PLATFORM_REDIS_URL", "PLATFORM_REDIS_TIMEOUT", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME",
-		"PLATFORM_PATCH_OBJECT_TIME", "PLATFORM_PATCH_MEMORY", "PLATFORM_PATCH_RESULT", "PLATFORM_PATCH_DEPTH", "PLATFORM_PATCH_WORKERS",
-		"PLATFORM_PATCH_IN_PROCESS",
-	} {
+	for _, setting := range settings.List {
+		name := setting.Name
+		if name == "" {
+			continue
+		}
 		t.Setenv(name, variables[name])
 		if variables[name] == "" {
 			if err := os.Unsetenv(name); err != nil {
@@ -33,8 +29,8 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 			}
 		}
 	}
-	var parsed commands
-	parser, err := kong.New(&parsed, secretFlags())
+	parsed := newCommands()
+	parser, err := kong.New(parsed, secretFlags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +38,7 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 	if err != nil {
 		return nil, "", err
 	}
-	return &parsed, found.Command(), nil
+	return parsed, found.Command(), nil
 }
 
 // A line that is wrong names the command whose help has the right ones.
@@ -51,7 +47,7 @@ func TestHelpFor(t *testing.T) {
 		"bogus": "local --help", "--port=1": "local --help", "serve --port=1": "local serve --help", "patch eval": "local patch eval --help",
 		"token --server=x --ttl=1": "local token --help",
 	} {
-		parser, err := kong.New(&commands{}, kong.Name("local"))
+		parser, err := kong.New(newCommands(), kong.Name("local"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,18 +58,9 @@ func TestHelpFor(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	plain := runner.Serve{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second, RedisTimeout: redisstore.DefaultTimeout, LogLevel: flags.LogLevel(slog.LevelInfo)}
 	// The defaults are those that deployed functions have.
-	plain.Signing = flags.Signing{
-		TokenMaxTTL: issuer.DefaultMaxTTL, Algorithm: issuer.DefaultAlgorithm,
-		RotateEvery: issuer.DefaultRotateEvery, PublishBefore: issuer.DefaultPublishBefore,
-	}
-	limits := syncpatch.DefaultLimits()
-	plain.Edition = settings.Enterprise
-	plain.Patches = flags.Patches{
-		ExpressionTime: limits.Expression, ObjectTime: limits.Object, Memory: flags.Quantity(limits.Memory), Result: flags.Quantity(limits.Result), Depth: limits.Depth,
-	}
-	with := func(change func(*runner.Serve)) runner.Serve {
+	plain := settings.Default()
+	with := func(change func(*settings.Settings)) settings.Settings {
 		changed := plain
 		change(&changed)
 		return changed
@@ -82,40 +69,50 @@ func TestFlags(t *testing.T) {
 		about     string
 		variables map[string]string
 		line      []string
-		want      runner.Serve
+		want      settings.Settings
 	}{
 		{"nothing", nil, nil, plain},
 		{"the command", nil, []string{"serve"}, plain},
 		{"flags without the command", nil, []string{"--listen=[::1]:0", "--http", "127.0.0.1:0", "--data", "d", "--config", "c", "--manifests", "m"},
-			with(func(c *runner.Serve) {
-				c.Listen, c.HTTP, c.Data, c.Config, c.Manifests = "[::1]:0", "127.0.0.1:0", "d", "c", "m"
+			with(func(s *settings.Settings) {
+				s.Runner.Listen, s.Runner.HTTP, s.Runner.Data, s.Config, s.Runner.Manifests = "[::1]:0", "127.0.0.1:0", "d", "c", "m"
 			})},
-		{"flags", nil, []string{"serve", "--redis=redis://a,redis://b", "--admin-key=k", "--expire-every=1h", "--log-level=debug"},
-			with(func(c *runner.Serve) {
-				c.Redis, c.AdminKey, c.ExpireEvery, c.LogLevel = "redis://a,redis://b", "k", time.Hour, flags.LogLevel(slog.LevelDebug)
+		{"flags", nil, []string{"serve", "--redis=redis://a,redis://b", "--admin-key=k", "--expire-every=1h", "--log-level=debug", "--patch-in-process", "--issuer=https://a"},
+			with(func(s *settings.Settings) {
+				s.Redis.URL, s.Redis.URLFrom, s.Runner.AdminKey, s.Runner.ExpireEvery = "redis://a,redis://b", settings.RedisURL, "k", time.Hour
+				s.LogLevel, s.Patches.InProcess, s.Tokens.Issuer = slog.LevelDebug, true, "https://a"
 			})},
-		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_REDIS_TIMEOUT": "3s", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn"}, nil,
-			with(func(c *runner.Serve) {
-				c.Redis, c.RedisTimeout, c.AdminKey, c.LogLevel = "redis://v", 3*time.Second, "v", flags.LogLevel(slog.LevelWarn)
+		{"a boolean with a value", map[string]string{settings.PatchInProcess: "true"}, []string{"--patch-in-process=false"}, plain},
+		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_REDIS_TIMEOUT": "3s", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn", "PLATFORM_CONFIG": "c"}, nil,
+			with(func(s *settings.Settings) {
+				s.Redis.URL, s.Redis.URLFrom, s.Redis.Timeout, s.Runner.AdminKey = "redis://v", settings.RedisURL, 3*time.Second, "v"
+				s.LogLevel, s.Config = slog.LevelWarn, "c"
+			})},
+		{"variables without a flag", map[string]string{"PLATFORM_TOKEN_AUDIENCES": "a,b", "PLATFORM_WATCH_WINDOW": "1m", "PLATFORM_REDIS_POOL_SIZE": "3"}, nil,
+			with(func(s *settings.Settings) {
+				s.Tokens.Audiences, s.Watch.Window, s.Redis.PoolSize = []string{"a", "b"}, time.Minute, 3
 			})},
 		{"variables of patches", map[string]string{
 			"PLATFORM_EDITION": "community", "PLATFORM_PATCH_EXPRESSION_TIME": "1s", "PLATFORM_PATCH_OBJECT_TIME": "2s", "PLATFORM_PATCH_MEMORY": "128Mi",
-			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "9", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
-		}, nil, with(func(c *runner.Serve) {
-			c.Edition = settings.Community
-			c.Patches = flags.Patches{ExpressionTime: time.Second, ObjectTime: 2 * time.Second, Memory: 128 << 20, Result: 2 << 10, Depth: 9, Workers: 3, InProcess: true}
+			"PLATFORM_PATCH_RESULT": "2Ki", "PLATFORM_PATCH_DEPTH": "10", "PLATFORM_PATCH_WORKERS": "3", "PLATFORM_PATCH_IN_PROCESS": "true",
+		}, nil, with(func(s *settings.Settings) {
+			s.Edition = settings.Community
+			s.Patches = settings.Patches{ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 10, Depth: 10, Workers: 3, InProcess: true}
 		})},
 		{"a flag wins over its variable", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_LOG_LEVEL": "warn"},
 			[]string{"--redis=redis://f", "--log-level=ERROR"},
-			with(func(c *runner.Serve) { c.Redis, c.LogLevel = "redis://f", flags.LogLevel(slog.LevelError) })},
+			with(func(s *settings.Settings) {
+				s.Redis.URL, s.Redis.URLFrom, s.LogLevel = "redis://f", settings.RedisURL, slog.LevelError
+			})},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			parsed, command, err := parse(t, row.variables, row.line...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if command != "serve" || parsed.Serve != row.want {
-				t.Errorf("%s %+v, want %+v", command, parsed.Serve, row.want)
+			got, err := settings.ReadRunner(parsed.Serve.Lookup, nil)
+			if err != nil || command != "serve" || !reflect.DeepEqual(got, row.want) {
+				t.Errorf("%s %+v, want %+v; %v", command, got, row.want, err)
 			}
 		})
 	}
@@ -131,6 +128,9 @@ func TestFlagsAreRefused(t *testing.T) {
 		{"a level that there is not", nil, []string{"--log-level=loud"}, "--log-level"},
 		{"a level that there is not, by its variable", map[string]string{"PLATFORM_LOG_LEVEL": "loud"}, nil, "PLATFORM_LOG_LEVEL"},
 		{"a time without a unit", nil, []string{"--expire-every=30"}, "--expire-every"},
+		{"a flag that is wrong beside a variable that is not", map[string]string{"PLATFORM_EDITION": "community"}, []string{"--edition=pro"}, "--edition: "},
+		{"a token of ten years", nil, []string{"--token-max-ttl=90000h"}, "--token-max-ttl: must be a duration from 1m to 8784h"},
+		{"a boolean that is none", nil, []string{"--patch-in-process=yes"}, "--patch-in-process: must be true or false"},
 		{"another word", nil, []string{"surve"}, "surve"},
 		{"a flag without its value", nil, []string{"--listen"}, "--listen"},
 		{"bootstrap without a Redis", nil, []string{"bootstrap"}, "--redis"},
@@ -138,7 +138,10 @@ func TestFlagsAreRefused(t *testing.T) {
 		{"a key that is an argument", map[string]string{"PLATFORM_ADMIN_KEY": localtest.GivenKey.Reveal()}, []string{"serve", "more"}, "more"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
-			_, _, err := parse(t, row.variables, row.line...)
+			parsed, _, err := parse(t, row.variables, row.line...)
+			if err == nil {
+				_, err = settings.ReadRunner(parsed.Serve.Lookup, parsed.Serve.Called)
+			}
 			if err == nil || !strings.Contains(err.Error(), row.names) {
 				t.Fatalf("the error is %v", err)
 			}
@@ -153,7 +156,7 @@ func TestFlagsAreRefused(t *testing.T) {
 func TestSecretFlags(t *testing.T) {
 	const pem = "-----BEGIN EC PRIVATE KEY-----\ncanary\n-----END EC PRIVATE KEY-----"
 	parsed, _, err := parse(t, nil, "--signing-key", pem, "--admin-key=-a", "--encryption-key", "--b")
-	if err != nil || parsed.Serve.SigningKey.Reveal() != pem || parsed.Serve.AdminKey.Reveal() != "-a" || parsed.Serve.Encryption.Reveal() != "--b" {
+	if err != nil || parsed.Serve.Lookup(settings.SigningKey) != pem || parsed.Serve.Lookup(settings.AdminKey) != "-a" || parsed.Serve.Lookup(settings.EncryptionKey) != "--b" {
 		t.Errorf("%v, %v", parsed, err)
 	}
 	if _, _, err := parse(t, nil, "--signing-key"); err == nil || !strings.Contains(err.Error(), "--signing-key") {

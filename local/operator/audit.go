@@ -10,7 +10,6 @@ import (
 	"management.platform.sh/shared/audit/chain"
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/state/redisstore"
 )
 
 type Audit struct {
@@ -39,7 +38,7 @@ func (c *Verify) Run(ctx context.Context) error {
 		anchors = append(anchors, chain.Anchored{Where: "--head", Head: head})
 	}
 	if c.Redis != "" {
-		client, err := state.Connect(ctx, c.Redis, redisstore.Options{})
+		client, err := state.Connect(ctx, redisAt(c.Redis))
 		if err != nil {
 			return err
 		}

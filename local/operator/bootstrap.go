@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/settings"
 )
 
 // Bootstrap makes the first admin key.
@@ -28,7 +28,7 @@ type Bootstrap struct {
 
 // Run makes the first admin key in a Redis and prints it: the only time that it can be seen.
 func (c *Bootstrap) Run(ctx context.Context) error {
-	client, err := state.Connect(ctx, c.Redis, redisstore.Options{})
+	client, err := state.Connect(ctx, redisAt(c.Redis))
 	if err != nil {
 		return err
 	}
@@ -55,4 +55,11 @@ func (c *Bootstrap) Run(ctx context.Context) error {
 		return fmt.Errorf("printing the admin key: %w", err)
 	}
 	return nil
+}
+
+// redisAt are the settings of a command whose flag --redis says where the state is.
+func redisAt(url secret.String) settings.Settings {
+	s := settings.Default()
+	s.Redis.URL, s.Redis.URLFrom = url, "--redis"
+	return s
 }

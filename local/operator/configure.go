@@ -13,7 +13,6 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/redisstore"
 )
 
 // Configure writes the platform configuration.
@@ -38,7 +37,7 @@ func (c *Configure) Run(ctx context.Context) error {
 			return fmt.Errorf("--encryption-key: %w", err)
 		}
 	}
-	client, err := state.Connect(ctx, c.Redis, redisstore.Options{})
+	client, err := state.Connect(ctx, redisAt(c.Redis))
 	if err != nil {
 		return err
 	}

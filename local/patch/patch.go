@@ -20,11 +20,16 @@ import (
 	"management.platform.sh/shared/syncpatch/worker"
 )
 
-// Commands is what tries sync patches without a server. Source: Spec 2.8; ADR-0013.
+// Commands try sync patches without a server. Make them with New. Source: Spec 2.8; ADR-0013.
 type Commands struct {
 	Eval  Eval  `cmd:"" help:"Send objects through patches and show what becomes of them."`
 	Check Check `cmd:"" help:"Find what is wrong with the patches of configurations."`
 	Test  Test  `cmd:"" help:"Run test files: objects with what patches are to make of them."`
+}
+
+// New returns the commands with their flags.
+func New() Commands {
+	return Commands{Eval: Eval{Limits: flags.Patches()}, Test: Test{Limits: flags.Patches()}}
 }
 
 // Help is printed below the commands.
@@ -72,34 +77,35 @@ func standard(colour string) *terminal {
 }
 
 type Eval struct {
-	Files           []string      `arg:"" name:"file" help:"Objects, or SyncPatchEvaluations, in YAML or JSON; - is standard input."`
-	Config          string        `short:"c" placeholder:"FILE" help:"Virtual cluster configuration that has the patches. It is context.tenant.config as well."`
-	Resource        string        `placeholder:"KEY" help:"Key below sync.toHost or sync.fromHost whose patches are meant, such as endpoints (found by the kind of the object)."`
-	Reverse         bool          `help:"From host to tenant."`
-	NamespaceMode   string        `enum:"Single,Multi" default:"Single" help:"Whether all namespaces of the tenant share one on the host: Single or Multi (${default})."`
-	ClusterDomain   string        `placeholder:"DOMAIN" help:"Domain of the host cluster (cluster.local)."`
-	Tenant          string        `placeholder:"NAME" help:"Name of the tenant cluster."`
-	TenantNamespace string        `placeholder:"NAMESPACE" help:"Namespace of the tenant cluster on the host."`
-	HostObject      string        `placeholder:"FILE" help:"What context.hostObject is."`
-	VirtualObject   string        `placeholder:"FILE" help:"What context.virtualObject is."`
-	Check           []string      `enum:"RoundTrip,Fixpoint" placeholder:"NAME" help:"What else to find out: RoundTrip, Fixpoint."`
-	Output          string        `short:"o" enum:"diff,yaml,json,object" default:"diff" help:"diff and what each patch did; yaml or json, the evaluations as the server answers them; object, the objects alone, but for those whose patches failed (${default})."`
-	Color           string        `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
-	Limits          flags.Patches `embed:""`
+	Files           []string       `arg:"" name:"file" help:"Objects, or SyncPatchEvaluations, in YAML or JSON; - is standard input."`
+	Config          string         `short:"c" placeholder:"FILE" help:"Virtual cluster configuration that has the patches. It is context.tenant.config as well."`
+	Resource        string         `placeholder:"KEY" help:"Key below sync.toHost or sync.fromHost whose patches are meant, such as endpoints (found by the kind of the object)."`
+	Reverse         bool           `help:"From host to tenant."`
+	NamespaceMode   string         `enum:"Single,Multi" default:"Single" help:"Whether all namespaces of the tenant share one on the host: Single or Multi (${default})."`
+	ClusterDomain   string         `placeholder:"DOMAIN" help:"Domain of the host cluster (cluster.local)."`
+	Tenant          string         `placeholder:"NAME" help:"Name of the tenant cluster."`
+	TenantNamespace string         `placeholder:"NAMESPACE" help:"Namespace of the tenant cluster on the host."`
+	HostObject      string         `placeholder:"FILE" help:"What context.hostObject is."`
+	VirtualObject   string         `placeholder:"FILE" help:"What context.virtualObject is."`
+	Check           []string       `enum:"RoundTrip,Fixpoint" placeholder:"NAME" help:"What else to find out: RoundTrip, Fixpoint."`
+	Output          string         `short:"o" enum:"diff,yaml,json,object" default:"diff" help:"diff and what each patch did; yaml or json, the evaluations as the server answers them; object, the objects alone, but for those whose patches failed (${default})."`
+	Color           string         `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+	Limits          flags.Settings `embed:""`
 }
 
 // Run evaluates every object.
 func (c *Eval) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
 
 func (c *Eval) run(ctx context.Context, t *terminal) error {
-	if err := c.Limits.Check(); err != nil {
+	limits, err := c.Limits.Read()
+	if err != nil {
 		return badInput("%v", err)
 	}
 	evaluations, err := c.read(t)
 	if err != nil {
 		return err
 	}
-	pool := worker.New(evaluation.Settings(c.Limits.Settings()))
+	pool := worker.New(evaluation.Settings(limits.Patches))
 	defer pool.Close()
 	code := 0
 	var done []*model.SyncPatchEvaluation

@@ -90,7 +90,7 @@ func patch(t *testing.T, in string, args ...string) (code int, out, errs string)
 			args[i] = filepath.Join(folder, arg)
 		}
 	}
-	var all Commands
+	all := New()
 	parser, err := kong.New(&all)
 	if err != nil {
 		t.Fatal(err)
@@ -176,16 +176,16 @@ func TestPatchCommands(t *testing.T) {
 			[]string{"eval", "-"}, 2, "", "<stdin>:1:115: error: items[0].spec.patches[0].path: "},
 		{"no YAML behind a separator", "a: 1\n---\nb: [\n", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>:3: error: did not"},
 		{"an empty list", "{kind: List, items: []}", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "-: error: there is no object"},
-		{"workers below none", "", []string{"eval", "--patch-workers=-1", "-c", "vcluster.yaml", "pod.yaml"}, 2, "", "--patch-workers: must be from 1 to 64"},
+		{"workers below none", "", []string{"eval", "--patch-workers=-1", "-c", "vcluster.yaml", "pod.yaml"}, 2, "", "--patch-workers: must be a number from 1 to 64"},
 		{"limits that are none", "", []string{"eval", "--patch-memory=1Ki", "--patch-result=1Gi", "--patch-depth=9", "--patch-workers=65", "--patch-expression-time=0s", "--patch-object-time=26s", "-c", "vcluster.yaml", "pod.yaml"}, 2, "",
-			"--patch-expression-time: must be from 1ms to 25s\n--patch-object-time: must be from 1ms to 25s\n--patch-memory: must be from 16Mi to 1Gi\n--patch-result: must be from 1Ki to 16Mi\n--patch-depth: must be from 10 to 1000\n--patch-workers: must be from 1 to 64"},
+			"--patch-expression-time: must be a duration from 1ms to 25s\n--patch-object-time: must be a duration from 1ms to 25s\n--patch-memory: must be a quantity from 16Mi to 1Gi\n--patch-result: must be a quantity from 1Ki to 16Mi\n--patch-depth: must be a number from 10 to 1000\n--patch-workers: must be a number from 1 to 64"},
 		{"an object that is checked", "", []string{"check", "pod.yaml"}, 2, `pod.yaml:1:1: error: it is an object of kind "Pod"`, ""},
 		{"tests that are checked", "", []string{"check", "good_test.yaml"}, 2, "good_test.yaml:1:1: error: it is a file of tests, which `patch test` runs", ""},
 		{"files behind one that cannot be read", "", []string{"check", "nowhere.yaml", "bad.yaml"}, 2, "bad.yaml:6:16: error: ", ""},
 		{"what cannot be read, as JSON", "", []string{"check", "-o", "json", "broken.yaml"}, 2, `"line": 2,`, ""},
 		{"a key that is there twice", "", []string{"check", "twice.yaml"}, 2, "twice.yaml:2: error: key \"sync\" already set in map\n", ""},
 		{"many keys", "", []string{"check", "twice.yaml"}, 2, "twice.yaml: error: there is more of this kind\n", ""},
-		{"tests without limits", "", []string{"test", "--patch-depth=1001", "good_test.yaml"}, 2, "", "--patch-depth: must be from 10 to 1000"},
+		{"tests without limits", "", []string{"test", "--patch-depth=1001", "good_test.yaml"}, 2, "", "--patch-depth: must be a number from 10 to 1000"},
 
 		{"good patches", "", []string{"check", "vcluster.yaml", "nested.yaml"}, 0, "", ""},
 		{"a path", "", []string{"check", "bad.yaml"}, 2, "bad.yaml:6:16: error: sync.toHost.pods.patches[0].path: column 2: [ without ]\n          - path: a[\n                   ^\n", ""},

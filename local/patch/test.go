@@ -19,10 +19,10 @@ import (
 )
 
 type Test struct {
-	Files  []string      `arg:"" name:"file" help:"Test files in YAML or JSON; docs/patches.md shows one."`
-	Output string        `short:"o" enum:"diff,yaml,json" default:"diff" help:"diff, or yaml or json (${default})."`
-	Color  string        `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
-	Limits flags.Patches `embed:""`
+	Files  []string       `arg:"" name:"file" help:"Test files in YAML or JSON; docs/patches.md shows one."`
+	Output string         `short:"o" enum:"diff,yaml,json" default:"diff" help:"diff, or yaml or json (${default})."`
+	Color  string         `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+	Limits flags.Settings `embed:""`
 }
 
 // testFile is a file of tests.
@@ -66,10 +66,11 @@ type testResult struct {
 func (c *Test) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
 
 func (c *Test) run(ctx context.Context, t *terminal) error {
-	if err := c.Limits.Check(); err != nil {
+	limits, err := c.Limits.Read()
+	if err != nil {
 		return badInput("%v", err)
 	}
-	pool := worker.New(evaluation.Settings(c.Limits.Settings()))
+	pool := worker.New(evaluation.Settings(limits.Patches))
 	defer pool.Close()
 	var tests []test
 	var found []finding

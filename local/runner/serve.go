@@ -36,9 +36,7 @@ import (
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/kinds/platformconfig"
-	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/state/redisstore"
 )
 
@@ -49,53 +47,41 @@ const (
 	drain = 20 * time.Second
 )
 
-// Serve serves the API.
+// Serve serves the API. Make it with New.
 type Serve struct {
-	Listen       string         `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Address of the HTTPS listener (${default})."`
-	HTTP         string         `name:"http" placeholder:"HOST:PORT" help:"Address of an additional plain HTTP listener, loopback only. Clients drop bearer tokens on plain HTTP; it is for curl and load tools."`
-	Redis        secret.String  `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix:// (embedded)."`
-	RedisTimeout time.Duration  `env:"PLATFORM_REDIS_TIMEOUT" default:"1s" help:"The time for each operation on the state; from 100ms to 20s; what takes longer is answered with 503 (${default})."`
-	Data         string         `default:".platform" placeholder:"DIR" help:"Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key (${default})."`
-	AdminKey     secret.String  `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The first admin key, of user admin in the group platform:admins (generated)."`
-	Encryption   secret.String  `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64; after a comma older ones that still open (kept in the data folder)."`
-	Issuer       string         `env:"PLATFORM_ISSUER" placeholder:"URL" help:"Issuer of tokens, by which verifiers reach this API (the address of the HTTPS listener)."`
-	SigningKey   secret.String  `env:"PLATFORM_SIGNING_KEY" placeholder:"PEM" help:"Signing keys that you manage yourself; the first signs (made and kept in the state)."`
-	Signing      flags.Signing  `embed:""`
-	Config       string         `placeholder:"FILE" help:"Platform configuration (YAML), watched for changes."`
-	Manifests    string         `placeholder:"DIR" help:"Folder of objects to apply at the start."`
-	ExpireEvery  time.Duration  `default:"30s" help:"How often expired keys are removed and deletions finished (${default})."`
-	Edition      string         `env:"PLATFORM_EDITION" enum:"enterprise,community" default:"enterprise" help:"What of the platform is in use: enterprise or community (${default})."`
-	Patches      flags.Patches  `embed:""`
-	LogLevel     flags.LogLevel `env:"PLATFORM_LOG_LEVEL" default:"info" help:"Least level of the log on standard error: debug, info, warn or error (${default})."`
+	flags.Settings
+	// Ready is called once everything is served. nil: nobody waits for that.
+	Ready func() `kong:"-"`
 
-	// Version is that of this program.
-	Version string `kong:"-"`
+	version string
 }
+
+// New returns the command with its flags, for a program of a version.
+func New(version string) Serve { return Serve{Settings: flags.Serve(), version: version} }
 
 // Run serves until the context ends, and then drains.
 func (c *Serve) Run(ctx context.Context) (err error) {
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(c.LogLevel)}))
-	if err := requireLoopback(c.HTTP); err != nil {
+	s, err := settings.ReadRunner(c.Lookup, c.Called)
+	if err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return fmt.Errorf("--data: making the folder: %w", err)
-	}
-	if c.Config != "" {
-		// A bad one is told of before anything is started.
-		if _, err := platformconfig.ReadFile(c.Config); err != nil {
-			return err
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.LogLevel}))
+	if s.Config != "" {
+		// A wrong configuration is reported before anything is started.
+		if _, err := platformconfig.ReadFile(s.Config); err != nil {
+			return s.Wrong(settings.Config, err)
 		}
 	}
-	release, err := lockFolder(c.Data)
+	folder := s.Runner.Data
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return s.Wrong(settings.Data, fmt.Errorf("making the folder: %w", err))
+	}
+	release, err := lockFolder(folder)
 	if err != nil {
 		return err
 	}
 	defer release()
-	redis, err := state.Open(ctx, c.Redis, redisstore.Options{Timeout: c.RedisTimeout}, c.Data, log)
+	redis, err := state.Open(ctx, s, log)
 	if err != nil {
 		return err
 	}
@@ -103,13 +89,13 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	ring, err := state.OpenKeyring(c.Encryption, filepath.Join(c.Data, "encryption.key"))
+	ring, err := state.OpenKeyring(s)
 	if err != nil {
 		return err
 	}
-	api := environment.New(redis.Client, log, c.Config, ring, registry, c.Version)
+	api := environment.New(redis.Client, log, s.Config, ring, registry, c.version)
 	env := api.Env
-	env.Edition, env.Patches = c.Edition, c.Patches.Settings()
+	env.Edition, env.Patches, api.Watch.Window = s.Edition, s.Patches, s.Watch.Window
 	// Virtual clusters of this machine are at its loopback.
 	env.LocalSigners = true
 	source := platformconfig.Open(env)
@@ -128,32 +114,32 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		defer cancel()
 		trail.Close(bounded)
 	}()
-	admin, err := admin.Ensure(ctx, env, c.AdminKey, filepath.Join(c.Data, "admin.key"))
+	admin, err := admin.Ensure(ctx, env, s.Runner.AdminKey, filepath.Join(folder, "admin.key"))
 	if err != nil {
 		return err
 	}
-	authority, err := openAuthority(c.Data, time.Now())
+	authority, err := openAuthority(folder, time.Now())
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", c.Listen)
+	listener, err := net.Listen("tcp", s.Runner.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return s.Wrong(settings.Listen, err)
 	}
 	address := listener.Addr().String()
 	// The listener knows the address alone; clients may use the name that it was given.
-	certificate, err := authority.serverCertificate(time.Now(), address, c.Listen)
+	certificate, err := authority.serverCertificate(time.Now(), address, s.Runner.Listen)
 	if err != nil {
 		return err
 	}
 	address = reachable(address)
 	server := "https://" + address + frame.BasePath
-	if err := writeKubeconfig(filepath.Join(c.Data, "kubeconfig"), server, authority.certificatePEM, admin); err != nil {
+	if err := writeKubeconfig(filepath.Join(folder, "kubeconfig"), server, authority.certificatePEM, admin); err != nil {
 		return err
 	}
 
-	env.Tokens = c.Signing.Settings()
-	env.Tokens.Issuer, env.Tokens.SigningKeys = cmp.Or(c.Issuer, server), c.SigningKey
+	env.Tokens = s.Tokens
+	env.Tokens.Issuer = cmp.Or(s.Tokens.Issuer, server)
 	handler := routes(api, redis.Client, registry)
 	servers := []*http.Server{newServer(handler, log)}
 	failed := make(chan error, 2)
@@ -162,23 +148,26 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	})
 	go func() { failed <- servers[0].Serve(secure) }()
 	plainAddress := ""
-	if c.HTTP != "" {
-		plain, err := net.Listen("tcp", c.HTTP)
+	if s.Runner.HTTP != "" {
+		plain, err := net.Listen("tcp", s.Runner.HTTP)
 		if err != nil {
-			return errors.Join(fmt.Errorf("--http: %w", err), servers[0].Close())
+			return errors.Join(s.Wrong(settings.HTTP, err), servers[0].Close())
 		}
 		plainAddress = plain.Addr().String()
 		second := newServer(handler, log)
 		servers = append(servers, second)
 		go func() { failed <- second.Serve(plain) }()
 	}
-	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, admin), c.Manifests); err != nil {
+	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, admin), s.Runner.Manifests); err != nil {
 		return err
 	}
-	c.announce(address, plainAddress, redis.Description)
+	announce(c.version, folder, address, plainAddress, redis.Description)
+	if c.Ready != nil {
+		c.Ready()
+	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
-	go every(background, c.ExpireEvery, func() {
+	go every(background, s.Runner.ExpireEvery, func() {
 		for _, scheduled := range []*frame.Function{
 			expirekeys.Function, expiretokens.Function, rotatesigningkeys.Function, collectgarbage.Function,
 		} {
@@ -202,34 +191,6 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		err = errors.Join(err, each.Shutdown(bounded))
 	}
 	return err
-}
-
-// check returns what is wrong with the flags, all at once.
-func (c *Serve) check() error {
-	problems := []error{c.checkTokens(), c.Patches.Check()}
-	if c.ExpireEvery <= 0 {
-		problems = append(problems, fmt.Errorf("--expire-every: %s is not positive", c.ExpireEvery))
-	}
-	if c.RedisTimeout < redisstore.LeastTimeout || c.RedisTimeout > redisstore.MostTimeout {
-		problems = append(problems, fmt.Errorf("--redis-timeout: must be from %s to %s", redisstore.LeastTimeout, redisstore.MostTimeout))
-	}
-	return errors.Join(problems...)
-}
-
-// checkTokens returns what is wrong with the flags about tokens.
-func (c *Serve) checkTokens() error {
-	problems := []error{c.Signing.Check()}
-	if c.Issuer != "" {
-		if err := settings.CheckIssuer(c.Issuer); err != nil {
-			problems = append(problems, fmt.Errorf("--issuer: %w", err))
-		}
-	}
-	if c.SigningKey != "" {
-		if _, err := signingkey.ParsePEM(c.SigningKey); err != nil {
-			problems = append(problems, fmt.Errorf("--signing-key: %w", err))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // routes are the functions of the catalog, and the health of the process beside them.
@@ -271,17 +232,17 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 }
 
 // announce says what was done and what to try next.
-func (c *Serve) announce(address, plain, state string) {
+func announce(version, folder, address, plain, state string) {
 	out := os.Stdout
-	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", c.Version)
+	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
 	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, frame.BasePath)
 	if plain != "" {
 		_, _ = fmt.Fprintf(out, "  plain HTTP  http://%s%s\n", plain, frame.BasePath)
 	}
 	_, _ = fmt.Fprintf(out, "  state       %s\n", state)
-	_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", filepath.Join(c.Data, "admin.key"))
+	_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", filepath.Join(folder, "admin.key"))
 	_, _ = fmt.Fprintf(out, "\nTry, in another terminal:\n")
-	_, _ = fmt.Fprintf(out, "  export KUBECONFIG=%s\n", filepath.Join(c.Data, "kubeconfig"))
+	_, _ = fmt.Fprintf(out, "  export KUBECONFIG=%s\n", filepath.Join(folder, "kubeconfig"))
 	_, _ = fmt.Fprintf(out, "  kubectl get ownedaccesskeys\n")
 	_, _ = fmt.Fprintf(out, "  kubectl explain ownedaccesskeys.spec\n")
 }
@@ -308,19 +269,4 @@ func reachable(address string) string {
 		return net.JoinHostPort("127.0.0.1", port)
 	}
 	return address
-}
-
-// requireLoopback refuses to offer plain HTTP to other machines.
-func requireLoopback(address string) error {
-	if address == "" {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("--http: %w", err)
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("--http: %q is not a loopback address; bearer tokens must not cross a network in clear", host)
 }

@@ -5,22 +5,26 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"management.platform.sh/local/atomicfile"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 )
 
-// OpenKeyring returns the given encryption keys, else those in the file, else a new one, which the file keeps.
-func OpenKeyring(given secret.String, file string) (*encryption.Keyring, error) {
-	if given != "" {
-		ring, err := encryption.Parse(given)
+// OpenKeyring returns the encryption keys of the settings, else those in the data folder, else a new one, which is kept
+// there.
+func OpenKeyring(s settings.Settings) (*encryption.Keyring, error) {
+	if s.Encryption.Keys != "" {
+		ring, err := encryption.Parse(s.Encryption.Keys)
 		if err != nil {
-			return nil, fmt.Errorf("--encryption-key: %w", err)
+			return nil, s.Wrong(s.Encryption.KeysFrom, err)
 		}
 		return ring, nil
 	}
+	file := KeyFile(s.Runner.Data)
 	kept, err := os.ReadFile(file)
 	key := secret.String(strings.TrimSpace(string(kept)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,3 +40,6 @@ func OpenKeyring(given secret.String, file string) (*encryption.Keyring, error) 
 	}
 	return ring, nil
 }
+
+// KeyFile is the file in a data folder with the encryption keys.
+func KeyFile(folder string) string { return filepath.Join(folder, "encryption.key") }

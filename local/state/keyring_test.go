@@ -2,17 +2,24 @@ package state
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 )
 
 func TestOpenKeyring(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "encryption.key")
-	made, err := OpenKeyring("", file)
+	s := at("", t.TempDir())
+	file := KeyFile(s.Runner.Data)
+	with := func(keys secret.String) settings.Settings {
+		given := s
+		given.Encryption.Keys, given.Encryption.KeysFrom = keys, settings.EncryptionKey
+		return given
+	}
+	made, err := OpenKeyring(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +27,7 @@ func TestOpenKeyring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := OpenKeyring("", file)
+	again, err := OpenKeyring(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,20 +37,20 @@ func TestOpenKeyring(t *testing.T) {
 	if about, err := os.Stat(file); err != nil || about.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", about, err)
 	}
-	given, err := OpenKeyring(encryption.Generate(), file)
+	given, err := OpenKeyring(with(encryption.Generate()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := given.Open(sealed, "a"); err == nil {
 		t.Error("the given key is not the one in the file")
 	}
-	if _, err := OpenKeyring("hunter2", file); err == nil || !strings.Contains(err.Error(), "--encryption-key") || strings.Contains(err.Error(), "hunter2") {
+	if _, err := OpenKeyring(with("hunter2")); err == nil || !strings.Contains(err.Error(), settings.EncryptionKey+": ") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a bad one: %v", err)
 	}
 	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenKeyring("", file); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hunter2") {
+	if _, err := OpenKeyring(s); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a bad file: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 )
 
@@ -36,15 +37,16 @@ type Redis struct {
 	Close       func() error
 }
 
-// Open connects to the given Redis, or runs one: a child redis-server with an append-only file in the
-// data folder when one is on PATH, else one in this process that forgets everything at its end.
-func Open(ctx context.Context, given secret.String, options redisstore.Options, folder string, log *slog.Logger) (*Redis, error) {
-	if given != "" {
-		client, err := Connect(ctx, given, options)
+// Open connects to the Redis of the settings, or runs one: a child redis-server with an append-only file in the data
+// folder when one is on PATH, else one in this process that forgets everything at its end.
+func Open(ctx context.Context, s settings.Settings, log *slog.Logger) (*Redis, error) {
+	options, folder := options(s), s.Runner.Data
+	if s.Redis.URL != "" {
+		client, err := Connect(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		return &Redis{Client: client, Description: "Redis at " + hosts(given), Close: client.Close}, nil
+		return &Redis{Client: client, Description: "Redis at " + hosts(s.Redis.URL), Close: client.Close}, nil
 	}
 	if program, err := exec.LookPath("redis-server"); err == nil {
 		return childState(ctx, program, options, folder, log)
@@ -67,16 +69,20 @@ func Open(ctx context.Context, given secret.String, options redisstore.Options, 
 	}, nil
 }
 
-// Connect connects to a Redis of the operator. One that cannot be reached is told of by the flag, before anything is done.
-func Connect(ctx context.Context, given secret.String, options redisstore.Options) (*redisstore.Client, error) {
-	client, err := redisstore.Open(given.Reveal(), options)
+// Connect connects to the Redis of an operator. The error names the setting when Redis cannot be reached.
+func Connect(ctx context.Context, s settings.Settings) (*redisstore.Client, error) {
+	client, err := redisstore.Open(s.Redis.URL.Reveal(), options(s))
 	if err != nil {
-		return nil, fmt.Errorf("--redis: %w", err)
+		return nil, s.Wrong(s.Redis.URLFrom, err)
 	}
 	if err := client.Ping(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("--redis: %w", err), client.Close())
+		return nil, errors.Join(s.Wrong(s.Redis.URLFrom, err), client.Close())
 	}
 	return client, nil
+}
+
+func options(s settings.Settings) redisstore.Options {
+	return redisstore.Options{PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout}
 }
 
 // hosts names the servers of a URL without what may be secret in it.

@@ -9,11 +9,19 @@ import (
 
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
+
+// at are the settings of a runner with a state and a data folder.
+func at(url secret.String, folder string) settings.Settings {
+	s := settings.Default()
+	s.Redis.URL, s.Redis.URLFrom, s.Runner.Data = url, settings.RedisURL, folder
+	return s
+}
 
 // The announcement names the state by what is not secret of its URL.
 func TestHosts(t *testing.T) {
@@ -48,7 +56,7 @@ func TestHosts(t *testing.T) {
 func TestOpenStateWhereOneIsGiven(t *testing.T) {
 	t.Parallel()
 	url, folder := redistest.Embedded(t), t.TempDir()
-	opened, err := Open(t.Context(), secret.String(url), redisstore.Options{}, folder, quiet)
+	opened, err := Open(t.Context(), at(secret.String(url), folder), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +77,8 @@ func TestOpenStateWhereOneIsGiven(t *testing.T) {
 func TestOpenStateRefuses(t *testing.T) {
 	t.Parallel()
 	for _, given := range []secret.String{"http://:hunter2@example.com", "redis://:hunter2@example.com:port", "hunter2", "redis://:hunter2@a,redis://:hunter2@b:port"} {
-		opened, err := Open(t.Context(), given, redisstore.Options{}, t.TempDir(), quiet)
-		if err == nil || opened != nil || !strings.HasPrefix(err.Error(), "--redis: ") || strings.Contains(err.Error(), "hunter2") {
+		opened, err := Open(t.Context(), at(given, t.TempDir()), quiet)
+		if err == nil || opened != nil || !strings.HasPrefix(err.Error(), settings.RedisURL+": ") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", strings.ReplaceAll(given.Reveal(), "hunter2", "..."), err)
 		}
 	}

@@ -20,9 +20,16 @@ var (
 
 // settingLine is the row of a setting in that document.
 func settingLine(s settings.Setting) string {
-	flag := ""
-	if s.Flag != "" && s.Name != "" {
+	flag := "not read"
+	switch {
+	case s.Name == "":
+		flag = ""
+	case s.Flag != "":
 		flag = "`--" + s.Flag + "`"
+	case s.Readers&settings.Functions == 0:
+		flag = "" // a command reads it
+	case s.Readers&settings.Serve != 0:
+		flag = "variable only"
 	}
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", s.Key(), flag, s.Unit, s.Default, s.Allowed(), s.Meaning)
 }
@@ -82,8 +89,8 @@ func TestSettingsFinds(t *testing.T) {
 	}
 	a, b := settingLine(list[0])+"\n", settingLine(list[1])+"\n"
 	expect(t, unlisted(a+b, list[:2]))
-	expect(t, unlisted(b+"| `PLATFORM_A` |  | text | y |  | One. |\n| `--c` | z | | |\n", list[:2]),
-		"order: | `PLATFORM_VERSION`", "order: | `PLATFORM_A` |  | text | y", "order: | `--c`", "no row | `PLATFORM_A`")
+	expect(t, unlisted(b+"| `PLATFORM_A` | not read | text | y |  | One. |\n| `--c` | z | | |\n", list[:2]),
+		"order: | `PLATFORM_VERSION`", "order: | `PLATFORM_A` | not read | text | y", "order: | `--c`", "no row | `PLATFORM_A`")
 	expect(t, unread(project{
 		"serverless.yml": "PLATFORM_A: 1\nPLATFORM_VERSION: 2\n", "infra/terraform/aws/functions.tf": "PLATFORM_VERSION = PLATFORM_B, PLATFORM_D",
 		"infra/terraform/gcp/functions.tf": "PLATFORM_VERSION", "infra/knative/a.yaml": "PLATFORM_A",
