@@ -73,9 +73,9 @@ func TestFlags(t *testing.T) {
 	}{
 		{"nothing", nil, nil, plain},
 		{"the command", nil, []string{"serve"}, plain},
-		{"flags without the command", nil, []string{"--listen=[::1]:0", "--http", "127.0.0.1:0", "--data", "d", "--config", "c", "--manifests", "m"},
+		{"flags without the command", nil, []string{"--listen=[::1]:0", "--http", "127.0.0.1:0", "--data", "d", "--config", "main_test.go", "--manifests", "m"},
 			with(func(s *settings.Settings) {
-				s.Runner.Listen, s.Runner.HTTP, s.Runner.Data, s.Config, s.Runner.Manifests = "[::1]:0", "127.0.0.1:0", "d", "c", "m"
+				s.Runner.Listen, s.Runner.HTTP, s.Runner.Data, s.Config, s.Runner.Manifests = "[::1]:0", "127.0.0.1:0", "d", "main_test.go", "m"
 			})},
 		{"flags", nil, []string{"serve", "--redis=redis://a,redis://b", "--admin-key=k", "--expire-every=1h", "--log-level=debug", "--patch-in-process", "--issuer=https://a"},
 			with(func(s *settings.Settings) {
@@ -83,10 +83,10 @@ func TestFlags(t *testing.T) {
 				s.LogLevel, s.Patches.InProcess, s.Tokens.Issuer = slog.LevelDebug, true, "https://a"
 			})},
 		{"a boolean with a value", map[string]string{settings.PatchInProcess: "true"}, []string{"--patch-in-process=false"}, plain},
-		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_REDIS_TIMEOUT": "3s", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn", "PLATFORM_CONFIG": "c"}, nil,
+		{"variables", map[string]string{"PLATFORM_REDIS_URL": "redis://v", "PLATFORM_REDIS_TIMEOUT": "3s", "PLATFORM_ADMIN_KEY": "v", "PLATFORM_LOG_LEVEL": "warn", "PLATFORM_CONFIG": "main_test.go"}, nil,
 			with(func(s *settings.Settings) {
 				s.Redis.URL, s.Redis.URLFrom, s.Redis.Timeout, s.Runner.AdminKey = "redis://v", settings.RedisURL, 3*time.Second, "v"
-				s.LogLevel, s.Config = slog.LevelWarn, "c"
+				s.LogLevel, s.Config = slog.LevelWarn, "main_test.go"
 			})},
 		{"variables without a flag", map[string]string{"PLATFORM_TOKEN_AUDIENCES": "a,b", "PLATFORM_WATCH_WINDOW": "1m", "PLATFORM_REDIS_POOL_SIZE": "3"}, nil,
 			with(func(s *settings.Settings) {

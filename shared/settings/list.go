@@ -136,14 +136,14 @@ var List = []Setting{
 		describe("name", Functions|Serve|Commands, "Algorithm that signs tokens."),
 	duration(SigningRotateEvery, "signing-rotate-every", "168h", 2*MinPublishBefore, MaxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.RotateEvery }).
 		describe("duration", Functions|Serve|Commands, "How long a signing key signs: at least twice as long as it is published before."),
-	duration(SigningPublishBefore, "signing-publish-before", "1h", MinPublishBefore, MaxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.PublishBefore }).
+	duration(SigningPublishBefore, "signing-publish-before", "1h", MinPublishBefore, MaxPeriod/2, func(s *Settings) *time.Duration { return &s.Tokens.PublishBefore }).
 		describe("duration", Functions|Serve|Commands, "How long a signing key is published before it signs. Verifiers keep the keys that they fetched for five minutes."),
 	secretText(SigningKey, "signing-key", func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
 		describe("PEM", Functions|Serve, "Signing keys that you manage yourself: the first, a private one, signs; public ones after it are published too. Set at most one of the two. Absent: the platform makes the keys, rotates them and keeps them in the state.").
 		outside("hunter2"),
 	secretFile(SigningKeyFile, SigningKey, func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
 		describe("path", Functions|Serve, "A file that holds those keys, such as a mounted secret."),
-	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
+	checked(Config, "config", "", checkFile, func(s *Settings) *string { return &s.Config }).outside("/nowhere/at/all").
 		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
 	level(LogLevel, "log-level").
 		describe("level", Functions|Serve, "Least level of the log on standard error."),

@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -269,12 +270,32 @@ func secretText(name, flag string, field func(*Settings) source) Setting {
 func secretFile(name, instead string, field func(*Settings) source) Setting {
 	return Setting{Name: name, Instead: instead, Outside: []string{"/nowhere/at/all"}, set: func(into *Settings, path string) error {
 		content, err := os.ReadFile(path)
+		if err != nil {
+			return unreadable(err)
+		}
 		text := strings.TrimSpace(string(content))
-		if err != nil || text == "" {
-			return errors.New("names a file that cannot be read or is empty")
+		if text == "" {
+			return errors.New("names an empty file")
 		}
 		return field(into).fill(name, secret.String(text))
 	}}
+}
+
+// checkFile refuses a file that cannot be opened.
+func checkFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return unreadable(err)
+	}
+	return file.Close()
+}
+
+// unreadable says why a file cannot be read, without its path.
+func unreadable(err error) error {
+	if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+		err = wrong.Err
+	}
+	return fmt.Errorf("names a file that cannot be read: %w", err)
 }
 
 // elsewhere is a setting that the command which has it reads itself.

@@ -1,0 +1,217 @@
+// Package shells_test starts the shells side by side. Source: ADR-0010.
+package shells_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/infra/framework"
+	"management.platform.sh/local/runner"
+	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore/redistest"
+)
+
+// TestMain takes away the settings of whoever runs the tests.
+func TestMain(m *testing.M) {
+	for _, s := range settings.List {
+		if s.Name != "" {
+			_ = os.Unsetenv(s.Name)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// examples are values of settings that have no bounds: those that are right and those that are wrong.
+type examples struct{ right, wrong []string }
+
+// special are the examples of units that the list cannot give.
+func special(t *testing.T, state string) map[string]examples {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	one := encryption.Generate().Reveal()
+	return map[string]examples{
+		settings.RedisURL:      {right: []string{state}},
+		settings.EncryptionKey: {[]string{one, one + "," + encryption.Generate().Reveal()}, []string{one + "," + one}},
+		settings.SigningKey: {
+			[]string{block("PRIVATE KEY", private)},
+			[]string{block("CERTIFICATE", private), block("PUBLIC KEY", public), block("PRIVATE KEY", public)},
+		},
+		settings.Config: {
+			[]string{write(t, "platformHost: a.example\n")},
+			[]string{write(t, "platformHost: a/b\n"), write(t, "nope: [")},
+		},
+		settings.AdminKey: {right: []string{"given-key-8Kx20wQm57ZtLp93VrNc4Hd6"}},
+	}
+}
+
+// write makes a file with a text.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// of returns the examples of a setting: those of the list, those above and, for a file with the value of another setting,
+// files with its examples.
+func of(t *testing.T, s settings.Setting, special map[string]examples) examples {
+	t.Helper()
+	found := examples{append([]string{}, s.Inside...), append([]string{}, s.Outside...)}
+	found.right, found.wrong = append(found.right, special[s.Key()].right...), append(found.wrong, special[s.Key()].wrong...)
+	if s.Instead != "" && s.Unit == "path" {
+		value := of(t, settings.Named(s.Instead)[0], special)
+		for _, text := range value.right {
+			found.right = append(found.right, write(t, text))
+		}
+		for _, text := range append(value.wrong, " \n") {
+			found.wrong = append(found.wrong, write(t, text))
+		}
+	}
+	return found
+}
+
+// server is the server of deployed functions.
+func server(t *testing.T, lookup func(string) string) error {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	return framework.Serve(ctx, catalog.Functions, lookup, io.Discard, func(net.Addr) { stop() })
+}
+
+// run starts the runner with what the command line says.
+func run(t *testing.T, lookup func(string) string, line ...string) error {
+	t.Helper()
+	command := runner.New("test")
+	command.Getenv = lookup
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	command.Ready = stop
+	parser, err := kong.New(&command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(append(line, "--listen=127.0.0.1:0", "--data="+filepath.Join(t.TempDir(), "data"))); err != nil {
+		return err
+	}
+	return command.Run(ctx)
+}
+
+// said is what a shell says of its start.
+func said(err error) string {
+	if err == nil {
+		return "it starts"
+	}
+	return err.Error()
+}
+
+// Every shell that reads a setting gives the same answer to the same value, in the same words, whether it comes by the
+// variable or by the flag: it starts at the bounds, and names the setting beyond them. The values are made from the list, so
+// that a new setting is tested without a line here. Source: ADR-0010.
+func TestSettings(t *testing.T) {
+	state := redistest.Embedded(t)
+	special := special(t, state)
+	for _, s := range settings.List {
+		if s.Readers&(settings.Functions|settings.Serve) == 0 || s.Key() == settings.Listen || s.Key() == settings.Data {
+			continue
+		}
+		t.Run(s.Key(), func(t *testing.T) {
+			values := of(t, s, special)
+			if s.Min != "" && len(values.right) == 0 || s.Min != "" && len(values.wrong) == 0 {
+				t.Fatal("there is nothing to compare")
+			}
+			if s.Required == 0 && s.Instead != settings.RedisURL {
+				values.right = append(values.right, "") // absent
+			}
+			for i, value := range append(values.right, values.wrong...) {
+				answers := ask(t, s, value, state)
+				for where, answer := range answers {
+					for other, otherwise := range answers {
+						if answer != otherwise {
+							t.Errorf("value %d: %s: %s\n%s: %s", i, where, answer, other, otherwise)
+						}
+					}
+					if right := i < len(values.right); right != (answer == said(nil)) || !right && !strings.HasPrefix(answer, s.Key()+": ") {
+						t.Errorf("value %d, %s: %s", i, where, answer)
+					}
+					if s.Secret && len(value) > 3 && strings.Contains(answer, value) {
+						t.Errorf("value %d, %s quotes a secret: %s", i, where, answer)
+					}
+				}
+			}
+		})
+	}
+}
+
+// ask starts every shell that reads a setting with a value.
+func ask(t *testing.T, s settings.Setting, value, state string) map[string]string {
+	t.Helper()
+	variables := map[string]string{
+		"FUNCTION_TARGET": "whoami", "PORT": "0", settings.RedisURL: state,
+		// Their bounds can be reached under these alone.
+		settings.SigningPublishBefore: "10m", settings.SigningRotateEvery: "87840h",
+	}
+	if s.Instead == settings.RedisURL {
+		delete(variables, settings.RedisURL)
+	}
+	given := maps.Clone(variables)
+	if value != "" {
+		given[s.Key()] = value
+	}
+	lookup := func(from map[string]string) func(string) string {
+		return func(name string) string { return from[name] }
+	}
+	answers := map[string]string{}
+	if s.Readers&settings.Functions != 0 {
+		answers["the server"] = said(server(t, lookup(given)))
+	}
+	if s.Readers&settings.Serve != 0 && s.Name != "" {
+		answers["the runner by its variable"] = said(run(t, lookup(given)))
+	}
+	if s.Readers&settings.Serve != 0 && s.Flag != "" && value != "" {
+		text := said(run(t, lookup(variables), "--"+s.Flag+"="+value))
+		answers["the runner by its flag"] = strings.ReplaceAll(text, "--"+s.Flag+": ", s.Key()+": ")
+	}
+	return answers
+}
+
+// Without a state a function does not start, and the runner brings its own.
+func TestNoState(t *testing.T) {
+	none := func(name string) string { return map[string]string{"FUNCTION_TARGET": "whoami", "PORT": "0"}[name] }
+	if err := server(t, none); err == nil || !strings.HasPrefix(err.Error(), settings.RedisURL+": is missing") {
+		t.Errorf("the server: %s", said(err))
+	}
+	if err := run(t, none); err != nil {
+		t.Errorf("the runner: %v", err)
+	}
+}
