@@ -119,7 +119,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	w.Env.Tokens = settings.Tokens{
-		Issuer: issuertest.URL, MaxTTL: 2 * time.Hour, RotateEvery: 40 * time.Minute, PublishBefore: issuer.MinPublishBefore,
+		Issuer: issuertest.URL, MaxTTL: 2 * time.Hour, RotateEvery: 40 * time.Minute, PublishBefore: settings.MinPublishBefore,
 	}
 	caller := w.Key("ci", "ana", model.OwnedAccessKeySpec{})
 	scheduler := issuer.Open(w.Env)

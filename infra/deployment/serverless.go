@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"management.platform.sh/shared/settings"
 )
 
 // object is a piece of a manifest.
@@ -38,7 +40,7 @@ func serverlessFunctions(entries map[string]entry) object {
 				"package": object{"artifact": "build/serverless/" + name + ".zip"}, "environment": object{},
 			}
 			if one.Encrypts {
-				made["environment"].(object)["PLATFORM_ENCRYPTION_KEY_SECRET"] = encryptionKey
+				made["environment"].(object)[settings.EncryptionKeySecret] = encryptionKey
 			}
 			return made
 		}
@@ -63,7 +65,7 @@ func serverlessFunctions(entries map[string]entry) object {
 			stream := function(name+streamSuffix, streamSeconds)
 			stream["url"] = object{"invokeMode": "RESPONSE_STREAM"}
 			environment := stream["environment"].(object)
-			environment["PLATFORM_STREAM"], environment["PLATFORM_WATCH_WINDOW"] = "true", streamWindow
+			environment[settings.Stream], environment[settings.WatchWindow] = "true", streamWindow
 			functions[name+streamSuffix] = stream
 		}
 	}

@@ -69,6 +69,8 @@ const (
 	// MinRedisTimeout and MaxRedisTimeout bound the time of an operation: one that a gateway would give up on need not go on.
 	MinRedisTimeout = 100 * time.Millisecond
 	MaxRedisTimeout = 20 * time.Second
+	// DefaultRedisTimeout is the default of package redisstore as well.
+	DefaultRedisTimeout = time.Second
 	// MaxCount bounds numbers of connections and replicas.
 	MaxCount = 1024
 
@@ -116,7 +118,7 @@ var List = []Setting{
 		describe("number", Functions|Serve, "Most connections to each Redis node. Absent: 4 on AWS Lambda, which serves one request at a time, else 64."),
 	number(RedisReplicas, "", "0", 0, MaxCount, func(s *Settings) *int { return &s.Redis.Replicas }).
 		describe("number", Functions, "Replicas that must have a write before it is acknowledged."),
-	duration(RedisTimeout, "redis-timeout", "1s", MinRedisTimeout, MaxRedisTimeout, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
+	duration(RedisTimeout, "redis-timeout", short(DefaultRedisTimeout), MinRedisTimeout, MaxRedisTimeout, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
 		describe("duration", Functions|Serve, "Time for each operation on the state; one that takes longer is answered with 503."),
 	secretText(EncryptionKey, "encryption-key", func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
 		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes; after a comma older keys that still open. Set at most one of the three. Absent: a function that seals nothing needs none; the runner keeps one in its data folder.").

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"management.platform.sh/shared/model/secret"
@@ -99,6 +100,15 @@ type Patches struct {
 	InProcess bool
 }
 
+// WithDefaults returns the settings with the default in place of each value that is zero, but for the issuer, audiences
+// and keys, which may be empty.
+func (t Tokens) WithDefaults() Tokens {
+	d := defaults().Tokens
+	t.MaxTTL, t.Algorithm = cmp.Or(t.MaxTTL, d.MaxTTL), cmp.Or(t.Algorithm, d.Algorithm)
+	t.RotateEvery, t.PublishBefore = cmp.Or(t.RotateEvery, d.RotateEvery), cmp.Or(t.PublishBefore, d.PublishBefore)
+	return t
+}
+
 // Watch says how long watches last.
 type Watch struct {
 	// Window is the longest that a watch may last. 0: as long as it asks for, or WatchWindowWithoutStreams where answers
@@ -158,6 +168,9 @@ func Default() Settings {
 	}
 	return settings
 }
+
+// defaults are those of Default, read once.
+var defaults = sync.OnceValue(Default)
 
 func nothing(string) string { return "" }
 

@@ -2,9 +2,11 @@ package syncpatch
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
@@ -28,18 +30,16 @@ type Limits struct {
 	Trace int64 `json:"trace,omitempty"`
 }
 
-// DefaultLimits returns 100 ms for an expression, 1 s for an object, 64 MiB of memory, 1 MiB for a result and
-// for the trace, and depth 200. Source: ADR-0013.
-func DefaultLimits() Limits {
+// DefaultLimits returns the defaults that package settings has, and 1 MiB for the trace. Source: ADR-0013.
+func DefaultLimits() Limits { return defaultLimits() }
+
+var defaultLimits = sync.OnceValue(func() Limits {
+	patches := settings.Default().Patches
 	return Limits{
-		Expression: 100 * time.Millisecond,
-		Object:     time.Second,
-		Memory:     64 << 20,
-		Result:     1 << 20,
-		Depth:      200,
-		Trace:      1 << 20,
+		Expression: patches.ExpressionTime, Object: patches.ObjectTime, Memory: patches.MemoryBytes, Result: patches.ResultBytes, Depth: patches.Depth,
+		Trace: 1 << 20,
 	}
-}
+})
 
 // WithDefaults returns the limits with the default in place of each 0.
 func (l Limits) WithDefaults() Limits {

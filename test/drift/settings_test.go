@@ -74,8 +74,22 @@ func unread(p project, list []settings.Setting) []string {
 	return findings
 }
 
+// unknown finds names of settings in the program of the operator and in documents that are not in the list.
+func unknown(p project, list []settings.Setting) []string {
+	var findings []string
+	for _, name := range slices.Concat(p.under("local/", ".go"), p.under("docs/", ".md"), []string{"README.md"}) {
+		for _, found := range settingName.FindAllString(p[name], -1) {
+			if !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found }) {
+				findings = append(findings, name+" names "+found+", which is no setting")
+			}
+		}
+	}
+	return findings
+}
+
 func TestSettings(t *testing.T) {
 	t.Parallel()
+	report(t, unknown(files(t), settings.List))
 	report(t, unlisted(files(t)[settingsFile], settings.List))
 	report(t, unread(files(t), settings.List))
 }
@@ -95,4 +109,5 @@ func TestSettingsFinds(t *testing.T) {
 		"serverless.yml": "PLATFORM_A: 1\nPLATFORM_VERSION: 2\n", "infra/terraform/aws/functions.tf": "PLATFORM_VERSION = PLATFORM_B, PLATFORM_D",
 		"infra/terraform/gcp/functions.tf": "PLATFORM_VERSION", "infra/knative/a.yaml": "PLATFORM_A",
 	}, list), "aws/functions.tf sets PLATFORM_B", "aws/functions.tf sets PLATFORM_D", "a.yaml does not set PLATFORM_VERSION")
+	expect(t, unknown(project{"local/a.go": "env:\"PLATFORM_A\" PLATFORM_", "docs/b.md": "PLATFORM_C"}, list), "docs/b.md names PLATFORM_C")
 }

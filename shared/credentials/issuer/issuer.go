@@ -5,7 +5,6 @@
 package issuer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,23 +26,14 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signing/signingkey"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/store"
 )
 
-// The settings where nothing else is said. Source: D15 of the design; ADR-0011.
-const (
-	// DefaultTTL is the life of a token whose spec.ttl is absent.
-	DefaultTTL = time.Hour
-	// DefaultMaxTTL is the longest life of a token.
-	DefaultMaxTTL = 24 * time.Hour
-	// DefaultAlgorithm is what unmodified kube-apiservers accept and signs in a twentieth of the time of RS256.
-	DefaultAlgorithm = token.ES256
-	// DefaultRotateEvery and DefaultPublishBefore are the rhythm of the signing keys.
-	DefaultRotateEvery   = 7 * 24 * time.Hour
-	DefaultPublishBefore = time.Hour
-)
+// DefaultTTL is the life of a token whose spec.ttl is absent. Source: ADR-0011.
+const DefaultTTL = time.Hour
 
 // Issuer issues tokens and publishes how to verify them. It is safe for concurrent use.
 type Issuer struct {
@@ -64,21 +54,17 @@ type Issuer struct {
 
 // Open returns the issuer of an environment. It connects to nothing yet.
 func Open(env *platform.Environment) *Issuer {
-	settings := env.Tokens
-	maxTTL := cmp.Or(settings.MaxTTL, DefaultMaxTTL)
-	audiences := settings.Audiences
+	tokens := env.Tokens.WithDefaults()
+	audiences := tokens.Audiences
 	if len(audiences) == 0 {
-		audiences = []string{settings.Issuer}
+		audiences = []string{tokens.Issuer}
 	}
 	return &Issuer{
 		Keys: signingkey.New(env.Stores(signingkey.Resource), env.Keyring, env.Now, signingkey.Settings{
-			Algorithm:     cmp.Or(settings.Algorithm, DefaultAlgorithm),
-			RotateEvery:   cmp.Or(settings.RotateEvery, DefaultRotateEvery),
-			PublishBefore: cmp.Or(settings.PublishBefore, DefaultPublishBefore),
-			MaxTTL:        maxTTL,
-			PEM:           settings.SigningKeys,
+			Algorithm: tokens.Algorithm, RotateEvery: tokens.RotateEvery, PublishBefore: tokens.PublishBefore,
+			MaxTTL: tokens.MaxTTL, PEM: tokens.SigningKeys,
 		}),
-		Register: issuedtoken.Open(env), url: settings.Issuer, audiences: audiences, maxTTL: maxTTL, now: env.Now,
+		Register: issuedtoken.Open(env), url: tokens.Issuer, audiences: audiences, maxTTL: tokens.MaxTTL, now: env.Now,
 	}
 }
 
@@ -160,7 +146,7 @@ func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClust
 func (i *Issuer) Current(ctx context.Context) (*signingkey.Set, error) {
 	if i.url == "" {
 		return nil, apierror.Broken("this platform issues no tokens: it does not know its own URL").
-			Because(errors.New("PLATFORM_ISSUER is not set"))
+			Because(errors.New(settings.Issuer + " is not set"))
 	}
 	keys, err := i.Keys.Current(ctx)
 	switch {

@@ -7,6 +7,7 @@ import (
 
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/store"
 )
@@ -19,13 +20,12 @@ const (
 	RevokedPath       = "/openid/v1/revoked"
 )
 
-// For how long whoever fetched a document may use it. MinPublishBefore is the shortest that a key may be published
-// before it signs: longer than KeysMaxAge and what functions keep in memory together, with room for a schedule that is
-// late. Source: ADR-0011.
+// How long clients may use a document that they fetched. The public keys may be used for half of the shortest time that a
+// key is published before it signs: the other half is for what functions keep in memory and for a schedule that is late.
+// Source: ADR-0011.
 const (
-	KeysMaxAge       = 5 * time.Minute
-	RevokedMaxAge    = time.Minute
-	MinPublishBefore = 2 * KeysMaxAge
+	KeysMaxAge    = settings.MinPublishBefore / 2
+	RevokedMaxAge = time.Minute
 )
 
 // deniedAge is how old what a process knows of revoked tokens may be.

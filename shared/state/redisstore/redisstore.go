@@ -21,17 +21,12 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/store"
 )
 
 // DefaultTimeout bounds an operation when Options.Timeout is zero. Source: ADR-0002.
-const DefaultTimeout = time.Second
-
-// The bounds of Options.Timeout where an operator sets it: an operation that a gateway would give up on need not go on.
-const (
-	LeastTimeout = 100 * time.Millisecond
-	MostTimeout  = 20 * time.Second
-)
+const DefaultTimeout = settings.DefaultRedisTimeout
 
 // DefaultLogLength is the length of an event log when Options.LogLength is zero. Source: ADR-0002.
 const DefaultLogLength = 10000
@@ -43,7 +38,7 @@ const idleTimeout = 4 * time.Minute
 const maxNames = 4096
 
 // DefaultPoolSize is the number of connections when Options.PoolSize is zero. Source: ADR-0002.
-const DefaultPoolSize = 64
+const DefaultPoolSize = settings.DefaultPoolSize
 
 // Options are the settings of a Client. The zero value is good for a server. Source: ADR-0002.
 type Options struct {
