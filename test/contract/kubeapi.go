@@ -191,20 +191,20 @@ func (keyStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Obj
 	return nil
 }
 func (s keyStrategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
-	return s.keys.Warn(obj.(*model.OwnedAccessKey))
+	return s.keys.Rules.Warn(obj.(*model.OwnedAccessKey))
 }
 
 func (s keyStrategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	key := obj.(*model.OwnedAccessKey)
 	key.Generation = 1
 	key.Status = model.OwnedAccessKeyStatus{}
-	s.keys.Default(s.caller, key, nil)
+	s.keys.Rules.Default(s.caller, key, nil)
 }
 
 func (s keyStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	key, before := obj.(*model.OwnedAccessKey), old.(*model.OwnedAccessKey)
 	key.Status = before.Status
-	s.keys.Default(s.caller, key, before)
+	s.keys.Rules.Default(s.caller, key, before)
 	key.Generation = before.Generation
 	unsealed := key.Spec.DeepCopy()
 	unsealed.Key = ""
@@ -216,15 +216,15 @@ func (s keyStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object
 func (s keyStrategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	key := obj.(*model.OwnedAccessKey).DeepCopy()
 	problems := validation.ValidateObjectMetaAccessor(key, false, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	problems = append(problems, s.keys.Validate(key, nil)...)
-	_, more := s.keys.Seal(key, store.Record{})
+	problems = append(problems, s.keys.Rules.Validate(key, nil)...)
+	_, more := s.keys.Rules.Seal(key, store.Record{})
 	return append(problems, more...)
 }
 
 func (s keyStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	key := obj.(*model.OwnedAccessKey).DeepCopy()
 	problems := validation.ValidateObjectMetaAccessorUpdate(key, old.(*model.OwnedAccessKey), field.NewPath("metadata"))
-	return append(problems, s.keys.Validate(key, old.(*model.OwnedAccessKey))...)
+	return append(problems, s.keys.Rules.Validate(key, old.(*model.OwnedAccessKey))...)
 }
 
 // Canonicalize takes the secret out of what is stored.
