@@ -1,7 +1,7 @@
-// Package codec turns request bodies into objects: JSON and YAML, with the three strictnesses of field
-// validation, and errors that name every field that is wrong. Source: Spec 2.1, 9; ADR-0003.
+// Package codec decodes request bodies in JSON and YAML, with the three levels of field validation, and errors that
+// name every wrong field. Source: Spec 2.1, 9; ADR-0003.
 //
-// What a type does not know is pruned, as a custom resource prunes it; nothing here looks at meaning.
+// Unknown fields are pruned, as custom resources prune them. The package does not validate values.
 package codec
 
 import (
@@ -39,17 +39,17 @@ const (
 	Strict Strictness = "Strict"
 )
 
-// Body is a request body as JSON, with what had to be forgiven to get there.
+// Body is a request body as JSON, with the faults that its conversion to JSON would hide.
 type Body struct {
 	// JSON is the text; valid UTF-8, not yet parsed.
 	JSON []byte
-	// duplicates are complaints about a YAML text that its conversion to JSON would hide.
+	// duplicates are complaints about duplicate keys in a YAML text, which its conversion to JSON would hide.
 	duplicates []error
 }
 
-// Read takes a body in a media type (the value of Content-Type; empty means JSON) and turns YAML into
-// JSON. It fails with 415 for another media type, with 400 for text that cannot be read or holds several
-// YAML documents, and with 413 for YAML whose aliases make more of it than a body may have.
+// Read takes a body in a media type (the value of Content-Type; empty means JSON) and turns YAML into JSON. It fails
+// with 415 for another media type, with 400 for text that cannot be read or holds several YAML documents, and with 413
+// for YAML that exceeds the limit of a body once its aliases are resolved.
 func Read(contentType string, data []byte) (Body, error) {
 	media := JSON
 	if contentType != "" {
@@ -86,8 +86,8 @@ func Read(contentType string, data []byte) (Body, error) {
 // maxResolved bounds a YAML text with its aliases resolved: the limit of a body.
 const maxResolved = 3 << 20
 
-// checkYAML refuses what the conversion to JSON would drop or not survive: documents behind the first one, and
-// aliases that repeat long texts. Repetitions of many values are refused by the YAML library itself.
+// checkYAML refuses what the conversion to JSON would drop or expand beyond bounds: documents behind the first one, and
+// aliases that repeat long texts. The YAML library itself refuses repetitions of many values.
 func checkYAML(data []byte) error {
 	decoder := goyaml.NewDecoder(bytes.NewReader(data))
 	var tree any
@@ -112,7 +112,7 @@ func checkYAML(data []byte) error {
 	}
 }
 
-// document is a YAML document of which only its presence matters. An empty one is not present.
+// document tells whether there is a YAML document that is not empty.
 type document struct{ present bool }
 
 // UnmarshalYAML is called for what is not null.
@@ -121,7 +121,7 @@ func (d *document) UnmarshalYAML(func(any) error) error {
 	return nil
 }
 
-// left is what is left of a budget of bytes after a value. It stops where nothing is.
+// left is what remains of a budget of bytes after a value. It stops when nothing remains.
 func left(value any, budget int) int {
 	switch value := value.(type) {
 	case string:
@@ -142,8 +142,8 @@ func left(value any, budget int) int {
 	return budget
 }
 
-// Decode fills into from the body. Unknown and duplicate fields are 400 with a cause for each under
-// Strict, warnings under Warn, and nothing under Ignore. Text that is no JSON object for the type is 400.
+// Decode fills into from the body. Unknown and duplicate fields are 400 with a cause for each under Strict, warnings
+// under Warn, and nothing under Ignore. Text that is not a JSON object of the type is 400.
 func Decode(body Body, into any, strictness Strictness) (warnings []string, err error) {
 	const blanks = " \t\r\n"
 	text := bytes.Trim(body.JSON, blanks)
@@ -175,7 +175,7 @@ func Decode(body Body, into any, strictness Strictness) (warnings []string, err 
 	return warnings, nil
 }
 
-// unreadable is the answer to a body that the decoder gave up on at the first fault. It names all of them.
+// unreadable is the answer to a body that the decoder rejected at the first fault. It names all faults.
 func unreadable(body Body, into any, strictness Strictness, err error) error {
 	const text = "the body could not be read: "
 	problems := Misfits(body, into)
@@ -226,10 +226,10 @@ func strictProblems(complaints []error) field.ErrorList {
 	return problems
 }
 
-// maxComplaints is how many duplicates are told of: as many as the JSON decoder tells of.
+// maxComplaints bounds the duplicates that are reported, as the JSON decoder does.
 const maxComplaints = 100
 
-// yamlDuplicates gives the YAML library's complaints the form of the JSON decoder's, each of them once.
+// yamlDuplicates returns the YAML library's complaints in the form of the JSON decoder's, each of them once.
 func yamlDuplicates(err error) []error {
 	var list []error
 	seen := map[string]bool{}

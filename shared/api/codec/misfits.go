@@ -24,9 +24,10 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// Misfits returns what of a body does not fit into the type of into, wherever it is: values of a wrong type, and unknown
-// fields, which are NotSupported. It is for bodies that Decode has refused; none is found in what is no JSON object, or is
-// refused for something else. Values are not quoted, since they may be secrets, save numbers where a whole one belongs.
+// Misfits returns everything in a body that does not fit the type of into: values of a wrong type, and unknown fields,
+// which are NotSupported. It is for bodies that Decode has refused; it finds nothing in a body that is not a JSON
+// object, or was refused for another reason. Values are not quoted, since they may be secrets; only numbers are, where
+// a whole number belongs.
 func Misfits(body Body, into any) field.ErrorList {
 	var tree map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body.JSON))
@@ -37,7 +38,7 @@ func Misfits(body Body, into any) field.ErrorList {
 	return misfits(tree, reflect.TypeOf(into), nil)
 }
 
-// misfits returns what of a JSON value does not fit into a type.
+// misfits returns what does not fit a type in a JSON value.
 func misfits(value any, goType reflect.Type, path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
@@ -112,7 +113,7 @@ func misfits(value any, goType reflect.Type, path *field.Path) field.ErrorList {
 			return problems
 		}
 	default:
-		// The model has no other types; what Decode says of them has to do.
+		// The model has no other types. For those, the error of Decode is enough.
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func misfitsOf(value any, goType reflect.Type, path *field.Path, wrong func(stri
 	return problems
 }
 
-// collect lists the fields of a struct, those of inlined ones too, by their JSON names.
+// collect lists the fields of a struct by their JSON names, including those of inlined structs.
 func collect(goType reflect.Type, into map[string]reflect.Type) {
 	for i := range goType.NumField() {
 		one := goType.Field(i)
@@ -155,7 +156,7 @@ func collect(goType reflect.Type, into map[string]reflect.Type) {
 	}
 }
 
-// named says what a JSON value is.
+// named names the type of a JSON value.
 func named(value any) string {
 	switch value.(type) {
 	case map[string]any:

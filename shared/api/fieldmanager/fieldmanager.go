@@ -1,9 +1,9 @@
-// Package fieldmanager knows who set which field of an object (managedFields), and merges what somebody applies into
-// it. The rules are those of Kubernetes, from apimachinery; this package gives them the schemas of the kinds, which
-// are generated from the model, and a clock. Source: Spec 2.2; ADR-0008.
+// Package fieldmanager tracks who set which field of an object (managedFields), and merges server-side apply into it.
+// The rules are those of Kubernetes, from apimachinery; this package gives them the schemas of the kinds, which are
+// generated from the model, and a clock. Source: Spec 2.2; ADR-0008.
 //
 // It stores nothing, knows no verbs, and decides nothing about what a field may hold. Only functions that create,
-// update and patch import it: the libraries behind it take room, and time at the start of a process.
+// update and patch import it: its libraries are large and slow down the start of a process.
 package fieldmanager
 
 import (
@@ -62,7 +62,7 @@ type Manager struct {
 	one   kindOnly
 	// root is the name of the schema of the kind.
 	root string
-	// subresource is the one whose writes are noted; empty: the object itself.
+	// subresource is the one whose writes are recorded; empty: the object itself.
 	subresource string
 	fields      *managedfields.FieldManager
 }
@@ -120,7 +120,7 @@ func rootOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) strin
 // Update implements resource.FieldManager.
 func (m *Manager) Update(live, object resource.Object, manager string, now time.Time) error {
 	before := object.GetManagedFields()
-	// By a subresource nobody asks for other entries.
+	// A write of a subresource cannot ask for other entries.
 	if before == nil || m.subresource != "" {
 		before = live.GetManagedFields()
 	}
@@ -154,9 +154,9 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 	return merged, nil
 }
 
-// keepUnowned puts back the fields of the part that are gone from merged although nobody owned anything of them. The
-// library drops all of it when a manager lets go of his last field there: a scope would go silently, and the key be
-// wider. Source: ADR-0008.
+// keepUnowned restores fields that the merge dropped although nobody owned them. The library drops the whole part when
+// a manager stops owning its last field there: a scope would vanish silently, and the key would become wider. Source:
+// ADR-0008.
 func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runtime.Object, error) {
 	part := cmp.Or(m.subresource, "spec")
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
@@ -171,7 +171,7 @@ func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runt
 	if err != nil {
 		return nil, err
 	}
-	// What is owned now is as it was applied, be it zero and thus not written.
+	// Fields that are owned now stay as they were applied, even when they are zero and so not written.
 	entries := append(slices.Clone(live.GetManagedFields()), accessor.GetManagedFields()...)
 	had, _ := before[part].(map[string]any)
 	has, _ := after[part].(map[string]any)
@@ -194,7 +194,7 @@ func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runt
 	return m.one.read(after)
 }
 
-// ownedBelow is what entries have of a field of the part: empty when nobody owns it or anything below it.
+// ownedBelow is what the entries own of a field of the part: empty when nobody owns it or anything below it.
 func ownedBelow(entries []metav1.ManagedFieldsEntry, part, name string) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for _, entry := range entries {
@@ -215,8 +215,8 @@ func ownedBelow(entries []metav1.ManagedFieldsEntry, part, name string) *fieldpa
 	return below
 }
 
-// unownedOf is what stays of the value of a field of which a set is owned: all of it when the set is empty, of a list with
-// keys the items that nobody owns anything of, and else nothing, which is nil.
+// unownedOf is the part of a field's value that nobody owns: all of it when the owned set is empty, the unowned items
+// of a list with keys, and otherwise nil.
 func unownedOf(value any, owned *fieldpath.Set) any {
 	if owned.Empty() {
 		return value
@@ -240,18 +240,18 @@ func unownedOf(value any, owned *fieldpath.Set) any {
 	return rest
 }
 
-// refusal is what the caller is told of an error of an apply.
+// refusal is the answer to an error of an apply.
 func (m *Manager) refusal(err error, applied *unstructured.Unstructured) error {
 	if status := (*apierrors.StatusError)(nil); errors.As(err, &status) {
 		if status.ErrStatus.Details != nil {
-			// The library has them in the order of a map.
+			// The library returns them in the random order of a map.
 			slices.SortFunc(status.ErrStatus.Details.Causes, func(a, b metav1.StatusCause) int {
 				return cmp.Or(cmp.Compare(a.Message, b.Message), cmp.Compare(a.Field, b.Field))
 			})
 		}
 		return apierror.Of(status)
 	}
-	// The library has one kind of error for what it was given and for what it is.
+	// The library has one type of error for bad input and for its own faults.
 	if _, malformed := m.types.converter.ObjectToTyped(applied); malformed != nil {
 		return apierror.BadRequest("the object to apply is malformed: "+malformed.Error(), nil).Because(err)
 	}
@@ -259,8 +259,8 @@ func (m *Manager) refusal(err error, applied *unstructured.Unstructured) error {
 }
 
 // onTime sets the times of entries: an entry that was there before keeps its time, unless the manager of this operation
-// changed it. They are in the library's order. The library would use a clock of its own, and leaves an entry without a time that an apply makes of fields
-// that have their values already.
+// changed it. They are in the library's order. The library would use a clock of its own, and sets no time where an
+// apply only takes co-ownership of unchanged values.
 func onTime(
 	entries, before []metav1.ManagedFieldsEntry, manager string, operation metav1.ManagedFieldsOperationType, now time.Time,
 ) []metav1.ManagedFieldsEntry {
@@ -290,7 +290,7 @@ func seconds(t *metav1.Time) int64 {
 	return t.Unix()
 }
 
-// sameManager tells whether two entries are of one manager, as Kubernetes tells them apart.
+// sameManager tells whether Kubernetes takes two entries for those of one manager.
 func sameManager(a, b *metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource &&
 		(a.APIVersion == b.APIVersion || a.Operation == metav1.ManagedFieldsOperationApply)
@@ -317,7 +317,7 @@ func (*Manager) Requested(entries []metav1.ManagedFieldsEntry) []metav1.ManagedF
 	return plain
 }
 
-// unescaped writes names plainly that were written with escapes, so that who looks for a text in an object finds it.
+// unescaped writes escaped names plainly, so that a search for a text in an object finds it.
 func unescaped(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if fields == nil || !bytes.ContainsRune(fields.GetRawBytes(), '\\') {
 		return fields
@@ -377,8 +377,8 @@ func (m *Manager) resolve(s *spec.Schema) *spec.Schema {
 	return m.types.schemas[reference[strings.LastIndexByte(reference, '/')+1:]]
 }
 
-// kindOnly makes, converts and defaults objects of one kind: it is what the library asks for in place of a scheme. There
-// is one version and nothing to default here.
+// kindOnly stands in for the scheme that the library asks for: it makes, converts and defaults objects of one kind,
+// with one version and no defaults.
 type kindOnly struct {
 	kind  schema.GroupVersionKind
 	empty func() resource.Object
@@ -394,8 +394,8 @@ func (k kindOnly) New(schema.GroupVersionKind) (runtime.Object, error) {
 // Default implements runtime.ObjectDefaulter.
 func (kindOnly) Default(runtime.Object) {}
 
-// ConvertToVersion implements runtime.ObjectConvertor. Entries of versions that are not served are forgotten, since they
-// are not converted to.
+// ConvertToVersion implements runtime.ObjectConvertor. Entries of versions that are not served are dropped: nothing
+// converts to them.
 func (k kindOnly) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner) (runtime.Object, error) {
 	if kind, ok := version.KindForGroupVersionKinds([]schema.GroupVersionKind{k.kind}); !ok || kind != k.kind {
 		return nil, runtime.NewNotRegisteredGVKErrForTarget("fieldmanager", k.kind, version)
@@ -407,7 +407,7 @@ func (k kindOnly) ConvertToVersion(in runtime.Object, version runtime.GroupVersi
 	return k.read(merged.Object)
 }
 
-// read makes an object of its fields.
+// read makes an object from its fields.
 func (k kindOnly) read(fields map[string]any) (runtime.Object, error) {
 	object := k.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, object); err != nil {

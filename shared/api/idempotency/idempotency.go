@@ -1,6 +1,6 @@
-// Package idempotency makes a request that is repeated with the same key answer the same, so that a client who lost an
-// answer does not breed a second credential. It keeps the answer, sealed, for ten minutes; and from the beginning on a
-// seed, so that an attempt that died half-way is done again with the same random bytes. Source: ADR-0017.
+// Package idempotency gives a request that is repeated with the same key the same answer, so that a client that lost an
+// answer does not create a second credential. It stores a sealed seed before the first attempt, so that a retry after a
+// crash uses the same random bytes, and the sealed answer after it, both for ten minutes. Source: ADR-0017.
 //
 // It knows no HTTP: package frame reads the header and writes the answer.
 package idempotency
@@ -25,13 +25,13 @@ import (
 const Resource = "idempotency"
 
 const (
-	// Lifetime is how long an answer is given again, from the first attempt on.
+	// Lifetime is how long an answer is repeated, from the first attempt on.
 	Lifetime = 10 * time.Minute
-	// Lease is how long an attempt may be under way before another one takes over: longer than a request lasts.
+	// Lease is how long an attempt may run before another one takes over: longer than any request.
 	Lease = 65 * time.Second
-	// maxTries is how often an attempt that changes meanwhile is looked at again.
+	// maxTries bounds how often Begin reads an attempt that others change meanwhile.
 	maxTries = 4
-	// batch and maxSwept are how many attempts one run of the schedule removes at a time, and in all.
+	// batch and maxSwept bound how many attempts one run of the schedule removes at a time, and in total.
 	batch    = 100
 	maxSwept = 10_000
 )
@@ -56,9 +56,9 @@ type attempt struct {
 	State string `json:"state"`
 	// Fingerprint is the request.
 	Fingerprint string `json:"fingerprint"`
-	// Begun is when the last attempt began, in milliseconds.
+	// Begun is when the last attempt began, in Unix milliseconds.
 	Begun int64 `json:"begun"`
-	// Seed is what random bytes come from, and Answer what was answered; both sealed.
+	// Seed is the source of random bytes, and Answer the answer; both are sealed.
 	Seed   string `json:"seed"`
 	Answer string `json:"answer,omitempty"`
 }
@@ -80,10 +80,10 @@ type Attempt struct {
 	state  attempt
 }
 
-// Begin begins to serve a request, or returns the answer that it was given before. Who names the caller, and everything
-// that the key is to be unique within; fingerprint is the request.
+// Begin begins an attempt, or returns the stored answer. Keys are unique within who, which names the caller;
+// fingerprint identifies the request.
 //
-// Errors: ErrOther, ErrUnderWay, and those of the store and the keyring. Then nothing is to be done.
+// Errors: ErrOther, ErrUnderWay, and those of the store and the keyring. The request must not be served then.
 func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
 	name := digest(who, key)
 	for range maxTries {
@@ -113,7 +113,7 @@ func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attem
 		case err == nil:
 			return made, nil, nil
 		case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
-			// Somebody else was faster: see what he did.
+			// Another attempt was faster: read again.
 		default:
 			return nil, nil, err
 		}
@@ -136,7 +136,7 @@ func (s *Store) fresh(name, fingerprint string, now time.Time) (*Attempt, error)
 	}, nil
 }
 
-// known goes on with an attempt of before, or returns its answer.
+// known takes over an earlier attempt, or returns its answer.
 func (s *Store) known(record store.Record, fingerprint string, now time.Time) (*Attempt, []byte, error) {
 	var state attempt
 	if err := json.Unmarshal(record.Object, &state); err != nil {
@@ -162,7 +162,7 @@ func (s *Store) known(record store.Record, fingerprint string, now time.Time) (*
 	return &Attempt{Random: mathrand.NewChaCha8([32]byte(seed)), store: s, record: record, state: state}, nil, nil
 }
 
-// write stores the attempt as it is now.
+// write stores the current state of the attempt.
 func (a *Attempt) write(ctx context.Context) error {
 	var err error
 	if a.record.Object, err = json.Marshal(a.state); err != nil {
@@ -176,7 +176,7 @@ func (a *Attempt) write(ctx context.Context) error {
 	return err
 }
 
-// Finish keeps the answer, which is not empty, to be given again.
+// Finish stores the answer, which is not empty, for repeated requests.
 func (a *Attempt) Finish(ctx context.Context, answer []byte) error {
 	sealed, err := a.store.Keyring.Seal(answer, place(a.record.Name, "answer"))
 	if err != nil {
@@ -186,8 +186,8 @@ func (a *Attempt) Finish(ctx context.Context, answer []byte) error {
 	return a.write(ctx)
 }
 
-// Leave ends an attempt without an answer. Where nothing can have been done, the key is free for any request; otherwise
-// the same request may be made again, and goes on where this one stopped.
+// Leave ends an attempt without an answer. When nothing can have been done, the key is free for any request; otherwise
+// the same request may be repeated, and continues where this one stopped.
 func (a *Attempt) Leave(ctx context.Context, nothingDone bool) error {
 	if nothingDone {
 		_, err := a.store.Records.Delete(ctx, a.record.Name, a.record.Revision)
@@ -197,7 +197,7 @@ func (a *Attempt) Leave(ctx context.Context, nothingDone bool) error {
 	return a.write(ctx)
 }
 
-// Sweep removes the attempts whose time is over, up to a bound, and their events. It returns how many.
+// Sweep removes attempts that have expired, up to a bound, and trims their events. It returns how many it removed.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	now := s.Now()
 	if err := s.Records.Trim(ctx, now.Add(-Lifetime)); err != nil {
@@ -225,10 +225,10 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	return removed, nil
 }
 
-// place is where a part of an attempt rests. Source: ADR-0018.
+// place is the context that a part of an attempt is sealed for. Source: ADR-0018.
 func place(name, part string) string { return Resource + "/" + name + "/" + part }
 
-// digest is one name for several texts. Keys of clients are not seen in the state.
+// digest makes one name of several texts. The keys of clients do not appear in the state.
 func digest(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return hex.EncodeToString(sum[:])

@@ -1,5 +1,5 @@
-// Package metrics counts for Prometheus what the frame does. It is apart from the frame, so that a function whose
-// platform counts by itself need not link it. Source: ADR-0001, ADR-0010.
+// Package metrics has the Prometheus metrics of the frame. It is separate from the frame, so that a function whose
+// platform has its own metrics does not link it. Source: ADR-0001, ADR-0010.
 package metrics
 
 import (
@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/audit"
 )
 
-// Metrics are the counters of the frame, by function and verb: a frame.Metrics and an audit.Metrics. Labels take values from the
-// catalog and from HTTP status codes alone, never from a request.
+// Metrics are the counters of the frame, by function and verb. It implements frame.Metrics and audit.Metrics. Label
+// values come from the catalog and from HTTP status codes only, never from a request.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -65,7 +65,7 @@ func New(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Request counts a request in and returns what counts it out.
+// Request counts a request that begins. Call the result when it ends.
 func (m *Metrics) Request(function string) func(verb string, status int, took time.Duration) {
 	gauge := m.inFlight.WithLabelValues(function)
 	gauge.Inc()
@@ -76,7 +76,7 @@ func (m *Metrics) Request(function string) func(verb string, status int, took ti
 	}
 }
 
-// Watch counts a watch in and returns what counts it out.
+// Watch counts a watch that begins. Call the result when it ends.
 func (m *Metrics) Watch(function string) func() {
 	gauge := m.watches.WithLabelValues(function)
 	gauge.Inc()
@@ -86,18 +86,18 @@ func (m *Metrics) Watch(function string) func() {
 // Event counts an event that was sent to a watch.
 func (m *Metrics) Event(function, kind string) { m.events.WithLabelValues(function, kind).Inc() }
 
-// Configuration counts what became of a new version of the configuration, and notes the one in effect.
+// Configuration counts how a new version of the configuration was received, and sets the version in effect.
 func (m *Metrics) Configuration(outcome string, revision int64) {
 	m.configs.WithLabelValues(outcome).Inc()
 	m.revision.Set(float64(revision))
 }
 
-// Audited counts an audit event by what became of it at a sink.
+// Audited counts an audit event by its result at a sink.
 func (m *Metrics) Audited(sink string, level audit.Level, outcome string) {
 	m.audited.WithLabelValues(sink, string(level), outcome).Inc()
 }
 
-// Spool says how many audit events wait for a sink.
+// Spool sets how many audit events wait for a sink.
 func (m *Metrics) Spool(sink string, depth int) { m.spool.WithLabelValues(sink).Set(float64(depth)) }
 
 // Run counts a scheduled run.

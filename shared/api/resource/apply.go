@@ -20,12 +20,12 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// maxApplies is how often an apply finds its object to be gone, and then there again.
+// maxApplies bounds how often an apply starts over because its object disappears and reappears.
 const maxApplies = 3
 
-// application is what a manager applies, as it was read.
+// application is an apply request after parsing.
 type application struct {
-	// fields are the ones that the manager wants to own, and no others.
+	// fields are exactly those that the manager wants to own.
 	fields map[string]any
 	// writeOnly are the fields that are written and not stored, as JSON. Nil: there are none.
 	writeOnly []byte
@@ -34,7 +34,7 @@ type application struct {
 	warnings []string
 }
 
-// apply merges what a manager says of an object into it, or makes it. Source: Spec 2.2; ADR-0008.
+// apply merges the fields of an apply into the object, or creates the object. Source: Spec 2.2; ADR-0008.
 func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], error) {
 	applied, err := r.readApplication(in)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 	}
 }
 
-// applyNew makes the object that is applied. What was applied is owned by the manager; what the server fills in, by nobody.
+// applyNew creates the object of an apply. The manager owns the applied fields; nobody owns what the server fills in.
 func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *application) (Result[T], error) {
 	if in.MayCreate != nil {
 		if err := in.MayCreate(); err != nil {
@@ -111,12 +111,12 @@ func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, 
 			return none, fmt.Errorf("applying to %s %q: %w", r.Definition.GroupResource(), in.Name, err)
 		}
 	}
-	// Who says nothing of the resourceVersion does not insist on it.
+	// An apply without a resourceVersion is unconditional.
 	object.SetResourceVersion(applied.meta.ResourceVersion)
 	return object, nil
 }
 
-// readApplication reads what is applied: one document, in YAML or in JSON, which is YAML too.
+// readApplication parses the body of an apply: one YAML document; JSON is YAML too.
 func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	fields, err := r.fieldManager(in.Status)
 	switch {
@@ -170,8 +170,8 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	return applied, err
 }
 
-// takeOut removes the values at some paths from fields, and returns the JSON of an object of them. Nil: there were none.
-// Merging would lose them with the rest of their parent, when a manager lets go of that.
+// takeOut removes the values at some paths from fields, and returns them as the JSON of an object. Nil: there were
+// none. Merging would otherwise lose them when the manager stops owning their parent.
 func takeOut(fields map[string]any, paths [][]string) ([]byte, error) {
 	taken := map[string]any{}
 	for _, path := range paths {

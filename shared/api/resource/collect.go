@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// inlineSteps and inlineTime bound what a request does about the objects that belonged to the one that it
-	// deleted. The schedule does the rest. Source: ADR-0009.
+	// inlineSteps and inlineTime bound what a request does about the dependents of the object that it deleted. The
+	// schedule does the rest. Source: ADR-0009.
 	inlineSteps = 100
 	inlineTime  = 2 * time.Second
 	// pageOfDependents is how many objects are read in one round trip.
 	pageOfDependents = 100
-	// maxTries is how often one run looks at an object that others write at the same time.
+	// maxTries bounds how often one run looks at an object that others write at the same time.
 	maxTries = 3
 )
 
@@ -30,7 +30,7 @@ type Collected struct {
 	// grace period hold; Changed those that lost references or finalizers; Busy those that others wrote at the
 	// same time; Broken those that cannot be read.
 	Removed, Marked, Changed, Busy, Broken int
-	// Unfinished tells that there was more to do than the bound of the run.
+	// Unfinished tells that the run reached its bound before it was done.
 	Unfinished bool
 }
 
@@ -71,8 +71,8 @@ func (g *Graph) collection(steps int) *collection {
 	}
 }
 
-// collect does what follows from objects that were deleted or changed, up to the bound of a request. What fails
-// is not the request's failure: it is still to be found by the schedule. So is all of it where other kinds are not known.
+// collect follows up on objects that were deleted or changed, up to the bound of a request. A failure does not fail the
+// request: the schedule finds what is left. A graph with lookups leaves everything to the schedule.
 func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
 	graph := r.graph()
 	if len(graph.lookups) > 0 {
@@ -89,8 +89,8 @@ func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
 	_ = c.run(ctx)
 }
 
-// run takes steps until there are none left to take. A step that fails for one object does not stop the others;
-// the error is that of the state, or of the context.
+// run takes steps until the queue is empty or the bound is reached. A step that fails for one object does not stop the
+// others; the error is that of the state, or of the context.
 func (c *collection) run(ctx context.Context) error {
 	for len(c.queue) > 0 || len(c.waiting) > 0 {
 		if c.left == 0 {
@@ -159,7 +159,7 @@ func (c *collection) pushDependents(owner types.UID) {
 	}
 }
 
-// dependents puts a page of those that refer to an owner into the queue, and the next page behind them.
+// dependents puts a page of the objects that refer to an owner into the queue, and the next page behind them.
 func (c *collection) dependents(ctx context.Context, t task) error {
 	page, last, more, err := t.member.referring(ctx, t.owner, t.after, pageOfDependents)
 	for _, each := range page {
@@ -172,7 +172,7 @@ func (c *collection) dependents(ctx context.Context, t task) error {
 	return err
 }
 
-// look does the next thing about one object.
+// look takes the next step for one object.
 func (c *collection) look(ctx context.Context, t task) error {
 	n, found, err := t.member.find(ctx, t.name)
 	if err != nil || !found || t.uid != "" && n.object.GetUID() != t.uid {
@@ -187,7 +187,7 @@ func (c *collection) look(ctx context.Context, t task) error {
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
 		return c.foreground(ctx, n)
 	case len(finalizers) == 0:
-		// Deleted, or in its grace period: asking again does nothing to the latter.
+		// Its deletion is complete, or its grace period runs, which a second request does not change.
 		return c.end(ctx, n, deleteTerms{})
 	default:
 		return nil
@@ -228,8 +228,8 @@ func (c *collection) decide(ctx context.Context, n node) error {
 	}
 }
 
-// owner returns the owner that an object refers to, and whether it exists: an owner that this API does not serve
-// does, without an object.
+// owner returns the owner that an object refers to, and whether it exists. An owner of a kind that this API does not
+// serve counts as existing, without an object.
 func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerReference) (node, bool, error) {
 	owner, exists, err := c.graph.existingOwner(ctx, reference, n.member.ownersIn(n.object))
 	if owner.object != nil {
@@ -238,8 +238,8 @@ func (c *collection) owner(ctx context.Context, n node, reference metav1.OwnerRe
 	return owner, exists, err
 }
 
-// endInForeground deletes an object whose owners wait for it. Where it owns objects itself, they go before it. In a
-// cycle every object would wait for the next: one that owns an object that waits itself holds up nobody.
+// endInForeground deletes an object whose owners wait for it. Its own dependents go first. In a cycle every object
+// would wait for the next; so an object with a dependent that waits too stops blocking its owners.
 func (c *collection) endInForeground(ctx context.Context, n node, owners []node) error {
 	owns, cycle := false, false
 	err := c.eachDependent(ctx, n, func(dependent node) bool {
@@ -273,8 +273,8 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 	return c.end(ctx, n, deleteTerms{propagation: metav1.DeletePropagationForeground})
 }
 
-// foreground deletes what an owner that waits still owns, and then takes the finalizer from it unless a dependent
-// holds it up.
+// foreground deletes the remaining dependents of an owner that waits, and then removes its finalizer unless a dependent
+// blocks it.
 func (c *collection) foreground(ctx context.Context, n node) error {
 	if uid := n.object.GetUID(); !c.walked[uid] {
 		c.walked[uid] = true
@@ -295,7 +295,7 @@ func (c *collection) foreground(ctx context.Context, n node) error {
 	return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
 }
 
-// orphan takes the reference from the objects that an owner leaves behind, and lets the owner go after them.
+// orphan removes the references of dependents to their owner, and then the finalizer of the owner.
 func (c *collection) orphan(ctx context.Context, n node) error {
 	uid := n.object.GetUID()
 	var some []node
@@ -316,15 +316,15 @@ func (c *collection) orphan(ctx context.Context, n node) error {
 		}
 	}
 	if len(some) > 0 {
-		// Until there are none.
+		// Again, until there are none.
 		c.push(n)
 		return nil
 	}
 	return c.edit(ctx, n, func(object metav1.Object) { setPropagation(object, "") })
 }
 
-// eachDependent visits the objects that refer to another one, of every resource, until visit returns false. One
-// that refers to itself is not among them. One that cannot be read is an error: nobody can tell what it holds up.
+// eachDependent visits the objects of every resource that refer to another one, until visit returns false. It skips an
+// object that refers to itself. An object that cannot be read is an error: it might block.
 func (c *collection) eachDependent(ctx context.Context, n node, visit func(node) bool) error {
 	for _, member := range c.graph.members {
 		for after, more := "", true; more; {
@@ -343,7 +343,7 @@ func (c *collection) eachDependent(ctx context.Context, n node, visit func(node)
 	return nil
 }
 
-// end asks for the deletion of an object and goes on with what follows from it.
+// end deletes an object and follows up on that.
 func (c *collection) end(ctx context.Context, n node, asked deleteTerms) error {
 	before := n.object.GetDeletionTimestamp()
 	after, err := n.member.end(ctx, n, asked)
@@ -362,7 +362,7 @@ func (c *collection) end(ctx context.Context, n node, asked deleteTerms) error {
 	return nil
 }
 
-// edit changes an object and goes on with what follows from it.
+// edit changes an object and follows up on that.
 func (c *collection) edit(ctx context.Context, n node, change func(metav1.Object)) error {
 	after, err := n.member.edit(ctx, n, change)
 	if err != nil {
@@ -377,7 +377,7 @@ func (c *collection) edit(ctx context.Context, n node, change func(metav1.Object
 	return nil
 }
 
-// follow puts into the queue what follows from an object that is gone, or whose next step is the collector's.
+// follow queues what follows from an object that is gone, or whose next step is the collector's.
 func (c *collection) follow(after outcome) {
 	if !after.gone {
 		c.push(after.node)
@@ -401,7 +401,7 @@ func (c *collection) follow(after outcome) {
 	}
 }
 
-// wake has owners that wait looked at again.
+// wake queues owners that wait, to look at them again.
 func (c *collection) wake(owners []node) {
 	for _, owner := range owners {
 		c.wait(task{member: owner.member, name: owner.record.Name, uid: owner.object.GetUID()})
@@ -415,7 +415,7 @@ func (c *collection) wait(t task) {
 	}
 }
 
-// dropReferences takes the references to some uids from an object.
+// dropReferences removes the references to some uids from an object.
 func dropReferences(object metav1.Object, uids []types.UID) {
 	object.SetOwnerReferences(slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(reference metav1.OwnerReference) bool {
 		return slices.Contains(uids, reference.UID)

@@ -21,21 +21,21 @@ type CreateInput[T Object] struct {
 	Namespace string
 	// Object is the object as the caller sent it. Create changes it.
 	Object T
-	// Manager is who owns the fields that are written. Empty: unknown.
+	// Manager owns the fields that are written. Empty: unknown.
 	Manager string
-	// UserAgent is what the client calls itself. Empty: unknown.
+	// UserAgent is the client's User-Agent header. Empty: unknown.
 	UserAgent string
 	// DryRun does everything but the write.
 	DryRun bool
-	// Random is where the name, the uid and the secret come from when the same create may be asked for again: a
-	// source that gives the same bytes each time. Where the object is there and has that uid, it was created by an
-	// earlier attempt and is answered as if by this one. Nil: the registry's. Source: ADR-0017.
+	// Random is the source of the name, the uid and the secret of a create that may be repeated. It gives the same
+	// bytes at each attempt, so that an existing object with the same uid was created by an earlier attempt; it is then
+	// the answer to this one. Nil: the registry's source. Source: ADR-0017.
 	Random io.Reader
 }
 
 // Result is the answer to a create, update or patch.
 type Result[T Object] struct {
-	// Object is the object as stored, with its secret where the answer is there to deliver it.
+	// Object is the object as stored, with its secret where this answer delivers it.
 	Object T
 	// Created tells whether the object is new.
 	Created bool
@@ -43,11 +43,11 @@ type Result[T Object] struct {
 	Warnings []string
 }
 
-// maxNameAttempts is how often a name of the server's own choice is made anew when it is taken.
+// maxNameAttempts bounds how often the server chooses another name when the one that it chose is taken.
 const maxNameAttempts = 8
 
-// Create stores a new object and returns it as stored, with the secret that is shown this one time. A
-// dry run shows no secret, since it made none.
+// Create stores a new object and returns it as stored, with its secret, which is shown only once. A dry run shows no
+// secret: it makes none.
 //
 // Errors: Invalid with a cause for each bad field; Forbidden where the object asks for more than the
 // caller may give; AlreadyExists when the name, or the name made from generateName, is taken; Conflict when
@@ -80,8 +80,8 @@ func Prepare[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (
 	return r.prepare(ctx, in, r.updatedBy(in.Manager, false), "")
 }
 
-// Store writes the object of a draft and returns it as stored. A name of the server's own choice that is taken is
-// chosen anew; the uid stays, the creation time may be later. Errors: those of Create.
+// Store writes the object of a draft and returns it as stored. When a name that the server chose is taken, it chooses
+// another; the uid stays, the creation time may be later. Errors: those of Create.
 func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 	requested, generateName := d.in.Object.GetName(), d.in.Object.GetGenerateName()
 	for attempt := 1; ; attempt++ {
@@ -179,8 +179,8 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	return Result[T]{Object: object, Created: true, Warnings: r.Rules.Warn(object)}, nil
 }
 
-// notCreated is translate for an object that could not be stored. Who may see the one that has its name is told when that is
-// being deleted: the name will be free.
+// notCreated is translate for an object that could not be stored. Callers who may see the existing object learn that it
+// is being deleted: its name will be free.
 func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, object T, err error) error {
 	if errors.Is(err, store.ErrExists) {
 		holder, _, unseen := r.Read(ctx, caller, object.GetNamespace(), object.GetName())
@@ -191,8 +191,8 @@ func (r *Registry[T]) notCreated(ctx context.Context, caller identity.Caller, ob
 	return r.translate(err, object.GetName())
 }
 
-// again tells whether a create failed because it was done before, from the same random bytes: the uid is one of them.
-// It returns what that stored.
+// again tells whether a create failed because an earlier attempt with the same random bytes, and so with the same uid,
+// succeeded. It returns the record of that.
 func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UID, name string, err error) (store.Record, bool) {
 	if in.Random == nil || !errors.Is(err, store.ErrExists) {
 		return store.Record{}, false
@@ -205,7 +205,7 @@ func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UI
 	return earlier, err == nil && object.GetUID() == uid && !Deleted(object, r.Now())
 }
 
-// wouldCreate fails as the store's Create would, and writes nothing.
+// wouldCreate returns the error that the store's Create would, and writes nothing.
 func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) error {
 	if holder, err := r.Store.Get(ctx, record.Name); err == nil && !r.deleted(holder) {
 		return store.ErrExists

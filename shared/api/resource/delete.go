@@ -12,28 +12,28 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// DeleteInput is a request to remove one object, or all that a list would show.
+// DeleteInput is a request to delete one object, or all objects that a list would return.
 type DeleteInput struct {
 	Caller          identity.Caller
 	Namespace, Name string
-	// Selection is the list of a DeleteCollection. Nil: it is about the object of that Name.
+	// Selection selects the objects of a DeleteCollection. Nil: Name is the object to delete.
 	Selection *ListInput
 	// UID and ResourceVersion are preconditions; empty means none.
 	UID             types.UID
 	ResourceVersion string
-	// GracePeriodSeconds is for how long the object stays usable, from 0 to MaxGracePeriodSeconds. Nil: not at
-	// all, or as was asked before. Source: Spec 2.2.
+	// GracePeriodSeconds is how long the object stays usable, from 0 to MaxGracePeriodSeconds. Nil: 0, or what an
+	// earlier delete set. Source: Spec 2.2.
 	GracePeriodSeconds *int64
-	// Propagation is what becomes of the objects that this one owns. Empty: what the finalizers of the object
-	// say, else Background. Source: ADR-0009.
+	// Propagation is what becomes of the dependents. Empty: what the finalizers of the object say, else Background.
+	// Source: ADR-0009.
 	Propagation metav1.DeletionPropagation
 	// DryRun does everything but the removal.
 	DryRun bool
 }
 
-// Delete removes an object and returns a Status that names it. While a grace period or finalizers hold the
-// object it is marked with a deletionTimestamp instead, and returned. A second request may shorten the grace
-// period, never extend it. What becomes of the objects that it owned is begun here and finished by the schedule.
+// Delete removes an object and returns a Status that names it. While a grace period or finalizers hold the object it is
+// marked with a deletionTimestamp instead, and returned. A second request may shorten the grace period, never extend
+// it. Delete begins with the dependents; the schedule finishes them.
 //
 // Errors: NotFound when there is no such object for the caller; Conflict when a precondition does not
 // hold. On any error nothing is changed. Source: Spec 2.2, 3; ADR-0009.
@@ -45,7 +45,7 @@ func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runt
 	return answer, err
 }
 
-// deleteOne is Delete without what follows for other objects. It returns what the collector has to look at.
+// deleteOne is Delete without the dependents. It returns what the collector has to look at.
 func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
 	for attempt := 1; ; attempt++ {
 		answer, after, err := r.delete(ctx, in)

@@ -9,10 +9,10 @@ import (
 )
 
 // DeleteCollection removes the objects that List would return for in.Selection, each as Delete does, and returns that
-// list: the objects as they were before. Without a limit it is all that are selected. Objects that others remove meanwhile
-// are passed over.
+// list: the objects as they were before. Without a limit all selected objects are removed. Objects that others remove
+// meanwhile are skipped.
 //
-// Errors: those of List, and the first of Delete; objects before that one are removed then. Source: Spec 3; ADR-0009.
+// Errors: those of List, and the first of Delete, after which the objects before it are gone. Source: Spec 3; ADR-0009.
 func DeleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
 	list, err := List(ctx, r, *in.Selection)
 	if err != nil {

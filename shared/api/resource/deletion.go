@@ -13,16 +13,15 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// MaxGracePeriodSeconds is the longest grace period: the largest that every client can count with, 68 years.
+// MaxGracePeriodSeconds is the longest grace period, 68 years: the largest 32-bit number, which every client can read.
 // Source: ADR-0009.
 const MaxGracePeriodSeconds = 1<<31 - 1
 
 // deleteTerms say how an object is to be deleted.
 type deleteTerms struct {
-	// grace is for how many seconds more the object stays usable. Nil: 0, or what was asked for before.
+	// grace is how many seconds longer the object stays usable. Nil: 0, or what an earlier delete set.
 	grace *int64
-	// propagation is what becomes of the objects that this one owns. Empty: what its finalizers say, else
-	// Background.
+	// propagation is what becomes of the dependents. Empty: what the finalizers say, else Background.
 	propagation metav1.DeletionPropagation
 }
 
@@ -39,9 +38,9 @@ func pending(object metav1.Object, now time.Time) bool {
 	return end != nil && grace != nil && *grace > 0 && now.Before(end.Time)
 }
 
-// markDeleted notes in an object that its deletion was asked for: when, for how long it stays usable, and what
-// becomes of the objects that it owns. While a grace period runs it can only be shortened, and the finalizers
-// stay as they are unless it is. Source: Spec 2.2, 3; ADR-0009.
+// markDeleted marks an object as being deleted: since when, how long it stays usable, and what becomes of its
+// dependents. A running grace period can only be shortened; unless it is, the finalizers stay as they are. Source: Spec
+// 2.2, 3; ADR-0009.
 func markDeleted(object metav1.Object, asked deleteTerms, now time.Time) {
 	switch begun := object.GetDeletionTimestamp(); {
 	case begun == nil:
@@ -67,7 +66,7 @@ func markDeleted(object metav1.Object, asked deleteTerms, now time.Time) {
 	}
 }
 
-// setPropagation leaves one, or none, of the finalizers that say what becomes of the objects that this one owns.
+// setPropagation leaves one, or none, of the finalizers that say what becomes of the dependents.
 func setPropagation(object metav1.Object, finalizer string) {
 	if finalizer != "" && slices.Contains(object.GetFinalizers(), finalizer) {
 		return
@@ -79,7 +78,7 @@ func setPropagation(object metav1.Object, finalizer string) {
 	object.SetFinalizers(list)
 }
 
-// isPropagation tells the finalizers that this API removes itself.
+// isPropagation tells whether the collector removes a finalizer.
 func isPropagation(finalizer string) bool {
 	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }
@@ -98,7 +97,7 @@ func (r *Registry[T]) Due(object T, activity time.Time) time.Time {
 	return due(object, expires)
 }
 
-// due is Due for an object that ends by its rules at a time.
+// due is Due for an object whose own expiry is known; zero means that it has none.
 func due(object metav1.Object, expires time.Time) time.Time {
 	end := object.GetDeletionTimestamp()
 	switch {
@@ -116,7 +115,7 @@ func due(object metav1.Object, expires time.Time) time.Time {
 	}
 }
 
-// index fills in what a record is found by.
+// index fills in the fields of a record that the store indexes.
 func (r *Registry[T]) index(record *store.Record, object T) {
 	owner, expires := r.Rules.Index(object, record.Activity)
 	record.Owner, record.Expires = owner, due(object, expires)
@@ -169,9 +168,9 @@ func (r *Registry[T]) deleted(record store.Record) bool {
 	return err == nil && Deleted(object, r.Now())
 }
 
-// rewriteMetadata changes the metadata of a stored object as the system, and writes it if that changed anything.
-// An object that has ended by it is removed. It returns the object as it is then, with its record. The errors are
-// the store's: ErrConflict when the record is not the stored one.
+// rewriteMetadata changes the metadata of a stored object on behalf of the system, and writes it if anything changed.
+// When the change completes the deletion, the object is removed. It returns the new object with its record. The errors
+// are the store's: ErrConflict when the record is not the stored one.
 func (r *Registry[T]) rewriteMetadata(
 	ctx context.Context, record store.Record, dryRun bool, change func(metav1.Object),
 ) (object T, next store.Record, gone bool, err error) {

@@ -14,20 +14,20 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Graph is all resources of an API, since objects of one may own objects of another. It knows each without its
-// type. It is safe for concurrent use. Source: Spec 2.2 (ownerReferences); ADR-0009.
+// Graph joins the resources of an API, because objects of one may own objects of another. It does not know their Go
+// types. It is safe for concurrent use. Source: Spec 2.2 (ownerReferences); ADR-0009.
 type Graph struct {
 	members []Member
 	permits Permission
-	// lookups are kinds of which owners are looked up and nothing else. With any, nothing is collected.
+	// lookups are kinds that are only read, to find owners. With any, nothing is collected.
 	lookups []Member
 }
 
-// Permission tells whether a caller may do something to an object of his, as far as credential and resource are
-// concerned: what is asked before every request.
+// Permission tells whether scope and resource permit a caller a verb on an object: the check that precedes every
+// request.
 type Permission func(caller identity.Caller, verb string, resource schema.GroupVersionResource, namespace, name string) bool
 
-// Member is a resource in a Graph: a *Registry, of whatever type.
+// Member is a resource in a Graph: a *Registry of any type.
 type Member interface {
 	// kind is the kind of one object.
 	kind() schema.GroupVersionKind
@@ -35,7 +35,7 @@ type Member interface {
 	join(graph *Graph)
 	// ownersIn is the namespace of the owners of an object; empty for those without one.
 	ownersIn(object metav1.Object) string
-	// find returns the object of that name in the store, and false when there is none. It may have ended.
+	// find returns the object of that name in the store, and false when there is none. Its deletion may be complete.
 	find(ctx context.Context, name string) (node, bool, error)
 	// referring returns a page of the objects that refer to a uid, and whether there are more. Those that cannot
 	// be read are left out; the error says so.
@@ -45,11 +45,12 @@ type Member interface {
 	now() time.Time
 	// parse returns the object of a record. It is shared.
 	parse(record store.Record) (node, error)
-	// end asks for the deletion of an object as the system.
+	// end deletes an object on behalf of the system.
 	end(ctx context.Context, n node, asked deleteTerms) (after outcome, err error)
-	// may tells whether a caller sees the object of a record, and whether he may do a verb to it. Empty: seeing is all.
+	// may tells whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for
+	// seeing.
 	may(caller identity.Caller, verb string, record store.Record) bool
-	// edit changes the metadata of an object as the system.
+	// edit changes the metadata of an object on behalf of the system.
 	edit(ctx context.Context, n node, change func(metav1.Object)) (after outcome, err error)
 }
 
@@ -59,7 +60,7 @@ type node struct {
 	record store.Record
 	// object is shared: it is not changed.
 	object metav1.Object
-	// ended tells that it has ended by now.
+	// ended tells that its deletion is complete.
 	ended bool
 }
 
@@ -69,8 +70,8 @@ type outcome struct {
 	gone bool
 }
 
-// NewGraph joins resources, which leave the graph that they were in. Permits is asked before a caller may hold up the
-// deletion of an object; nil permits everything.
+// NewGraph joins resources, which leave the graph that they were in. Permits decides whether a caller may block the
+// deletion of an owner; nil permits everything.
 func NewGraph(permits Permission, members ...Member) *Graph {
 	graph := &Graph{members: members, permits: permits}
 	for _, member := range members {
@@ -92,8 +93,8 @@ func (g *Graph) member(apiVersion, kind string) (Member, bool) {
 	return nil, false
 }
 
-// owner returns the object that a reference names, seen from an object in a namespace. It is known when this API
-// serves its kind there, and found when it is there with that name, whatever its uid.
+// owner returns the object that a reference names, seen from an object in a namespace. It is known when this API serves
+// its kind there, and found when an object has that name, whatever its uid.
 func (g *Graph) owner(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, known, found bool, err error) {
 	member, known := g.member(reference.APIVersion, reference.Kind)
 	if !known {
@@ -126,9 +127,8 @@ func (g *Graph) existingOwner(ctx context.Context, reference metav1.OwnerReferen
 	return owner, true, nil
 }
 
-// Orphaned tells whether an object had owners and all of them are gone: the next collection removes it. It takes a round
-// trip for each owner, and none for an object without. Errors are those of the store. Source: Spec 2.2 (ownerReferences);
-// ADR-0017.
+// Orphaned tells whether an object had owners and all of them are gone: the next collection removes it. It costs one
+// round trip for each owner. Errors are those of the store. Source: Spec 2.2 (ownerReferences); ADR-0017.
 func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
 	references := object.GetOwnerReferences()
 	for _, reference := range references {

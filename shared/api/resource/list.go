@@ -34,14 +34,14 @@ type ListInput struct {
 	Limit int64
 	// Continue is the token of the page before.
 	Continue string
-	// ResourceVersion is the oldest state that will do; with Exact it must be that one. Empty: the newest.
+	// ResourceVersion is the oldest acceptable state; with Exact it is the only one. Empty: the newest.
 	ResourceVersion string
 	Exact           bool
 	// Reveal asks for secrets in clear. The frame has checked that the caller may have them.
 	Reveal bool
 }
 
-// maxLimit is the largest page: more than there can be, and a number that every store can count with.
+// maxLimit is the largest page: more objects than there can be, in 31 bits.
 const maxLimit = 1 << 30
 
 // List returns one page of the objects that the caller may see, in order of their names, as a list
@@ -49,9 +49,9 @@ const maxLimit = 1 << 30
 // a watch from it misses nothing. With selectors a page may hold fewer than Limit objects and still not be
 // the last: only an empty continue token ends a list.
 //
-// Errors: BadRequest for a field that cannot be selected by or a resourceVersion or continue token that
-// cannot be read or belongs to another query; Expired for an exact resourceVersion that is over; Timeout for one that
-// is not reached yet. Source: Spec 2.2; ADR-0004.
+// Errors: BadRequest for an unsupported field selector, and for a resourceVersion or continue token that cannot be read
+// or belongs to another query; Expired for an exact resourceVersion of the past; Timeout for one of the future. Source:
+// Spec 2.2; ADR-0004.
 func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.Object, error) {
 	if in.Labels == nil {
 		in.Labels = labels.Everything()
@@ -101,15 +101,14 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 	return r.Definition.NewList(meta, items), nil
 }
 
-// fill returns the selected objects of a page. Where selectors leave room it goes on with the next page
-// while the state stands still, so that the result is one snapshot. It returns the last name that was
-// looked at and how many come after it.
+// fill returns the selected objects of a page. Where selectors leave room it reads the next page, as long as the state
+// does not change, so that the result is one snapshot. It also returns the last name that it read and how many follow.
 func (r *Registry[T]) fill(ctx context.Context, in ListInput, query store.Query, page store.Page) (items []T, last string, remaining int64, err error) {
 	const readAhead = 100
 	// maxRemoved bounds the removals that a list does in passing.
 	const maxRemoved = 16
 	var ended []store.Record
-	// Not before the pages are read: that would move the revision.
+	// After the pages are read: a removal changes the revision.
 	defer func() {
 		for _, record := range ended[:min(len(ended), maxRemoved)] {
 			r.removeDeleted(ctx, record)
@@ -188,7 +187,7 @@ func (r *Registry[T]) checkFields(selector fields.Selector) error {
 	return nil
 }
 
-// checkRevision refuses a page that is not of the revision asked for.
+// checkRevision refuses a page that is not of the requested revision.
 func checkRevision(in ListInput, current int64) error {
 	if in.ResourceVersion == "" || in.ResourceVersion == "0" {
 		return nil
@@ -208,13 +207,13 @@ func checkRevision(in ListInput, current int64) error {
 	}
 }
 
-// position is where a list goes on. It travels in the continue token.
+// position is where the next page of a list begins. The continue token holds it.
 type position struct {
 	// Revision is that of the first page.
 	Revision int64 `json:"rv"`
-	// After is the last name that was looked at.
+	// After is the last name that was read.
 	After string `json:"after"`
-	// Query fingerprints what was asked: a token is good for the same question alone.
+	// Query is a fingerprint of the request: a token is valid for the same query only.
 	Query string `json:"query"`
 }
 
@@ -226,8 +225,8 @@ func (r *Registry[T]) fingerprint(in ListInput, query store.Query) string {
 
 const continueChecksum = 8
 
-// writeContinue encodes a position with a checksum, so that an altered token is noticed. It needs no
-// signature: who forges one sees what the same request without it would have shown.
+// writeContinue encodes a position with a checksum, so that an altered token is noticed. It needs no signature: a
+// forged token shows nothing that the same request without it would not show.
 func writeContinue(at position) string {
 	// A struct of strings and a number always marshals.
 	text, _ := json.Marshal(at)

@@ -15,26 +15,26 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// FieldManager knows who set which field of the objects of one kind. Implementations are safe for concurrent use. Package
-// fieldmanager is the one; it is handed in, so that functions that only read do not link it.
+// FieldManager knows who set which field of the objects of one kind. Implementations are safe for concurrent use.
+// Package fieldmanager implements it. It is handed in, so that functions that only read do not link it.
 type FieldManager interface {
-	// Requested is what becomes of managedFields that a client sends: nil where they say nothing or cannot be read,
-	// empty and not nil where they ask to forget all owners.
+	// Requested interprets the managedFields that a client sends: nil where they are empty or cannot be read, empty and
+	// not nil where they ask to forget all owners.
 	Requested(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry
-	// Update notes in object what the named manager changed of live. Live is empty for a new object. The managedFields
-	// that object has are those that the writer asks for; nil means those of live.
+	// Update records in object which fields the named manager changed against live. Live is empty for a new object. The
+	// managedFields of object are those that the writer asks for; nil means those of live.
 	Update(live, object Object, manager string, now time.Time) error
 	// Apply merges what a manager applies into live and returns the result, which is not live. Live is empty for a
 	// new object. Applied has only known fields (see Prune) and is Apply's to keep.
 	//
 	// Errors: Conflict with a cause for each field that another manager owns, unless force takes them over;
-	// BadRequest when applied is no object of the kind.
+	// BadRequest when applied is not an object of the kind.
 	Apply(live Object, applied map[string]any, manager string, force bool, now time.Time) (runtime.Object, error)
-	// Prune takes out of an object to apply the fields that the kind does not have.
+	// Prune removes the fields that the kind does not have from an object to apply.
 	Prune(applied map[string]any)
 }
 
-// status is the subresource, and the field, that is written apart from all else.
+// status is the subresource, and the field, that is written separately.
 const status = "status"
 
 // NewFieldManager makes the FieldManager of a kind. Empty makes an empty object of it. Subresource is the one by which it
@@ -49,8 +49,8 @@ type fieldManager struct {
 	manager FieldManager
 }
 
-// Managed makes the writes of the registry note who set which field, and returns the registry. Without it nothing is noted,
-// and an apply is an error. Every function that creates, updates or patches calls it. Source: ADR-0008.
+// Managed makes the writes of the registry record who set which field, and returns the registry. Without it nothing is
+// recorded, and an apply is an error. Every function that creates, updates or patches calls it. Source: ADR-0008.
 func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
 	for _, fields := range []*fieldManager{&r.fields, &r.statusFields} {
 		fields.mu.Lock()
@@ -60,8 +60,8 @@ func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
 	return r
 }
 
-// fieldManager knows who set which field, of the status or of all else; nil means that nobody asked for it. Nobody owns
-// what is not stored, nor a status that clients cannot write.
+// fieldManager is the manager of the status, or of everything else; nil where Managed was not called. Nobody owns
+// fields that are not stored, or a status that clients cannot write.
 func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
 	f, subresource, unowned := &r.fields, "", append([][]string{{status}}, r.Definition.WriteOnly...)
 	if ofStatus {
@@ -91,11 +91,12 @@ func (r *Registry[T]) requestManagedFields(object, old T, ofStatus bool) error {
 	return nil
 }
 
-// own notes in the metadata of an object that is about to be written who changed what of the old one, which is empty
-// for a new object.
+// own records in the metadata of an object, before it is written, who changed which fields of the old one. The old one
+// is empty for a new object.
 type own[T Object] func(object, old T) error
 
-// updatedBy gives the manager of a create, update or patch what that changes, in the status or in all else.
+// updatedBy makes the manager of a create, update or patch the owner of the fields that it changes, in the status or in
+// everything else.
 func (r *Registry[T]) updatedBy(manager string, ofStatus bool) own[T] {
 	return func(object, old T) error {
 		fields, err := r.fieldManager(ofStatus)
@@ -107,7 +108,7 @@ func (r *Registry[T]) updatedBy(manager string, ofStatus bool) own[T] {
 	}
 }
 
-// owned is for objects in which an apply has noted it already.
+// owned is for objects in which an apply has recorded the owners already.
 func owned[T Object](T, T) error { return nil }
 
 // empty is what a new object is compared with.
@@ -117,7 +118,7 @@ func (r *Registry[T]) empty() T {
 	return object
 }
 
-// seal is Rules.Seal on the object with its new manager, whose name will be a part of it.
+// seal is Rules.Seal on the object with its new manager, whose name becomes a part of the object.
 func (r *Registry[T]) seal(object T, stored store.Record, manager string) (Sealed[T], field.ErrorList) {
 	entries := object.GetManagedFields()
 	defer object.SetManagedFields(entries)

@@ -25,7 +25,7 @@ const (
 
 var metadataPath = field.NewPath("metadata")
 
-// prepareMetadata makes the metadata of a new object the server's own where it is the server's to set.
+// prepareMetadata sets the metadata of a new object that belongs to the server.
 func (r *Registry[T]) prepareMetadata(object T, namespace string, random io.Reader) error {
 	if object.GetName() == "" {
 		prefix := object.GetGenerateName()
@@ -55,8 +55,8 @@ func (r *Registry[T]) prepareMetadata(object T, namespace string, random io.Read
 	return nil
 }
 
-// keepMetadata puts the server's own metadata of the stored object into its replacement. What a client
-// may leave out but not change (uid, creationTimestamp) is filled in only where it was left out.
+// keepMetadata copies the metadata that belongs to the server from the stored object into its replacement. Fields that
+// a client may omit but not change (uid, creationTimestamp) are filled in only where they are omitted.
 func keepMetadata(object, old metav1.Object) {
 	object.SetSelfLink("")
 	object.SetGeneration(old.GetGeneration())
@@ -66,7 +66,7 @@ func keepMetadata(object, old metav1.Object) {
 	if created := object.GetCreationTimestamp(); created.IsZero() {
 		object.SetCreationTimestamp(old.GetCreationTimestamp())
 	}
-	// Once set, deletionTimestamp is the server's, whatever a client sends; and a grace period may be left out.
+	// Once set, deletionTimestamp belongs to the server, whatever a client sends; the grace period may be omitted.
 	if old.GetDeletionTimestamp() != nil {
 		object.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
@@ -127,7 +127,7 @@ func specChanged(text, old []byte) (bool, error) {
 
 func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	text := make([]byte, 0, length)
-	// Bytes beyond the last whole multiple of the alphabet are thrown away, so that no letter is likelier.
+	// Bytes beyond the last whole multiple of the alphabet are discarded, so that all letters are equally likely.
 	usable := 256 - 256%len(alphabet)
 	var buffer [1]byte
 	for len(text) < length {

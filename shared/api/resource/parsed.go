@@ -13,14 +13,14 @@ import (
 // maxParsed bounds how many objects are kept in parsed form: room for some large pages, at a few KiB each.
 const maxParsed = 2048
 
-// parsed is the object that a text says.
+// parsed is a text with the object in it.
 type parsed[T Object] struct {
 	text   []byte
 	object T
 }
 
-// cache spares parsing the same text again and again. It decides nothing: every record comes from the state
-// at every request, and a text that differs by a byte is parsed anew.
+// cache saves parsing the same text again. It cannot make an answer stale: every request reads its records from the
+// state, and a text that differs by a byte is parsed anew.
 func (r *Registry[T]) cache() *lru.Cache[string, parsed[T]] {
 	r.once.Do(func() {
 		// Only a size below one is an error.
@@ -29,7 +29,7 @@ func (r *Registry[T]) cache() *lru.Cache[string, parsed[T]] {
 	return r.parsed
 }
 
-// Parse returns the object as it is stored. It is shared: who wants to change it copies it first.
+// Parse returns the object as it is stored. It is shared: copy it before you change it.
 func (r *Registry[T]) Parse(record store.Record) (T, error) {
 	cache := r.cache()
 	if known, ok := cache.Get(record.Name); ok && bytes.Equal(known.text, record.Object) {

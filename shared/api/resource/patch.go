@@ -45,20 +45,21 @@ type PatchInput struct {
 	Patch []byte
 	// Validation tells what becomes of unknown fields in the patched object.
 	Validation codec.Strictness
-	// Manager is who owns the fields that are changed. Empty: unknown. An apply needs one.
+	// Manager owns the fields that are changed. Empty: unknown. An apply needs one.
 	Manager string
 	// Force lets an apply take over the fields of other managers.
 	Force bool
-	// MayCreate refuses an apply to an absent name, where the caller may not create. Nil: he may.
+	// MayCreate returns an error when the caller may not create the object of an apply to an absent name. Nil: callers
+	// may.
 	MayCreate func() error
 	// DryRun does everything but the write.
 	DryRun bool
-	// Status is that of UpdateInput. An apply to the status of what is not there makes nothing.
+	// Status is that of UpdateInput. An apply to the status of an absent object creates nothing.
 	Status bool
 }
 
-// Patch changes an object and returns it as stored; an apply to an absent name makes it, unless it is one of the status. Without a resourceVersion in
-// the patch, it is applied anew while others write in between.
+// Patch changes an object and returns it as stored. An apply to an absent name creates the object, unless it is an
+// apply to the status. A patch without a resourceVersion is applied again when others write in between.
 //
 // Errors: those of Update; BadRequest for a patch that cannot be read; RequestEntityTooLarge for more than
 // 10,000 operations; Invalid for one that cannot be applied, such as a test that fails.
@@ -99,7 +100,7 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 		if err := r.Definition.CheckKind(object); err != nil {
 			return none, nil, err
 		}
-		// A patch that leaves the resourceVersion alone does not insist on it.
+		// A patch that does not change the resourceVersion is unconditional.
 		if object.GetResourceVersion() == current.GetResourceVersion() {
 			object.SetResourceVersion("")
 		}
@@ -115,7 +116,7 @@ func (d *Definition[T]) CheckKind(object T) error {
 	want := d.GroupVersionKind()
 	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	if written, ok := object.GetObjectKind().(*metav1.TypeMeta); ok {
-		// As it was written: one that cannot be parsed was not left out.
+		// As the client wrote it: a version that cannot be parsed was not left out.
 		apiVersion, kind = written.APIVersion, written.Kind
 	}
 	if apiVersion != "" && apiVersion != want.GroupVersion().String() {
@@ -172,7 +173,7 @@ func decodeJSONPatch(document []byte) (jsonpatch.Patch, error) {
 		return nil, apierror.TooLarge(fmt.Sprintf(
 			"The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(operations)))
 	}
-	// The library's own decoder says less of what is wrong, and quotes the operation, which may hold a secret.
+	// The library's own decoder says less about what is wrong, and quotes the operation, which may hold a secret.
 	patch := make(jsonpatch.Patch, len(operations))
 	for i, text := range operations {
 		if err := json.Unmarshal(text, &patch[i]); err != nil || patch[i] == nil {
@@ -231,7 +232,7 @@ func applyJSONPatch(patch jsonpatch.Patch, text []byte) ([]byte, error) {
 		return nil, apierror.TooLarge(limit.Error())
 	}
 	if err != nil {
-		// The library formats a cause that is not there.
+		// The library formats a cause that is absent.
 		return nil, apierror.Unprocessable("the JSON patch could not be applied: " + strings.TrimSuffix(err.Error(), ": %!w(<nil>)"))
 	}
 	return patched, nil

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Removal is an object that is gone from the state.
+// Removal is an object that was removed from the state.
 type Removal struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
 	UID             types.UID
-	// Consequence tells that a request did not ask for it: its owners are gone, or its grace period is over.
+	// Consequence tells that no request named the object: its owners are gone, or its grace period is over.
 	Consequence bool
 }
 
@@ -21,8 +21,9 @@ type (
 	consequences struct{}
 )
 
-// ObserveRemovals returns a context whose operations tell of each object that they have removed, for the audit.
-// Tell may be called at any time until they return, by one goroutine at a time. Source: ADR-0016.
+// ObserveRemovals returns a context whose operations report each object that they remove, for the audit. Tell may be
+// called at any time until they return, by one goroutine at a time. Results cannot carry the removals: a get, a list
+// and a refused create remove objects too, and so does an operation that fails half-way. Source: ADR-0016.
 func ObserveRemovals(ctx context.Context, tell func(Removal)) context.Context {
 	return context.WithValue(ctx, removals{}, tell)
 }
@@ -32,7 +33,7 @@ func consequently(ctx context.Context) context.Context {
 	return context.WithValue(ctx, consequences{}, true)
 }
 
-// Removed tells whoever observes that an object is gone. Operations of this package do it themselves.
+// Removed reports a removal to the observer of the context. The operations of this package do that themselves.
 func (r *Registry[T]) Removed(ctx context.Context, object T) {
 	if tell, ok := ctx.Value(removals{}).(func(Removal)); ok {
 		tell(Removal{

@@ -3,8 +3,7 @@
 // preconditions, selectors, paging and dry run. It is written once; a resource adds a type and Rules.
 // Source: Spec 2.1, 2.2, 3, 7; ADR-0004.
 //
-// It knows no HTTP and no clock of its own, and decides nothing about who may do what beyond asking
-// Rules: package auth has decided on the verb before.
+// It knows neither HTTP nor a clock of its own, and leaves permissions to Rules and, before that, to package auth.
 package resource
 
 import (
@@ -38,8 +37,8 @@ type Object interface {
 	metav1.Object
 }
 
-// Definition is what a resource is, before any state: its names and the forms it is shown in. It is
-// the same in every process and never changed.
+// Definition describes a resource without its state: its names and how it is shown. It is the same in every process and
+// never changes.
 type Definition[T Object] struct {
 	// Resource is the group, version and plural name.
 	Resource schema.GroupVersionResource
@@ -59,17 +58,17 @@ type Definition[T Object] struct {
 	// Columns and Cells are the Table form. Source: ADR-0004.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(object T, now time.Time) []any
-	// WriteOnly are the fields that clients write and the store never has, as paths. Nobody owns them.
+	// WriteOnly are the paths of fields that clients write and the store never holds. Nobody owns them.
 	WriteOnly [][]string
 	// DecodeBody reads an object that a client sent, where that is stricter than the client asks for. Nil: codec.Decode.
 	DecodeBody func(body codec.Body) (T, error)
-	// Fields are what field selectors can select by, besides metadata.name and metadata.namespace.
+	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace.
 	Fields func(object T) fields.Set
-	// OwnersIn is the label that says in which namespace the owners of an object are, where objects have none themselves.
-	// Empty: they have no owners in namespaces. Source: ADR-0017.
+	// OwnersIn is the label with the namespace of an object's owners, for objects that are cluster-scoped themselves.
+	// Empty: their owners are not namespaced. Source: ADR-0017.
 	OwnersIn string
-	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and its
-	// status is what Rules.Observe says. Source: ADR-0017.
+	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and
+	// Rules.Observe sets its status. Source: ADR-0017.
 	CopyStatus func(from, into T)
 }
 
@@ -84,21 +83,21 @@ func (d *Definition[T]) GroupVersionKind() schema.GroupVersionKind {
 // Rules are what a resource adds to the verbs. Implementations are safe for concurrent use and change
 // only the object that they are asked to change.
 type Rules[T Object] interface {
-	// Default fills in what an object leaves open. It runs before Validate. Old is nil at create.
+	// Default sets defaults. It runs before Validate. Old is nil at create.
 	Default(caller identity.Caller, object, old T)
 	// Validate returns all that is wrong with the object itself, except its metadata. Old is nil at create.
 	Validate(object, old T) field.ErrorList
 	// Authorize returns the fields in which the object asks for more than the caller may give. Old is
 	// nil at create.
 	Authorize(caller identity.Caller, object, old T) field.ErrorList
-	// Seal takes secrets out of the object before it is stored, and says what it is found by. Old is
-	// nil, and stored the zero record, at create.
+	// Seal takes secrets out of the object before it is stored, and returns the digest to find it by. Stored is the
+	// zero record at create.
 	Seal(object T, stored store.Record) (Sealed[T], field.ErrorList)
-	// Index returns the owner and due time of the object. Activity is the last use that is known, or zero.
+	// Index returns the owner of the object and when it expires. Activity is its last known use, or zero.
 	Index(object T, activity time.Time) (owner string, expires time.Time)
 	// Observe fills in the status from the stored record.
 	Observe(object T, record store.Record)
-	// Warn returns what the writer of the object should be told.
+	// Warn returns the warnings for the writer of the object.
 	Warn(object T) []string
 }
 
@@ -125,13 +124,13 @@ type SecretMaker[T Object] interface {
 
 // Sealed is what becomes of the secrets of an object.
 type Sealed[T Object] struct {
-	// Digest is the second name of the object in the store. Empty: none.
+	// Digest is a second key of the object in the store. Empty: none.
 	Digest string
 	// Reveal puts the secret into the one answer that carries it. Nil: there is none to show.
 	Reveal func(T)
 }
 
-// Registry is a resource with its state: all that the verbs need.
+// Registry is a resource with its state: everything that the verbs need.
 type Registry[T Object] struct {
 	// Definition is what the resource is.
 	Definition *Definition[T]
@@ -141,7 +140,7 @@ type Registry[T Object] struct {
 	Store store.Store
 	// Now is the clock.
 	Now func() time.Time
-	// Random is where names and uids come from: crypto/rand.Reader but in tests.
+	// Random is the source of names and uids: crypto/rand.Reader, except in tests.
 	Random io.Reader
 
 	fields fieldManager
@@ -158,7 +157,7 @@ func (r *Registry[T]) invalid(name string, problems field.ErrorList) error {
 	return apierror.Invalid(r.Definition.GroupVersionKind().GroupKind(), name, problems)
 }
 
-// translate turns the store's words into the API's.
+// translate turns errors of the store into those of the API.
 func (r *Registry[T]) translate(err error, name string) error {
 	switch {
 	case err == nil:
@@ -211,7 +210,7 @@ func (r *Registry[T]) sees(caller identity.Caller, record store.Record) (bool, e
 	return err == nil && visibility.Sees(caller, object), err
 }
 
-// owners are those whose records the store has to look at for a caller; nil for all.
+// owners are the owners whose records the store reads for a caller; nil means all.
 func (r *Registry[T]) owners(caller identity.Caller) []string {
 	if _, custom := r.Rules.(Visibility[T]); custom {
 		return nil
@@ -219,7 +218,7 @@ func (r *Registry[T]) owners(caller identity.Caller) []string {
 	return caller.Owners()
 }
 
-// admit refuses a verb to a caller who sees the object and may not do that to it.
+// admit refuses a verb that the caller, who sees the object, may not do to it.
 func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error {
 	visibility, custom := r.Rules.(Visibility[T])
 	if !custom || visibility.May(caller, verb, object) {
@@ -228,7 +227,7 @@ func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error
 	return apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), "you may see it, but not "+verb+" it", nil)
 }
 
-// show returns the object of a record to a caller who may see it. One that has ended is taken away.
+// show returns the object of a record to a caller who may see it. An object whose deletion is complete is removed.
 func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record store.Record, name string) (T, error) {
 	var none T
 	if seen, err := r.sees(caller, record); err != nil {
@@ -244,7 +243,7 @@ func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record s
 	return object, err
 }
 
-// Decode returns the object of a record, as the API shows it. It is the caller's own.
+// Decode returns the object of a record, as the API shows it. It is a copy.
 func (r *Registry[T]) Decode(record store.Record) (T, error) {
 	shared, err := r.Parse(record)
 	if err != nil {
@@ -256,15 +255,15 @@ func (r *Registry[T]) Decode(record store.Record) (T, error) {
 	return object, nil
 }
 
-// stamp puts what the record knows better than its JSON into the object.
+// stamp sets the fields of an object that come from its record, not from its JSON.
 func (r *Registry[T]) stamp(object T, record store.Record) {
 	object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	object.SetResourceVersion(strconv.FormatInt(record.Revision, 10))
 	r.Rules.Observe(object, record)
 }
 
-// encode returns the JSON to store: without a resource version and a status, which the record and the
-// rules give back at each read.
+// encode returns the JSON to store. It leaves out the resource version and the status, which the record and the rules
+// supply at each read.
 func (r *Registry[T]) encode(object T) ([]byte, error) {
 	stored := object.DeepCopyObject().(T)
 	stored.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())

@@ -17,12 +17,12 @@ type WatchEvent[T Object] struct {
 	shown *shown[T]
 }
 
-// Object returns the object as the API shows it; of a bookmark it has nothing but the resource version. It
-// is shared by all watchers of this process and never changed.
+// Object returns the object as the API shows it; that of a bookmark has only a resource version. It is shared by all
+// watchers of this process and never changed.
 func (e WatchEvent[T]) Object() (T, error) { return e.shown.get() }
 
-// Encoded returns what encode makes of the object. Watchers that ask for the same form at about the same time
-// share the text, which is never changed: encode must give the same for all of them.
+// Encoded returns the object as encode encodes it. Watchers that ask for the same form at about the same time share the
+// text, which is never changed: encode must return the same for all of them.
 func (e WatchEvent[T]) Encoded(form string, encode func(T) ([]byte, error)) ([]byte, error) {
 	return e.shown.encoded(form, encode)
 }
@@ -81,7 +81,7 @@ func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte,
 		return known.text, nil
 	}
 	if stale {
-		// What the rules observe may be another thing by now.
+		// What the rules observe may have changed.
 		s.decoded = false
 	}
 	object, err := s.getLocked()
@@ -99,8 +99,8 @@ func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte,
 	return text, nil
 }
 
-// watched are the records of the last events. An event that many watchers are given is one in memory, which is
-// what it is found by: the same revision may be given out twice in the life of a store, the same memory not.
+// watched are the records of the last events. The key is the memory of an event, which all its watchers share: a store
+// may use a revision twice in its life, but not the same memory.
 type watched[T Object] struct {
 	once  sync.Once
 	shown *lru.Cache[shownKey, *shown[T]]

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// sweepSteps is how many objects one run of the schedule looks at; the next run goes on.
+	// sweepSteps bounds the objects that one run looks at; the next run continues.
 	sweepSteps = 10_000
 	// sweepReferences is how many references of each resource one run reads.
 	sweepReferences = 10_000
@@ -20,10 +20,10 @@ const (
 	eventAge = 24 * time.Hour
 )
 
-// Sweep does what requests have left to do: it goes on with the objects whose deletion is due, and then walks through
-// the references, from a random place, for objects whose owners are gone. Events of every resource that are too old it
-// forgets first. It may run late, twice at once or stop half-way. The output counts what was done, also beside an
-// error. Source: Spec 2.2, 3; ADR-0009.
+// Sweep does what requests have left to do. It first trims old events of every resource, then continues the deletions
+// that are due, and then walks through the references, from a random place, for objects whose owners are gone. It may
+// run late, twice at once or stop half-way. The output counts what was done, also beside an error. Source: Spec 2.2, 3;
+// ADR-0009.
 func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 	c := g.collection(sweepSteps)
 	for _, member := range g.members {
@@ -44,12 +44,12 @@ func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 	return c.done, c.broken
 }
 
-// due goes on with the objects of a resource whose deletion is due.
+// due continues the deletions of a resource that are due.
 func (c *collection) due(ctx context.Context, member Member) error {
 	looked := map[string]bool{}
 	for kept := 0; c.left > 0; {
-		// What is still due after it was looked at stands at the head of the queue, as does what is due by the
-		// rules of the resource alone: read past it.
+		// Objects that stay due after a look remain at the head of the queue, and so do those that only the rules of
+		// the resource make due: read past them.
 		records, err := member.state().Due(ctx, member.now(), time.Time{}, pageOfDependents+kept)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (c *collection) walk(ctx context.Context, member Member) error {
 	if err != nil || total == 0 {
 		return err
 	}
-	// All are read before the first is looked at: what is removed would move the rest.
+	// All are read before the first is looked at: a removal would move the rest.
 	var references []store.Reference
 	start := rand.Int64N(total) //nolint:gosec // where a walk begins is no secret
 	most := min(total, sweepReferences)

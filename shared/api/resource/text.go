@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateText bounds a line of text, which may be absent: its length in bytes, and no control characters, which would
-// garble tables and logs. What is there can be seen.
+// ValidateText checks a line of text, which may be empty: its length in bytes, no control characters, which would
+// garble tables and logs, and at least one visible character.
 func ValidateText(text string, most int, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if len(text) > most {
@@ -18,7 +18,7 @@ func ValidateText(text string, most int, path *field.Path) field.ErrorList {
 	case strings.ContainsFunc(text, unicode.IsControl):
 		problems = append(problems, field.Invalid(path, text, "must not contain control characters"))
 	case text != "" && !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsGraphic(c) && !unicode.IsSpace(c) }):
-		problems = append(problems, field.Invalid(path, text, "must not be of blanks alone"))
+		problems = append(problems, field.Invalid(path, text, "must not be blank"))
 	}
 	return problems
 }

@@ -57,7 +57,7 @@ func merge(stored, known, updated any) any {
 		if !ok || !isList || len(storedList) != len(knownList) {
 			return updated
 		}
-		// Entries that this build cannot tell apart are taken one after the other.
+		// Entries that are the same to this build are matched in their order.
 		taken := make([]bool, len(knownList))
 		for i, entry := range updated {
 			for j, before := range knownList {

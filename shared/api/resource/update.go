@@ -21,16 +21,16 @@ type UpdateInput[T Object] struct {
 	Namespace, Name string
 	// Object is the whole new object. Its resourceVersion, when set, must be the stored one's.
 	Object T
-	// Manager is who owns the fields that are changed. Empty: unknown.
+	// Manager owns the fields that are changed. Empty: unknown.
 	Manager string
 	// DryRun does everything but the write.
 	DryRun bool
-	// Status replaces the status and leaves all else alone. Otherwise it is the other way round. It is for resources
-	// with a status subresource. Source: ADR-0017.
+	// Status replaces the status alone. Otherwise everything but the status is replaced. It is for resources with a
+	// status subresource. Source: ADR-0017.
 	Status bool
 }
 
-// maxConflicts is how often a write without a resourceVersion is tried against a newer object.
+// maxConflicts bounds how often a write without a resourceVersion is retried against a newer object.
 const maxConflicts = 32
 
 // Update replaces an object and returns it as stored. An update that changes nothing writes nothing.
@@ -45,15 +45,15 @@ func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (R
 	})
 }
 
-// target is what a write is about.
+// target is the object of a write, and how it is written.
 type target struct {
 	caller                   identity.Caller
 	namespace, name, manager string
 	dryRun, status           bool
 }
 
-// rewrite reads an object, asks for its replacement and writes that, again and again while others write
-// in between and the replacement does not insist on a resourceVersion.
+// rewrite reads an object, asks for its replacement and writes that. It starts over while others write in between,
+// unless the replacement has a resourceVersion.
 func (r *Registry[T]) rewrite(
 	ctx context.Context, in target, own own[T], replace func(current T) (T, []string, error),
 ) (Result[T], error) {
@@ -81,7 +81,7 @@ func (r *Registry[T]) rewrite(
 		if !unconditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
 			return Result[T]{}, err
 		}
-		// Many writers of one object would otherwise meet again in step.
+		// Without a random pause, many writers of one object would collide again.
 		select {
 		case <-ctx.Done():
 			return Result[T]{}, ctx.Err()
@@ -166,12 +166,13 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	return Result[T]{Object: object, Warnings: r.Rules.Warn(object)}, nil
 }
 
-// mismatch is the answer for an object whose metadata names another than the request.
+// mismatch is the answer for an object whose metadata does not match the request.
 func mismatch(child, given, why string) error {
 	return apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", child), given, why)})
 }
 
-// prepareReplacement checks a replacement of all but the status, and makes it what is to be stored. It returns its digest.
+// prepareReplacement validates a replacement of everything but the status, and completes it for the store. It returns
+// its digest.
 func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own[T], object, old T, record store.Record) (string, error) {
 	keepMetadata(object, old)
 	if err := r.requestManagedFields(object, old, false); err != nil {
@@ -197,8 +198,8 @@ func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own
 	return sealed.Digest, own(object, old)
 }
 
-// prepareStatus is the stored object with the status of another, as it is to be stored, and its digest. Spec and metadata
-// of the other are not looked at, but for who owns which field of its status. Source: ADR-0008, ADR-0017.
+// prepareStatus returns the stored object with the status of another, ready for the store, and its digest. Of the rest
+// of the other object it uses only the owners of the status fields. Source: ADR-0008, ADR-0017.
 func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Record) (T, string, error) {
 	updated := old.DeepCopyObject().(T)
 	r.Definition.CopyStatus(object, updated)
@@ -217,8 +218,7 @@ func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Reco
 	return updated, sealed.Digest, own(updated, old)
 }
 
-// encodeSealed is encode for a stored object with the secrets that it was shown without, so that what became of those
-// is seen.
+// encodeSealed is encode for a stored object with its secrets, so that a comparison sees changed secrets.
 func (r *Registry[T]) encodeSealed(old T, record store.Record) ([]byte, error) {
 	stored := old.DeepCopyObject().(T)
 	if _, problems := r.Rules.Seal(stored, record); len(problems) > 0 {

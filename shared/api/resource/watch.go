@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// WatchInput is a request to follow the objects of a resource.
+// WatchInput is a request to watch the objects of a resource.
 type WatchInput struct {
 	Caller identity.Caller
 	// Namespace selects one namespace; empty selects all.
@@ -32,8 +32,8 @@ type WatchInput struct {
 	Fields fields.Selector
 	// ResourceVersion is where the watch begins: after that revision. Empty or "0": at the present state.
 	ResourceVersion string
-	// SendInitialEvents begins with the present state, which is then at least as new as ResourceVersion, or does
-	// not. Nil: it does where ResourceVersion is empty or "0".
+	// SendInitialEvents tells whether the watch begins with the present state, which is then at least as new as
+	// ResourceVersion. Nil: true where ResourceVersion is empty or "0".
 	SendInitialEvents *bool
 	// AllowBookmarks permits events of type BOOKMARK.
 	AllowBookmarks bool
@@ -46,23 +46,22 @@ const (
 	watchBatch = 256
 )
 
-// Watcher follows the objects of a resource for one caller. It is not safe for concurrent use, and holds
-// nothing that had to be closed. Source: Spec 2.2 (resourceVersion); ADR-0007.
+// Watcher watches the objects of a resource for one caller. It is not safe for concurrent use, and needs no closing.
+// Source: Spec 2.2 (resourceVersion); ADR-0007.
 type Watcher[T Object] struct {
 	registry *Registry[T]
 	in       WatchInput
 	prefix   string
-	// initial are the objects of the present state that are still to be shown, and closing tells that a bookmark
-	// has to follow them.
+	// initial are the objects of the present state that were not sent yet; closing tells that a bookmark follows them.
 	initial []store.Record
 	closing bool
-	// after is the revision that everything was shown of, once there is nothing initial any more.
+	// after is the revision up to which everything was sent, once initial is empty.
 	after int64
 }
 
-// Watch begins to follow the objects that the caller may see.
+// Watch begins a watch of the objects that the caller may see.
 //
-// Errors: BadRequest for a field that cannot be selected by or a resourceVersion that cannot be read;
+// Errors: BadRequest for an unsupported field selector or a resourceVersion that cannot be read;
 // Expired for one that the event log no longer holds or the state has not reached; Timeout where the present
 // state is asked for and is older than resourceVersion. Source: ADR-0007.
 func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watcher[T], error) {
@@ -114,8 +113,8 @@ func (w *Watcher[T]) translate(err error) error {
 	return w.registry.translate(err, "")
 }
 
-// snapshot reads the present state of what the caller selects. Pages may be of different revisions: the events
-// between the first and the last bring all of them to that of the last.
+// snapshot reads the present state of the selected objects. Pages may be of different revisions: the events between the
+// first and the last page bring all of them to the revision of the last.
 func (w *Watcher[T]) snapshot(ctx context.Context) error {
 	type part struct {
 		// last is the name that the page ends with; revision is when it was true.
@@ -199,8 +198,8 @@ func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 	return w.registry.selects(ListInput{Labels: w.in.Labels, Fields: w.in.Fields}, object), nil
 }
 
-// Next returns what the caller is to be shown next, waiting for it if need be. There may be nothing, even
-// before the time is up.
+// Next returns the next events for the caller, and waits for them if necessary. It may return none, even before the
+// time is up.
 //
 // Errors: Expired when the event log has moved past the watcher, or the state back behind it;
 // ServiceUnavailable when the state cannot be reached; the context's. Source: ADR-0007.
@@ -244,7 +243,7 @@ func (w *Watcher[T]) begin() []WatchEvent[T] {
 	return list
 }
 
-// change is what an event is to the caller; the zero value is nothing.
+// change is an event as the caller sees it; the zero value means that the caller sees nothing.
 func (w *Watcher[T]) change(event store.Event) (WatchEvent[T], error) {
 	now := w.registry.watched.of(w.registry, event.Record)
 	if event.Type != store.Updated {
@@ -258,7 +257,7 @@ func (w *Watcher[T]) change(event store.Event) (WatchEvent[T], error) {
 		}
 		return WatchEvent[T]{Type: kind, shown: now}, nil
 	}
-	// What leaves is shown as it was, with the revision of the change.
+	// An object that leaves the selection is shown in its last state, with the revision of the change.
 	previous := *event.Previous
 	previous.Revision = event.Revision
 	before := w.registry.watched.of(w.registry, previous)

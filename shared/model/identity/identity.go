@@ -1,5 +1,5 @@
-// Package identity is who calls: the owner that a credential stands for, its groups, and the scope that
-// narrows it. It decides nothing; package auth does. Source: Spec 2.5, 5; ADR-0005.
+// Package identity describes callers: the owner that a credential stands for, its groups, and the scope that narrows
+// it. It decides nothing; package auth does. Source: Spec 2.5, 5; ADR-0005.
 package identity
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // The groups that carry meaning here. Source: ADR-0005.
 const (
-	// Admins may see and change what belongs to others.
+	// Admins may see and change the objects of others.
 	Admins = "platform:admins"
 	// TeamPrefix and a team's name is the group of the team's members.
 	TeamPrefix = "platform:team:"
@@ -34,7 +34,7 @@ const (
 	Subject OwnerKind = "subject"
 )
 
-// Owner is whom a credential stands for. The zero value is nobody.
+// Owner is the user, team or subject that a credential stands for. The zero value is nobody.
 type Owner struct {
 	Kind OwnerKind
 	Name string
@@ -79,7 +79,8 @@ func (o Owner) Username() string {
 	return o.Name
 }
 
-// Named is the owner with that Username, among whose groups are those that follow from what he is.
+// Named returns the owner with that Username. The groups, which include those that follow from the owner's kind, tell
+// teams and users apart.
 func Named(username string, groups []string) Owner {
 	team, isTeam := strings.CutPrefix(username, TeamPrefix)
 	switch {
@@ -94,7 +95,7 @@ func Named(username string, groups []string) Owner {
 
 // Caller is who sent a request. Slices and pointers are shared: a Caller is never changed.
 type Caller struct {
-	// Owner is whom the credential stands for.
+	// Owner is the user, team or subject that the credential stands for.
 	Owner Owner
 	// Groups are the extra groups of the credential and the ones that follow from the owner, sorted.
 	Groups []string
@@ -106,7 +107,7 @@ type Caller struct {
 	KeyUID string
 	// KeyType is that key's spec.type.
 	KeyType string
-	// KeyExpires is when that key stops to authenticate. Zero: never.
+	// KeyExpires is when that key stops working. Zero: never.
 	KeyExpires time.Time
 }
 
@@ -124,7 +125,7 @@ func New(owner Owner, extra []string) Caller {
 	return Caller{Owner: owner, Groups: slices.Compact(groups)}
 }
 
-// Admin tells whether the caller may see and change what belongs to others. The scope still applies.
+// Admin tells whether the caller may see and change the objects of others. The scope still applies.
 func (c Caller) Admin() bool { return c.In(Admins) }
 
 // In tells whether the caller has a group.
@@ -133,8 +134,8 @@ func (c Caller) In(group string) bool {
 	return found
 }
 
-// Owners are the owners whose objects are the caller's: himself and his teams, in the form of
-// Owner.String. Nil means everybody's, for an admin.
+// Owners are the owners whose objects belong to the caller, the caller and their teams, in the form of Owner.String.
+// Nil, for an admin, means everybody.
 func (c Caller) Owners() []string {
 	if c.Admin() {
 		return nil
@@ -149,7 +150,7 @@ func (c Caller) Owners() []string {
 	return slices.Compact(owners)
 }
 
-// Owns tells whether an object of that owner is the caller's, or the caller an admin.
+// Owns tells whether the objects of an owner belong to the caller, or the caller is an admin.
 func (c Caller) Owns(owner string) bool {
 	owners := c.Owners()
 	return owners == nil || slices.Contains(owners, owner)

@@ -1,6 +1,6 @@
-// Package secret is the type of text that must not be seen by chance. A String prints a fixed mark
-// through fmt, log/slog and encoding/json, compares in constant time, and gives its text only to who
-// asks by name. It does not encrypt: it keeps a secret out of logs, errors and answers, nothing more.
+// Package secret has types for text that must not leak by accident. A String prints a fixed mark through fmt, log/slog
+// and encoding/json, compares in constant time, and returns its text from Reveal only. It does not encrypt: it keeps
+// secrets out of logs, errors and answers.
 package secret
 
 import (
@@ -21,8 +21,8 @@ const Parameters = "password|passwd|sslpassword|token|access_token|secret|client
 // Source: Spec 2.7 (secrets of the configuration); ADR-0003.
 type String string
 
-// Reveal returns the clear text. Call it only where an answer whose purpose it is is built, or where
-// the text is handed to a cryptographic function.
+// Reveal returns the clear text. Call it only to build the answer that delivers the secret, or to pass the text to a
+// cryptographic function.
 func (s String) Reveal() string { return string(s) }
 
 // Equal compares in a time that depends on the lengths alone.
@@ -44,11 +44,11 @@ func (s String) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s
 // LogValue is what log/slog prints.
 func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is what encoding/json and YAML print. It does not help a map key: encoding/json writes keys
-// that are strings as they are, so a String must not be one.
+// MarshalText is what encoding/json and YAML print. A String must not be a map key: encoding/json writes keys that are
+// strings as they are.
 func (s String) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText takes the clear text.
+// UnmarshalText reads the clear text.
 func (s *String) UnmarshalText(text []byte) error {
 	*s = String(text)
 	return nil

@@ -7,8 +7,8 @@ import (
 )
 
 // WriteOnly is a secret text that clients send and no answer returns. Like a String it prints as Mark through fmt and
-// log/slog; unlike one it is plain in JSON, since sending it is its purpose. Who answers with an object that has one
-// takes it out before. Source: ADR-0017.
+// log/slog; unlike a String it is plain in JSON, so that clients can send it. Remove it from an object before you
+// answer with that. Source: ADR-0017.
 type WriteOnly string
 
 // Format prints Mark for every verb and flag.
