@@ -272,123 +272,74 @@ const (
 	hold       = "test.example/hold"
 )
 
+// build makes the objects of a graph, such as "a b<a!,c=hold": b has the owners a, which it blocks, and c, and a finalizer.
+// Naming an object again adds owners to it, and "-b" deletes b.
+func (w *world) build(objects string) {
+	w.Helper()
+	made := map[string]bool{}
+	for text := range strings.FieldsSeq(objects) {
+		if name, deleted := strings.CutPrefix(text, "-"); deleted {
+			w.mustRemove(name, "")
+			continue
+		}
+		text, finalizer, isHeld := strings.Cut(text, "=")
+		name, owners, isOwned := strings.Cut(text, "<")
+		var forms []form
+		if isOwned {
+			forms = append(forms, w.owned(strings.Split(owners, ",")...))
+		}
+		if isHeld {
+			forms = append(forms, held(map[string]string{"hold": hold, "orphan": metav1.FinalizerOrphanDependents}[finalizer]))
+		}
+		if made[name] {
+			w.mustChange(name, forms...)
+		} else {
+			w.make(name, forms...)
+		}
+		made[name] = true
+	}
+}
+
 // Each row is a graph, a deletion, what its request leaves and what the schedule leaves. Source: Spec 2.2; ADR-0009.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		about   string
-		prepare func(w *world)
-		delete  string
-		policy  metav1.DeletionPropagation
-		then    string
-		swept   string
+		about, graph, delete string
+		policy               metav1.DeletionPropagation
+		then, swept          string
 	}{
-		{"nothing is owned", func(w *world) { w.make("a"); w.make("b") }, "a", background, "b", "b"},
-		{"what is owned goes", func(w *world) { w.make("a"); w.make("b", w.owned("a")); w.make("c") }, "a", background, "c", "c"},
-		{"by default", func(w *world) { w.make("a"); w.make("b", w.owned("a")) }, "a", "", "", ""},
-		{"a chain goes", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a"))
-			w.make("c", w.owned("b"))
-			w.make("d", w.owned("c"))
-		}, "a", background, "", ""},
-		{"an owner is not collected with what it owns", func(w *world) { w.make("a"); w.make("b", w.owned("a")) }, "b", background, "a", "a"},
-		{"one of two owners is left", func(w *world) { w.make("a"); w.make("b"); w.make("c", w.owned("a", "b")) }, "a", background, "b c", "b c"},
-		{"across resources and namespaces", func(w *world) {
-			w.make("a")
-			w.make("n/w", w.owned("a"))
-			w.make("n/x", w.owned("n/w"))
-			w.make("m/w", w.owned("a"))
-			w.make("m/y")
-		}, "a", background, "m/y", "m/y"},
-		{"one of the same name elsewhere is another", func(w *world) {
-			w.make("n/w")
-			w.make("m/w")
-			w.make("n/x", w.owned("n/w"))
-			w.make("m/x", w.owned("m/w"))
-		}, "n/w", background, "m/w m/x", "m/w m/x"},
-		{"a cycle goes", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a"))
-			w.mustChange("a", w.owned("b"))
-		}, "a", background, "", ""},
-		{"one that owns itself goes", func(w *world) { w.make("a"); w.mustChange("a", w.owned("a!")) }, "a", foreground, "", ""},
-		{"what is held stays, marked", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a"), held(hold))
-			w.make("c", w.owned("b"))
-		}, "a", background, "-b c", "-b c"},
-		{"the owned follow their own finalizers", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a"), held("orphan"))
-			w.make("c", w.owned("b"))
-		}, "a", background, "c", "c"},
+		{"nothing is owned", "a b", "a", background, "b", "b"},
+		{"what is owned goes", "a b<a c", "a", background, "c", "c"},
+		{"by default", "a b<a", "a", "", "", ""},
+		{"a chain goes", "a b<a c<b d<c", "a", background, "", ""},
+		{"an owner is not collected with what it owns", "a b<a", "b", background, "a", "a"},
+		{"one of two owners is left", "a b c<a,b", "a", background, "b c", "b c"},
+		{"across resources and namespaces", "a n/w<a n/x<n/w m/w<a m/y", "a", background, "m/y", "m/y"},
+		{"one of the same name elsewhere is another", "n/w m/w n/x<n/w m/x<m/w", "n/w", background, "m/w m/x", "m/w m/x"},
+		{"a cycle goes", "a b<a a<b", "a", background, "", ""},
+		{"one that owns itself goes", "a a<a!", "a", foreground, "", ""},
+		{"what is held stays, marked", "a b<a=hold c<b", "a", background, "-b c", "-b c"},
+		{"the owned follow their own finalizers", "a b<a=orphan c<b", "a", background, "c", "c"},
 
-		{"foreground: nothing is owned", func(w *world) { w.make("a") }, "a", foreground, "", ""},
-		{"foreground: what blocks goes first", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"))
-			w.make("n/w", w.owned("a!"))
-		}, "a", foreground, "", ""},
-		{"foreground: a chain", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"))
-			w.make("c", w.owned("b!"))
-			w.make("d", w.owned("c!"))
-		}, "a", foreground, "", ""},
-		{"foreground: what is held and blocks holds the owner", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"), held(hold))
-			w.make("c", w.owned("a!"))
-		}, "a", foreground, "-a -b", "-a -b"},
-		{"foreground: what is held far below holds all above", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"))
-			w.make("c", w.owned("b!"), held(hold))
-		}, "a", foreground, "-a -b -c", "-a -b -c"},
-		{"foreground: what does not block holds nobody", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a"), held(hold))
-		}, "a", foreground, "-b", "-b"},
-		{"foreground: what has another owner stays and holds nobody", func(w *world) {
-			w.make("a")
-			w.make("b")
-			w.make("c", w.owned("a!", "b!"))
-		}, "a", foreground, "b c", "b c"},
-		{"foreground: a cycle of two", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"))
-			w.mustChange("a", w.owned("b!"))
-		}, "a", foreground, "", ""},
-		{"foreground: a cycle of three, across resources", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"))
-			w.make("c", w.owned("b!"))
-			w.mustChange("a", w.owned("c!"))
-			w.make("n/w", w.owned("b!"))
-		}, "a", foreground, "", ""},
-		{"foreground: the owner's own finalizers stay", func(w *world) {
-			w.make("a", held(hold))
-			w.make("b", w.owned("a!"))
-		}, "a", foreground, "-a", "-a"},
+		{"foreground: nothing is owned", "a", "a", foreground, "", ""},
+		{"foreground: what blocks goes first", "a b<a! n/w<a!", "a", foreground, "", ""},
+		{"foreground: a chain", "a b<a! c<b! d<c!", "a", foreground, "", ""},
+		{"foreground: what is held and blocks holds the owner", "a b<a!=hold c<a!", "a", foreground, "-a -b", "-a -b"},
+		{"foreground: what is held far below holds all above", "a b<a! c<b!=hold", "a", foreground, "-a -b -c", "-a -b -c"},
+		{"foreground: what does not block holds nobody", "a b<a=hold", "a", foreground, "-b", "-b"},
+		{"foreground: what has another owner stays and holds nobody", "a b c<a!,b!", "a", foreground, "b c", "b c"},
+		{"foreground: a cycle of two", "a b<a! a<b!", "a", foreground, "", ""},
+		{"foreground: a cycle of three, across resources", "a b<a! c<b! a<c! n/w<b!", "a", foreground, "", ""},
+		{"foreground: the owner's own finalizers stay", "a=hold b<a!", "a", foreground, "-a", "-a"},
 
-		{"orphan: nothing is owned", func(w *world) { w.make("a") }, "a", orphan, "", ""},
-		{"orphan: what is owned stays", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"))
-			w.make("c", w.owned("b"))
-			w.make("n/w", w.owned("a"))
-		}, "a", orphan, "b c n/w", "b c n/w"},
-		{"orphan: what is being deleted, too", func(w *world) {
-			w.make("a")
-			w.make("b", w.owned("a!"), held(hold))
-			w.mustRemove("b", "")
-		}, "a", orphan, "-b", "-b"},
+		{"orphan: nothing is owned", "a", "a", orphan, "", ""},
+		{"orphan: what is owned stays", "a b<a! c<b n/w<a", "a", orphan, "b c n/w", "b c n/w"},
+		{"orphan: what is being deleted, too", "a b<a!=hold -b", "a", orphan, "-b", "-b"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			row.prepare(w)
+			w.build(row.graph)
 			w.mustRemove(row.delete, row.policy)
 			w.expectLeft("after the request", row.then)
 			w.sweep()
@@ -405,9 +356,7 @@ func TestCollect(t *testing.T) {
 func TestReferencesAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.make("a")
-	w.make("b")
-	w.make("c", w.owned("a!", "b"))
+	w.build("a b c<a!,b")
 	w.mustRemove("a", background)
 	if got := w.get("c").GetOwnerReferences(); len(got) != 1 || got[0].Name != "b" {
 		t.Errorf("after one of two owners the references are %+v", got)
@@ -449,17 +398,14 @@ func TestForeignOwners(t *testing.T) {
 func TestReleaseGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.make("a")
-	w.make("b", w.owned("a!"), held(hold))
-	w.make("n/w", w.owned("b"))
+	w.build("a b<a!=hold n/w<b")
 	w.mustRemove("a", foreground)
 	w.sweep()
 	w.expectLeft("while it is held", "-a -b")
 	w.mustChange("b", held())
 	w.expectLeft("when it is released", "")
 
-	w.make("a", held(hold))
-	w.make("b", w.owned("a"))
+	w.build("a=hold b<a")
 	w.mustRemove("a", background)
 	w.expectLeft("while the owner is held", "-a b")
 	w.mustChange("a", held())
@@ -564,13 +510,7 @@ func TestDeathBetweenWrites(t *testing.T) {
 			t.Parallel()
 			for writes := int64(1); ; writes++ {
 				w := newWorld(t)
-				w.make("a")
-				w.make("z")
-				w.make("b", w.owned("a!"))
-				w.make("c", w.owned("b!"))
-				w.make("n/w", w.owned("a!"))
-				w.make("n/x", w.owned("n/w", "c"))
-				w.make("n/y", w.owned("a", "z"))
+				w.build("a z b<a! c<b! n/w<a! n/x<n/w,c n/y<a,z")
 				w.mustChange("a", w.owned("c!"))
 				left := &atomic.Int64{}
 				keys, widgets := w.keys.Store, w.widgets.Store
@@ -657,11 +597,7 @@ func TestCollectorsAtOnce(t *testing.T) {
 func TestUnreadableDependent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.make("a")
-	w.make("z")
-	w.make("n/broken", w.owned("a"))
-	w.make("n/w", w.owned("a"))
-	w.make("n/x", w.owned("z"))
+	w.build("a z n/broken<a n/w<a n/x<z")
 	record, err := w.widgets.Store.Get(t.Context(), "n/broken")
 	if err != nil {
 		t.Fatal(err)
@@ -685,8 +621,7 @@ func TestUnreadableDependent(t *testing.T) {
 func TestWalkReachesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.make("a")
-	w.make("b")
+	w.build("a b")
 	one, two := w.owned("a"), w.owned("b")
 	for i := range 30 {
 		w.make(fmt.Sprintf("n/a%02d", i), one)
@@ -713,9 +648,7 @@ func TestOwnerReferences(t *testing.T) {
 	t.Parallel()
 	const path = "metadata.ownerReferences"
 	w := newWorld(t)
-	w.make("root")
-	w.make("n/w")
-	w.make("m/x")
+	w.build("root n/w m/x")
 	if err := w.create(ana, "mine"); err != nil {
 		t.Fatal(err)
 	}
@@ -1004,10 +937,7 @@ func TestDeleteCollection(t *testing.T) {
 func TestDeleteCollectionCollects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.make("a")
-	w.make("b")
-	w.make("n/w", w.owned("a", "b"))
-	w.make("n/x", w.owned("a"))
+	w.build("a b n/w<a,b n/x<a")
 	if _, err := resource.DeleteCollection(t.Context(), w.keys, resource.DeleteInput{
 		Caller: admin, Propagation: foreground, Selection: &resource.ListInput{Caller: admin},
 	}); err != nil {
