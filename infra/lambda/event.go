@@ -129,7 +129,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "/", body)
 	if err != nil {
-		return nil, fmt.Errorf("the method %q is none of HTTP", method)
+		return nil, fmt.Errorf("the method %q is not an HTTP method", method)
 	}
 	r.URL, r.RequestURI, r.ContentLength = address, address.RequestURI(), int64(length)
 	for name, value := range e.Headers {

@@ -40,7 +40,7 @@ func run(args []string) error {
 	case "stage":
 		return stage(".", filepath.Join("build", "gcf"), chosen)
 	default:
-		return fmt.Errorf("%q is none of generate, build and stage", args[0])
+		return fmt.Errorf("unknown command %q: use generate, build or stage", args[0])
 	}
 }
 
