@@ -26,7 +26,7 @@ const described = "functions/discoverapi/openapi/"
 
 // unrevised are the folders and documents whose words are yet to be looked at.
 var unrevised = []string{
-	"docs/adr/", "docs/deploy.md",
+	"docs/adr/0005", "docs/adr/0011", "docs/adr/0015", "docs/adr/0017", "docs/deploy.md",
 	"infra/environment/", "local/",
 	"shared/api/resource/", "shared/kinds/",
 }
