@@ -1,7 +1,7 @@
-// Package audit records who asked for what and what became of it: events of audit.k8s.io/v1, by a policy that says
-// which requests are recorded and how much of them. It decides, takes secrets out by type, and hands the events to
-// sinks through a bounded spool; the packages below it are the sinks. It never refuses a request by itself, and it
-// decides nothing about what a caller may do. Source: Spec 2.7 (audit), 6; ADR-0016.
+// Package audit records who requested what and what the result was: events of audit.k8s.io/v1, according to a policy
+// that says which requests are recorded and in how much detail. It applies the policy, removes secrets by type, and
+// passes the events to sinks through a bounded spool. The packages below it are the sinks. It never refuses a request
+// itself, and it does not decide what a caller may do. Source: Spec 2.7 (audit), 6; ADR-0016.
 package audit
 
 import (
@@ -21,69 +21,70 @@ type Level string
 const (
 	// None records nothing.
 	None Level = "None"
-	// Metadata records who asked for what, when and with what outcome.
+	// Metadata records who requested what, when, and with what outcome.
 	Metadata Level = "Metadata"
-	// Request records the object that was sent as well.
+	// Request also records the object of the request.
 	Request Level = "Request"
-	// RequestResponse records the object that was answered as well.
+	// RequestResponse also records the object of the response.
 	RequestResponse Level = "RequestResponse"
 )
 
 var ranks = map[Level]int{None: 0, Metadata: 1, Request: 2, RequestResponse: 3}
 
-// Covers tells whether a level records all that another one does.
+// Covers reports whether a level records everything that another level records.
 func (l Level) Covers(other Level) bool { return ranks[l] >= ranks[other] }
 
-// Stage is how far a request has come when its event is made.
+// Stage is the point of a request at which an event is created.
 type Stage string
 
 // The stages of audit.k8s.io.
 const (
-	// RequestReceived comes before anything is done.
+	// RequestReceived is the stage before the operation starts.
 	RequestReceived Stage = "RequestReceived"
-	// ResponseStarted comes before the first byte of an answer that is sent bit by bit, such as a watch.
+	// ResponseStarted is the stage before the first byte of a streamed response, such as a watch.
 	ResponseStarted Stage = "ResponseStarted"
-	// ResponseComplete comes before the answer is sent, and at the end of a watch.
+	// ResponseComplete is the stage before the response is sent, and at the end of a watch.
 	ResponseComplete Stage = "ResponseComplete"
-	// Panic stands for ResponseComplete where the operation has panicked.
+	// Panic takes the place of ResponseComplete if the operation panicked.
 	Panic Stage = "Panic"
 )
 
 // Annotations of events. Source: ADR-0016.
 const (
-	// RequestOmitted and ResponseOmitted say why an object is not in an event whose level asks for it: decode-failed,
-	// too-large, unknown-type or revealed.
+	// RequestOmitted and ResponseOmitted say why an event does not contain an object although its level requires it:
+	// decode-failed, too-large, unknown-type or revealed.
 	RequestOmitted  = "audit.management.platform.sh/request-object-omitted"
 	ResponseOmitted = "audit.management.platform.sh/response-object-omitted"
-	// RequestID is the id that the log has of the request.
+	// RequestID is the id of the request in the log.
 	RequestID = "management.platform.sh/request-id"
-	// Cause is the auditID of the request or run that removed the object of an event, where that has one of its own.
+	// Cause is the auditID of the request or run that caused the removal that the event records.
 	Cause = "audit.management.platform.sh/cause"
-	// Decision is what authorization said, allow or forbid, as a kube-apiserver records it.
+	// Decision is the result of authorization, allow or forbid, as a kube-apiserver records it.
 	Decision = "authorization.k8s.io/decision"
 )
 
-// Event is one event of audit.k8s.io/v1. The names and order of its fields are those of Kubernetes; fields that
-// nothing here fills are left out.
+// Event is one event of audit.k8s.io/v1. The names and the order of its fields are those of Kubernetes. Fields that are
+// never set here are left out.
 type Event struct {
 	metav1.TypeMeta `json:",inline"`
-	// Level is how much is recorded.
+	// Level is the amount of detail that is recorded.
 	Level Level `json:"level"`
-	// AuditID is the same in all events of one request, and in the header Audit-Id of its answer.
+	// AuditID is the same in all events of one request, and in the header Audit-Id of its response.
 	AuditID string `json:"auditID"`
 	Stage   Stage  `json:"stage"`
-	// RequestURI is the path and query as they were sent, with values masked that may be anything.
+	// RequestURI is the path and query as they were sent. Values with arbitrary content are masked.
 	RequestURI string `json:"requestURI"`
 	Verb       string `json:"verb"`
 	User       User   `json:"user"`
-	// SourceIPs are the address of the client and the proxies that it came through, as far as they say so.
+	// SourceIPs are the addresses of the client and of the proxies in between, as far as they are reported.
 	SourceIPs []string `json:"sourceIPs,omitempty"`
 	UserAgent string   `json:"userAgent,omitempty"`
-	// ObjectRef is what the request is about. Nil: it is about no resource.
+	// ObjectRef is the object or resource that the request is about. Nil means a non-resource request.
 	ObjectRef *ObjectReference `json:"objectRef,omitempty"`
-	// ResponseStatus is the outcome. Its message is what the caller was told. Nil before there is one.
+	// ResponseStatus is the outcome, with the message that the caller received. Nil before the outcome is known.
 	ResponseStatus *metav1.Status `json:"responseStatus,omitempty"`
-	// RequestObject and ResponseObject are what was sent and answered, without secrets. Nil: not recorded.
+	// RequestObject and ResponseObject are the objects of the request and the response, without secrets. Nil means that
+	// they are not recorded.
 	RequestObject            json.RawMessage   `json:"requestObject,omitempty"`
 	ResponseObject           json.RawMessage   `json:"responseObject,omitempty"`
 	RequestReceivedTimestamp metav1.MicroTime  `json:"requestReceivedTimestamp"`
@@ -91,7 +92,7 @@ type Event struct {
 	Annotations              map[string]string `json:"annotations,omitempty"`
 }
 
-// User is who asked, in the form of authentication.k8s.io/v1.
+// User is the caller, in the form of authentication.k8s.io/v1.
 type User struct {
 	Username string              `json:"username,omitempty"`
 	UID      string              `json:"uid,omitempty"`
@@ -99,10 +100,10 @@ type User struct {
 	Extra    map[string][]string `json:"extra,omitempty"`
 }
 
-// Anonymous is who asks without a valid credential.
+// Anonymous is a caller without a valid credential.
 var Anonymous = User{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 
-// ObjectReference is an object, or a resource where there is no name.
+// ObjectReference identifies an object, or a resource if there is no name.
 type ObjectReference struct {
 	Resource        string `json:"resource,omitempty"`
 	Namespace       string `json:"namespace,omitempty"`
@@ -122,18 +123,19 @@ func (e *Event) Annotate(name, value string) {
 	e.Annotations[name] = value
 }
 
-// Record is an event as sinks keep it.
+// Record is an event as sinks store it.
 type Record struct {
 	// AuditID and Stage are unique together.
 	AuditID string
 	Stage   Stage
 	// At is the time of the stage.
 	At time.Time
-	// JSON is the event on one line, without its end.
+	// JSON is the event on one line, without the newline.
 	JSON []byte
 }
 
-// record encodes an event. No text of hidden is in it, and nothing that looks like a bearer of ours.
+// record encodes an event. The result contains no text of hidden, and nothing that looks like a bearer token of the
+// platform.
 func (e *Event) record(hidden []secret.String) (*Record, error) {
 	e.Kind, e.APIVersion = "Event", "audit.k8s.io/v1"
 	text, err := json.Marshal(e)

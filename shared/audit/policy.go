@@ -11,25 +11,25 @@ import (
 type Asked struct {
 	User User
 	Verb string
-	// Group, Resource, Subresource, Namespace and Name are what it is about. Resource is empty where it is about a path.
+	// Group, Resource, Subresource, Namespace and Name identify the object. Resource is empty in a non-resource request.
 	Group, Resource, Subresource, Namespace, Name string
-	// Path is that of a request that is about no resource, below the base path of the API.
+	// Path is the path of a non-resource request, below the base path of the API.
 	Path string
-	// Target is the kind of endpoint, such as Management, and Cluster the connected cluster that it is for; empty: none.
+	// Target is the kind of endpoint, such as Management. Cluster is the connected cluster of the request, if any.
 	Target, Cluster string
-	// Reveals tells that the answer shows secrets on purpose. It is recorded whatever the rules say.
+	// Reveals is true if the response deliberately shows secrets. Such a request is recorded whatever the rules say.
 	Reveals bool
 }
 
-// Choice is what the policy says of a request. The zero value records nothing.
+// Choice is the decision of the policy about a request. The zero value records nothing.
 type Choice struct {
 	Level Level
-	// Fail refuses the request when its event cannot be recorded.
+	// Fail refuses the request if its event cannot be recorded.
 	Fail bool
 	omit []Stage
 }
 
-// Records tells whether there is an event at a stage.
+// Records reports whether there is an event at a stage.
 func (c Choice) Records(stage Stage) bool {
 	return c.Level.Covers(Metadata) && !slices.Contains(c.omit, stage)
 }
@@ -41,19 +41,19 @@ const (
 	FailIgnored  = "Ignore"
 )
 
-// DefaultLevel is the built-in policy where the configuration enables the audit and says nothing else.
+// DefaultLevel is the built-in policy if the configuration enables the audit without a level and without rules.
 // Source: ADR-0016.
 const DefaultLevel = 1
 
 // Policy is an ordered list of rules. The zero value records nothing.
 type Policy struct {
 	rules []model.AuditRule
-	// choices are what the rules say.
+	// choices are the decisions of the rules.
 	choices []Choice
 }
 
-// NewPolicy is the policy of a configuration: its rules where it has any, else those of its level. Nil, or one that is
-// not enabled, records nothing. Source: Spec 2.7.
+// NewPolicy returns the policy of a configuration: its rules if it has any, otherwise the rules of its level. If the
+// configuration is nil or not enabled, nothing is recorded. Source: Spec 2.7.
 func NewPolicy(config *model.ConfigAudit) *Policy {
 	switch {
 	case config == nil || !config.Enabled:
@@ -89,7 +89,7 @@ func stages(names []string) []Stage {
 	return list
 }
 
-// BuiltIn are the rules of a level from 0 to 4; more is 4. Source: Spec 2.7; the rules: ADR-0016.
+// BuiltIn returns the rules of a level from 0 to 4. Higher levels are the same as 4. Source: Spec 2.7; the rules: ADR-0016.
 func BuiltIn(level int32) []model.AuditRule {
 	if level <= 0 {
 		return []model.AuditRule{{Level: string(None)}}
@@ -132,7 +132,7 @@ func BuiltIn(level int32) []model.AuditRule {
 	return rules
 }
 
-// Choose says how much of a request is recorded: what the first rule says that matches it.
+// Choose returns how much of a request is recorded: the decision of the first rule that matches it.
 func (p *Policy) Choose(asked Asked) Choice {
 	choice := Choice{Level: None}
 	for i := range p.rules {
@@ -150,7 +150,7 @@ func (p *Policy) Choose(asked Asked) Choice {
 	return choice
 }
 
-// matches tells whether all restrictions of a rule hold, in the way of a kube-apiserver.
+// matches reports whether all restrictions of a rule hold, as in a kube-apiserver.
 func matches(rule *model.AuditRule, asked *Asked) bool {
 	if !among(rule.Users, asked.User.Username) || !among(rule.Verbs, asked.Verb) || !among(rule.RequestTargets, asked.Target) {
 		return false
@@ -173,7 +173,7 @@ func matches(rule *model.AuditRule, asked *Asked) bool {
 	return true
 }
 
-// among tells whether a list names a value. An empty list names all, as does "*".
+// among reports whether a list contains a value. An empty list contains all values, and so does "*".
 func among(list []string, value string) bool {
 	return len(list) == 0 || slices.Contains(list, value) || slices.Contains(list, "*")
 }

@@ -13,10 +13,10 @@ import (
 type entry struct {
 	record *Record
 	choice Choice
-	// done is closed when its fate is known, where somebody waits for it. err is the fate.
+	// done is closed when the outcome is known; it is nil if nobody waits. err is the outcome.
 	done chan struct{}
 	err  error
-	// settled tells that it is; given up ones leave the spool without being counted again.
+	// settled is true when the outcome is known. Entries that were given up leave the spool without being counted again.
 	settled bool
 }
 
@@ -31,9 +31,9 @@ type spool struct {
 	waiting []*entry
 	bytes   int
 	ending  bool
-	// full tells that the last record found no room, which was logged.
+	// full is true if there was no room for the last record, which was logged.
 	full bool
-	// wake is told of new entries, quit of the end; gone is closed when the goroutine has ended.
+	// wake signals new entries, and quit the end. gone is closed when the goroutine has ended.
 	wake chan struct{}
 	quit chan struct{}
 	gone chan struct{}
@@ -50,7 +50,7 @@ func newSpool(name string, sink Sink, options Options) *spool {
 
 var errFull = errors.New("the spool is full")
 
-// put adds a record where there is room.
+// put adds a record if there is room.
 func (s *spool) put(record *Record, choice Choice, waits bool) *entry {
 	e := &entry{record: record, choice: choice}
 	if waits {
@@ -80,7 +80,7 @@ func (s *spool) put(record *Record, choice Choice, waits bool) *entry {
 	return e
 }
 
-// settle tells whoever waits, and counts. The lock is held.
+// settle notifies the waiting request, and counts. The lock must be held.
 func (s *spool) settle(e *entry, err error) {
 	if e.settled {
 		return
@@ -96,8 +96,8 @@ func (s *spool) settle(e *entry, err error) {
 	}
 }
 
-// giveUp ends the wait for an entry and returns its fate as far as it is known. One that refuses its request leaves the
-// spool; others stay for later, and are counted when their fate is known.
+// giveUp ends the wait for an entry and returns its outcome, as far as it is known. An entry that refuses its request
+// leaves the spool. Other entries stay, and are counted when their outcome is known.
 func (s *spool) giveUp(e *entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *spool) giveUp(e *entry) error {
 	return e.err
 }
 
-// run empties the spool until it is told to end.
+// run empties the spool until quit is closed.
 func (s *spool) run() {
 	defer close(s.gone)
 	pause := firstPause
@@ -139,7 +139,7 @@ func (s *spool) run() {
 	}
 }
 
-// next are the records to write next. Entries that were given up go.
+// next returns the records to write next, and removes entries that were given up.
 func (s *spool) next() (batch []*entry, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +180,8 @@ func (s *spool) write(batch []*entry, durable bool) (err error) {
 	return s.sink.Write(ctx, records, durable)
 }
 
-// taken notes what became of a batch. On failure those whose requests it refuses are told at once, and the rest waits
-// for the next attempt.
+// taken records the outcome of a batch. On failure, entries that refuse their requests are settled immediately, and the
+// others wait for the next attempt.
 func (s *spool) taken(batch []*entry, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

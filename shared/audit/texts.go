@@ -11,16 +11,16 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// shortest is the length from which on a secret is looked for elsewhere in an event: a shorter one would be found in
-// innocent words. No bearer is shorter than 32 characters; what is refused for that may be.
+// shortest is the minimum length of secrets that are searched for elsewhere in an event: shorter ones would be found in
+// harmless words. No valid bearer token is shorter than 32 characters, but a refused one can be.
 const shortest = 8
 
-// patterns of what is masked wherever it stands in the text of an event. They are compiled for the first event that
-// may need one: not at the start of every function.
+// patterns match what is masked anywhere in the text of an event. They are compiled for the first event that may need
+// one, not at the start of every function.
 type patterns struct {
-	// bearers look like access keys that the platform made, and like signed tokens.
+	// bearers matches text that looks like an access key of the platform or a signed token.
 	bearers *regexp.Regexp
-	// userinfo and inQuery are where a URL holds a password or token, in a text of JSON.
+	// userinfo and inQuery match passwords and tokens in URLs, within JSON text.
 	userinfo, inQuery *regexp.Regexp
 }
 
@@ -32,14 +32,14 @@ var compiled = sync.OnceValue(func() patterns {
 	}
 })
 
-// mask takes secrets out of the text of an event, wherever they stand in it: what is secret by type in one place must
+// mask removes secrets from the text of an event, wherever they are: a value that is secret by type in one place must
 // not remain in another.
 func mask(text []byte, hidden []secret.String) []byte {
 	for _, one := range hidden {
 		if len(one) < shortest {
 			continue
 		}
-		// In a text of JSON it stands as JSON writes it.
+		// JSON text contains it in its escaped form.
 		quoted, err := json.Marshal(one.Reveal())
 		if err != nil {
 			continue
@@ -58,8 +58,8 @@ func mask(text []byte, hidden []secret.String) []byte {
 	return text
 }
 
-// Path is a path as it may be logged: what looks like an access key that the platform made, or like a signed token, is
-// masked. Some put theirs where the name of an object belongs.
+// Path returns a path as it may be logged: text that looks like an access key of the platform or a signed token is
+// masked. Some callers put their key in the place of an object's name.
 func Path(path string) string {
 	if !strings.Contains(path, "pak_") && !strings.Contains(path, "eyJ") {
 		return path
@@ -67,10 +67,10 @@ func Path(path string) string {
 	return compiled().bearers.ReplaceAllString(path, secret.Mark)
 }
 
-// longest is the length up to which a word of a query is recorded: no bearer is as short.
+// longest is the maximum length of a word of a query that is recorded: every bearer token is longer.
 const longest = 31
 
-// parameters are those of the query whose values say what was asked for.
+// parameters are the query parameters that the API knows.
 var parameters = map[string]bool{
 	"allowWatchBookmarks": true, "dryRun": true, "fieldManager": true, "fieldSelector": true, "fieldValidation": true,
 	"force": true, "gracePeriodSeconds": true, "includeObject": true, "labelSelector": true, "limit": true,
@@ -79,8 +79,8 @@ var parameters = map[string]bool{
 	"watch": true,
 }
 
-// URI is a path and query as they may be recorded: values of parameters that the API does not know, and words that are
-// long enough to be a secret, are masked.
+// URI returns a path and query as they may be recorded: values of parameters that the API does not know, and words that
+// are long enough to be a secret, are masked.
 func URI(path, query string) string {
 	if query == "" {
 		return path
@@ -106,7 +106,7 @@ func URI(path, query string) string {
 	return out.String()
 }
 
-// plain tells whether all words of a value are short.
+// plain reports whether all words of a value are short.
 func plain(value string) bool {
 	decoded, err := url.QueryUnescape(value)
 	if err != nil {

@@ -16,63 +16,64 @@ import (
 
 // Limits of the spool. Source: ADR-0016.
 const (
-	// MaxSpoolEvents and MaxSpoolBytes bound what waits for one sink; what comes on top is lost, or refused.
+	// MaxSpoolEvents and MaxSpoolBytes bound the events that wait for one sink. Further events are lost or refused.
 	MaxSpoolEvents = 10_000
 	MaxSpoolBytes  = 64 << 20
-	// WaitAtMost is how long a request waits for its event to be kept, where it does.
+	// WaitAtMost is the longest time that a request waits until its event is stored.
 	WaitAtMost = time.Second
-	// maxBatch and maxBatchBytes bound what a sink is given at once.
+	// maxBatch and maxBatchBytes bound one batch for a sink.
 	maxBatch      = 500
 	maxBatchBytes = 4 << 20
 	// writeWithin bounds one attempt of a sink.
 	writeWithin = 5 * time.Second
-	// firstPause and lastPause are those between attempts of a sink that fails.
+	// firstPause and lastPause are the shortest and longest pause between attempts of a failing sink.
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// Sink keeps records. One goroutine uses it. Opening costs nothing: what it needs it does at the first Write.
+// Sink stores records. One goroutine uses it. Opening is cheap: a sink connects or creates files at the first Write.
 type Sink interface {
-	// Write keeps all records, in order, or fails. Those of a failed attempt may come again, and a sink may then hold
-	// them twice; AuditID and Stage tell. With durable it returns when they survive the end of the machine, as far as
-	// the sink can say.
+	// Write stores all records in order, or fails. Records of a failed attempt may be written again, and a sink may then
+	// contain them twice; AuditID and Stage identify them. With durable, Write returns when the records survive a crash
+	// of the machine, as far as the sink can tell.
 	Write(ctx context.Context, records []*Record, durable bool) error
 	// Close ends the use of the sink.
 	Close() error
 }
 
-// Opener makes a sink of a configuration, or nil where the configuration asks for none of its kind. An error means
-// that the settings are wrong, and quotes no secret.
+// Opener creates a sink from a configuration, or nil if the configuration does not use this kind of sink. An error
+// means that the settings are wrong, and contains no secret.
 type Opener struct {
 	// Name is the kind of the sink: its metric label.
 	Name string
 	Open func(*model.ConfigAudit) (Sink, error)
 }
 
-// Metrics counts what becomes of events. Implementations are safe for concurrent use.
+// Metrics counts events by outcome. Implementations are safe for concurrent use.
 type Metrics interface {
-	// Audited counts an event by what became of it at a sink: recorded, lost, or refused with its request.
+	// Audited counts an event by its outcome at a sink: recorded, lost, or refused together with its request.
 	Audited(sink string, level Level, outcome string)
-	// Spool says how many events wait for a sink.
+	// Spool sets the number of events that wait for a sink.
 	Spool(sink string, depth int)
 }
 
 // Options are how a Trail works.
 type Options struct {
-	// Config is the platform configuration of this moment.
+	// Config returns the current platform configuration.
 	Config func() *model.ConfigStatus
 	// Openers are the kinds of sinks that this program has.
 	Openers []Opener
-	// Log takes what goes wrong with sinks.
+	// Log receives the errors of sinks.
 	Log *slog.Logger
-	// Metrics counts. nil: nobody does.
+	// Metrics counts events. Nil means that they are not counted.
 	Metrics Metrics
-	// Flush makes every event wait until it is kept, up to WaitAtMost: for processes that are frozen between requests.
+	// Flush makes every request wait until its event is stored, up to WaitAtMost. It is for processes that are frozen
+	// between requests.
 	Flush bool
 }
 
-// Trail is where events go: it holds the policy and sinks of the live configuration, and a spool before each sink. It
-// is safe for concurrent use.
+// Trail records events. It holds the policy and the sinks of the current configuration, and a spool in front of each
+// sink. It is safe for concurrent use.
 type Trail struct {
 	options Options
 	now     atomic.Pointer[version]
@@ -87,11 +88,11 @@ type version struct {
 	config *model.ConfigAudit
 	policy *Policy
 	spools []*spool
-	// err is why events cannot be recorded under this configuration.
+	// err is the reason why events cannot be recorded with this configuration.
 	err error
 }
 
-// NewTrail makes a trail. Nothing is opened before an event needs it.
+// NewTrail returns a trail. Sinks are opened when the first event needs them.
 func NewTrail(options Options) *Trail {
 	if options.Metrics == nil {
 		options.Metrics = uncounted{}
@@ -104,24 +105,24 @@ type uncounted struct{}
 func (uncounted) Audited(string, Level, string) {}
 func (uncounted) Spool(string, int)             {}
 
-// Enabled tells whether requests are recorded at all at this moment.
+// Enabled reports whether requests are currently recorded at all.
 func (t *Trail) Enabled() bool { return len(t.version().policy.rules) > 0 }
 
-// Choose says how much of a request is recorded.
+// Choose returns how much of a request is recorded.
 func (t *Trail) Choose(asked Asked) Choice { return t.version().policy.Choose(asked) }
 
-// ErrNotRecorded says that an event could not be kept in time.
+// ErrNotRecorded means that an event could not be stored in time.
 var ErrNotRecorded = errors.New("the audit event could not be recorded")
 
-// Chosen is an event, and what the policy says of it.
+// Chosen is an event and the decision of the policy about it.
 type Chosen struct {
 	Choice Choice
 	Event  *Event
 }
 
-// Record takes events. Where a choice says Fail it returns when every sink has kept its event, or an error that is
-// ErrNotRecorded after WaitAtMost, however many they are. Else it returns nil at once, and an event that the spool has
-// no room for is counted as lost. No text of hidden is recorded.
+// Record records events. If a choice has Fail, Record returns when every sink has stored its event, or with
+// ErrNotRecorded after WaitAtMost, however many events there are. Otherwise it returns nil immediately, and an event for
+// which the spool has no room is counted as lost. No text of hidden is recorded.
 func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 	v := t.version()
 	var refused error
@@ -132,7 +133,7 @@ func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 			err = v.err
 		}
 		if err == nil && len(v.spools) == 0 {
-			err = errors.New("there is nowhere to record to")
+			err = errors.New("no sink is configured")
 		}
 		if err != nil {
 			t.options.Metrics.Audited("none", one.Choice.Level, outcome(one.Choice))
@@ -157,7 +158,7 @@ func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 		case <-one.entry.done:
 			err = one.entry.err
 		case <-timer.C:
-			// Those behind it are not waited for either.
+			// The remaining entries are not waited for either.
 			timer.Reset(0)
 			err = one.spool.giveUp(one.entry)
 		}
@@ -166,7 +167,7 @@ func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 	return refused
 }
 
-// waiting is an entry that somebody waits for, and its spool.
+// waiting is an entry that a request waits for, and its spool.
 type waiting struct {
 	spool *spool
 	entry *entry
@@ -186,7 +187,7 @@ func refusal(choice Choice, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 }
 
-// version returns the state of the live configuration, and makes it where the configuration is another one.
+// version returns the state of the current configuration, and creates it if the configuration has changed.
 func (t *Trail) version() *version {
 	config := t.options.Config().Audit
 	if v := t.now.Load(); v != nil && v.config == config {
@@ -216,7 +217,7 @@ func (t *Trail) version() *version {
 	return v
 }
 
-// sameSinks tells whether two configurations record to the same places.
+// sameSinks reports whether two configurations record to the same sinks.
 func sameSinks(a, b *model.ConfigAudit) bool {
 	if a == nil || b == nil || !a.Enabled || !b.Enabled {
 		return false
@@ -248,7 +249,7 @@ func (t *Trail) open(config *model.ConfigAudit) ([]*spool, error) {
 		}
 	}
 	if problems == nil && places < asked {
-		problems = errors.New("this program has no sink for audit.path or audit.dataStoreEndpoint as they are")
+		problems = errors.New("this program has no sink for the configured audit.path or audit.dataStoreEndpoint")
 	}
 	if problems != nil {
 		t.options.Log.Error("audit events cannot be recorded", "error", problems.Error())
@@ -256,10 +257,10 @@ func (t *Trail) open(config *model.ConfigAudit) ([]*spool, error) {
 	return spools, problems
 }
 
-var errClosed = errors.New("the process ends")
+var errClosed = errors.New("the process is shutting down")
 
-// Close lets the sinks keep what waits, until ctx ends, and closes them. What remains is counted as lost. Events that
-// come later are not recorded.
+// Close lets the sinks store the waiting events until ctx ends, and closes them. Events that remain are counted as lost.
+// Later events are not recorded.
 func (t *Trail) Close(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true

@@ -1,7 +1,7 @@
-// Package chain links the lines of an audit log: each names the hash of the one before, across backups and restarts, so
-// that Verify finds what was changed, removed or put elsewhere. The head of the chain is kept beside the file and, where
-// there is one, in an anchor that whoever can write the files cannot reach: only that shows a chain that was made anew
-// as a whole. It writes no file. Source: ADR-0016.
+// Package chain links the lines of an audit log: each line contains the hash of the previous one, across backups and
+// restarts, so that Verify finds events that were changed, removed or moved. The head of the chain is stored next to the
+// file and, if there is one, in an anchor that is out of reach for those who can write the files: only the anchor reveals
+// a chain that was forged as a whole. The package writes no files. Source: ADR-0016.
 package chain
 
 import (
@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Name is the file that is written to, and HeadName the one beside it that holds the head. Backups are called
-// audit-TIME-size.log, with .gz behind it where they are compressed.
+// Name is the current log file, and HeadName is the file next to it that contains the head. Backups have names of the
+// form audit-TIME-size.log, followed by .gz if they are compressed.
 const (
 	Name     = "audit.log"
 	HeadName = "audit.head"
@@ -24,15 +24,15 @@ const (
 
 // Annotations of events in files. Source: ADR-0016.
 const (
-	// Sequence counts the events of a directory from 1 on.
+	// Sequence is the number of an event in its directory, counted from 1.
 	Sequence = "audit.management.platform.sh/sequence"
-	// Previous is the SHA-256 of the line before, without its end, in hexadecimal; empty in the first one.
+	// Previous is the SHA-256 of the previous line without its newline, in hexadecimal. It is empty in the first line.
 	Previous = "audit.management.platform.sh/previous"
-	// Begins is on the first event of each file, as "true": where old files were removed, a log begins with such a one.
+	// Begins marks the first event of each file with "true". If old files were removed, the log begins with such an event.
 	Begins = "audit.management.platform.sh/begins-file"
 )
 
-// Place is that of an event in the chain.
+// Place is the position of an event in the chain.
 type Place struct {
 	Sequence int64
 	Previous string
@@ -41,7 +41,7 @@ type Place struct {
 
 // Head is the end of a chain.
 type Head struct {
-	// Sequence is that of the last event. 0: there is none.
+	// Sequence is the sequence number of the last event. 0 means that there are no events.
 	Sequence int64
 	// Hash is the SHA-256 of its line in hexadecimal.
 	Hash string
@@ -50,26 +50,26 @@ type Head struct {
 // String is "sequence hash", as HeadName holds it.
 func (h Head) String() string { return fmt.Sprintf("%020d %s", h.Sequence, h.Hash) }
 
-// ParseHead reads what String writes.
+// ParseHead parses the text that String returns.
 func ParseHead(text string) (Head, error) {
 	number, hash, _ := strings.Cut(strings.TrimSpace(text), " ")
 	sequence, err := strconv.ParseInt(number, 10, 64)
 	raw, hexErr := hex.DecodeString(hash)
 	if err != nil || hexErr != nil || sequence < 1 || len(raw) != sha256.Size {
-		return Head{}, fmt.Errorf("%q is not the head of a chain: it is a number and 64 hexadecimal digits", text)
+		return Head{}, fmt.Errorf("%q is not the head of a chain: a head is a number and 64 hexadecimal digits", text)
 	}
 	return Head{Sequence: sequence, Hash: hash}, nil
 }
 
-// Anchor keeps the head of a directory's chain in another place.
+// Anchor stores the head of a directory's chain in another place.
 type Anchor interface {
-	// Load returns the head of the chain in a directory; the zero value where there is none.
+	// Load returns the stored head of a directory's chain, or the zero value if there is none.
 	Load(ctx context.Context, directory string) (Head, error)
-	// Save replaces it.
+	// Save replaces the stored head.
 	Save(ctx context.Context, directory string, head Head) error
 }
 
-// Link adds the place in the chain to an event, as its last annotations. It begins a file or does not.
+// Link adds the place in the chain to an event, as its last annotations, and marks it if it begins a file.
 func Link(text []byte, after Head, begins bool) []byte {
 	place := fmt.Sprintf(`%q:"%d",%q:%q`, Sequence, after.Sequence+1, Previous, after.Hash)
 	if begins {

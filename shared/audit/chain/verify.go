@@ -13,19 +13,19 @@ import (
 	"strings"
 )
 
-// maxFindings bounds what one verification tells.
+// maxFindings bounds the findings of one verification.
 const maxFindings = 100
 
-// Report is what a verification has found.
+// Report is the result of a verification.
 type Report struct {
-	// Files and Events are how many there were.
+	// Files and Events are the numbers of files and events.
 	Files  int
 	Events int64
 	// First is the sequence of the first event: 1 unless old files were removed.
 	First int64
 	// Head is the end of the chain.
 	Head Head
-	// Findings are what is wrong, in order; none when the chain is whole.
+	// Findings describe the errors, in order. They are empty if the chain is intact.
 	Findings []string
 }
 
@@ -35,22 +35,23 @@ func (r *Report) finds(format string, args ...any) {
 	}
 }
 
-// Anchored is a head that was noted elsewhere, and where.
+// Anchored is a head that was stored elsewhere, and the place where it is stored.
 type Anchored struct {
 	Where string
 	Head  Head
 }
 
-// maxStarts bounds how often files may move away while they are read.
+// maxStarts bounds how often the verification starts again because files were moved while they were read.
 const maxStarts = 20
 
-// errMoved says that a file was rotated, compressed or removed after it was looked for.
-var errMoved = errors.New("the files move faster than they can be read")
+// errMoved means that a file was rotated, compressed or removed after it was found.
+var errMoved = errors.New("the files are rotated faster than they can be read")
 
-// Verify follows the chain through a directory: the backups by their age, and then the file. It finds events that were
-// changed, removed, repeated or put elsewhere, and with the head beside the file and the given anchors an end that was
-// cut off. That whole files are gone from the beginning is no finding: retention does that. A directory that is being
-// written to can be verified: where files move away meanwhile it starts again. The error is that of reading.
+// Verify verifies the chain of a directory: the backups from the oldest to the newest, and then the current file. It finds
+// events that were changed, removed, repeated or moved. With the head next to the file and the given anchors, it also
+// finds an end that was cut off. Missing files at the beginning are not a finding, because retention removes them. A
+// directory can be verified while it is written to: if files are moved in the meantime, the verification starts again. An
+// error means that the files could not be read.
 func Verify(directory string, anchors ...Anchored) (*Report, error) {
 	for start := 1; ; start++ {
 		report, err := verify(directory, anchors)

@@ -1,5 +1,5 @@
-// Package filesink keeps audit events in a directory: audit.log, and backups of it that the rotation leaves, one event
-// on a line, each of them linked to the one before as package chain says. One process writes a directory at a time.
+// Package filesink stores audit events in a directory: in audit.log and in the backups that rotation leaves. Each line is
+// one event, linked to the previous one by package chain. Only one process at a time writes to a directory.
 // Source: Spec 2.7 (audit), 8; ADR-0016.
 package filesink
 
@@ -24,25 +24,25 @@ import (
 )
 
 const (
-	// lockName is the file whose lock says who writes the directory.
+	// lockName is the file that the writer of the directory locks.
 	lockName = "audit.lock"
 
-	// DefaultMaxSize is that of a file in megabytes. Source: Spec 8.
+	// DefaultMaxSize is the maximum size of a file, in megabytes. Source: Spec 8.
 	DefaultMaxSize = 100
 	megabyte       = 1 << 20
 	// slack keeps the rotation of the library from beginning before ours: ours happens between two writes to disk.
 	slack = 64
 
-	// anchorEvery is the least time between two notes of the head in the anchor.
+	// anchorEvery is the minimum time between two updates of the head in the anchor.
 	anchorEvery = time.Second
 
-	// lockWithin is how long a directory is waited for that has a writer: one of this process, whose settings were
-	// replaced, gives it back soon.
+	// lockWithin is the longest time to wait for a directory that has a writer. A writer of this process whose settings
+	// were replaced releases it soon.
 	lockWithin = 500 * time.Millisecond
 	lockPause  = 10 * time.Millisecond
 )
 
-// Opener makes the sink of audit.path, unless that is empty or "-". The anchor may be nil.
+// Opener opens the sink for audit.path, unless audit.path is empty or "-". The anchor may be nil.
 func Opener(anchor chain.Anchor, log *slog.Logger) audit.Opener {
 	return audit.Opener{Name: "file", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 		if config.Path == "" || config.Path == "-" {
@@ -56,19 +56,19 @@ func Opener(anchor chain.Anchor, log *slog.Logger) audit.Opener {
 	}}
 }
 
-// sink writes one directory.
+// sink writes to one directory.
 type sink struct {
 	directory string
 	config    *model.ConfigAudit
 	anchor    chain.Anchor
 	log       *slog.Logger
 
-	// logger rotates and writes; nil until the directory is open.
+	// logger rotates and writes. It is nil until the directory is open.
 	logger *timberjack.Logger
 	lock   *os.File
 	// mark is chain.HeadName.
 	mark *os.File
-	// head is the end of the chain, and size that of the file.
+	// head is the end of the chain, and size is the size of the file.
 	head chain.Head
 	size int64
 	// anchored tells that the anchor's head was looked at; noted is when it was last written, and dirty that it is to be.

@@ -1,4 +1,4 @@
-// Package postgressink keeps audit events in a table of a PostgreSQL, from which the oldest go by the clock.
+// Package postgressink stores audit events in a table of a PostgreSQL database and removes old events by age.
 // Source: Spec 2.7 (dataStoreEndpoint, dataStoreTTL); ADR-0016.
 package postgressink
 
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// table makes what is not there. The type json keeps the text as it was written, unlike jsonb, which refuses some.
+	// table creates the table if it does not exist. The type json keeps the text unchanged; jsonb refuses some texts.
 	table = `CREATE TABLE IF NOT EXISTS audit_events (
 	audit_id text NOT NULL,
 	stage text NOT NULL,
@@ -27,19 +27,19 @@ const (
 CREATE INDEX IF NOT EXISTS audit_events_at ON audit_events (at)`
 	// alone keeps processes that start together from making it at the same time.
 	alone = `SELECT pg_advisory_xact_lock(hashtext('management.platform.sh audit_events'))`
-	// add keeps an event once, however often it comes.
+	// add stores an event once, however often it is written.
 	add = `INSERT INTO audit_events (audit_id, stage, at, event)
 SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::json[]) ON CONFLICT DO NOTHING`
-	// forget removes some of what is too old.
+	// forget removes some of the events that are too old.
 	forget = `DELETE FROM audit_events WHERE ctid IN (SELECT ctid FROM audit_events WHERE at < $1 LIMIT 10000)`
 
-	// forgetEvery is the least time between two removals.
+	// forgetEvery is the minimum time between two removals.
 	forgetEvery = time.Minute
 	// closeWithin bounds the end of a connection.
 	closeWithin = time.Second
 )
 
-// Opener makes the sink of an audit.dataStoreEndpoint that is the URL of a PostgreSQL.
+// Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a PostgreSQL database.
 var Opener = audit.Opener{Name: "postgres", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 	url := config.DataStoreEndpoint.Reveal()
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
@@ -48,7 +48,7 @@ var Opener = audit.Opener{Name: "postgres", Open: func(config *model.ConfigAudit
 	settings, err := pgx.ParseConfig(url)
 	if err != nil {
 		// The library's error quotes the URL.
-		return nil, errors.New("audit.dataStoreEndpoint: is no URL of a PostgreSQL")
+		return nil, errors.New("audit.dataStoreEndpoint: must be a PostgreSQL URL")
 	}
 	return &sink{settings: settings, keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
 }}
@@ -56,12 +56,12 @@ var Opener = audit.Opener{Name: "postgres", Open: func(config *model.ConfigAudit
 type sink struct {
 	settings *pgx.ConnConfig
 	keep     time.Duration
-	// connection is nil where there is none.
+	// connection is nil while there is none.
 	connection *pgx.Conn
 	forgot     time.Time
 }
 
-// Write adds the events in one transaction, which PostgreSQL has on disk when it says so.
+// Write adds the events in one transaction. PostgreSQL has it on disk when it acknowledges the commit.
 func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error
 	return nil
 }
 
-// connect opens the connection and sees to it that the table is there.
+// connect opens the connection and creates the table if it does not exist.
 func (s *sink) connect(ctx context.Context) error {
 	if s.connection != nil {
 		return nil
@@ -107,7 +107,7 @@ func (s *sink) connect(ctx context.Context) error {
 	return nil
 }
 
-// forget removes what is too old, as much as is quick. Its failure is that of the next write.
+// forget removes events that are too old, in small portions. If it fails, the next write fails.
 func (s *sink) forget(ctx context.Context) {
 	if s.keep <= 0 || time.Since(s.forgot) < forgetEvery {
 		return
@@ -117,7 +117,7 @@ func (s *sink) forget(ctx context.Context) {
 		s.hangUp()
 		return
 	}
-	// Where there is more, the next write goes on.
+	// If there are more, the next write continues.
 	if removed.RowsAffected() == 0 {
 		s.forgot = time.Now()
 	}

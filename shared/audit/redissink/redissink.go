@@ -1,5 +1,5 @@
-// Package redissink keeps audit events in a Redis: a stream from which the oldest go by the clock. It also keeps there
-// the heads of chains that files hold, out of reach of whoever can write the files.
+// Package redissink stores audit events in a Redis: in a stream from which old events are removed by age. It also stores
+// the heads of the chains of files there, out of reach for those who can write the files.
 // Source: Spec 2.7 (dataStoreEndpoint, dataStoreTTL); ADR-0016.
 package redissink
 
@@ -16,18 +16,18 @@ import (
 	"management.platform.sh/shared/state/redisstore"
 )
 
-// journal is the name of what the audit keeps in a Redis.
+// journal is the name of the audit's data in a Redis.
 const journal = "audit"
 
-// schemes begin the URLs of a Redis.
+// schemes are the URL schemes of a Redis.
 var schemes = []string{"redis:", "rediss:", "redis-cluster:", "rediss-cluster:", "redis-sentinel:", "rediss-sentinel:", "unix:"}
 
-// Opener makes the sink of an audit.dataStoreEndpoint that is the URL of a Redis.
+// Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a Redis.
 var Opener = audit.Opener{Name: "redis", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 	url := config.DataStoreEndpoint.Reveal()
 	for _, scheme := range schemes {
 		if strings.HasPrefix(url, scheme) {
-			// Events are kept one batch at a time.
+			// Only one batch is written at a time.
 			client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1})
 			if err != nil {
 				return nil, fmt.Errorf("audit.dataStoreEndpoint: %w", err)
@@ -44,7 +44,7 @@ type sink struct {
 	keep    time.Duration
 }
 
-// Write adds the events in one step. They last as what the Redis acknowledges lasts.
+// Write adds the events in one step. They are as durable as any write that the Redis acknowledges.
 func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error {
 	texts := make([][]byte, len(records))
 	for i, r := range records {
@@ -59,7 +59,7 @@ func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error
 
 func (s *sink) Close() error { return s.client.Close() }
 
-// Anchor keeps the heads of the chains of this host in a Redis.
+// Anchor stores the heads of the chains of this host in a Redis.
 type Anchor struct{ journal *redisstore.Journal }
 
 var _ chain.Anchor = Anchor{}
@@ -67,7 +67,7 @@ var _ chain.Anchor = Anchor{}
 // NewAnchor returns the anchor in a Redis.
 func NewAnchor(client *redisstore.Client) Anchor { return Anchor{client.Journal(journal)} }
 
-// Load returns the head of a directory's chain; the zero value where there is none.
+// Load returns the head of a directory's chain, or the zero value if there is none.
 func (a Anchor) Load(ctx context.Context, directory string) (chain.Head, error) {
 	text, err := a.journal.Note(ctx, note(directory))
 	if err != nil || text == "" {
@@ -76,12 +76,12 @@ func (a Anchor) Load(ctx context.Context, directory string) (chain.Head, error) 
 	return chain.ParseHead(text)
 }
 
-// Save notes the head of a directory's chain.
+// Save stores the head of a directory's chain.
 func (a Anchor) Save(ctx context.Context, directory string, head chain.Head) error {
 	return a.journal.SetNote(ctx, note(directory), head.String())
 }
 
-// note is the name under which the head of a directory is noted.
+// note is the name under which the head of a directory is stored.
 func note(directory string) string {
 	host, err := os.Hostname()
 	if err != nil {
