@@ -18,15 +18,15 @@ import (
 // MaxPayloadBytes is the largest object that is recorded. Source: ADR-0016.
 const MaxPayloadBytes = 2 << 20
 
-// Why an object is not recorded.
+// The reasons why an object is not recorded.
 const (
 	decodeFailed = "decode-failed"
 	tooLarge     = "too-large"
 	unknownType  = "unknown-type"
 )
 
-// origins are the packages whose objects are recorded. Their types say which fields are secrets; what any other type
-// holds is not known.
+// origins are the packages whose objects are recorded. Their types say which fields are secrets; the contents of other
+// types are not known.
 var origins = map[string]bool{
 	reflect.TypeFor[model.Scope]().PkgPath():   true,
 	reflect.TypeFor[metav1.Status]().PkgPath(): true,
@@ -34,13 +34,13 @@ var origins = map[string]bool{
 	"k8s.io/api/authorization/v1":              true,
 }
 
-// foreign are the secrets in types of Kubernetes, which have no tag.
+// foreign are the secrets in Kubernetes types, which have no tag.
 var foreign = map[string]bool{
 	"k8s.io/api/authentication/v1.TokenReviewSpec.token":    true,
 	"k8s.io/api/authentication/v1.TokenRequestStatus.token": true,
 }
 
-// known tells whether the secrets of a type are known.
+// known reports whether the secrets of a type are known.
 func known(goType reflect.Type) bool {
 	for goType != nil && goType.Kind() == reflect.Pointer {
 		goType = goType.Elem()
@@ -48,8 +48,8 @@ func known(goType reflect.Type) bool {
 	return goType != nil && goType.Kind() == reflect.Struct && origins[goType.PkgPath()]
 }
 
-// Object is an object of an answer without its secrets, as JSON; the object itself stays as it is. Why says what kept
-// it from being recorded, as in the annotation ResponseOmitted.
+// Object returns an object of a response without its secrets, as JSON. The object itself is not changed. Why says why the
+// object cannot be recorded, as in the annotation ResponseOmitted.
 func Object(object any) (text json.RawMessage, why string) {
 	typed, ok := object.(runtime.Object)
 	if !ok || !known(reflect.TypeOf(object)) {
@@ -74,20 +74,20 @@ func bounded(text []byte, err error) (json.RawMessage, string) {
 	}
 }
 
-// Form is what a request's body is.
+// Form is the form of a request body.
 type Form int
 
 // The forms of bodies.
 const (
-	// Whole is an object, or a part of one as in a merge or apply patch.
+	// Whole is an object, or a part of one, as in a merge or apply patch.
 	Whole Form = iota
 	// Operations is a JSON patch.
 	Operations
 )
 
-// Body is the body of a request for an object of a type, as JSON and without what is secret by that type. Hidden are
-// the secrets that were found, for the case that they stand elsewhere as well. A body that does not fit the type is
-// not recorded: where its secrets are cannot be known. Why is as in the annotation RequestOmitted.
+// Body returns the body of a request for an object of a type, as JSON and without the secrets of that type. Hidden are
+// the secrets that were found, because they may occur elsewhere as well. A body that does not fit the type is not
+// recorded, because the position of its secrets is not known. Why has the values of the annotation RequestOmitted.
 func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hidden []secret.String, why string) {
 	if !known(goType) {
 		return nil, nil, unknownType
@@ -112,12 +112,12 @@ func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hi
 	return text, w.hidden, why
 }
 
-// shape is what redaction knows of a type.
+// shape is the knowledge of redaction about a type.
 type shape struct {
 	goType reflect.Type
-	// opaque values may hold anything, and are secrets as a whole.
+	// opaque values may contain anything, and are secret as a whole.
 	opaque bool
-	// secrets tells whether there may be any at or below a value.
+	// secrets is true if a value may be or contain a secret.
 	secrets bool
 	// fields of a struct by their JSON names.
 	fields map[string]*member
@@ -128,16 +128,16 @@ type shape struct {
 type member struct {
 	*shape
 	index []int
-	// secret is that of a text.
+	// secret is true for a text that is a secret.
 	secret bool
-	// dropped is left out altogether.
+	// dropped values are left out entirely.
 	dropped bool
 }
 
 var (
 	shapesMu sync.Mutex
 	shapes   = map[reflect.Type]*shape{}
-	// unmarshaler is what types implement whose JSON is one word, whatever they are in Go.
+	// unmarshaler is implemented by types whose JSON is a single value, whatever they are in Go.
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 )
 
@@ -147,7 +147,7 @@ func shapeOf(goType reflect.Type) *shape {
 	return learn(goType)
 }
 
-// learn makes the shape of a type. Recursive types come back to the same shape.
+// learn creates the shape of a type. A recursive type refers to its own shape.
 func learn(goType reflect.Type) *shape {
 	if s, ok := shapes[goType]; ok {
 		return s
@@ -170,7 +170,7 @@ func learn(goType reflect.Type) *shape {
 			return s
 		}
 		s.fields = map[string]*member{}
-		// A type that holds itself may hold secrets until it is known that it does not.
+		// A type that contains itself is assumed to contain secrets until the opposite is known.
 		s.secrets = true
 		s.learnFields(goType, nil)
 		s.secrets = false
@@ -178,7 +178,7 @@ func learn(goType reflect.Type) *shape {
 			s.secrets = s.secrets || m.secret || m.dropped || m.secrets
 		}
 	default:
-		// One word, which has nothing below it.
+		// A single value, with nothing below it.
 	}
 	return s
 }
@@ -198,13 +198,13 @@ func (s *shape) learnFields(goType reflect.Type, at []int) {
 		m := &member{shape: learn(field.Type), index: index}
 		m.secret = field.Tag.Get("secret") == "true" || field.Type == reflect.TypeFor[secret.String]() ||
 			foreign[goType.PkgPath()+"."+goType.Name()+"."+name]
-		// Who owns which field tells nothing that an auditor asks, and is longer than the object.
+		// Field ownership is of no use to an auditor, and is longer than the object.
 		m.dropped = goType == reflect.TypeFor[metav1.ObjectMeta]() && name == "managedFields"
 		s.fields[name] = m
 	}
 }
 
-// clear takes the secrets out of a value in place.
+// clear removes the secrets from a value in place.
 func (s *shape) clear(value reflect.Value) {
 	if !s.secrets || !value.IsValid() {
 		return
@@ -266,13 +266,13 @@ func annotationsOf(value reflect.Value) map[string]string {
 	return value.Addr().Interface().(*metav1.ObjectMeta).Annotations
 }
 
-// walker takes the secrets out of JSON that is meant for a type.
+// walker removes the secrets from JSON that is meant for a type.
 type walker struct {
 	hidden []secret.String
 	misfit bool
 }
 
-// hide notes every text below a value as a secret.
+// hide records every text below a value as a secret.
 func (w *walker) hide(value any) any {
 	switch value := value.(type) {
 	case nil:
@@ -294,7 +294,7 @@ func (w *walker) hide(value any) any {
 	return secret.Mark
 }
 
-// value returns what may be recorded of a value, and notes when it does not fit the type.
+// value returns the part of a value that may be recorded, and notes if the value does not fit the type.
 func (w *walker) value(s *shape, value any) any {
 	for s.goType.Kind() == reflect.Pointer {
 		s = s.element
@@ -337,7 +337,7 @@ func (w *walker) value(s *shape, value any) any {
 			return value
 		}
 	}
-	// What stands where something else belongs may be a secret that was put in the wrong place.
+	// A value of the wrong type may be a secret in the wrong place.
 	w.misfit = true
 	w.hide(value)
 	return nil
@@ -364,7 +364,7 @@ func (w *walker) object(s *shape, object map[string]any) any {
 	return kept
 }
 
-// fits tells whether a word of JSON is one of a type.
+// fits reports whether a JSON value is one of a type.
 func fits(goType reflect.Type, value any) bool {
 	switch value.(type) {
 	case string, json.Number, bool:
@@ -379,7 +379,7 @@ func fits(goType reflect.Type, value any) bool {
 	return err == nil && json.Unmarshal(text, reflect.New(goType).Interface()) == nil
 }
 
-// operations walks a JSON patch: what is written at a path is redacted by the type of what stands there.
+// operations walks a JSON patch: a value is redacted by the type of the field at its path.
 func (w *walker) operations(root *shape, value any) any {
 	list, ok := value.([]any)
 	if !ok {

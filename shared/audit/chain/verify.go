@@ -63,7 +63,7 @@ func Verify(directory string, anchors ...Anchored) (*Report, error) {
 
 func verify(directory string, anchors []Anchored) (*Report, error) {
 	report := &Report{}
-	// The anchors before the files: these may only have grown since.
+	// Read the anchors before the files: the files can only have grown since.
 	text, err := os.ReadFile(filepath.Join(directory, HeadName))
 	if err != nil {
 		report.finds("%s cannot be read, so that an end that was cut off does not show: %v", HeadName, err)
@@ -72,7 +72,7 @@ func verify(directory string, anchors []Anchored) (*Report, error) {
 	} else {
 		anchors = append([]Anchored{{Where: HeadName, Head: head}}, anchors...)
 	}
-	// The file before the backups: it is the one behind the last of them, unless it was rotated in between.
+	// Open the current file before listing the backups: it follows the last of them, unless it was rotated in between.
 	current, err := os.Open(filepath.Join(directory, Name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("verifying: %w", err)
@@ -108,7 +108,7 @@ func verify(directory string, anchors []Anchored) (*Report, error) {
 	return report, nil
 }
 
-// stays tells whether what was opened as a file, nil for none, is that file still.
+// stays reports whether an opened file, or nil for none, is still the file of that name.
 func stays(opened *os.File, path string) bool {
 	now, err := os.Stat(path)
 	if opened == nil {
@@ -118,7 +118,7 @@ func stays(opened *os.File, path string) bool {
 	return err == nil && thenErr == nil && os.SameFile(then, now)
 }
 
-// backups are the names of the backups in a directory from the oldest on. The times in the names sort as text.
+// backups returns the names of the backups in a directory, the oldest first. The times in the names sort as text.
 func backups(directory string) ([]string, error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -133,7 +133,7 @@ func backups(directory string) ([]string, error) {
 		if !strings.HasPrefix(plain, prefix) || !strings.HasSuffix(plain, ".log") {
 			continue
 		}
-		// While it is compressed, a backup is there in both forms; the plain one is whole.
+		// While a backup is being compressed, it exists in both forms; the plain one is complete.
 		if seen[plain] {
 			names = slices.DeleteFunc(names, func(other string) bool { return strings.TrimSuffix(other, ".gz") == plain })
 			name = plain

@@ -221,8 +221,8 @@ func (s *sink) own(ctx context.Context) error {
 	}
 }
 
-// resume sets head and size from the file and the mark: whichever is further. A mark that is ahead of the file stays
-// so, and the gap shows.
+// resume sets head and size from the file or the mark, whichever is further. If the mark is ahead of the file, it stays
+// ahead, and the gap remains visible.
 func (s *sink) resume() error {
 	s.head = chain.Head{}
 	if text, err := io.ReadAll(io.LimitReader(s.mark, 256)); err == nil && len(bytes.TrimSpace(text)) > 0 {
@@ -239,7 +239,7 @@ func (s *sink) resume() error {
 		return fmt.Errorf("reading %s: %w", chain.Name, err)
 	}
 	if info, err := os.Stat(s.path()); err == nil && info.Size() > whole {
-		// The end of a line that was being written when the machine stopped. Nobody was told that it is kept.
+		// A partial line that was being written when the machine stopped. It was never acknowledged.
 		s.log.Warn("the last line of the audit log was torn", "file", s.path(), "bytes", info.Size()-whole)
 		if err := os.Truncate(s.path(), whole); err != nil {
 			return fmt.Errorf("taking back a torn line: %w", err)
@@ -255,8 +255,8 @@ func (s *sink) resume() error {
 	return nil
 }
 
-// adopt looks at the anchor once. One that is ahead means that the end of the chain is gone: it goes on behind it, so
-// that the gap shows.
+// adopt reads the anchor once. If the anchor is ahead, the end of the chain is missing: the chain continues after the
+// anchor, so that the gap remains visible.
 func (s *sink) adopt(ctx context.Context) {
 	if s.anchor == nil || s.anchored {
 		return
@@ -275,7 +275,7 @@ func (s *sink) adopt(ctx context.Context) {
 	}
 }
 
-// note writes the head to the anchor, not too often.
+// note writes the head to the anchor: immediately with now, otherwise at most once per anchorEvery.
 func (s *sink) note(ctx context.Context, now bool) {
 	if s.anchor == nil || !s.anchored || !s.dirty || !now && time.Since(s.noted) < anchorEvery {
 		return
@@ -290,7 +290,7 @@ func (s *sink) note(ctx context.Context, now bool) {
 	s.dirty = false
 }
 
-// close gives the directory back.
+// close releases the directory.
 func (s *sink) close() error {
 	var err error
 	if s.logger != nil {
@@ -305,7 +305,7 @@ func (s *sink) close() error {
 	return err
 }
 
-// Close writes what is left to disk and gives the directory back.
+// Close writes the remaining records to disk and releases the directory.
 func (s *sink) Close() error {
 	if s.logger == nil {
 		return nil
@@ -315,7 +315,7 @@ func (s *sink) Close() error {
 	return errors.Join(err, s.close())
 }
 
-// lastLine is the last whole line of a file, and the length of all whole lines.
+// lastLine returns the last complete line of a file, and the length of all complete lines.
 func lastLine(path string) (last []byte, whole int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
