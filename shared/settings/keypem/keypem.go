@@ -1,6 +1,6 @@
-// Package keypem reads signing keys in PEM with the standard library alone, so that every program can refuse a key that
-// cannot sign when it starts, whether or not it links what signs. Package signing/signingkey makes tokens' keys of what
-// is read here. Source: Spec 2.4; ADR-0011, ADR-0012.
+// Package keypem reads private keys in PEM with the standard library alone, so that every program can refuse a signing key
+// that cannot sign when it starts, whether or not it links what signs. Package signing/signingkey turns them into keys
+// that sign tokens; package signing/clusterca reads the keys of authorities with ParsePrivate. Source: Spec 2.4; ADR-0011, ADR-0012.
 package keypem
 
 import (
@@ -78,6 +78,40 @@ func Parse(text secret.String) ([]Key, error) {
 
 // parseBlock reads one block.
 func parseBlock(block *pem.Block) (Key, error) {
+	if block.Type == "PUBLIC KEY" {
+		key, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil {
+			return Key{}, errNoKey(block)
+		}
+		return Key{Public: key}, nil
+	}
+	signer, err := ParsePrivate(block)
+	if errors.Is(err, errType) {
+		return Key{}, fmt.Errorf("%w or PUBLIC KEY", err)
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	return Key{Private: signer, Public: signer.Public()}, nil
+}
+
+// ErrEncrypted is the error of ParsePrivate for a key under a password.
+var ErrEncrypted = errors.New("is encrypted; give it unencrypted, the platform encrypts what it stores")
+
+// errType is the error of ParsePrivate for a block of another type.
+var errType = errors.New("use PRIVATE KEY, EC PRIVATE KEY, RSA PRIVATE KEY")
+
+func errNoKey(block *pem.Block) error {
+	return fmt.Errorf("the block %s holds no such key", block.Type)
+}
+
+// ParsePrivate reads the private key of one block: PKCS 8, SEC 1 or PKCS 1. It does not judge how strong the key is. Its
+// errors are phrases about the key and quote nothing of it; a key under a password is ErrEncrypted. Source: RFC 7468 10
+// and 11; RFC 5915 4; RFC 8017 A.1.2.
+func ParsePrivate(block *pem.Block) (crypto.Signer, error) {
+	if block.Headers["DEK-Info"] != "" || block.Type == "ENCRYPTED PRIVATE KEY" {
+		return nil, ErrEncrypted
+	}
 	var key any
 	var err error
 	switch block.Type {
@@ -87,21 +121,17 @@ func parseBlock(block *pem.Block) (Key, error) {
 		key, err = x509.ParseECPrivateKey(block.Bytes)
 	case "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-	case "PUBLIC KEY":
-		if key, err = x509.ParsePKIXPublicKey(block.Bytes); err == nil {
-			return Key{Public: key}, nil
-		}
 	default:
-		return Key{}, fmt.Errorf("is a %q; use PRIVATE KEY, EC PRIVATE KEY, RSA PRIVATE KEY or PUBLIC KEY", block.Type)
+		return nil, fmt.Errorf("is a %.32q; %w", block.Type, errType)
 	}
 	if err != nil {
-		return Key{}, fmt.Errorf("the block %s holds no such key", block.Type)
+		return nil, errNoKey(block)
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return Key{}, fmt.Errorf("a %T cannot sign", key)
+		return nil, fmt.Errorf("a %T cannot sign", key)
 	}
-	return Key{Private: signer, Public: signer.Public()}, nil
+	return signer, nil
 }
 
 // equal tells whether two public keys are the same.

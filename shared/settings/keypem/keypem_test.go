@@ -2,12 +2,16 @@ package keypem
 
 import (
 	"crypto"
+	"crypto/ecdh"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -81,5 +85,53 @@ func TestCheck(t *testing.T) {
 	even.E = 4
 	if err := Check(&even); err == nil {
 		t.Error("an even exponent")
+	}
+}
+
+// Every form of a private key is read as the same key.
+func TestParsePrivate(t *testing.T) {
+	t.Parallel()
+	curve := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	prime := must(rsa.GenerateKey(rand.Reader, MinRSABits))
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for about, row := range map[string]struct {
+		kind string
+		der  []byte
+		key  crypto.Signer
+	}{
+		"PKCS 8, ECDSA":   {"PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(curve)), curve},
+		"PKCS 8, RSA":     {"PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(prime)), prime},
+		"PKCS 8, Ed25519": {"PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(edwards)), edwards},
+		"SEC 1":           {"EC PRIVATE KEY", must(x509.MarshalECPrivateKey(curve)), curve},
+		"PKCS 1":          {"RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(prime), prime},
+	} {
+		if key, err := ParsePrivate(&pem.Block{Type: row.kind, Bytes: row.der}); err != nil || !reflect.DeepEqual(key.Public(), row.key.Public()) {
+			t.Errorf("%s: %v, %v", about, key, err)
+		}
+	}
+}
+
+// Errors say what is wrong, and quote nothing of the key.
+func TestParsePrivateRefused(t *testing.T) {
+	t.Parallel()
+	const hush = "hunter2hunter2"
+	for about, row := range map[string]struct {
+		block pem.Block
+		want  error
+	}{
+		"encrypted, PKCS 8":    {pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte(hush)}, ErrEncrypted},
+		"encrypted, RFC 1421":  {pem.Block{Type: "EC PRIVATE KEY", Headers: map[string]string{"DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(hush)}, ErrEncrypted},
+		"a certificate":        {pem.Block{Type: "CERTIFICATE", Bytes: []byte(hush)}, errType},
+		"a public key":         {pem.Block{Type: "PUBLIC KEY", Bytes: []byte(hush)}, errType},
+		"no DER":               {pem.Block{Type: "PRIVATE KEY", Bytes: []byte(hush)}, nil},
+		"a key for agreements": {pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(must(ecdh.X25519().GenerateKey(rand.Reader))))}, nil},
+	} {
+		key, err := ParsePrivate(&row.block)
+		if err == nil || row.want != nil && !errors.Is(err, row.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, %v", about, key, err)
+		}
 	}
 }

@@ -3,8 +3,6 @@ package clusterca
 import (
 	"context"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -13,10 +11,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
-)
 
-// minRSABits is the shortest RSA key of an authority.
-const minRSABits = 2048
+	"management.platform.sh/shared/settings/keypem"
+)
 
 // CA is a Signer that has the certificate and the private key of an authority. Make one with ParseCA.
 type CA struct {
@@ -91,8 +88,7 @@ func (c *CA) check() error {
 	}
 }
 
-var errEncrypted = errors.New("is encrypted; give it in clear, it is encrypted again before it is stored")
-
+// parseKey reads a private key in PEM that an authority may sign with.
 func parseKey(text []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && block.Type == "EC PARAMETERS" {
@@ -101,39 +97,11 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	if block == nil {
 		return nil, errors.New("must be a private key in PEM")
 	}
-	if block.Headers["DEK-Info"] != "" {
-		return nil, errEncrypted
+	key, err := keypem.ParsePrivate(block)
+	if weak, ok := key.(*rsa.PrivateKey); ok && weak.N.BitLen() < keypem.MinRSABits {
+		return nil, fmt.Errorf("is an RSA key of %d bits; at least %d are needed", weak.N.BitLen(), keypem.MinRSABits)
 	}
-	var key any
-	var err error
-	switch block.Type {
-	case "PRIVATE KEY":
-		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
-	case "EC PRIVATE KEY":
-		key, err = x509.ParseECPrivateKey(block.Bytes)
-	case "RSA PRIVATE KEY":
-		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-	case "ENCRYPTED PRIVATE KEY":
-		return nil, errEncrypted
-	default:
-		return nil, fmt.Errorf("is a block %.32q; PRIVATE KEY, EC PRIVATE KEY and RSA PRIVATE KEY are understood", block.Type)
-	}
-	if err != nil {
-		return nil, errors.New("cannot be read")
-	}
-	switch key := key.(type) {
-	case *rsa.PrivateKey:
-		if key.N.BitLen() < minRSABits {
-			return nil, fmt.Errorf("is an RSA key of %d bits; at least %d are needed", key.N.BitLen(), minRSABits)
-		}
-		return key, nil
-	case *ecdsa.PrivateKey:
-		return key, nil
-	case ed25519.PrivateKey:
-		return key, nil
-	default:
-		return nil, errors.New("is of a kind that cannot sign; RSA, ECDSA and Ed25519 can")
-	}
+	return key, err
 }
 
 // matches tells whether a certificate is of that key.
