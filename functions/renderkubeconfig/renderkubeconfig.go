@@ -14,7 +14,7 @@ import (
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Maker *kubeconfig.Maker }
+type Deps struct{ Renderer *kubeconfig.Renderer }
 
 // Input is the request.
 type Input = kubeconfig.Input
@@ -22,9 +22,9 @@ type Input = kubeconfig.Input
 // Output is the answer.
 type Output = kubeconfig.Output
 
-// Do answers with a kubeconfig. Errors: those of kubeconfig.Maker.Make; there is no credential then.
+// Do returns a kubeconfig. Errors: those of kubeconfig.Renderer.Render; then there is no credential.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	return deps.Maker.Make(ctx, in)
+	return deps.Renderer.Render(ctx, in)
 }
 
 // Function is the operation as it is deployed.
@@ -37,7 +37,7 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Maker: &kubeconfig.Maker{
+	return Deps{Renderer: &kubeconfig.Renderer{
 		Instances: kinds.Open(env).Instances, Keys: kinds.Open(env).AccessKeys,
 		Keyring: env.Keyring, Project: env.Project, Limits: accesskey.OpenLimits(env), Now: env.Now, Random: env.Random,
 		Signing: csr.Options{AllowLocal: env.LocalSigners},

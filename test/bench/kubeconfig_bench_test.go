@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/signing/clusterca/signertest"
+	"management.platform.sh/shared/signing/clusterca/clustercatest"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -28,13 +28,13 @@ import (
 // BenchmarkKubeconfig is whole requests for a kubeconfig on a real Redis, with a token and with a certificate of an
 // authority, beside what certificates cost by themselves: a key pair, a request and the signature on it.
 func BenchmarkKubeconfig(b *testing.B) {
-	s := newServer(b, redistest.Server(b).UnixURL(), func() time.Time { return signertest.Now })
+	s := newServer(b, redistest.Server(b).UnixURL(), func() time.Time { return clustercatest.Now })
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		b.Fatal(err)
 	}
 	s.env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
-	certificate, key := signertest.Authority(b, nil)
+	certificate, key := clustercatest.Authority(b, nil)
 	if _, err := resource.Create(b.Context(), kinds.Open(s.env).Instances, resource.CreateInput[*model.VirtualClusterInstance]{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins}), Namespace: "p-shop",
 		Object: &model.VirtualClusterInstance{

@@ -27,7 +27,7 @@ import (
 
 const (
 	document = "../../docs/security.md"
-	header   = "| Verifier | One token is deleted | The access key behind it is deleted, disabled or over | A signing key is tainted |"
+	header   = "| Verifier | One token is deleted | The access key behind it is deleted, disabled or expired | A signing key is tainted |"
 	group    = "/apis/management.platform.sh/v1"
 	// second is how fine the clock of the tests goes, and period how often schedules run.
 	second = time.Second

@@ -14,18 +14,18 @@ import (
 // entry is the name of the cluster, the user and the context. Source: ADR-0017.
 const entry = "vcluster"
 
-// document is what stands in a kubeconfig.
+// document is the content of a kubeconfig.
 type document struct {
 	server string
-	// ca is what the server is verified with, in PEM; empty: the authorities of the client's system.
+	// ca verifies the server, in PEM. Empty: the authorities of the client's system do.
 	ca []byte
-	// token is the bearer, or certificate and key the client's pair in PEM.
+	// token is the bearer; or certificate and key are the client's pair in PEM.
 	token       secret.String
 	certificate []byte
 	key         secret.String
 }
 
-// render writes the kubeconfig, and reads it again as a client would.
+// render returns the kubeconfig, after reading it again as a client would.
 func (d document) render() (string, error) {
 	user := &clientcmdapi.AuthInfo{Token: d.token.Reveal()}
 	if d.key != "" {
@@ -46,11 +46,11 @@ func (d document) render() (string, error) {
 	return string(text), nil
 }
 
-// check reads a kubeconfig as a client does, and compares what matters. Its errors quote nothing.
+// check reads a kubeconfig as a client does, and compares what a client uses. Its errors quote nothing.
 func (d document) check(text []byte) error {
 	config, err := clientcmd.Load(text)
 	if err != nil {
-		return errors.New("it is none")
+		return errors.New("it cannot be parsed")
 	}
 	client, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 	if err != nil {
@@ -58,7 +58,7 @@ func (d document) check(text []byte) error {
 	}
 	if client.Host != d.server || client.BearerToken != d.token.Reveal() || client.Insecure || client.ExecProvider != nil ||
 		!bytes.Equal(client.CAData, d.ca) || !bytes.Equal(client.CertData, d.certificate) || string(client.KeyData) != d.key.Reveal() {
-		return errors.New("it says something else")
+		return errors.New("it differs from what was written")
 	}
 	return nil
 }

@@ -38,19 +38,19 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/clusterca/clustercatest"
 	"management.platform.sh/shared/signing/clusterca/csr"
-	"management.platform.sh/shared/signing/clusterca/signertest"
 	"management.platform.sh/shared/state/encryption"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// world is a state with an instance "dev" in it, and a Maker over that.
+// world is a state with an instance "dev" in it, and a Renderer over it.
 type world struct {
 	*instancetest.World
-	maker *kubeconfig.Maker
-	graph *resource.Graph
-	limit time.Duration
+	renderer *kubeconfig.Renderer
+	graph    *resource.Graph
+	limit    time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	limits := func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
 	keys := accesskey.NewRegistry(w.State("ownedaccesskeys"), w.Now, rand.NewChaCha8([32]byte{3}), limits)
 	w.graph = resource.NewGraph(nil, keys, w.Instances)
-	w.maker = &kubeconfig.Maker{
+	w.renderer = &kubeconfig.Renderer{
 		Instances: w.Instances, Keys: keys.Managed(fieldmanager.New),
 		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
 		Project: instancetest.Project, Limits: limits, Now: w.Now, Random: rand.NewChaCha8([32]byte{4}),
@@ -70,7 +70,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) make(t *testing.T, caller identity.Caller, spec model.VirtualClusterInstanceKubeConfigSpec) (kubeconfig.Output, error) {
 	t.Helper()
-	return w.maker.Make(t.Context(), kubeconfig.Input{
+	return w.renderer.Render(t.Context(), kubeconfig.Input{
 		Caller: caller, Namespace: "p-shop", Name: "dev", Object: &model.VirtualClusterInstanceKubeConfig{Spec: spec},
 	})
 }
@@ -78,7 +78,7 @@ func (w *world) make(t *testing.T, caller identity.Caller, spec model.VirtualClu
 // keys are the access keys that there are.
 func (w *world) keys(t *testing.T) []model.OwnedAccessKey {
 	t.Helper()
-	list, err := resource.List(t.Context(), w.maker.Keys, resource.ListInput{Caller: instancetest.Admin})
+	list, err := resource.List(t.Context(), w.renderer.Keys, resource.ListInput{Caller: instancetest.Admin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestGoesWithInstance(t *testing.T) {
 			}
 			bearer := secret.String(client(t, made.Object.Status.KubeConfig).BearerToken)
 			by := auth.Authenticator{Bearers: &accesskey.Bearers{
-				Keys: w.maker.Keys, Now: w.Now, Limits: w.maker.Limits, Log: slog.New(slog.DiscardHandler),
+				Keys: w.renderer.Keys, Now: w.Now, Limits: w.renderer.Limits, Log: slog.New(slog.DiscardHandler),
 			}}
 			if _, err := by.Bearer(t.Context(), bearer); err != nil {
 				t.Fatal(err)
@@ -193,11 +193,11 @@ func TestToken(t *testing.T) {
 	if config.Host != "https://dev.example.com" || string(config.CAData) != string(seeded.Status.Ingress.CAData) {
 		t.Errorf("it leads to %s", config.Host)
 	}
-	record, err := w.maker.Keys.Store.GetByDigest(t.Context(), accesskey.Digest(secret.String(config.BearerToken)))
+	record, err := w.renderer.Keys.Store.GetByDigest(t.Context(), accesskey.Digest(secret.String(config.BearerToken)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := w.maker.Keys.Decode(record)
+	key, err := w.renderer.Keys.Decode(record)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestDryRun(t *testing.T) {
 		name string
 		cert bool
 	}{{"dev", false}, {"dev", true}, {"asking", true}} {
-		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: row.name, DryRun: true,
+		made, err := w.renderer.Render(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: row.name, DryRun: true,
 			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{ClientCert: row.cert}}})
 		if err != nil || made.Object.Status.KubeConfig != "" || made.Object.Status.ExpirationTimestamp == nil {
 			t.Errorf("%+v: %+v, %v", row, made.Object, err)
@@ -417,7 +417,7 @@ func TestRepeated(t *testing.T) {
 	w.Seed(t, instancetest.Instance(t, "dev"))
 	var texts []string
 	for range 2 {
-		made, err := w.maker.Make(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev",
+		made, err := w.renderer.Render(t.Context(), kubeconfig.Input{Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev",
 			Object: &model.VirtualClusterInstanceKubeConfig{}, Random: rand.NewChaCha8([32]byte{9})})
 		if err != nil {
 			t.Fatal(err)
@@ -435,7 +435,7 @@ func TestAuthorityEnds(t *testing.T) {
 	w := newWorld(t)
 	object := instancetest.Instance(t, "dev")
 	end := instancetest.Now.Add(10 * time.Minute)
-	certificate, key := signertest.Authority(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = instancetest.Now.Add(-time.Hour), end })
+	certificate, key := clustercatest.Authority(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = instancetest.Now.Add(-time.Hour), end })
 	object.Spec.Signer.CA = &model.InstanceSignerCA{CertData: certificate, KeyData: key}
 	w.Seed(t, object)
 	for ttl, warned := range map[int64]bool{599: false, 600: false, 602: true, 3600: true, 0: true} {
@@ -550,11 +550,11 @@ func TestNotAnyMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.maker.Keyring = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
+	w.renderer.Keyring = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	if made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{ClientCert: true}); accesskeytest.Code(err) != 400 {
 		t.Errorf("without the key that sealed the signer: %+v, %v", made, err)
 	}
-	w.maker.Project = func(string) string { return "" }
+	w.renderer.Project = func(string) string { return "" }
 	if made, err := w.make(t, instancetest.Ana, model.VirtualClusterInstanceKubeConfigSpec{}); accesskeytest.Code(err) != 400 {
 		t.Errorf("in a namespace of no project: %+v, %v", made, err)
 	}

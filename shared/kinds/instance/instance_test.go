@@ -23,7 +23,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/signing/clusterca/signertest"
+	"management.platform.sh/shared/signing/clusterca/clustercatest"
 	"management.platform.sh/shared/state/encryption"
 )
 
@@ -46,9 +46,9 @@ func fields(err error) []string {
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
-	expired, expiredKey := signertest.Authority(t, func(c *x509.Certificate) { c.NotAfter = instancetest.Now })
-	leaf, leafKey := signertest.Authority(t, func(c *x509.Certificate) { c.IsCA = false })
-	_, another := signertest.Authority(t, nil)
+	expired, expiredKey := clustercatest.Authority(t, func(c *x509.Certificate) { c.NotAfter = instancetest.Now })
+	leaf, leafKey := clustercatest.Authority(t, func(c *x509.Certificate) { c.IsCA = false })
+	_, another := clustercatest.Authority(t, nil)
 	pair := func(certificate, key []byte) *model.InstanceSigner {
 		return &model.InstanceSigner{CA: &model.InstanceSignerCA{CertData: certificate, KeyData: key}}
 	}
@@ -387,7 +387,7 @@ func TestMaterial(t *testing.T) {
 	}
 	apply(`"spec":{"displayName":"d"}`)
 	material("applied without it", pair, "")
-	otherCertificate, otherKey := signertest.Authority(t, nil)
+	otherCertificate, otherKey := clustercatest.Authority(t, nil)
 	other := model.InstanceSignerCA{CertData: otherCertificate, KeyData: otherKey}
 	changed := update(func(o *object) { o.Spec.Signer.CA = other.DeepCopy() })
 	material("another authority", other, "")

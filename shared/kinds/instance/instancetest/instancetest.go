@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/signing/clusterca/signertest"
+	"management.platform.sh/shared/signing/clusterca/clustercatest"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -30,7 +30,7 @@ var (
 )
 
 // Now is what the clock of a registry says.
-var Now = signertest.Now
+var Now = clustercatest.Now
 
 // World is an empty state with the instances in it.
 type World struct {
@@ -76,7 +76,7 @@ func New(t testing.TB) *World {
 // Instance is an instance of Ana's in the project shop, with an ingress endpoint and an authority.
 func Instance(t testing.TB, name string) *model.VirtualClusterInstance {
 	t.Helper()
-	certificate, key := signertest.Authority(t, nil)
+	certificate, key := clustercatest.Authority(t, nil)
 	return &model.VirtualClusterInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "p-shop"},
 		Spec: model.VirtualClusterInstanceSpec{

@@ -19,8 +19,8 @@ import (
 
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/signing/clusterca"
+	"management.platform.sh/shared/signing/clusterca/clustercatest"
 	"management.platform.sh/shared/signing/clusterca/csr"
-	"management.platform.sh/shared/signing/clusterca/signertest"
 )
 
 const root = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -48,8 +48,8 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	certificate, key := signertest.Authority(t, nil)
-	ca, wrongCertificate, wrongKey := clusterca.ParseCA(certificate, key, 365*24*time.Hour, func() time.Time { return signertest.Now })
+	certificate, key := clustercatest.Authority(t, nil)
+	ca, wrongCertificate, wrongKey := clusterca.ParseCA(certificate, key, 365*24*time.Hour, func() time.Time { return clustercatest.Now })
 	if err := errors.Join(wrongCertificate, wrongKey); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func (c *cluster) sign() {
 	block, _ := pem.Decode(text)
 	der := block.Bytes
 	if c.wrong {
-		der, _ = signertest.Request(c.t, "somebody else")
+		der, _ = clustercatest.Request(c.t, "somebody else")
 	}
 	chain, err := c.ca.Sign(context.Background(), clusterca.Request{CSR: der})
 	if err != nil {
@@ -219,7 +219,7 @@ func TestSign(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			request, key := signertest.Request(t, "ana", "team")
+			request, key := clustercatest.Request(t, "ana", "team")
 			chain, err := s.Sign(t.Context(), clusterca.Request{CSR: request, Lifetime: row.lifetime})
 			if !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
 				t.Fatalf("%v, want %v", err, row.want)
@@ -243,7 +243,7 @@ func TestSign(t *testing.T) {
 			}
 			roots := x509.NewCertPool()
 			roots.AddCert(c.ca.Certificate)
-			if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, CurrentTime: signertest.Now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, CurrentTime: clustercatest.Now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -260,7 +260,7 @@ func TestGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	request, _ := signertest.Request(t, "ana")
+	request, _ := clustercatest.Request(t, "ana")
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Sign(ctx, clusterca.Request{CSR: request})
@@ -287,12 +287,12 @@ func TestOtherServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	access := c.access()
-	access.CA, _ = signertest.Authority(t, nil)
+	access.CA, _ = clustercatest.Authority(t, nil)
 	s, err := csr.New(access, csr.Options{AllowLocal: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, _ := signertest.Request(t, "ana")
+	request, _ := clustercatest.Request(t, "ana")
 	if _, err := s.Sign(t.Context(), clusterca.Request{CSR: request}); !errors.Is(err, clusterca.ErrUnreachable) {
 		t.Errorf("%v", err)
 	}

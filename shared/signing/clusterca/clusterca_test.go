@@ -18,19 +18,19 @@ import (
 	"time"
 
 	"management.platform.sh/shared/signing/clusterca"
-	"management.platform.sh/shared/signing/clusterca/signertest"
+	"management.platform.sh/shared/signing/clusterca/clustercatest"
 )
 
-func now() time.Time { return signertest.Now }
+func now() time.Time { return clustercatest.Now }
 
 const year = 365 * 24 * time.Hour
 
 func TestParseCA(t *testing.T) {
 	t.Parallel()
-	good, goodKey := signertest.Authority(t, nil)
-	other, _ := signertest.Authority(t, nil)
+	good, goodKey := clustercatest.Authority(t, nil)
+	other, _ := clustercatest.Authority(t, nil)
 	made := func(change func(*x509.Certificate)) [2][]byte {
-		certificate, key := signertest.Authority(t, change)
+		certificate, key := clustercatest.Authority(t, change)
 		return [2][]byte{certificate, key}
 	}
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -54,8 +54,8 @@ func TestParseCA(t *testing.T) {
 		{"it may sign servers alone", made(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), true, false},
 		{"it may sign clients", made(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }), false, false},
 		{"the key of another", [2][]byte{other, goodKey}, false, true},
-		{"a key of another kind", [2][]byte{good, signertest.Key(t, edKey)}, false, true},
-		{"a weak key", [2][]byte{good, signertest.Key(t, weak)}, false, true},
+		{"a key of another kind", [2][]byte{good, clustercatest.Key(t, edKey)}, false, true},
+		{"a weak key", [2][]byte{good, clustercatest.Key(t, weak)}, false, true},
 		{"two certificates", [2][]byte{slices.Concat(good, other), goodKey}, true, false},
 		{"the key in the certificate's place", [2][]byte{goodKey, goodKey}, true, false},
 		{"the certificate in the key's place", [2][]byte{good, good}, false, true},
@@ -83,7 +83,7 @@ func TestParseCA(t *testing.T) {
 // Both forms of an encrypted key are told to be that.
 func TestParseCAEncrypted(t *testing.T) {
 	t.Parallel()
-	certificate, _ := signertest.Authority(t, nil)
+	certificate, _ := clustercatest.Authority(t, nil)
 	var whys []string
 	for _, block := range []*pem.Block{
 		{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}},
@@ -99,7 +99,7 @@ func TestParseCAEncrypted(t *testing.T) {
 
 func TestSign(t *testing.T) {
 	t.Parallel()
-	request, key := signertest.Request(t, "ana", "team", "platform:authenticated")
+	request, key := clustercatest.Request(t, "ana", "team", "platform:authenticated")
 	for _, row := range []struct {
 		about    string
 		end      time.Duration
@@ -115,7 +115,7 @@ func TestSign(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			certificate, private := signertest.Authority(t, func(c *x509.Certificate) { c.NotAfter = now().Add(row.end) })
+			certificate, private := clustercatest.Authority(t, func(c *x509.Certificate) { c.NotAfter = now().Add(row.end) })
 			ca, _, _ := clusterca.ParseCA(certificate, private, row.duration, now)
 			chain, err := ca.Sign(t.Context(), clusterca.Request{CSR: request, Lifetime: row.lifetime})
 			if err != nil {
@@ -149,13 +149,13 @@ func TestSign(t *testing.T) {
 // An authority that is over by the time it is used says so.
 func TestSignExpired(t *testing.T) {
 	t.Parallel()
-	certificate, private := signertest.Authority(t, nil)
+	certificate, private := clustercatest.Authority(t, nil)
 	at := now()
 	ca, wrongCertificate, wrongKey := clusterca.ParseCA(certificate, private, year, func() time.Time { return at })
 	if wrongCertificate != nil || wrongKey != nil {
 		t.Fatal(wrongCertificate, wrongKey)
 	}
-	request, _ := signertest.Request(t, "ana")
+	request, _ := clustercatest.Request(t, "ana")
 	at = at.Add(2 * year)
 	if chain, err := ca.Sign(t.Context(), clusterca.Request{CSR: request}); !errors.Is(err, clusterca.ErrUnusable) || chain != nil {
 		t.Errorf("%v, %v", chain, err)
@@ -175,11 +175,11 @@ func kubeconfig(cluster, user string) string {
 func TestParseAccess(t *testing.T) {
 	t.Parallel()
 	const server, token = "server: 'https://vc.example.com:6443'", "token: sesame-open-0123456789"
-	certificate, key := signertest.Authority(t, nil)
+	certificate, key := clustercatest.Authority(t, nil)
 	pair := func(certificate, key []byte) string {
 		return "client-certificate-data: " + base64.StdEncoding.EncodeToString(certificate) + ", client-key-data: " + base64.StdEncoding.EncodeToString(key)
 	}
-	_, another := signertest.Authority(t, nil)
+	_, another := clustercatest.Authority(t, nil)
 	for _, row := range []struct {
 		about, text string
 		refused     bool

@@ -1,5 +1,5 @@
-// Package signertest makes certificate authorities for tests. Source: ADR-0017.
-package signertest
+// Package clustercatest makes certificate authorities for tests. Source: ADR-0017.
+package clustercatest
 
 import (
 	"crypto"
