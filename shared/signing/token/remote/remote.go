@@ -1,10 +1,21 @@
-// Package remote is a platform as a connected cluster sees it that verifies tokens without asking about each: the
-// public keys and the list of revoked tokens, fetched over HTTPS and kept for as long as the platform says. What is
-// too old is not used: a token that cannot be checked is refused. Source: Spec 5.3; RFC 9111; ADR-0012.
+// Package remote verifies the tokens of a platform in the programs of connected clusters, without a request per token. It
+// fetches the public keys and the list of revoked tokens over HTTPS and keeps them for as long as the platform says. Data
+// that is too old is not used: a token that cannot be checked is refused. Source: Spec 5.3; RFC 9111; ADR-0012.
 //
 //	platform, err := remote.New(remote.Options{Issuer: "https://platform.example", Now: time.Now})
 //	...
 //	claims, err := platform.Verifier("https://platform.example").Verify(ctx, bearer)
+//
+// # Stability
+//
+// No program of the platform imports this package: it is for others to import, together with what its functions return
+// (token.Claims, token.Verifier and the errors of package token). Exported names and their meaning change only with a note
+// in CHANGELOG.md. How soon a revoked token is refused is promised in docs/security.md, and a test measures it.
+//
+// # What is left to the caller
+//
+// The scope of a token, Claims.Scope, is not applied here: a program that ignores it gives the token too much. Access keys
+// are opaque and are checked by the webhook reviewtokens.
 package remote
 
 import (
@@ -33,10 +44,10 @@ const (
 const (
 	// DefaultMaxStale is as long as tokens live by default.
 	DefaultMaxStale = time.Hour
-	// RetryAfter is the least time between two attempts to fetch a document that does not answer, and between two
-	// because of kids that are not in it: whoever makes up kids does not make requests.
+	// RetryAfter is the shortest time between two attempts to fetch a document after a failure, and between two fetches
+	// because of an unknown kid: made-up kids cause no more requests than that.
 	RetryAfter = 10 * time.Second
-	// defaultAge and maxAge are how long a document is fresh that does not say so, and at most.
+	// defaultAge is how long a document is fresh that does not say so, maxAge the longest that any document is fresh.
 	defaultAge = 5 * time.Minute
 	maxAge     = 24 * time.Hour
 	// fetchTimeout is the time for one attempt.
@@ -45,25 +56,27 @@ const (
 	maxDocument = 8 << 20
 )
 
-// ErrUnavailable says that a document could not be fetched, and that what is known is too old.
+// ErrUnavailable: a document could not be fetched, and the last one is too old. The token could not be checked.
 var ErrUnavailable = errors.New("the platform cannot be reached")
 
-// Options say where a platform is.
+// Options describe the platform and how to use what it publishes.
 type Options struct {
-	// Issuer is its URL, as iss in its tokens: https, or http on loopback.
+	// Issuer is the URL of the platform, as in the claim iss of its tokens: https, or http on loopback.
 	Issuer string
-	// Client makes the requests; redirects are not followed. Nil: one with the system's certificate authorities.
+	// Client makes the requests; redirects are not followed. Nil: a client that trusts the system's certificate
+	// authorities.
 	Client *http.Client
-	// MaxStale is how long keys and revocations are used beyond their time while the platform does not answer.
-	// 0: DefaultMaxStale; negative: not at all.
+	// MaxStale is for how long keys and revocations that are no longer fresh are used while the platform does not
+	// answer. 0: DefaultMaxStale; negative: not at all.
 	MaxStale time.Duration
-	// WithoutDenyList leaves revocations alone: tokens live until their end. Access keys are a matter of webhooks.
+	// WithoutDenyList ignores revocations: tokens are accepted until they expire.
 	WithoutDenyList bool
 	// Now is the clock, usually time.Now. It must be set.
 	Now func() time.Time
 }
 
-// Platform is what is known of a platform. It is safe for concurrent use, and fetches nothing before it is needed.
+// Platform has the keys and revocations of a platform. It is safe for concurrent use, and fetches nothing before it is
+// needed.
 type Platform struct {
 	issuer string
 	keys   *document[token.JWKS]
@@ -76,7 +89,7 @@ func New(options Options) (*Platform, error) {
 	parsed, err := url.Parse(options.Issuer)
 	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil ||
 		parsed.Scheme != "https" && (parsed.Scheme != "http" || !loopback(parsed.Hostname())) {
-		return nil, fmt.Errorf("the issuer %q must be an https URL without query", options.Issuer)
+		return nil, fmt.Errorf("the issuer %q must be an https URL without user, query and fragment", options.Issuer)
 	}
 	client := http.Client{Timeout: fetchTimeout}
 	if options.Client != nil {
@@ -85,7 +98,7 @@ func New(options Options) (*Platform, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	now := options.Now
 	if now == nil {
-		return nil, errors.New("there is no clock: Now must be set")
+		return nil, errors.New("the clock is missing: set Now")
 	}
 	stale := options.MaxStale
 	switch {
@@ -118,8 +131,8 @@ func (p *Platform) Verifier(audiences ...string) *token.Verifier {
 	return verifier
 }
 
-// Key implements token.Keys. A kid that is not known makes it look again, once in RetryAfter at most: it may be that
-// of a new key. Errors: token.ErrUnknownKey, ErrUnavailable.
+// Key implements token.Keys. For an unknown kid, which may be that of a new key, it fetches the keys again, at most once in
+// RetryAfter. Errors: token.ErrUnknownKey, ErrUnavailable.
 func (p *Platform) Key(ctx context.Context, id string) (token.JWK, error) {
 	keys, err := p.keys.current(ctx, false)
 	if err != nil {
@@ -149,14 +162,14 @@ func readKeys(text []byte) (*token.JWKS, error) {
 	return keys, json.Unmarshal(text, keys)
 }
 
-// readList reads the ids of a list of revoked tokens. What is no list is not taken for an empty one.
+// readList reads the ids of a list of revoked tokens. Anything else is an error, and never an empty list.
 func readList(text []byte, issuer string) (*map[string]bool, error) {
 	var list token.DenyList
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, err
 	}
 	if list.Issuer != issuer || list.Revoked == nil {
-		return nil, errors.New("it is no list of this issuer's revoked tokens")
+		return nil, errors.New("it is not a list of revoked tokens of this issuer")
 	}
 	ids := make(map[string]bool, len(list.Revoked))
 	for _, revoked := range list.Revoked {
@@ -165,21 +178,21 @@ func readList(text []byte, issuer string) (*map[string]bool, error) {
 	return &ids, nil
 }
 
-// document is something that is fetched again when it is no longer fresh.
+// document is fetched again when it is no longer fresh.
 type document[T any] struct {
 	url    string
 	client *http.Client
 	stale  time.Duration
 	now    func() time.Time
 	read   func([]byte) (*T, error)
-	// turn is held by who looks at the fields below.
+	// turn is held by the goroutine that uses the fields below.
 	turn chan struct{}
 	// value is the last one that was read; nil before the first.
 	value *T
 	etag  string
-	// until is when value stops to be fresh.
+	// until is the end of the time in which value is fresh.
 	until time.Time
-	// tried is when it was last asked for, and problem what came of it.
+	// tried is when it was last fetched, and problem the error of that, or nil.
 	tried   time.Time
 	problem error
 }
@@ -190,8 +203,8 @@ func newDocument[T any](
 	return &document[T]{url: url, client: client, stale: stale, now: now, read: read, turn: make(chan struct{}, 1)}
 }
 
-// current returns the document, which is shared and not to be changed. Anew asks for a newer one even while it is fresh.
-// Whoever comes while it is fetched waits.
+// current returns the document, which is shared and must not be changed. Anew asks for a newer one even while it is fresh.
+// While one goroutine fetches it, the others wait.
 func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
 	select {
 	case d.turn <- struct{}{}:
@@ -208,7 +221,7 @@ func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
 	if !recently || !fresh && d.problem == nil {
 		problem := d.fetch(ctx, now)
 		if problem != nil && ctx.Err() != nil {
-			// Who gives up says nothing of the platform.
+			// The caller gave up: that says nothing about the platform.
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, problem)
 		}
 		d.tried, d.problem = now, problem
@@ -219,7 +232,7 @@ func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
 	return d.value, nil
 }
 
-// fetch asks for the document once. On an error everything is as it was.
+// fetch requests the document once. On an error it changes nothing.
 func (d *document[T]) fetch(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -236,14 +249,14 @@ func (d *document[T]) fetch(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("fetching %s: %w", d.url, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	// Counted from the question, so that the time of the answer is not added.
+	// Counted from the request, so that the time until the answer is not added.
 	until := now.Add(freshFor(response.Header))
 	switch {
 	case response.StatusCode == http.StatusNotModified && d.value != nil:
 		d.until = until
 		return nil
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("fetching %s: the answer is %d", d.url, response.StatusCode)
+		return fmt.Errorf("fetching %s: the server answered with status %d", d.url, response.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
 	if err != nil {
@@ -260,7 +273,7 @@ func (d *document[T]) fetch(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// freshFor is how long an answer may be used, at most maxAge. Caches on the way say in Age how old it is already.
+// freshFor returns how long an answer is fresh, at most maxAge. The header Age of caches says how old it already is.
 // Source: RFC 9111 4.2.
 func freshFor(header http.Header) time.Duration {
 	fresh := defaultAge
@@ -276,7 +289,7 @@ func freshFor(header http.Header) time.Duration {
 	return max(0, min(fresh, maxAge)-seconds(header.Get("Age")))
 }
 
-// seconds reads a number of seconds; 0 where it is none.
+// seconds reads a number of seconds; 0 for any other text.
 func seconds(text string) time.Duration {
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || number < 0 {
