@@ -1,7 +1,7 @@
-// Package review answers what connected clusters ask about our credentials: whose a bearer is (TokenReview), and
-// whether a request is within its scope (SubjectAccessReview). The answers are those that an unmodified
-// kube-apiserver expects of its webhooks. What a cluster itself permits to a user is the cluster's to say: a scope is
-// only ever a reason to refuse. Source: Spec 2.3, 5.2, 5.3; ADR-0012.
+// Package review answers the questions of connected clusters about the platform's credentials: who a bearer is
+// (TokenReview), and whether a request is within the bearer's scope (SubjectAccessReview). The answers are those that an
+// unmodified kube-apiserver expects of its webhooks. The cluster itself decides what a user may do: a scope can only
+// refuse. Source: Spec 2.3, 5.2, 5.3; ADR-0012.
 package review
 
 import (
@@ -37,37 +37,37 @@ const (
 	ExtraToken = model.GroupName + "/token"
 )
 
-// reserved begins the names that are a cluster's own.
+// reserved begins the names that belong to a cluster.
 const reserved = "system:"
 
-// textInvalid is said of what is no credential of ours at all.
+// textInvalid is the refusal of a bearer that is no credential of the platform.
 const textInvalid = "invalid bearer token"
 
-// Credentials is what tells whose a bearer is.
+// Credentials authenticate bearers.
 type Credentials struct {
-	// AccessKey authenticates an access key. What it refuses is Unauthorized.
+	// AccessKey authenticates an access key. Unauthorized when it refuses the key.
 	AccessKey func(context.Context, secret.String) (identity.Caller, error)
 	// Token verifies a direct cluster endpoint token for one of the audiences; see token.Verifier.
 	Token func(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, error)
-	// Audiences are the aud of tokens that are for the connected clusters of this platform.
+	// Audiences are the audiences of tokens for the connected clusters of this platform.
 	Audiences []string
 }
 
-// Answer fills the status of a review and takes the bearer out of it. A bearer that is refused is not an error:
+// Answer fills the status of a review and removes the bearer from the review. A refused bearer is not an error:
 // status.error says why. BadRequest when the review has no token; other errors when the bearer could not be checked.
 //
-// status.audiences is what spec.audiences and the token have in common. It is empty for access keys and for tokens
-// that are for the platform's clusters as such: a kube-apiserver then takes the credential as meant for itself and
-// nobody behind it. Source: ADR-0012.
+// status.audiences is what spec.audiences and the token have in common. It is empty for access keys and for tokens for
+// all clusters of the platform: a kube-apiserver then takes the credential as meant for itself, and not for services
+// behind it. Source: ADR-0012.
 func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenReview) error {
 	bearer := secret.String(review.Spec.Token)
 	review.Spec.Token = ""
 	review.Status = authenticationv1.TokenReviewStatus{}
 	if bearer == "" {
-		return apierror.BadRequest("spec.token must be given",
+		return apierror.BadRequest("spec.token must be set",
 			field.ErrorList{field.Required(field.NewPath("spec", "token"), "the bearer to review")})
 	}
-	// What has the form of an access key is too short for a token.
+	// A text in the form of an access key is too short for a token.
 	answer := c.token
 	if accesskey.CheckBearer(bearer) == nil {
 		answer = c.accessKey
@@ -77,7 +77,7 @@ func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenR
 		return err
 	}
 	if refusal == "" && strings.HasPrefix(status.User.Username, reserved) {
-		refusal = "usernames that begin with " + reserved + " are the cluster's own"
+		refusal = "usernames that begin with " + reserved + " belong to the cluster"
 	}
 	if refusal != "" {
 		status = authenticationv1.TokenReviewStatus{Error: refusal}
@@ -116,7 +116,7 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: both}, "", err
 }
 
-// describe is a user as a cluster sees it. Groups that begin with system: are the cluster's to give.
+// describe returns a user as the cluster sees them. Only the cluster gives groups that begin with system:.
 func describe(
 	username string, owner identity.Owner, groups []string, narrow *model.Scope, credential, name string,
 ) (authenticationv1.UserInfo, error) {
@@ -135,8 +135,8 @@ func describe(
 	return user, nil
 }
 
-// Target reads which API a cluster asks about, from parameters by name: cluster; project and space; or project and
-// virtualCluster. The request that it returns has nothing else. BadRequest for any other set. Source: ADR-0012.
+// Target returns a request with the API that a cluster asks about, from parameters by name: cluster; project and space;
+// or project and virtualCluster. BadRequest for any other set. Source: ADR-0012.
 func Target(parameter func(string) string) (scope.Request, error) {
 	request := scope.Request{
 		Cluster: parameter("cluster"), Project: parameter("project"), Space: parameter("space"), VirtualCluster: parameter("virtualCluster"),
@@ -151,14 +151,14 @@ func Target(parameter func(string) string) (scope.Request, error) {
 		request.Target = scope.TargetProjectVirtualCluster
 	default:
 		return scope.Request{}, apierror.BadRequest(
-			"the URL must say whose API is asked about: cluster, or project and space, or project and virtualCluster", nil)
+			"the URL must name the API of the request: cluster, or project and space, or project and virtualCluster", nil)
 	}
 	return request, nil
 }
 
 // AnswerAccess fills the status of a review of a request to the API of target: denied when the request is outside of
 // the scope of the credential, and no opinion otherwise, so that the cluster's own rules decide. A scope that cannot
-// be read permits nothing. BadRequest when the review asks for nothing, or for two things. Source: ADR-0012.
+// be read permits nothing. BadRequest unless the review is about exactly one of a resource and a path. Source: ADR-0012.
 func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessReview) error {
 	request, err := Asked(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	if err != nil {
@@ -186,16 +186,17 @@ func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessRev
 
 func readScope(texts []string) (*model.Scope, error) {
 	if len(texts) != 1 {
-		return nil, fmt.Errorf("the credential has %d scopes where one is possible", len(texts))
+		return nil, fmt.Errorf("the credential has %d scopes; it can have one", len(texts))
 	}
 	narrow, err := token.ParseScope([]byte(texts[0]))
 	if err != nil {
-		return nil, fmt.Errorf("the scope of the credential %w", err)
+		return nil, fmt.Errorf("the scope of the credential: %w", err)
 	}
 	return narrow, nil
 }
 
-// Asked is the request that a review is about, without its target. BadRequest when that is nothing, or two things.
+// Asked returns the request that a review is about, without its target. BadRequest unless that is exactly one of a
+// resource and a path.
 func Asked(resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (scope.Request, error) {
 	switch {
 	case resource != nil && path == nil:
@@ -207,6 +208,6 @@ func Asked(resource *authorizationv1.ResourceAttributes, path *authorizationv1.N
 		return scope.Request{Verb: path.Verb, Path: path.Path}, nil
 	default:
 		return scope.Request{}, apierror.BadRequest(
-			"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be given", nil)
+			"exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be set", nil)
 	}
 }

@@ -1,6 +1,6 @@
-// Package accesskey is what is true of access keys: the form of the bearer text, what a key may hold, who
-// may give what to whom, and when a key ends. It stores a digest of the bearer text and nothing from which
-// the text could be had. Source: Spec 2.3, 2.5, 3, 5, 8; ADR-0005.
+// Package accesskey has the rules of access keys: the form of the bearer text, what a key may hold, who may give what to
+// whom, and when a key ends. It stores a digest of the bearer text, from which nobody can compute the text.
+// Source: Spec 2.3, 2.5, 3, 5, 8; ADR-0005.
 //
 // The verbs themselves are those of package resource; package auth turns a bearer into a caller.
 package accesskey
@@ -24,7 +24,7 @@ import (
 // Registry is the access keys with their state.
 type Registry = resource.Registry[*model.OwnedAccessKey]
 
-// OwnerNamespaceLabel says in which namespace the instance is that a key belongs to. Source: ADR-0017.
+// OwnerNamespaceLabel has the namespace of the instance that a key belongs to. Source: ADR-0017.
 const OwnerNamespaceLabel = model.GroupName + "/virtualclusterinstance-namespace"
 
 // Definition is the resource ownedaccesskeys. Source: Spec 2.5, 4 rows 5 to 8.
@@ -57,7 +57,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	},
 }
 
-// NewRegistry returns the access keys in a store. Limits are the platform's at this moment.
+// NewRegistry returns the access keys in a store. Limits returns the platform's present limits.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limits func() Limits) *Registry {
 	return &Registry{
 		Definition: Definition,
@@ -68,7 +68,7 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limi
 	}
 }
 
-// OwnerOf is whom a key stands for.
+// OwnerOf returns the owner of a key, as whom it acts.
 func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
 	return identity.OwnerOf(spec.User, spec.Team, spec.Subject)
 }
@@ -80,8 +80,8 @@ type rules struct {
 	limits func() Limits
 }
 
-// Default makes a new key the caller's own, and of type User, where that is left open. A replacement that
-// leaves them open keeps the stored ones, and so it does, unless it is an admin's, with what logins wrote.
+// Default makes the caller the owner of a new key, and User its type, where the request leaves them out. A replacement
+// that leaves them out keeps the stored ones. It also keeps what logins wrote, unless an admin sends it.
 func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
 	owner, kind := caller.Owner, model.AccessKeyTypeUser
 	if old != nil {
@@ -98,7 +98,7 @@ func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) 
 	}
 }
 
-// keepLogin fills in what logins wrote where a replacement leaves it out.
+// keepLogin fills in the fields that logins wrote, where a replacement leaves them out.
 func keepLogin(spec, old *model.OwnedAccessKeySpec) {
 	if spec.Identity == nil {
 		spec.Identity = old.Identity
@@ -117,8 +117,8 @@ func keepLogin(spec, old *model.OwnedAccessKeySpec) {
 	}
 }
 
-// Seal takes spec.key out of the object. A new key without one gets one; a stored key keeps its own,
-// which an update may repeat and not change.
+// Seal removes spec.key from the object. A new object without a key gets one. A stored object keeps its key, which an
+// update may repeat but not change.
 func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.Sealed[*model.OwnedAccessKey], field.ErrorList) {
 	bearer := secret.String(key.Spec.Key)
 	key.Spec.Key = ""
@@ -152,7 +152,7 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 	}, nil
 }
 
-// MakeSecret makes spec.key where a client leaves it out.
+// MakeSecret makes spec.key where the client leaves it out.
 func (r *rules) MakeSecret(key *model.OwnedAccessKey, random io.Reader) error {
 	if key.Spec.Key != "" {
 		return nil
@@ -162,14 +162,14 @@ func (r *rules) MakeSecret(key *model.OwnedAccessKey, random io.Reader) error {
 	return err
 }
 
-// Index is found by its owner, and due when its own ttl is over. The platform's cap is not in it: it may
-// change after the key was written, and is looked for by creation time.
+// Index returns the owner of the key, and the end of its own ttl. The platform's cap is left out: it may change after the
+// key was written, and due keys are found by their creation time.
 func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner string, expires time.Time) {
-	// That of login keys is: they are few among many, and whoever looks at a due key decides by the limit of then.
+	// The limit of login keys is included: they are few, and whoever looks at a due key applies the limit of that moment.
 	return OwnerOf(&key.Spec).String(), Expiry(key, activity, Limits{Login: r.limits().Login})
 }
 
-// Observe shows the last activity and the effective end of the key, and hides what logins keep secret.
+// Observe fills in the last activity and the effective end of the key, and removes the secrets of logins.
 func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	key.Status = model.OwnedAccessKeyStatus{}
 	if record.Name == "" {
@@ -189,12 +189,12 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	}
 }
 
-// Warn tells when the platform's cap ends the key before its own ttl does. Source: ADR-0005.
+// Warn says when the platform's cap ends the key before its own ttl. Source: ADR-0005.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
 	limit := r.limits().of(key)
 	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
 		return []string{"spec.ttl: " + model.Seconds(key.Spec.TTLSeconds).String() +
-			" is above the platform's limit; the key ends " + limit.String() + " after its creation"}
+			" is above the platform's limit; the key expires " + limit.String() + " after its creation"}
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// The form of a key that the server makes: a prefix that secret scanners can look for, random base62
-// characters (238 bits), and a CRC-32 of what is before it. Source: ADR-0005.
+// The form of a key that the server makes: a prefix that secret scanners can look for, random base62 characters
+// (238 bits), and a CRC-32 of both. Source: ADR-0005.
 const (
 	bearerPrefix   = "pak_"
 	randomLength   = 40
@@ -23,7 +23,7 @@ const (
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// The bounds of a key that a client brings. Source: ADR-0005.
+// The length of a key that a client brings. Source: ADR-0005.
 const (
 	minBearerLength = 32
 	maxBearerLength = 256
@@ -48,8 +48,8 @@ func NewBearer(random io.Reader) (secret.String, error) {
 	return secret.String(append(text, checksum(text)...)), nil
 }
 
-// CheckBearer tells what is wrong with the form of a key, without ever quoting it. A key that begins like
-// the server's own must have their form.
+// CheckBearer returns what is wrong with the form of a key, without quoting it. A key that begins like the server's own
+// keys must have their form.
 func CheckBearer(bearer secret.String) error {
 	text := bearer.Reveal()
 	if rest, ours := strings.CutPrefix(text, bearerPrefix); ours {
@@ -76,8 +76,8 @@ func CheckBearer(bearer secret.String) error {
 	return nil
 }
 
-// Digest is what is stored of a key: the SHA-256 in hexadecimal. Keys have the entropy of random text, so
-// that a slow hash would protect nothing. Source: ADR-0005.
+// Digest is what is stored of a key: its SHA-256 in hexadecimal. Keys are random, so that a slow hash would protect
+// nothing. Source: ADR-0005.
 func Digest(bearer secret.String) string {
 	sum := sha256.Sum256([]byte(bearer.Reveal()))
 	return hex.EncodeToString(sum[:])

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// activityInterval is the least time between two notes of a key's activity. Source: ADR-0005.
+	// activityInterval is the shortest time between two records of a key's activity. Source: ADR-0005.
 	activityInterval = time.Minute
-	// slidingParts bounds, for a key whose ttl counts from the last activity, how much of the ttl may go
-	// by between two notes: a tenth.
+	// slidingParts is how often the activity of a key whose ttl counts from the last activity is recorded within
+	// that ttl, where that is more often.
 	slidingParts = 10
 )
 
@@ -28,15 +28,15 @@ func OwnExpiry(key *model.OwnedAccessKey, activity time.Time) time.Time {
 	return start.Add(model.Seconds(key.Spec.TTLSeconds))
 }
 
-// Limits are the platform's on the life of keys, counted from their creation. 0 is none. Source: Spec 2.7, 5.2.
+// Limits are the platform's limits on the life of keys, counted from their creation. 0 is no limit. Source: Spec 2.7, 5.2.
 type Limits struct {
-	// Max is for every key.
+	// Max holds for every key.
 	Max time.Duration
-	// Login is for those that logins make, beside Max.
+	// Login holds for keys that logins make, in addition to Max.
 	Login time.Duration
 }
 
-// of is the limit that holds for a key.
+// of is the limit for a key.
 func (l Limits) of(key *model.OwnedAccessKey) time.Duration {
 	if key.Spec.Type == model.AccessKeyTypeLogin && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
 		return l.Login
@@ -44,8 +44,8 @@ func (l Limits) of(key *model.OwnedAccessKey) time.Duration {
 	return l.Max
 }
 
-// Expiry is when a key stops to authenticate: its own end, and never later than its creation and the
-// platform's limit. The zero time means never. Source: Spec 5.2; ADR-0005.
+// Expiry is when a key stops working: at its own end, and never later than the platform's limit after its creation. The
+// zero time means never. Source: Spec 5.2; ADR-0005.
 func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.Time {
 	end := OwnExpiry(key, activity)
 	if limit := limits.of(key); limit > 0 {
@@ -56,21 +56,21 @@ func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.T
 	return end
 }
 
-// Expired tells whether a time of Expiry is over. The instant itself is over.
+// Expired reports whether an end that Expiry returned has come. A key has expired at that very instant.
 func Expired(expiry, now time.Time) bool { return !expiry.IsZero() && !now.Before(expiry) }
 
-// Why a stored key does not authenticate.
+// Why a stored key is refused.
 var (
 	// ErrExpired: its own lifetime or the platform's cap has ended it.
 	ErrExpired = errors.New("access key expired")
-	// ErrDeleted: its deletion was asked for, and the time for that has come.
+	// ErrDeleted: it was deleted, and its grace period has ended.
 	ErrDeleted = errors.New("access key deleted")
 	// ErrDisabled: spec.disabled says so.
 	ErrDisabled = errors.New("access key disabled")
 )
 
-// Usable tells until when a key authenticates, the zero time for ever, or why it does not any more: ErrExpired,
-// ErrDeleted or ErrDisabled. What is issued for the key ends with it. Source: Spec 2.5, 3, 5.2; ADR-0005.
+// Usable returns until when a key works, the zero time for ever, or why it is refused: ErrExpired, ErrDeleted or
+// ErrDisabled. Credentials that are issued to the key end with it. Source: Spec 2.5, 3, 5.2; ADR-0005.
 func Usable(key *model.OwnedAccessKey, activity time.Time, limits Limits, now time.Time) (until time.Time, err error) {
 	until = Expiry(key, activity, limits)
 	switch deleted := key.DeletionTimestamp; {
@@ -88,8 +88,8 @@ func Usable(key *model.OwnedAccessKey, activity time.Time, limits Limits, now ti
 	return until, nil
 }
 
-// ActivityDue tells whether a use at now is to be noted, when the last one noted was at activity: once a
-// minute, and for a short sliding ttl once in a tenth of it, so that a key in use does not end early.
+// ActivityDue reports whether a use at now is recorded, when the last recorded use was at activity: once a minute, and
+// for a short sliding ttl ten times within it, so that a key in use does not expire early.
 // Source: ADR-0005.
 func ActivityDue(key *model.OwnedAccessKey, activity, now time.Time) bool {
 	interval := activityInterval

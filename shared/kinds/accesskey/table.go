@@ -17,7 +17,7 @@ var columns = []metav1.TableColumnDefinition{
 	{Name: "Display Name", Type: "string", Description: "Name shown in the UI."},
 	{Name: "Owner", Type: "string", Description: "User, team or subject that the key acts as."},
 	{Name: "Type", Type: "string", Description: "Who manages the key."},
-	{Name: "Expires", Type: "string", Description: "When the key stops to authenticate."},
+	{Name: "Expires", Type: "string", Description: "When the key stops working."},
 	{Name: "Last Activity", Type: "string", Description: "When the key was last used."},
 	{Name: "Age", Type: "string", Description: "Time since the key was created."},
 	{Name: "Disabled", Type: "boolean", Priority: 1, Description: "Whether the key is refused."},

@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// The longest texts that a key may hold, in bytes. Source: ADR-0005.
+// The limits on the texts of a key in bytes, and on its groups. Source: ADR-0005.
 const (
 	maxDisplayName = 256
 	maxDescription = 4096
@@ -36,7 +36,7 @@ var (
 
 var specPath = field.NewPath("spec")
 
-// Validate returns all that is wrong with a key. Old is nil for a new one.
+// Validate returns everything that is wrong with a key. Old is nil for a new key.
 func (r *rules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	spec := &key.Spec
 	problems := validateOwner(spec)
@@ -63,7 +63,7 @@ func validateOwner(spec *model.OwnedAccessKeySpec) field.ErrorList {
 		}
 		path := specPath.Child(owner.name)
 		if first != "" {
-			problems = append(problems, field.Invalid(path, owner.value, "a key has one owner: spec."+first+" is set already"))
+			problems = append(problems, field.Invalid(path, owner.value, "a key has one owner: spec."+first+" is also set"))
 		} else {
 			first = owner.name
 		}
@@ -90,7 +90,7 @@ func validateGroups(groups []string) field.ErrorList {
 		case seen[group]:
 			problems = append(problems, field.Duplicate(at, group))
 		case strings.HasPrefix(group, "system:"):
-			problems = append(problems, field.Invalid(at, group, "groups that begin with system: are Kubernetes' own"))
+			problems = append(problems, field.Invalid(at, group, "groups that begin with system: belong to Kubernetes"))
 		default:
 			problems = append(problems, resource.ValidateText(group, maxGroupName, at)...)
 		}
@@ -99,15 +99,15 @@ func validateGroups(groups []string) field.ErrorList {
 	return problems
 }
 
-// validateType refuses types that are unknown, and to give or to take away the server's own: a login key that became
-// another would outlive logins.
+// validateType refuses unknown types. Callers can neither set nor remove the types that belong to the server: a login key
+// with another type would outlive the limit for logins.
 func validateType(kind string, old *model.OwnedAccessKey) field.ErrorList {
 	path := specPath.Child("type")
 	switch {
 	case old != nil && old.Spec.Type == kind:
 		return nil
 	case old != nil && slices.Contains(serverTypes, old.Spec.Type) && slices.Contains(clientTypes, kind):
-		return field.ErrorList{field.Invalid(path, kind, "the platform has made the key, which stays of the type "+old.Spec.Type)}
+		return field.ErrorList{field.Invalid(path, kind, "cannot be changed: the platform created the key with the type "+old.Spec.Type)}
 	case slices.Contains(clientTypes, kind):
 		return nil
 	case slices.Contains(serverTypes, kind):
@@ -119,12 +119,12 @@ func validateType(kind string, old *model.OwnedAccessKey) field.ErrorList {
 	}
 }
 
-// validateSecrets refuses the login secrets that the server never takes from, or gives to, a client.
+// validateSecrets refuses the login secrets, which the server neither accepts from clients nor returns to them.
 // Source: Spec 2.5 (connectorData); ADR-0005.
 func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 	var problems field.ErrorList
 	if spec.Identity != nil && len(spec.Identity.ConnectorData) > 0 {
-		problems = append(problems, field.Forbidden(specPath.Child("identity", "connectorData"), "is the server's own"))
+		problems = append(problems, field.Forbidden(specPath.Child("identity", "connectorData"), "is written by the server only"))
 	}
 	if login := spec.OIDCLogin; login != nil {
 		path := specPath.Child("oidcLogin")
@@ -132,18 +132,18 @@ func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 			{"idToken", login.IDToken}, {"accessToken", login.AccessToken}, {"refreshToken", login.RefreshToken},
 		} {
 			if token.value != "" {
-				problems = append(problems, field.Forbidden(path.Child(token.name), "is the server's own"))
+				problems = append(problems, field.Forbidden(path.Child(token.name), "is written by the server only"))
 			}
 		}
 	}
 	return problems
 }
 
-// Authorize returns the fields in which a key asks for more than the caller may give: an owner who is not
-// himself or a team of his, groups that he does not have, a scope wider than his own, and what logins alone
-// write. Fields that the caller leaves as they are stored ask for nothing, but for two: a scoped key touches only
-// keys within its own scope, and of a key with groups that he does not have a caller changes only what gives it
-// nothing. Source: Spec 2.5; ADR-0005.
+// Authorize returns the fields in which a key asks for more than the caller may give: an owner who is neither the caller
+// nor a team of the caller, groups that the caller is not in, a scope wider than the caller's, and fields that only
+// logins write. Fields that stay as they are stored ask for nothing, with two exceptions: callers with a scope may only
+// change keys within that scope, and in a key with groups that they are not in, callers may only change what gives the
+// key nothing. Source: Spec 2.5; ADR-0005.
 func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	var excess field.ErrorList
 	owner := OwnerOf(&key.Spec)
@@ -174,8 +174,8 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 	return excess
 }
 
-// givesNothing tells whether a key can do no more than before, and no longer, whatever its groups: its texts alone
-// differ, or it is disabled now.
+// givesNothing reports whether a changed key can do no more than before and lives no longer, whatever its groups: only its
+// texts differ, or it is disabled now.
 func givesNothing(spec, old *model.OwnedAccessKeySpec) bool {
 	before := *old
 	before.DisplayName, before.Description, before.Groups = spec.DisplayName, spec.Description, spec.Groups
@@ -183,7 +183,7 @@ func givesNothing(spec, old *model.OwnedAccessKeySpec) bool {
 	return apiequality.Semantic.DeepEqual(spec, &before)
 }
 
-// loginFields returns the fields of sign-on data in which a key differs from the stored one.
+// loginFields returns the sign-on fields in which a key differs from the stored one.
 func loginFields(key, old *model.OwnedAccessKey) field.ErrorList {
 	before := model.OwnedAccessKeySpec{}
 	if old != nil {
@@ -201,13 +201,13 @@ func loginFields(key, old *model.OwnedAccessKey) field.ErrorList {
 		{"oidcLogin", key.Spec.OIDCLogin, before.OIDCLogin},
 	} {
 		if !apiequality.Semantic.DeepEqual(part.value, part.was) {
-			excess = append(excess, field.Forbidden(specPath.Child(part.name), "is written by logins alone"))
+			excess = append(excess, field.Forbidden(specPath.Child(part.name), "is written by logins only"))
 		}
 	}
 	return excess
 }
 
-// refuseCopies refuses an object of which another field holds the clear key. Source: ADR-0005.
+// refuseCopies refuses an object that holds the clear text of the key in another field. Source: ADR-0005.
 func refuseCopies(key *model.OwnedAccessKey, bearer secret.String) field.ErrorList {
 	text, err := json.Marshal(key)
 	if err != nil {
@@ -219,7 +219,7 @@ func refuseCopies(key *model.OwnedAccessKey, bearer secret.String) field.ErrorLi
 	}
 	if strings.Contains(string(text), strings.Trim(string(quoted), `"`)) {
 		return field.ErrorList{field.Invalid(specPath.Child("key"), field.OmitValueType{},
-			"another field of the object holds the key in clear")}
+			"another field of the object holds the key in clear text")}
 	}
 	return nil
 }

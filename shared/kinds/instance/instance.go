@@ -1,5 +1,5 @@
-// Package instance is what is true of virtual cluster instances, the registry that kubeconfigs are rendered from: what an
-// instance may hold, who sees, uses and changes it, and how the material of its signer rests in the state.
+// Package instance has the rules of virtual cluster instances, from which kubeconfigs are rendered: what an instance may
+// hold, who sees, uses and changes it, and how the material of its signer is stored.
 // Source: Spec 2.6; ADR-0003, ADR-0017.
 //
 // The verbs themselves are those of package resource; package kubeconfig renders.
@@ -32,7 +32,7 @@ const (
 	All    = "*"
 )
 
-// DefaultDuration is the signing duration where an instance names none: one year. Source: Spec 8.
+// DefaultDuration is the signing duration of instances that name none: one year. Source: Spec 8.
 const DefaultDuration = 365 * 24 * time.Hour
 
 // Registry is the virtual cluster instances with their state.
@@ -71,11 +71,11 @@ var Definition = &resource.Definition[*model.VirtualClusterInstance]{
 	CopyStatus: func(from, into *model.VirtualClusterInstance) { into.Status = *from.Status.DeepCopy() },
 }
 
-// Settings are what the rules of instances look at beside the instance.
+// Settings are what the rules need besides the instance.
 type Settings struct {
-	// Project is the project whose namespace that is; empty for other namespaces.
+	// Project returns the project of a namespace; empty for namespaces of no project.
 	Project func(namespace string) string
-	// Keyring is the keys that seal the material of signers. nil: there are none.
+	// Keyring returns the keys that encrypt the material of signers. nil: there are none.
 	Keyring func() (*encryption.Keyring, error)
 	// AllowLocal permits signers at the loopback addresses of this machine. Source: ADR-0017.
 	AllowLocal bool
@@ -98,7 +98,7 @@ type rules struct {
 	now func() time.Time
 }
 
-// Sees implements resource.Visibility: who may do anything with an instance knows of it.
+// Sees implements resource.Visibility: callers who may do anything with an instance see it.
 func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
 	return controls(caller, instance) || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
 		return names(caller, entry)
@@ -110,15 +110,16 @@ func (r *rules) May(caller identity.Caller, verb string, instance *model.Virtual
 	return May(caller, verb, instance)
 }
 
-// May tells whether a caller may do a verb to an instance: use, update or delete. Owners and admins may do all, others
-// what spec.access gives them. Source: ADR-0017.
+// May reports whether a caller may use, update or delete an instance. Owners and admins may do everything, others what
+// spec.access gives them. Source: ADR-0017.
 func May(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
 	return controls(caller, instance) || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
 		return slices.Contains(entry.Verbs, verb) && names(caller, entry)
 	})
 }
 
-// controls tells whether a caller may do everything with an instance: admins, the owner, and whom access gives all verbs.
+// controls reports whether a caller may do everything with an instance: admins, the owner, and callers to whom spec.access
+// gives all verbs.
 func controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
 	if caller.Admin() {
 		return true
@@ -131,19 +132,19 @@ func controls(caller identity.Caller, instance *model.VirtualClusterInstance) bo
 	})
 }
 
-// names tells whether an entry of access is about a caller.
+// names reports whether an entry of spec.access names a caller.
 func names(caller identity.Caller, entry model.InstanceAccess) bool {
 	return slices.ContainsFunc(entry.Users, func(user string) bool { return is(caller, identity.User, user) }) ||
 		slices.ContainsFunc(entry.Teams, func(team string) bool { return is(caller, identity.Team, team) })
 }
 
-// is tells whether a caller is that user, or is or belongs to that team.
+// is reports whether a caller is that user, or is or belongs to that team.
 func is(caller identity.Caller, kind identity.OwnerKind, name string) bool {
 	return name != "" && caller.Owns(identity.Owner{Kind: kind, Name: name}.String())
 }
 
-// Default keeps what the signer was where a replacement does not speak of it, and notes in the status what follows from
-// the spec where that has changed.
+// Default keeps the stored signer where a replacement leaves it out, and writes to the status what follows from a changed
+// spec.
 func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterInstance) {
 	if old == nil {
 		instance.Status = model.VirtualClusterInstanceStatus{}
@@ -153,7 +154,7 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 	}
 	before := signerType(old)
 	if signer := instance.Spec.Signer; signer != nil && (signer.Type == "" || old.Spec.Signer != nil && signer.Type == before) {
-		// A type that is left as it was does not speak against material of another one: patches and applies do not repeat it.
+		// The stored type does not contradict material of another type: patches and applies do not repeat the type.
 		switch {
 		case signer.CA != nil:
 			signer.Type = model.InstanceSignerTypeCA
@@ -180,7 +181,7 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 	}
 }
 
-// signerType is which signer an instance has.
+// signerType returns the type of the signer of an instance.
 func signerType(instance *model.VirtualClusterInstance) string {
 	if instance.Spec.Signer == nil || instance.Spec.Signer.Type == "" {
 		return model.InstanceSignerTypeNone
@@ -188,7 +189,7 @@ func signerType(instance *model.VirtualClusterInstance) string {
 	return instance.Spec.Signer.Type
 }
 
-// publish notes the ingress endpoint that the spec asks for as the one that there is.
+// publish writes the ingress endpoint of the spec to the status.
 func (r *rules) publish(instance *model.VirtualClusterInstance) {
 	instance.Status.Ingress = nil
 	status, reason, message := metav1.ConditionFalse, "NotConfigured", "spec.accessPoint.ingress is not enabled"
@@ -199,9 +200,9 @@ func (r *rules) publish(instance *model.VirtualClusterInstance) {
 	r.note(instance, model.InstanceIngressReady, status, reason, message)
 }
 
-// noteSigner notes which signer there is. Whether it can be used is checked each time.
+// noteSigner writes to the status which signer there is. Whether it works is checked at each use.
 func (r *rules) noteSigner(instance *model.VirtualClusterInstance) {
-	status, reason, message := metav1.ConditionFalse, "NotConfigured", "spec.signer has none"
+	status, reason, message := metav1.ConditionFalse, "NotConfigured", "spec.signer is not set"
 	switch signer := instance.Spec.Signer; signerType(instance) {
 	case model.InstanceSignerTypeCA:
 		status, reason, message = metav1.ConditionTrue, "CA", "a client certificate authority signs"
@@ -223,14 +224,14 @@ func (r *rules) note(instance *model.VirtualClusterInstance, condition string, s
 	})
 }
 
-// Authorize returns the fields that only those may change who may do everything with an instance: who may update alone
-// would otherwise give himself more. Source: ADR-0017.
+// Authorize returns the changed fields that only callers who may do everything with an instance may change: callers who
+// may only update could otherwise give themselves more. Source: ADR-0017.
 func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
 	if old == nil || controls(caller, old) {
 		return nil
 	}
 	var excess field.ErrorList
-	const why = "is changed by the owner, by who has all verbs and by admins alone"
+	const why = "may be changed only by the owner, by users with all verbs and by admins"
 	if !apiequality.Semantic.DeepEqual(instance.Spec.Owner, old.Spec.Owner) {
 		excess = append(excess, field.Forbidden(specPath.Child("owner"), why))
 	}
@@ -240,7 +241,7 @@ func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualCl
 	return excess
 }
 
-// Index is found by its owner, and never due by itself.
+// Index returns the owner of the instance. Instances never expire.
 func (r *rules) Index(instance *model.VirtualClusterInstance, _ time.Time) (owner string, expires time.Time) {
 	switch at := instance.Spec.Owner; {
 	case at == nil:
@@ -252,12 +253,12 @@ func (r *rules) Index(instance *model.VirtualClusterInstance, _ time.Time) (owne
 	}
 }
 
-// Observe takes the material of the signer out of what is shown.
+// Observe removes the material of the signer from answers.
 func (r *rules) Observe(instance *model.VirtualClusterInstance, record store.Record) {
 	if signer := instance.Spec.Signer; signer != nil && record.Name != "" {
 		signer.CA, signer.Kubeconfig = nil, ""
 	}
 }
 
-// Warn has nothing to tell.
+// Warn returns no warnings.
 func (r *rules) Warn(*model.VirtualClusterInstance) []string { return nil }

@@ -17,21 +17,21 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The parts of the material, as the places that they are sealed for name them.
+// The parts of the material, as they are named in the places for which they are encrypted.
 const (
 	caCertificate = "spec.signer.ca.certData"
 	caKey         = "spec.signer.ca.keyData"
 	kubeconfig    = "spec.signer.kubeconfig"
 )
 
-// place is where a part of the material of an instance rests. Source: ADR-0018.
+// place is the place for which a part of the material of an instance is encrypted. Source: ADR-0018.
 func place(instance *model.VirtualClusterInstance, part string) string {
 	return Definition.Resource.Resource + "/" + instance.Namespace + "/" + instance.Name + "/" + part
 }
 
-// Seal puts the material of the signer into the form in which it is stored. What is not given stays as it is stored,
-// unless the type of the signer is another one now. What is given and already stored is not sealed again, so that a
-// manifest can be applied any number of times.
+// Seal encrypts the material of the signer for the state. Material that the request leaves out stays as it is stored, unless
+// the type of the signer has changed. Material that is already stored is not encrypted again, so that applying the same
+// manifest again changes nothing.
 func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record) (resource.Sealed[*model.VirtualClusterInstance], field.ErrorList) {
 	var none resource.Sealed[*model.VirtualClusterInstance]
 	resource.ForgetApplied(instance, Definition.WriteOnly)
@@ -67,7 +67,7 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 		return none, field.ErrorList{field.InternalError(signerPath, err)}
 	}
 	if ring == nil {
-		return none, field.ErrorList{field.Forbidden(signerPath, "the platform has no encryption key to keep it with: "+encryption.ErrNoKey.Error())}
+		return none, field.ErrorList{field.Forbidden(signerPath, "the platform has no encryption key to store it with: "+encryption.ErrNoKey.Error())}
 	}
 	if at.CA != nil {
 		if before.CA == nil {
@@ -92,7 +92,7 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 	return none, nil
 }
 
-// sealAnew seals material that is kept with the key that seals now. What cannot be opened stays as it is.
+// sealAnew encrypts stored material with the present key. Material that cannot be decrypted stays as it is.
 func (r *rules) sealAnew(instance *model.VirtualClusterInstance) {
 	ring, err := r.Keyring()
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *rules) sealAnew(instance *model.VirtualClusterInstance) {
 	at.Kubeconfig = secret.WriteOnly(anew(string(at.Kubeconfig), kubeconfig))
 }
 
-// seal returns a text as it is stored: as it is stored already, where that is the same under the same key.
+// seal encrypts a text. Where before is the same text under the present key, it returns before.
 func seal(ring *encryption.Keyring, text []byte, before, place string) (string, error) {
 	if before != "" && !ring.Stale(before) {
 		if known, err := ring.Open(before, place); err == nil && bytes.Equal(known, text) {
@@ -132,17 +132,17 @@ func seal(ring *encryption.Keyring, text []byte, before, place string) (string, 
 	return ring.Seal(text, place)
 }
 
-// Material is what a signer is made of, in clear.
+// Material is what a signer needs, in clear text.
 type Material struct {
-	// Certificate and Key are the authority, in PEM; empty for a signer of another type.
+	// Certificate and Key are the certificate authority, in PEM; empty for a signer of another type.
 	Certificate []byte
 	Key         []byte
 	// Kubeconfig is that of the virtual cluster; empty for a signer of another type.
 	Kubeconfig secret.String
 }
 
-// OpenMaterial returns the material of a signer from an instance as it is stored, which is what Registry.Parse returns. An
-// instance without a signer has none. Errors: those of encryption.Keyring.
+// OpenMaterial decrypts the material of the signer of a stored instance, which is what Registry.Parse returns. An instance without
+// a signer has none. Errors: those of encryption.Keyring.
 func OpenMaterial(stored *model.VirtualClusterInstance, ring *encryption.Keyring) (Material, error) {
 	var material Material
 	at := stored.Spec.Signer
@@ -176,10 +176,10 @@ func OpenMaterial(stored *model.VirtualClusterInstance, ring *encryption.Keyring
 	return material, nil
 }
 
-// minSecret is the shortest text that is looked for in other fields: shorter ones are not the secret.
+// minSecret is the shortest text that is looked for in other fields: shorter texts are no secrets.
 const minSecret = 16
 
-// refuseCopies refuses an instance of which another field holds what its signer keeps secret. Source: ADR-0017.
+// refuseCopies refuses an instance that holds a secret of its signer in another field. Source: ADR-0017.
 func refuseCopies(instance *model.VirtualClusterInstance) field.ErrorList {
 	at := instance.Spec.Signer
 	var secrets []string
@@ -215,7 +215,7 @@ func refuseCopies(instance *model.VirtualClusterInstance) field.ErrorList {
 			return field.ErrorList{field.InternalError(path, err)}
 		}
 		if len(each) >= minSecret && bytes.Contains(text, bytes.Trim(quoted, `"`)) {
-			return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "another field of the object holds it in clear")}
+			return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "another field of the object holds it in clear text")}
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 var columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the virtual cluster, unique in its project."},
 	{Name: "Phase", Type: "string", Description: "The conditions in one word."},
-	{Name: "Endpoint", Type: "string", Description: "Host that clients reach the virtual cluster at."},
+	{Name: "Endpoint", Type: "string", Description: "Host at which clients reach the virtual cluster."},
 	{Name: "Signer", Type: "string", Description: "Who signs client certificates."},
 	{Name: "Owner", Type: "string", Description: "User or team that may do everything with it."},
 	{Name: "Age", Type: "string", Description: "Time since it was registered."},

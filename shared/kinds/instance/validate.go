@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/signing/clusterca"
 )
 
-// The most that an instance may hold, in bytes and entries. Source: ADR-0017.
+// The limits on what an instance holds, in bytes and entries. Source: ADR-0017.
 const (
 	maxDisplayName = 256
 	maxDescription = 4096
@@ -38,16 +38,16 @@ var (
 	phases      = []string{model.InstancePending, model.InstanceReady, model.InstanceFailed}
 )
 
-// Validate returns all that is wrong with an instance. Old is nil for a new one.
+// Validate returns everything that is wrong with an instance. Old is nil for a new one.
 func (r *rules) Validate(instance, old *model.VirtualClusterInstance) field.ErrorList {
 	var problems field.ErrorList
 	if old == nil {
 		path := field.NewPath("metadata")
 		if namespace := instance.Namespace; namespace != "" && r.Project(namespace) == "" {
 			problems = append(problems, field.Invalid(path.Child("namespace"), namespace,
-				"is the namespace of no project: an instance lives in its project's, such as p-<project>"))
+				"belongs to no project: create the instance in the namespace of its project, such as p-<project>"))
 		}
-		// The name becomes the value of a label and a word in names of hosts.
+		// The name becomes the value of a label and a part of host names.
 		if name := instance.Name; len(validation.NameIsDNSSubdomain(name, false)) == 0 {
 			for _, why := range utilvalidation.IsDNS1123Label(name) {
 				problems = append(problems, field.Invalid(path.Child("name"), name, why))
@@ -75,7 +75,7 @@ func validateOwner(owner *model.InstanceOwner) field.ErrorList {
 	case owner.User == "" && owner.Team == "":
 		return field.ErrorList{field.Required(path, "set user or team, or leave the owner out")}
 	case owner.User != "" && owner.Team != "":
-		return field.ErrorList{field.Invalid(path.Child("team"), owner.Team, "an instance has one owner: spec.owner.user is set already")}
+		return field.ErrorList{field.Invalid(path.Child("team"), owner.Team, "an instance has one owner: spec.owner.user is also set")}
 	}
 	return append(resource.ValidateText(owner.User, utilvalidation.DNS1123SubdomainMaxLength, path.Child("user")),
 		resource.ValidateText(owner.Team, utilvalidation.DNS1123SubdomainMaxLength, path.Child("team"))...)
@@ -113,7 +113,7 @@ func validateAccessPoint(at *model.InstanceAccessPoint) field.ErrorList {
 	if at.Ingress.Host == "" {
 		problems := validateCAData(at.Ingress.CAData, path.Child("caData"))
 		if at.Ingress.Enabled {
-			problems = append(problems, field.Required(path.Child("host"), "an enabled ingress has a host"))
+			problems = append(problems, field.Required(path.Child("host"), "an enabled ingress needs a host"))
 		}
 		return problems
 	}
@@ -161,7 +161,7 @@ func validateAccess(access []model.InstanceAccess) field.ErrorList {
 			}
 		}
 		if len(entry.Users)+len(entry.Teams) == 0 {
-			problems = append(problems, field.Required(at.Child("users"), "an entry is about users or teams"))
+			problems = append(problems, field.Required(at.Child("users"), "an entry needs users or teams"))
 		}
 		problems = append(problems, validateNames(entry.Users, at.Child("users"))...)
 		problems = append(problems, validateNames(entry.Teams, at.Child("teams"))...)
@@ -215,7 +215,7 @@ func (r *rules) validateSigner(at *model.InstanceSigner, old *model.VirtualClust
 		{model.InstanceSignerTypeKubeconfig, kubeconfigPath, at.Kubeconfig != ""},
 	} {
 		if part.given && at.Type != part.kind {
-			problems = append(problems, field.Forbidden(part.path, "may not be given with a signer of type "+at.Type))
+			problems = append(problems, field.Forbidden(part.path, "must not be set with a signer of type "+at.Type))
 		}
 		if !part.given && at.Type == part.kind && before != part.kind {
 			problems = append(problems, field.Required(part.path, "a signer of type "+part.kind+" needs it"))
@@ -236,7 +236,7 @@ func (r *rules) validateCA(at *model.InstanceSigner) field.ErrorList {
 	}{{path.Child("certData"), len(at.CA.CertData)}, {path.Child("keyData"), len(at.CA.KeyData)}} {
 		switch {
 		case part.size == 0:
-			problems = append(problems, field.Required(part.path, "a certificate and its key are given together"))
+			problems = append(problems, field.Required(part.path, "a certificate and its key must be set together"))
 		case part.size > maxMaterial:
 			problems = append(problems, field.TooLong(part.path, field.OmitValueType{}, maxMaterial))
 		}
@@ -254,12 +254,12 @@ func (r *rules) validateCA(at *model.InstanceSigner) field.ErrorList {
 	return problems
 }
 
-// parseCA reads the authority of a signer.
+// parseCA reads the certificate authority of a signer.
 func parseCA(at *model.InstanceSigner, now func() time.Time) (ca *clusterca.CA, wrongCertificate, wrongKey error) {
 	return clusterca.ParseCA(at.CA.CertData, at.CA.KeyData, Duration(at), now)
 }
 
-// Duration is the signing duration of a signer, which may be nil. Source: Spec 8; ADR-0003.
+// Duration returns the signing duration of a signer, which may be nil. Source: Spec 8; ADR-0003.
 func Duration(at *model.InstanceSigner) time.Duration {
 	if at == nil || at.CertificateDuration == nil {
 		return DefaultDuration
@@ -284,7 +284,7 @@ func (r *rules) validateKubeconfig(text string, path *field.Path) field.ErrorLis
 	return nil
 }
 
-// checkLiteral says at once what each connection would find of an address that stands in the URL itself.
+// checkLiteral refuses at once an address in the URL that each connection would refuse.
 func (r *rules) checkLiteral(server string) error {
 	at, err := url.Parse(server)
 	if err != nil {
@@ -292,7 +292,7 @@ func (r *rules) checkLiteral(server string) error {
 	}
 	address, err := netip.ParseAddr(at.Hostname())
 	if err != nil {
-		return nil //nolint:nilerr // a name, which leads to an address when it is asked for
+		return nil //nolint:nilerr // a name, which is resolved and checked at each connection
 	}
 	if err := clusterca.CheckAddress(address, r.AllowLocal); err != nil {
 		return fmt.Errorf("server of the cluster: %w", err)
@@ -300,7 +300,7 @@ func (r *rules) checkLiteral(server string) error {
 	return nil
 }
 
-// ValidateStatus returns all that is wrong with a status that a client writes.
+// ValidateStatus returns everything that is wrong with a status that a client writes.
 func (r *rules) ValidateStatus(instance, _ *model.VirtualClusterInstance) field.ErrorList {
 	var problems field.ErrorList
 	status := &instance.Status

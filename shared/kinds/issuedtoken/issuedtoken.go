@@ -1,7 +1,7 @@
-// Package issuedtoken is the register of direct cluster endpoint tokens that were issued: a record of each until it is
-// over, so that it can be listed and revoked, and the list of those that were revoked before their end, for verifiers
-// that ask nobody. A record never holds the token. A token is good while its record is there and the access key that
-// asked for it is.
+// Package issuedtoken is the register of the direct cluster endpoint tokens that were issued. It has a record of each token
+// until the token expires, so that tokens can be listed and revoked, and the list of tokens that were revoked early, for
+// verifiers that ask nobody. A record never holds the token. A token is accepted while its record exists and the access
+// key that asked for it works.
 // Source: Spec 2.4; ADR-0011.
 //
 // The package issues nothing; package issuer does.
@@ -30,7 +30,7 @@ import (
 // Registry is the records with their state.
 type Registry = resource.Registry[*model.DirectClusterEndpointToken]
 
-// RevokedResource is where the list of revoked tokens is in the state.
+// RevokedResource is the place of the list of revoked tokens in the state.
 const RevokedResource = "revokedtokens"
 
 // Definition is the resource directclusterendpointtokens. Source: Spec 2.4; ADR-0011.
@@ -61,10 +61,10 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 	},
 }
 
-// maxParents bounds how many tokens are remembered with the access key that asked for them.
+// maxParents is for how many tokens a process remembers the access key that asked for them.
 const maxParents = 4096
 
-// Register is the records of tokens, the access keys that asked for them, and the list of revoked ones.
+// Register has the records of tokens, the access keys that asked for them, and the list of revoked tokens.
 type Register struct {
 	*Registry
 	keys    *accesskey.Registry
@@ -74,8 +74,8 @@ type Register struct {
 	parents *lru.Cache[string, string]
 }
 
-// NewRegister returns the records in a store. Revoked is the store of the list of revoked ones, keys are the access
-// keys and limits are the platform's on their life at this moment.
+// NewRegister returns the records in a store. Revoked is the store of the list of revoked tokens, keys are the access
+// keys, and limits returns the platform's present limits on their life.
 func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func() time.Time, random io.Reader, limits func() accesskey.Limits) *Register {
 	// Only a size below one is an error.
 	parents, _ := lru.New[string, string](maxParents)
@@ -91,13 +91,14 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 	}
 }
 
-// Revoked tells whether the token with that id, the claim jti, is good no more, or never was: it has no record, its
-// record was deleted, or the access key that asked for it is gone, over or disabled. It says nothing about signature
-// and claims. It takes one round trip, and two for a token that is new to this process.
+// Revoked reports whether the token with that id, the claim jti, is revoked or was never issued: it has no record, its
+// record was deleted, or the access key that asked for it is deleted, expired or disabled. It says nothing about
+// signature and claims. It takes one round trip, and two for a token that is new to this process.
 //
-// Errors are those of the store. Beside one it is true: what cannot be asked is not known to be good. Source: ADR-0011.
+// Errors are those of the store. With an error the result is true: a token that could not be checked is not accepted.
+// Source: ADR-0011.
 func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
-	// The key is asked for at the same time where it is known which one it is.
+	// The key is read at the same time where its name is known.
 	name, known := r.parents.Get(id)
 	parent := make(chan func() (store.Record, error), 1)
 	if known {
@@ -132,7 +133,7 @@ func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 	return !usable, err
 }
 
-// usable tells whether the access key that a store returned authenticates and is the one with that uid.
+// usable reports whether the access key that a store returned works and has that uid.
 func (r *Register) usable(ctx context.Context, record store.Record, err error, uid string, now time.Time) (bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -149,22 +150,22 @@ func (r *Register) usable(ctx context.Context, record store.Record, err error, u
 	}
 	orphaned, err := r.keys.Orphaned(ctx, key)
 	if err != nil {
-		return false, fmt.Errorf("looking up what the access key of a token belongs to: %w", err)
+		return false, fmt.Errorf("looking up the owners of the access key of a token: %w", err)
 	}
 	return !orphaned, nil
 }
 
-// over tells whether a token has expired by its own end.
+// over reports whether a token has expired.
 func over(token *model.DirectClusterEndpointToken, now time.Time) bool {
 	return token.Status.ExpirationTimestamp == nil || !now.Before(token.Status.ExpirationTimestamp.Time)
 }
 
-// OwnerOf is whom a token stands for.
+// OwnerOf returns the owner of a token, as whom it acts.
 func OwnerOf(status *model.DirectClusterEndpointTokenStatus) identity.Owner {
 	return identity.OwnerOf(status.User, status.Team, status.Subject)
 }
 
-// Rules implements resource.Rules for records that exist. Package issuer adds what makes a new one.
+// Rules implements resource.Rules for stored records. Package issuer has the rules of new ones.
 type Rules struct{}
 
 // Default leaves records as they are.
@@ -181,12 +182,12 @@ func (Rules) Authorize(identity.Caller, *model.DirectClusterEndpointToken, *mode
 	return nil
 }
 
-// Seal keeps the id that the record is found by.
+// Seal keeps the id by which the record is found.
 func (Rules) Seal(_ *model.DirectClusterEndpointToken, stored store.Record) (resource.Sealed[*model.DirectClusterEndpointToken], field.ErrorList) {
 	return resource.Sealed[*model.DirectClusterEndpointToken]{Digest: stored.Digest}, nil
 }
 
-// Index is found by whom the token stands for, and due when the token is over.
+// Index returns the owner of the token, and when it expires.
 func (Rules) Index(token *model.DirectClusterEndpointToken, _ time.Time) (owner string, expires time.Time) {
 	if end := token.Status.ExpirationTimestamp; end != nil {
 		expires = end.Time
@@ -194,10 +195,10 @@ func (Rules) Index(token *model.DirectClusterEndpointToken, _ time.Time) (owner 
 	return OwnerOf(&token.Status).String(), expires
 }
 
-// Observe sees to it that no record, and no answer but the first, holds a token.
+// Observe removes the token from every record, and from every answer but the first.
 func (Rules) Observe(token *model.DirectClusterEndpointToken, _ store.Record) {
 	token.Status.Token = ""
 }
 
-// Warn has nothing to say.
+// Warn returns no warnings.
 func (Rules) Warn(*model.DirectClusterEndpointToken) []string { return nil }

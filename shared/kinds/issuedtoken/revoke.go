@@ -12,16 +12,16 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// revoking is the state of the records: whoever removes one before its end, by whatever way, puts the token on the
-// list of revoked ones first. A token that is on the list and still has its record is one whose removal was broken
-// off; it is done by asking again.
+// revoking is the store of the records. Every removal of a record before its token expires first puts the token on the
+// list of revoked tokens, whatever verb removes it. When a removal breaks off, a token is on the list and still has its
+// record; removing it again finishes the work.
 type revoking struct {
 	store.Store
 	revoked store.Store
 	now     func() time.Time
 }
 
-// Delete removes a record. Errors: those of the store; on any of them the record may be on the list already.
+// Delete removes a record. Errors: those of the store; with any of them the token may already be on the list.
 func (s *revoking) Delete(ctx context.Context, name string, revision int64) (int64, error) {
 	record, err := s.Get(ctx, name)
 	if err != nil {
@@ -42,16 +42,16 @@ func (s *revoking) Delete(ctx context.Context, name string, revision int64) (int
 	return s.Store.Delete(ctx, name, revision)
 }
 
-// Denial is a token that was revoked before its end.
+// Denial is a token that was revoked before it expired.
 type Denial struct {
 	// ID is the claim jti.
 	ID string
-	// Expires is when the token is over anyway.
+	// Expires is when the token expires.
 	Expires time.Time
 }
 
-// Denied returns the tokens that were revoked and are not over, in order of their ids. Those whose access key is
-// refused are among them once Sweep has seen it.
+// Denied returns the tokens that were revoked and have not expired, in the order of their ids. Tokens whose access key is
+// refused are among them once Sweep has seen that.
 func (r *Register) Denied(ctx context.Context) ([]Denial, error) {
 	page, err := r.revoked.List(ctx, store.Query{})
 	if err != nil {
@@ -68,24 +68,24 @@ func (r *Register) Denied(ctx context.Context) ([]Denial, error) {
 }
 
 const (
-	// sweepPage is how many records are looked at in one round trip.
+	// sweepPage is how many records are read in one round trip.
 	sweepPage = 500
-	// eventAge is how long the events of the list are kept, which nobody watches: those of the records go with the
-	// garbage.
+	// eventAge is how long the events of the list are kept, which nobody watches. The garbage collector trims those of
+	// the records.
 	eventAge = 24 * time.Hour
 )
 
 // Swept counts what a run did.
 type Swept struct {
-	// Expired are the records of tokens that were over, Revoked those whose access key is refused, Forgotten the
-	// entries of the list of revoked tokens that were over. Changed are those that somebody else removed meanwhile, Broken
-	// those that cannot be read.
+	// Expired counts the removed records of expired tokens, Revoked the tokens that were revoked because their access key is
+	// refused, Forgotten the removed list entries of expired tokens, Changed the records that somebody else removed in the
+	// meantime, Broken the records that cannot be read.
 	Expired, Revoked, Forgotten, Changed, Broken int
 }
 
-// Sweep removes the records of tokens that are over, revokes for good the tokens whose access key is gone, over or
-// disabled, and shortens the list of revoked ones. It may run late, twice at once, or not to its end. A record that
-// cannot be read is left alone, and the first of them is the error at the end. Source: Spec 3; ADR-0011.
+// Sweep removes the records of expired tokens, revokes for good the tokens whose access key is deleted, expired or disabled,
+// and removes expired tokens from the list of revoked ones. It may run late, twice at once, or not to its end. A record
+// that cannot be read is left alone, and the first such error is returned at the end. Source: Spec 3; ADR-0011.
 func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	var done Swept
 	if err := r.revoked.Trim(ctx, r.Now().Add(-eventAge)); err != nil {
@@ -109,14 +109,14 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 			}
 			count := &done.Expired
 			if now := r.Now(); !over(token, now) {
-				of := parent{token.Status.AccessKey, token.Status.AccessKeyUID}
-				good, known := usable[of]
+				id := parent{token.Status.AccessKey, token.Status.AccessKeyUID}
+				good, known := usable[id]
 				if !known {
-					key, err := r.keys.Store.Get(ctx, of.name)
-					if good, err = r.usable(ctx, key, err, of.uid, now); err != nil {
+					key, err := r.keys.Store.Get(ctx, id.name)
+					if good, err = r.usable(ctx, key, err, id.uid, now); err != nil {
 						return done, err
 					}
-					usable[of] = good
+					usable[id] = good
 				}
 				if good {
 					continue
@@ -143,12 +143,12 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	return done, broken
 }
 
-// forget takes tokens that are over from the list of revoked ones.
+// forget removes expired tokens from the list of revoked ones.
 func (r *Register) forget(ctx context.Context, done *Swept) error {
 	for {
 		due, err := r.revoked.Due(ctx, r.Now(), time.Time{}, sweepPage)
 		if err != nil {
-			return fmt.Errorf("looking for revoked tokens that are over: %w", err)
+			return fmt.Errorf("looking for expired tokens on the list of revoked ones: %w", err)
 		}
 		for _, record := range due {
 			switch _, err := r.revoked.Delete(ctx, record.Name, record.Revision); {

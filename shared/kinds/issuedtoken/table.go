@@ -15,8 +15,8 @@ import (
 var columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the record."},
 	{Name: "Owner", Type: "string", Description: "User, team or subject that the token acts as."},
-	{Name: "Access Key", Type: "string", Description: "Access key that asked for the token."},
-	{Name: "Expires", Type: "string", Description: "When the token stops to authenticate."},
+	{Name: "Access Key", Type: "string", Description: "Access key that the token was issued to."},
+	{Name: "Expires", Type: "string", Description: "When the token stops working."},
 	{Name: "Age", Type: "string", Description: "Time since the token was issued."},
 	{Name: "ID", Type: "string", Priority: 1, Description: "Claim jti of the token."},
 	{Name: "Scope", Type: "string", Priority: 1, Description: "What the token is narrowed to."},

@@ -16,22 +16,22 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Access is how to reach the API of a virtual cluster: what is left of a kubeconfig that somebody hands in. It names no
-// files and no programs.
+// Access says how to reach the API of a virtual cluster. It is what is accepted of a kubeconfig that a user sends, and names
+// no files and no programs.
 type Access struct {
 	// Server is the URL, with scheme https.
 	Server string
-	// ServerName is what the certificate of the server is verified for; empty: the host of Server.
+	// ServerName is the name in the certificate of the server. Empty: the host of Server.
 	ServerName string
-	// CA is what it is verified with, in PEM. Empty: the authorities of the system.
+	// CA verifies that certificate, in PEM. Empty: the authorities of the system do.
 	CA []byte
-	// Certificate and Key are the client's in PEM, or Token its bearer.
+	// Certificate and Key are the client's pair in PEM; or Token is its bearer.
 	Certificate []byte
 	Key         []byte
 	Token       secret.String
 }
 
-// The part of a kubeconfig that is understood. Everything else in a cluster, user or context is refused.
+// The part of a kubeconfig that is supported. Any other field of a cluster or user is refused.
 type (
 	kubeconfig struct {
 		Kind       string `json:"kind"`
@@ -60,17 +60,17 @@ type (
 	}
 )
 
-// The fields of a kubeconfig that are understood, in a cluster and in a user.
+// The supported fields of a cluster and of a user in a kubeconfig, and why others are refused.
 var (
 	clusterFields = []string{"server", "certificate-authority-data", "tls-server-name"}
 	userFields    = []string{"token", "client-certificate-data", "client-key-data"}
 	refusals      = map[string]string{ //nolint:gosec // names of fields, and no credentials
 		"exec":                     "would run a program",
 		"auth-provider":            "would run a plugin",
-		"tokenFile":                "names a file; give the token itself",
-		"certificate-authority":    "names a file; give certificate-authority-data",
-		"client-certificate":       "names a file; give client-certificate-data",
-		"client-key":               "names a file; give client-key-data",
+		"tokenFile":                "names a file; use token",
+		"certificate-authority":    "names a file; use certificate-authority-data",
+		"client-certificate":       "names a file; use client-certificate-data",
+		"client-key":               "names a file; use client-key-data",
 		"insecure-skip-tls-verify": "would trust any server",
 		"proxy-url":                "would send requests elsewhere",
 		"username":                 "is no credential that clusters still take",
@@ -78,17 +78,17 @@ var (
 	}
 )
 
-// ParseAccess reads a kubeconfig that a user hands in, which is not to be trusted: it may lead to a server with TLS by a
-// token or a certificate that it holds itself, and do nothing else. Errors say what is wrong and quote no secret.
+// ParseAccess reads a kubeconfig that a user sends and that is not trusted: it may name a server with TLS and hold a token
+// or a client certificate, and nothing else. Errors say what is wrong and quote no secret.
 // Source: ADR-0017.
 func ParseAccess(text string) (*Access, error) {
 	var config kubeconfig
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		// The parser quotes the text.
-		return nil, errors.New("is no kubeconfig in YAML or JSON")
+		return nil, errors.New("is not a kubeconfig in YAML or JSON")
 	}
 	if config.Kind != "" && config.Kind != "Config" || config.APIVersion != "" && config.APIVersion != "v1" {
-		return nil, errors.New("is of another kind than Config in apiVersion v1")
+		return nil, errors.New("must have kind Config and apiVersion v1")
 	}
 	cluster, user, err := config.current()
 	if err != nil {
@@ -124,7 +124,7 @@ func ParseAccess(text string) (*Access, error) {
 	return access, access.check()
 }
 
-// current are the cluster and user of the current context.
+// current returns the cluster and the user of the current context.
 func (k *kubeconfig) current() (cluster, user named, err error) {
 	var clusterName, userName string
 	found := false
@@ -134,7 +134,7 @@ func (k *kubeconfig) current() (cluster, user named, err error) {
 		}
 	}
 	if !found {
-		return named{}, named{}, errors.New("has no context that current-context names")
+		return named{}, named{}, errors.New("has no context with the name in current-context")
 	}
 	for _, each := range k.Clusters {
 		if each.Name == clusterName {
@@ -155,7 +155,7 @@ func (k *kubeconfig) current() (cluster, user named, err error) {
 	return cluster, user, user.allow(userFields)
 }
 
-// allow refuses fields that are not understood.
+// allow refuses fields that are not supported.
 func (n named) allow(known []string) error {
 	for field := range n.fields {
 		// Extensions are the notes of other programs.
@@ -164,7 +164,7 @@ func (n named) allow(known []string) error {
 		}
 		why, dangerous := refusals[field]
 		if !dangerous {
-			why = "is not understood; understood are " + strings.Join(known, ", ")
+			why = "is not supported; use " + strings.Join(known, ", ")
 		}
 		return fmt.Errorf("%s of the %s %s", quoteShort(field), n.kind, why)
 	}
@@ -177,7 +177,7 @@ func (n named) text(field string) (string, error) {
 	value, given := n.fields[field]
 	text, ok := value.(string)
 	if given && !ok {
-		return "", fmt.Errorf("%s of the %s is no text", field, n.kind)
+		return "", fmt.Errorf("%s of the %s must be a string", field, n.kind)
 	}
 	return text, nil
 }
@@ -203,10 +203,10 @@ func (a *Access) check() error {
 	}
 	switch hasPair := len(a.Certificate) > 0 || len(a.Key) > 0; {
 	case hasPair && a.Token != "":
-		return errors.New("has a token and a client certificate; give one of them")
+		return errors.New("has a token and a client certificate; use one of them")
 	case hasPair:
 		if _, err := tls.X509KeyPair(a.Certificate, a.Key); err != nil {
-			return errors.New("client-certificate-data and client-key-data of the user are no pair in PEM")
+			return errors.New("client-certificate-data and client-key-data of the user are not a pair in PEM")
 		}
 	case a.Token == "":
 		return errors.New("has neither a token nor a client certificate")
@@ -214,19 +214,19 @@ func (a *Access) check() error {
 	return nil
 }
 
-// CheckServer says what is wrong with the URL of an API server: it is https with a host, and has no user, query or
-// fragment.
+// CheckServer returns what is wrong with the URL of an API server, which must be https with a host and without user, query
+// and fragment.
 func CheckServer(text string) error {
 	server, err := url.Parse(text)
 	switch {
 	case text == "":
 		return errors.New("must be a URL such as https://host:port")
 	case err != nil:
-		return errors.New("cannot be read as a URL such as https://host:port")
+		return errors.New("is not a valid URL such as https://host:port")
 	case server.Scheme != "https":
 		return errors.New("must have the scheme https")
 	case server.User != nil:
-		return errors.New("must not hold a user or a password")
+		return errors.New("must not have a user or a password")
 	case server.Fragment != "" || strings.HasSuffix(text, "#"):
 		return errors.New("must not have a fragment")
 	case server.RawQuery != "" || server.ForceQuery:
@@ -235,14 +235,14 @@ func CheckServer(text string) error {
 	if err := checkHost(server.Host); err != nil {
 		return err
 	}
-	// Clients write it again, and would ask for something else than what stands there.
+	// Clients format the URL again, and would request another path.
 	if _, rest, _ := strings.Cut(text, ":"); "https:"+rest != server.String() {
-		return errors.New("must have a path of characters that URLs may have, others with percent signs")
+		return errors.New("must have a percent-encoded path")
 	}
 	return nil
 }
 
-// CheckHost says what is wrong with a host, and a port where there is one.
+// CheckHost returns what is wrong with a host, with or without a port.
 func CheckHost(host string) error {
 	parsed, err := url.Parse("https://" + host)
 	if err != nil || parsed.Host != host || parsed.Path != "" {
@@ -262,7 +262,7 @@ func checkHost(host string) error {
 			return errors.New("must have a port from 1 to 65535")
 		}
 	} else if strings.HasSuffix(host, ":") {
-		return errors.New("must have a port behind the colon")
+		return errors.New("must have a port after the colon")
 	}
 	if _, err := netip.ParseAddr(name); err == nil {
 		return nil
@@ -278,23 +278,23 @@ func checkHost(host string) error {
 			strings.ContainsFunc(label, func(c rune) bool {
 				return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 			}) {
-			return errors.New("must have a host of letters, digits and dashes, with dots between")
+			return errors.New("must have a host of letters, digits, dashes and dots")
 		}
 	}
 	return nil
 }
 
-// CheckAddress refuses addresses that only mean something on the machine that asks, or on the network that it happens to
-// stand in: loopback, link-local (where clouds serve credentials), multicast and unspecified ones. Private networks are
-// where virtual clusters are. AllowLoopback is for who runs them on the machine that asks. Source: ADR-0017.
+// CheckAddress refuses addresses that only have a meaning on this machine or its local network: loopback, link-local
+// (where clouds serve credentials), multicast and unspecified addresses. Private networks are permitted, since virtual
+// clusters are there. AllowLoopback is for virtual clusters on this machine. Source: ADR-0017.
 func CheckAddress(address netip.Addr, allowLoopback bool) error {
 	address = address.Unmap()
 	if address.IsLoopback() && !allowLoopback || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() ||
 		slices.Contains(metadata, address) {
-		return fmt.Errorf("the address %s is not one of a virtual cluster", address)
+		return fmt.Errorf("the address %s is not permitted for a virtual cluster", address)
 	}
 	return nil
 }
 
-// metadata is where clouds serve credentials outside of link-local addresses.
+// metadata are the addresses outside of link-local ones at which clouds serve credentials.
 var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254")}

@@ -15,9 +15,9 @@ import (
 	"management.platform.sh/shared/settings/keypem"
 )
 
-// CA is a Signer that has the certificate and the private key of an authority. Make one with ParseCA.
+// CA is a Signer with the certificate and the private key of an authority. Make one with ParseCA.
 type CA struct {
-	// Certificate is that of the authority.
+	// Certificate is the certificate of the authority.
 	Certificate *x509.Certificate
 
 	key      crypto.Signer
@@ -25,8 +25,8 @@ type CA struct {
 	now      func() time.Time
 }
 
-// ParseCA reads an authority in PEM. Duration is how long certificates live that ask for nothing, above 0. What is wrong
-// with the certificate and what with the key is told apart; neither error quotes any of them.
+// ParseCA reads an authority in PEM. Duration, above 0, is the lifetime of certificates whose request names none. The errors
+// of the certificate and of the key are returned separately; neither quotes them.
 func ParseCA(certificate, key []byte, duration time.Duration, now func() time.Time) (ca *CA, wrongCertificate, wrongKey error) {
 	ca = &CA{duration: duration, now: now}
 	list, err := ParseCertificates(certificate)
@@ -34,7 +34,7 @@ func ParseCA(certificate, key []byte, duration time.Duration, now func() time.Ti
 	case err != nil:
 		wrongCertificate = err
 	case len(list) > 1:
-		wrongCertificate = errors.New("holds more than one certificate; give that of the authority alone")
+		wrongCertificate = errors.New("holds more than one certificate; only that of the authority may be there")
 	default:
 		ca.Certificate = list[0]
 		wrongCertificate = ca.check()
@@ -45,7 +45,7 @@ func ParseCA(certificate, key []byte, duration time.Duration, now func() time.Ti
 	return ca, wrongCertificate, wrongKey
 }
 
-// ParseCertificates reads one or more certificates in PEM, and nothing else.
+// ParseCertificates reads one or more certificates in PEM. Any other block is an error.
 func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	var list []*x509.Certificate
 	for rest := text; ; {
@@ -56,11 +56,11 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 		if block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("holds a block %.32q; only CERTIFICATE may be there", block.Type)
 		}
-		one, err := x509.ParseCertificate(block.Bytes)
+		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, errors.New("holds a certificate that cannot be read")
 		}
-		list = append(list, one)
+		list = append(list, certificate)
 	}
 	if len(list) == 0 {
 		return nil, errors.New("must be a certificate in PEM")
@@ -68,7 +68,7 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// check says why an authority cannot sign clients at this moment.
+// check returns why the authority cannot sign client certificates at this moment.
 func (c *CA) check() error {
 	now := c.now()
 	switch {
@@ -104,7 +104,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	return key, err
 }
 
-// matches tells whether a certificate is of that key.
+// matches reports whether a certificate has that key.
 func matches(certificate *x509.Certificate, key crypto.Signer) bool {
 	public, ok := key.Public().(interface {
 		Equal(other crypto.PublicKey) bool
@@ -112,7 +112,7 @@ func matches(certificate *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(certificate.PublicKey)
 }
 
-// Sign implements Signer. No certificate ends after the authority.
+// Sign implements Signer. No certificate outlives the authority.
 func (c *CA) Sign(_ context.Context, request Request) ([]*x509.Certificate, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%w: its certificate %w", ErrUnusable, err)
@@ -147,7 +147,7 @@ func (c *CA) Sign(_ context.Context, request Request) ([]*x509.Certificate, erro
 	}
 	made, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate that was made: %w", err)
+		return nil, fmt.Errorf("reading the signed certificate: %w", err)
 	}
 	return []*x509.Certificate{made}, nil
 }

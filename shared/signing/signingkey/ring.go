@@ -15,42 +15,42 @@ import (
 	"management.platform.sh/shared/signing/token"
 )
 
-// State is where a key is in its life.
+// State is the stage of life of a key.
 type State string
 
 // The states of a key, in the order of its life. Source: ADR-0011.
 const (
-	// Next is published and signs nothing yet, so that verifiers know it before they need it.
+	// Next is published and does not sign yet, so that verifiers know it before they need it.
 	Next State = "next"
-	// Active is published and signs. There is one.
+	// Active is published and signs. There is exactly one.
 	Active State = "active"
-	// Retired is published until the last token that it signed is over. Its private half is gone.
+	// Retired is published until the last token that it signed has expired. Its private half is deleted.
 	Retired State = "retired"
-	// Tainted is withdrawn: not published, and gone but for its name.
+	// Tainted is withdrawn: it is not published, and nothing but its name is left.
 	Tainted State = "tainted"
 )
 
-// Key is one key as it is kept, without its private half.
+// Key describes one key, without its halves.
 type Key struct {
 	// ID is the kid: the thumbprint of the public key.
 	ID string `json:"kid"`
 	// Algorithm is ES256 or RS256.
 	Algorithm string `json:"alg"`
 	State     State  `json:"state"`
-	// Since is when the key came into its state.
+	// Since is when the key entered its state.
 	Since time.Time `json:"since"`
 	// Ends is when a retired or tainted key is forgotten. Zero in the other states.
 	Ends time.Time `json:"ends,omitzero"`
 }
 
-// kept is a key with what only the ring knows.
+// kept is a key as it is stored in the ring.
 type kept struct {
 	Key
 	// Longest is the longest life of a token that the key may have signed.
 	Longest time.Duration `json:"longest,omitempty"`
-	// Soon makes the key take over as soon as it was published long enough, whatever the age of the active one.
+	// Soon makes the key take over as soon as it was published long enough, whatever the age of the active key.
 	Soon bool `json:"soon,omitempty"`
-	// Private is PKCS 8 in DER, of keys that may yet sign; Public is PKIX in DER.
+	// Private is PKCS 8 in DER, for keys that sign or will sign; Public is PKIX in DER.
 	Private []byte `json:"private,omitempty"`
 	Public  []byte `json:"public,omitempty"`
 }
@@ -61,8 +61,8 @@ type ring []kept
 // rsaBits is the size of RSA keys that are made here.
 const rsaBits = 2048
 
-// slack is how much longer a retired key is published than the last token that it signed can live: processes that
-// have not seen the change sign for refreshAfter more, clocks differ, and verifiers have a leeway. Source: ADR-0011.
+// slack is how much longer a retired key is published than the last token that it signed can live: processes that have
+// not seen the change yet sign with it for up to refreshAfter, clocks differ, and verifiers have a leeway. Source: ADR-0011.
 const slack = 2 * time.Minute
 
 // generate makes a key.
@@ -75,7 +75,7 @@ func generate(algorithm string) (kept, error) {
 	case token.RS256:
 		private, err = rsa.GenerateKey(rand.Reader, rsaBits)
 	default:
-		return kept{}, fmt.Errorf("there is no signing algorithm %q", algorithm)
+		return kept{}, fmt.Errorf("unknown signing algorithm %q: use %s or %s", algorithm, token.ES256, token.RS256)
 	}
 	if err != nil {
 		return kept{}, fmt.Errorf("making a signing key: %w", err)
@@ -102,9 +102,9 @@ func (r ring) first(state State) *kept {
 	return nil
 }
 
-// advance returns the ring as it ought to be at a time: what is over is forgotten, there is an active key, a next one
-// in time, and it takes over when it is due and was published long enough. It gives the same whether it is called
-// once or twice, and goes on wherever a ring was left, however late. Hurry brings the next change forward.
+// advance returns the ring as it should be at a time: keys that have ended are removed, there is an active key and, in
+// time, a next one, which takes over when it is due and was published long enough. Calling it twice gives the same as
+// calling it once, and it continues from any ring, however old. Hurry brings the next change forward.
 func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 	r = slices.DeleteFunc(slices.Clone(r), func(k kept) bool {
 		over := !k.Ends.IsZero() && !now.Before(k.Ends)
@@ -120,7 +120,7 @@ func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 		return err
 	}
 	if r.first(Active) == nil {
-		// Nobody waits for it: the ring is new, or the active key was tainted.
+		// No verifier has to be warned: the ring is new, or the active key was tainted.
 		if next := r.first(Next); next != nil {
 			next.State, next.Since, next.Soon = Active, now, false
 		} else if err := add(Active); err != nil {
@@ -151,8 +151,7 @@ func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 	return r, nil
 }
 
-// taint withdraws a key and puts another in its place where it was the active one. Ok is false when there is none of
-// that kid.
+// taint withdraws a key and replaces it where it was the active one. Ok is false when no key has that kid.
 func (r ring) taint(id string, now time.Time, s Settings) (tainted ring, ok bool, err error) {
 	r = slices.Clone(r)
 	i := slices.IndexFunc(r, func(k kept) bool { return k.ID == id })
@@ -168,7 +167,7 @@ func (r ring) taint(id string, now time.Time, s Settings) (tainted ring, ok bool
 	return tainted, true, err
 }
 
-// set is what there is to sign with and to publish.
+// set returns the key to sign with and the keys to publish.
 func (r ring) set() (*Set, error) {
 	set := &Set{}
 	for _, state := range []State{Active, Next, Retired} {
@@ -203,7 +202,7 @@ func (r ring) set() (*Set, error) {
 	return set, nil
 }
 
-// keys are what may be shown of the ring.
+// keys returns what may be shown of the ring.
 func (r ring) keys() []Key {
 	list := make([]Key, len(r))
 	for i, k := range r {

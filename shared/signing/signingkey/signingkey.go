@@ -1,10 +1,10 @@
-// Package signingkey keeps the keys that sign direct cluster endpoint tokens: which one signs, which ones verifiers are
-// told of, and when the one takes over from the other. All of them are one record in the state, sealed as a whole, so
-// that a change of several keys is one write, and nobody who can write the state can add a key of his own. Who would
-// rather manage keys himself gives them as PEM, and nothing is kept here.
+// Package signingkey manages the keys that sign direct cluster endpoint tokens: which one signs, which ones are published
+// for verifiers, and when the next one takes over. All of them are one record in the state, encrypted as a whole, so that a
+// change of several keys is one write, and nobody can add a key by writing to the state. Operators who would rather manage
+// the keys themselves give them as PEM; then nothing is stored here.
 // Source: Spec 2.4, 5.3; ADR-0011.
 //
-// It issues nothing and knows nothing of tokens but how long they live.
+// It issues no tokens, and all that it knows of them is how long they live.
 package signingkey
 
 import (
@@ -24,48 +24,49 @@ import (
 )
 
 const (
-	// Resource is where the record is in the state.
+	// Resource is the place of the record in the state.
 	Resource = "signingkeys"
-	// recordName is the record, and place what it is sealed for.
+	// recordName is the name of the record, and place what the record is encrypted for.
 	recordName = "ring"
 	place      = Resource + "/" + recordName
 )
 
-// refreshAfter is how old what a process knows of the keys may be: a change elsewhere is seen within that time.
+// refreshAfter is for how long a process uses the keys before it reads them again: a change elsewhere is seen within that
+// time.
 // Source: ADR-0011.
 const refreshAfter = 10 * time.Second
 
-// maxAttempts is how often a change is tried again when another process was first.
+// maxAttempts is how often a change is tried when other processes change the keys at the same time.
 const maxAttempts = 8
 
-// Settings say how keys are made and changed. Source: ADR-0011.
+// Settings say how keys are made and rotated. Source: ADR-0011.
 type Settings struct {
-	// Algorithm is ES256 or RS256. A change of it takes effect by the next rotation, which begins at once.
+	// Algorithm is ES256 or RS256. A change takes effect with the next rotation, which begins at once.
 	Algorithm string
 	// RotateEvery is how long a key signs.
 	RotateEvery time.Duration
-	// PublishBefore is how long a key is published before it signs. It must be longer than anybody may keep what is
+	// PublishBefore is how long a key is published before it signs. It must be longer than verifiers may cache what is
 	// published.
 	PublishBefore time.Duration
 	// MaxTTL is the longest life of a token.
 	MaxTTL time.Duration
-	// PEM holds keys that somebody else manages; the first one signs. Empty: the keys are in the state, and the rest of
-	// the settings holds.
+	// PEM holds keys that the operator manages; the first one signs. Empty: the keys are in the state, and the other
+	// settings apply.
 	PEM secret.String
 }
 
-// Set are the keys of a moment. It is shared and never changed.
+// Set has the keys at one moment. It is shared and never changed.
 type Set struct {
-	// Signing signs.
+	// Signing is the key that signs.
 	Signing *token.SigningKey
-	// Public is what to publish, with the key that signs first.
+	// Public are the keys to publish; the key that signs is the first.
 	Public token.JWKS
 }
 
-// ErrUnknown is the error where there is no key of that kid.
-var ErrUnknown = errors.New("there is no signing key of that kid")
+// ErrUnknown: no key has that kid.
+var ErrUnknown = errors.New("no signing key has that kid")
 
-// ErrManaged is the error where the keys are given as PEM, and are changed there.
+// ErrManaged: the operator gives the keys as PEM, and changes them there.
 var ErrManaged = errors.New("the signing keys come from PLATFORM_SIGNING_KEY and are changed there")
 
 // Keys are the signing keys of the platform. It is safe for concurrent use.
@@ -74,7 +75,7 @@ type Keys struct {
 	keyring  func(context.Context) (*encryption.Keyring, error)
 	now      func() time.Time
 	settings Settings
-	// fixed are the keys that were given as PEM, or what is wrong with them.
+	// fixed are the keys that were given as PEM, fixedErr is what is wrong with them.
 	fixed    *Set
 	fixedErr error
 
@@ -84,7 +85,7 @@ type Keys struct {
 	read time.Time
 }
 
-// New returns the keys in a store. Keyring opens what the store holds; it is asked when it is needed.
+// New returns the keys in a store. Keyring returns the keys that decrypt the record; it is called when it is needed.
 func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, error), now func() time.Time, settings Settings) *Keys {
 	k := &Keys{state: state, keyring: keyring, now: now, settings: settings}
 	if settings.PEM != "" {
@@ -93,10 +94,10 @@ func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, 
 	return k
 }
 
-// Current returns the keys as they were within the last ten seconds. Where there are none yet it makes the first one;
-// of several processes that do so at once one is heard.
+// Current returns the keys as they were within the last ten seconds. Where there are none yet, it makes the first one;
+// when several processes do so at once, one of them wins.
 //
-// Errors: those of the store; those of encryption when the keys cannot be opened, in which case none are made.
+// Errors: those of the store; those of encryption when the keys cannot be decrypted, in which case none are made.
 func (k *Keys) Current(ctx context.Context) (*Set, error) {
 	if k.settings.PEM != "" {
 		return k.fixed, k.fixedErr
@@ -132,17 +133,18 @@ func (k *Keys) Current(ctx context.Context) (*Set, error) {
 	return k.set, nil
 }
 
-// Report is what there is after a change.
+// Report has the keys after a change.
 type Report struct {
 	// Keys are all of them, in the order in which they were made.
 	Keys []Key
-	// Resealed tells that they were sealed with another encryption key, and are no more.
+	// Resealed says that they were encrypted with another key before and have been encrypted again.
 	Resealed bool
 }
 
-// Rotate does what is due, and reports the keys as they are then. It also seals them anew when another encryption key
-// is the first one. It may be called late, twice at once, or not to its end. Hurry makes the next key take over as soon
-// as it was published long enough. Errors: those of Current; ErrManaged when hurry asks for what is not done here.
+// Rotate makes the changes that are due, and reports the keys after them. It also encrypts them again when the first
+// encryption key has changed. It may run late, twice at once, or not to its end. Hurry makes the next key take over as
+// soon as it was published long enough. Errors: those of Current; ErrManaged for a hurry with keys that the operator
+// manages.
 func (k *Keys) Rotate(ctx context.Context, hurry bool) (Report, error) {
 	if k.settings.PEM != "" {
 		if hurry {
@@ -157,8 +159,8 @@ func (k *Keys) Rotate(ctx context.Context, hurry bool) (Report, error) {
 	return report, k.trim(ctx)
 }
 
-// Taint withdraws a key at once: it signs nothing more and is published no more, and its private half is forgotten.
-// Another takes its place. Processes learn of it within ten seconds, verifiers when they look at what is published.
+// Taint withdraws a key at once: it no longer signs, it is no longer published, and its private half is deleted. Another
+// key takes its place. Processes learn of it within ten seconds, verifiers when they fetch the published keys again.
 // Errors: ErrUnknown, ErrManaged, those of Current.
 func (k *Keys) Taint(ctx context.Context, id string) (Report, error) {
 	if k.settings.PEM != "" {
@@ -177,7 +179,7 @@ func (k *Keys) Taint(ctx context.Context, id string) (Report, error) {
 	return report, k.trim(ctx)
 }
 
-// trim removes the events of the record but the last, which nobody watches and which hold private halves that are gone
+// trim removes all events of the record but the last. Nobody watches them, and they hold private halves that are deleted
 // elsewhere.
 func (k *Keys) trim(ctx context.Context) error {
 	if err := k.state.Trim(ctx, k.now()); err != nil {
@@ -186,7 +188,7 @@ func (k *Keys) trim(ctx context.Context) error {
 	return nil
 }
 
-// List reports the keys. Where there are none yet it is empty. Errors: those of Current.
+// List returns the keys, and none where there are none yet. Errors: those of Current.
 func (k *Keys) List(ctx context.Context) ([]Key, error) {
 	if k.settings.PEM != "" {
 		if k.fixedErr != nil {
@@ -212,11 +214,11 @@ func (k *Keys) List(ctx context.Context) ([]Key, error) {
 
 // object is the record in JSON.
 type object struct {
-	// Sealed is the ring in JSON, sealed.
+	// Sealed is the ring in JSON, encrypted.
 	Sealed string `json:"sealed"`
 }
 
-// open returns the ring of a record, and whether it should be sealed anew.
+// open decrypts the ring of a record. Stale says that it should be encrypted again.
 func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stale bool, err error) {
 	var read object
 	if err := json.Unmarshal(record.Object, &read); err != nil {
@@ -231,13 +233,13 @@ func (k *Keys) open(ctx context.Context, record store.Record) (opened ring, stal
 		return nil, false, fmt.Errorf("opening the signing keys: %w", err)
 	}
 	if err := json.Unmarshal(plain, &opened); err != nil {
-		return nil, false, errors.New("reading the signing keys: what was sealed is no ring of keys")
+		return nil, false, errors.New("reading the signing keys: the decrypted text is not a ring of keys")
 	}
 	return opened, keyring.Stale(read.Sealed), nil
 }
 
-// change writes the ring that step makes of the present one, if that is another one. When somebody else was first it
-// begins again.
+// change writes the ring that step makes of the present one, if they differ. When another process changed the ring in the
+// meantime, it starts again.
 func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
 	for attempt := 1; ; attempt++ {
 		report, err := k.tryChange(ctx, step)
@@ -249,7 +251,7 @@ func (k *Keys) change(ctx context.Context, step func(ring, time.Time) (ring, err
 }
 
 func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, error)) (Report, error) {
-	// The state is in milliseconds; what is decided from must be what is written.
+	// The state has milliseconds: decide by the time that will be written.
 	now := k.now().UTC().Truncate(time.Millisecond)
 	record, err := k.state.Get(ctx, recordName)
 	fresh := errors.Is(err, store.ErrNotFound)
@@ -302,7 +304,7 @@ func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, 
 	return Report{Keys: after.keys(), Resealed: stale}, nil
 }
 
-// Describe is a key in one line of words and times, for people.
+// Describe returns a key in one line, for people.
 func (k Key) Describe() string {
 	parts := []string{k.ID, k.Algorithm, string(k.State)}
 	if !k.Since.IsZero() {

@@ -1,7 +1,7 @@
-// Package token is what a direct cluster endpoint token is: its claims, how it is signed, and how whoever
-// receives one checks it. It is for programs of connected clusters as much as for this API, so it needs no
-// state and brings little along. It refuses what it does not understand: a claim with two values, a scope with
-// an unknown restriction, a key that is too weak. Who gets which token is not decided here.
+// Package token has the form of direct cluster endpoint tokens: their claims, how they are signed, and how a receiver
+// verifies them. It serves programs of connected clusters as well as this API, so it needs no state and has few
+// dependencies. It refuses what it does not understand: a claim with two values, a scope with an unknown restriction, a
+// key that is too weak. It does not decide who gets which token.
 // Source: Spec 2.4, 5.3; RFC 7515, 7517, 7519, 7638, 8725; ADR-0012.
 package token
 
@@ -19,34 +19,34 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// MaxBytes is the size of the largest token. Gateways and servers bound their headers near this; one that is
-// larger is neither signed nor read. Source: ADR-0012.
+// MaxBytes is the size of the largest token. Gateways and servers limit their headers to about this size; larger tokens
+// are neither signed nor read. Source: ADR-0012.
 const MaxBytes = 16 << 10
 
-// Claims are what a token says. In JSON they are the members iss, sub, aud (an array), iat, nbf, exp (whole
+// Claims are the content of a token. In JSON they are the members iss, sub, aud (an array), iat, nbf, exp (whole
 // seconds), jti, groups and scope. Times are UTC, without fractions of a second. Source: RFC 7519 4.1; ADR-0012.
 type Claims struct {
 	// Issuer is the URL of the platform that signed the token.
 	Issuer string
-	// Subject is whom the token stands for: the username that clusters see.
+	// Subject is the username that clusters see.
 	Subject string
-	// Audience is whom the token is for. It is never empty.
+	// Audience names the verifiers that the token is for. It is never empty.
 	Audience []string
 	// IssuedAt is when the token was signed.
 	IssuedAt time.Time
-	// NotBefore is when the token begins to authenticate.
+	// NotBefore is the moment from which the token is accepted.
 	NotBefore time.Time
 	// Expires is the moment from which the token is refused.
 	Expires time.Time
-	// ID is the name of this token: two tokens never have the same.
+	// ID is unique to this token.
 	ID string
 	// Groups are the groups of the subject; may be empty.
 	Groups []string
-	// Scope narrows the token; nil does not, an empty one permits nothing. Source: Spec 2.3.
+	// Scope narrows the token. Nil does not narrow it, an empty scope permits nothing. Source: Spec 2.3.
 	Scope *model.Scope
 }
 
-// For tells whether the token is for one of the audiences.
+// For reports whether the token is for one of the audiences.
 func (c Claims) For(audiences ...string) bool {
 	return slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) })
 }
@@ -76,7 +76,7 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// wire is the claims as they are printed.
+// wire returns the claims in their JSON form.
 func (c Claims) wire() (w wire, err error) {
 	w = wire{
 		Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ID: c.ID, Groups: c.Groups,
@@ -88,7 +88,7 @@ func (c Claims) wire() (w wire, err error) {
 	return w, err
 }
 
-// check refuses, with ErrMalformed, claims that are empty and times that no token has.
+// check refuses, with ErrMalformed, empty claims and times out of range.
 func (w wire) check() error {
 	if w.Issuer == "" || w.Subject == "" || w.ID == "" || len(w.Audience) == 0 || slices.Contains(w.Audience, "") {
 		return fmt.Errorf("%w: iss, sub, aud and jti must not be empty", ErrMalformed)
@@ -122,10 +122,10 @@ func (c *Claims) UnmarshalJSON(text []byte) error {
 // maxSeconds is 9999-12-31T23:59:59Z, the last second that RFC 3339 can write.
 const maxSeconds = 253402300799
 
-// ParseClaims reads the payload of a token. It refuses, with ErrMalformed, a member that is there twice, at any
-// depth, or is null; a claim of Claims that is missing, save groups and scope; names in another case; a scope
-// with fields that this build does not know, since one of them could be a restriction; times that are no whole
-// seconds. Other claims are ignored.
+// ParseClaims reads the payload of a token. It refuses, with ErrMalformed, a duplicate member at any depth; a claim of
+// Claims that is null, or that is missing, except groups and scope; names in another case; a scope with fields that this
+// build does not know, since one of them could be a restriction; times that are not whole seconds. Other claims are
+// ignored.
 func ParseClaims(text []byte) (Claims, error) {
 	members, err := object(text)
 	if err != nil {
@@ -136,7 +136,7 @@ func ParseClaims(text []byte) (Claims, error) {
 	}
 	for _, name := range []string{"iss", "sub", "aud", "iat", "nbf", "exp", "jti"} {
 		if _, there := members[name]; !there {
-			return refuse("there is no claim %q", name)
+			return refuse("the claim %q is missing", name)
 		}
 	}
 	for _, name := range []string{"iss", "sub", "aud", "iat", "nbf", "exp", "jti", "groups", "scope"} {
@@ -168,29 +168,29 @@ func ParseClaims(text []byte) (Claims, error) {
 	return claims, nil
 }
 
-// ParseScope reads a scope in JSON. One with fields that this build does not know is refused, since one of them could
+// ParseScope reads a scope in JSON. It refuses a scope with fields that this build does not know, since one of them could
 // be a restriction.
 func ParseScope(text []byte) (*model.Scope, error) {
 	scope := &model.Scope{}
 	strict, err := kjson.UnmarshalStrict(text, scope)
 	if err != nil || len(strict) > 0 || !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
-		return nil, errors.New("is none that this build understands")
+		return nil, errors.New("unsupported scope")
 	}
 	return scope, nil
 }
 
-// object reads a JSON object and refuses one in which any name is there twice, or that is not UTF-8.
+// object reads a JSON object, in UTF-8 and without duplicate members.
 func object(text []byte) (map[string]any, error) {
 	if !utf8.Valid(text) {
-		return nil, errors.New("is no UTF-8")
+		return nil, errors.New("is not UTF-8")
 	}
 	var members map[string]any
 	strict, err := kjson.UnmarshalStrict(text, &members)
 	switch {
 	case err != nil || members == nil:
-		return nil, errors.New("is no JSON object")
+		return nil, errors.New("is not a JSON object")
 	case len(strict) > 0:
-		return nil, errors.New("has a member twice")
+		return nil, errors.New("has a duplicate member")
 	}
 	return members, nil
 }

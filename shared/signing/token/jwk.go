@@ -57,7 +57,7 @@ type wireJWK struct {
 	Symmetric  json.RawMessage `json:"k,omitempty"`
 }
 
-// NewJWK returns a public key under its thumbprint. The error says which keys are right.
+// NewJWK returns a public key under its thumbprint. The error says which keys are supported.
 func NewJWK(public crypto.PublicKey) (JWK, error) {
 	id, err := Thumbprint(public)
 	if err != nil {
@@ -66,7 +66,7 @@ func NewJWK(public crypto.PublicKey) (JWK, error) {
 	return JWK{Key: public, ID: id}, nil
 }
 
-// toWire is the key in JSON, without what is said about it.
+// toWire returns the members of a key that make up its value.
 func toWire(public crypto.PublicKey) (wireJWK, error) {
 	if _, err := method(public); err != nil {
 		return wireJWK{}, err
@@ -102,11 +102,11 @@ func (k JWK) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// errForeign is a key that is well formed, as far as we can tell, and for something else.
-var errForeign = errors.New("is no public key that verifies ES256 or RS256 signatures")
+// errForeign is a key that is well formed, as far as can be told, and for another purpose.
+var errForeign = errors.New("is not a public key that verifies ES256 or RS256 signatures")
 
-// UnmarshalJSON reads a key. It must have a kid and be for signatures, where it says what it is for; a private
-// one is refused.
+// UnmarshalJSON reads a key. The key must have a kid and, where it names its use, be for signatures. A private key is
+// refused.
 func (k *JWK) UnmarshalJSON(text []byte) error {
 	if _, err := object(text); err != nil {
 		return fmt.Errorf("a key: %w", err)
@@ -126,7 +126,7 @@ func (k *JWK) UnmarshalJSON(text []byte) error {
 // key is the public key that w describes, or errForeign.
 func (w wireJWK) key() (crypto.PublicKey, error) {
 	if w.Private != nil || w.Symmetric != nil {
-		return nil, errors.New("is a secret one and must not be shown to anybody")
+		return nil, errors.New("is a secret key, which must not be published")
 	}
 	if w.Use != "" && w.Use != useSignature || len(w.Operations) > 0 && !slices.Contains(w.Operations, opVerify) {
 		return nil, errForeign
@@ -141,14 +141,14 @@ func (w wireJWK) key() (crypto.PublicKey, error) {
 		}
 		point, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), bytes.Join([][]byte{{4}, x, y}, nil))
 		if err != nil {
-			return nil, errors.New("is no point of its curve")
+			return nil, errors.New("is not a point of its curve")
 		}
 		key = point
 	case w.Type == typeRSA && (w.Algorithm == "" || w.Algorithm == RS256):
 		n, errN := encoding.DecodeString(w.N)
 		e, errE := encoding.DecodeString(w.E)
 		if errN != nil || errE != nil || len(n) == 0 || n[0] == 0 || len(e) == 0 || e[0] == 0 || len(e) > 4 {
-			return nil, errors.New("n and e must be positive numbers in base64url, without padding and leading zeros, e of 4 bytes at most")
+			return nil, errors.New("n and e must be positive numbers in base64url, without padding and leading zeros, e of at most 4 bytes")
 		}
 		exponent := new(big.Int).SetBytes(e)
 		if exponent.Int64() > 1<<31-1 {
@@ -176,8 +176,8 @@ func (s JWKS) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string][]JWK{"keys": keys})
 }
 
-// UnmarshalJSON reads a set. Keys for something else are left out, as RFC 7517 5 asks; a key that is malformed,
-// weak or secret, and two keys with one kid, refuse the whole set.
+// UnmarshalJSON reads a set. Keys for other purposes are left out, as RFC 7517 5 demands. A set with a malformed, weak or
+// secret key, or with two keys of one kid, is refused as a whole.
 func (s *JWKS) UnmarshalJSON(text []byte) error {
 	if _, err := object(text); err != nil {
 		return fmt.Errorf("a key set: %w", err)
@@ -186,7 +186,7 @@ func (s *JWKS) UnmarshalJSON(text []byte) error {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &w); err != nil || w.Keys == nil {
-		return errors.New("a key set has an array \"keys\"")
+		return errors.New("a key set must have an array \"keys\"")
 	}
 	read, seen := JWKS{}, map[string]bool{}
 	for _, one := range w.Keys {

@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/settings/keypem"
 )
 
-// The algorithms. Which one it is follows from the key, never from a token. Source: RFC 7518 3.1, RFC 8725 3.1.
+// The algorithms. The key determines the algorithm, never the token. Source: RFC 7518 3.1, RFC 8725 3.1.
 const (
 	ES256 = "ES256"
 	RS256 = "RS256"
@@ -44,7 +44,7 @@ type SigningKey struct {
 }
 
 // NewSigningKey takes an *ecdsa.PrivateKey of P-256, which signs ES256, or an *rsa.PrivateKey of 2048 to 8192
-// bits, which signs RS256. The error says what is wrong with another. Source: ADR-0012.
+// bits, which signs RS256. The error says what is wrong with any other key. Source: ADR-0012.
 func NewSigningKey(private crypto.Signer) (*SigningKey, error) {
 	switch private.(type) {
 	case *ecdsa.PrivateKey, *rsa.PrivateKey:
@@ -95,7 +95,7 @@ func (k *SigningKey) Check(claims Claims) error {
 	return err
 }
 
-// unsigned is what is signed of a token: header and claims.
+// unsigned returns the part of a token that is signed: header and claims.
 func (k *SigningKey) unsigned(claims Claims) (string, error) {
 	w, err := claims.wire()
 	if err != nil {
@@ -113,7 +113,7 @@ func (k *SigningKey) unsigned(claims Claims) (string, error) {
 	}
 	text := k.header + "." + encoding.EncodeToString(payload)
 	if size := len(text) + 1 + encoding.EncodedLen(k.signatureBytes()); size > MaxBytes {
-		return "", fmt.Errorf("%w: it has %d bytes, at most %d are possible", ErrTooLarge, size, MaxBytes)
+		return "", fmt.Errorf("%w: it has %d bytes and may have at most %d", ErrTooLarge, size, MaxBytes)
 	}
 	return text, nil
 }
@@ -130,7 +130,7 @@ func (k *SigningKey) signatureBytes() int {
 	}
 }
 
-// Thumbprint is the SHA-256 thumbprint of a public key, in base64url. It is the kid of our keys.
+// Thumbprint is the SHA-256 thumbprint of a public key, in base64url. It is the kid of the platform's keys.
 // Source: RFC 7638 3.
 func Thumbprint(public crypto.PublicKey) (string, error) {
 	w, err := toWire(public)

@@ -12,27 +12,27 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Why a token is refused, and why one is not signed. They come wrapped with what is wrong; the texts quote nothing
-// that is secret and may be shown to whoever sent the token. Any other error means that it could not be checked.
+// Why a token is refused or not signed. They are wrapped with details; the texts quote no secret and may be shown to
+// whoever sent the token. Any other error means that the token could not be checked.
 // Source: ADR-0012.
 var (
-	// ErrMalformed is a text that is no token of ours, whatever its signature.
+	// ErrMalformed is a text that is not a token of this platform, whatever its signature.
 	ErrMalformed = errors.New("malformed token")
 	// ErrTooLarge is a token beyond MaxBytes.
 	ErrTooLarge = errors.New("token too large")
-	// ErrUnknownKey is a kid that is none of the issuer's, or no longer.
+	// ErrUnknownKey is a kid that the issuer does not publish, or no longer.
 	ErrUnknownKey = errors.New("token signed with an unknown key")
-	// ErrSignature is a signature that is not that key's.
+	// ErrSignature is a signature that the key did not make.
 	ErrSignature = errors.New("token with a wrong signature")
 	// ErrIssuer is a token of another platform.
 	ErrIssuer = errors.New("token of another issuer")
-	// ErrAudience is a token for somebody else.
+	// ErrAudience is a token for other audiences.
 	ErrAudience = errors.New("token for another audience")
 	// ErrExpired is a token past its end.
 	ErrExpired = errors.New("token expired")
 	// ErrNotYetValid is a token from the future.
 	ErrNotYetValid = errors.New("token not yet valid")
-	// ErrRevoked is a token that was taken back.
+	// ErrRevoked is a token that was revoked.
 	ErrRevoked = errors.New("token revoked")
 )
 
@@ -41,7 +41,7 @@ var refusals = []error{
 	ErrMalformed, ErrTooLarge, ErrUnknownKey, ErrSignature, ErrIssuer, ErrAudience, ErrExpired, ErrNotYetValid, ErrRevoked,
 }
 
-// Refusal tells why err refuses a token: one of the errors above; nil when it does not, and the token could not be checked.
+// Refusal returns which of the errors above err is. Nil: err is no refusal, and the token could not be checked.
 func Refusal(err error) error {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal) {
@@ -51,17 +51,17 @@ func Refusal(err error) error {
 	return nil
 }
 
-// Leeway is how far the clock of a verifier may be behind that of the issuer: a token is accepted this long before
-// its nbf and iat. There is none at the end: a token is refused from its exp on. Source: ADR-0012.
+// Leeway is how late the clock of a verifier may run compared with that of the issuer: a token is accepted this long
+// before its nbf and iat. There is no leeway at the end: a token is refused from its exp on. Source: ADR-0012.
 const Leeway = time.Minute
 
-// Keys are the keys of an issuer. JWKS is a fixed set of them.
+// Keys are the public keys of an issuer. JWKS is a fixed set of them.
 type Keys interface {
-	// Key returns the key with a kid, or ErrUnknownKey; another error when that could not be found out.
+	// Key returns the key with a kid. Errors: ErrUnknownKey; others when the keys could not be fetched.
 	Key(ctx context.Context, id string) (JWK, error)
 }
 
-// Key returns the key with a kid, or ErrUnknownKey, also where two have it.
+// Key returns the key with a kid. Error: ErrUnknownKey, also where two keys have that kid.
 func (s JWKS) Key(_ context.Context, id string) (JWK, error) {
 	found := JWK{}
 	for _, key := range s.Keys {
@@ -79,25 +79,25 @@ func (s JWKS) Key(_ context.Context, id string) (JWK, error) {
 	return found, nil
 }
 
-// typeJWT is the type of our tokens.
+// typeJWT is the header member typ of tokens.
 const typeJWT = "JWT"
 
-// header is the protected header of our tokens.
+// header is the protected header of tokens.
 type header struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`
 	Type      string `json:"typ"`
 }
 
-// Open checks the form and the signature of a token and returns its payload, unread. Which algorithm is right
-// follows from the key that the kid names, which must be there. Members of the header that could bring another
-// key are ignored; crit is refused, whatever it lists, since it lists what we do not understand.
+// Open checks the form and the signature of a token and returns its payload, unread. The key that the kid names must be
+// known, and determines the algorithm. Members of the header that could bring another key are ignored. A header with crit
+// is refused, whatever crit lists, since no extension is supported.
 // Errors: ErrMalformed, ErrTooLarge, ErrUnknownKey, ErrSignature; others are those of keys.
 // Source: RFC 7515 5.2, RFC 8725 3.
 func Open(ctx context.Context, keys Keys, text secret.String) ([]byte, error) {
 	compact := text.Reveal()
 	if len(compact) > MaxBytes {
-		return nil, fmt.Errorf("%w: at most %d bytes are possible", ErrTooLarge, MaxBytes)
+		return nil, fmt.Errorf("%w: it may have at most %d bytes", ErrTooLarge, MaxBytes)
 	}
 	parts := strings.SplitN(compact, ".", 4)
 	if len(parts) != 3 {
@@ -139,7 +139,7 @@ func readHeader(text []byte) (header, error) {
 		return header{}, fmt.Errorf("%w: the header: %w", ErrMalformed, err)
 	}
 	if _, critical := members["crit"]; critical {
-		return header{}, fmt.Errorf("%w: the header has critical members that are not understood", ErrMalformed)
+		return header{}, fmt.Errorf("%w: the header has critical members, which are not supported", ErrMalformed)
 	}
 	var h header
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &h); err != nil || h.Algorithm == "" || h.KeyID == "" {
@@ -153,20 +153,20 @@ func readHeader(text []byte) (header, error) {
 
 // Verifier accepts the tokens of one issuer. Its fields are set once; it is safe for concurrent use after.
 type Verifier struct {
-	// Keys are the issuer's.
+	// Keys are the keys of the issuer.
 	Keys Keys
 	// Issuer is the iss that tokens must have.
 	Issuer string
-	// Audiences are whom a token may be for: one of them is enough. Empty: nobody's tokens are accepted.
+	// Audiences are the accepted audiences: a token must be for one of them. Empty: no token is accepted.
 	Audiences []string
-	// Revoked tells whether a token was taken back. Nil: nobody is asked, and a token lives until its end.
+	// Revoked reports whether a token was revoked. Nil: tokens are accepted until they expire.
 	Revoked func(context.Context, Claims) (bool, error)
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Verify returns the claims of a token, or why it is refused: see Refusal. Everything that can be said without
-// asking anybody is said first. Source: Spec 5.3; RFC 7519 7.2; ADR-0012.
+// Verify returns the claims of a token, or why it is refused: see Refusal. It calls Revoked last, when everything else is
+// right. Source: Spec 5.3; RFC 7519 7.2; ADR-0012.
 func (v *Verifier) Verify(ctx context.Context, text secret.String) (Claims, error) {
 	payload, err := Open(ctx, v.Keys, text)
 	if err != nil {
@@ -199,15 +199,15 @@ func (v *Verifier) Verify(ctx context.Context, text secret.String) (Claims, erro
 	return claims, nil
 }
 
-// DenyList is the document that names the tokens which were revoked before their end. Source: ADR-0012.
+// DenyList is the document that lists the tokens that were revoked before they expired. Source: ADR-0012.
 type DenyList struct {
-	// Issuer is whose tokens they are.
+	// Issuer is the issuer of the tokens.
 	Issuer string `json:"issuer"`
-	// Revoked are those that are not over.
+	// Revoked are the revoked tokens that have not expired.
 	Revoked []Revoked `json:"revoked"`
 }
 
-// Revoked is a token that was revoked before its end.
+// Revoked is a token that was revoked before it expired.
 type Revoked struct {
 	// ID is its jti.
 	ID string `json:"jti"`

@@ -1,8 +1,8 @@
-// Package csr is a signer that asks a virtual cluster itself: it creates a CertificateSigningRequest there, approves it,
-// waits for the certificate and takes the request away again. Source: Spec 2.6, 8; ADR-0017.
+// Package csr asks a virtual cluster to sign client certificates: it creates a CertificateSigningRequest there, approves it,
+// waits for the certificate and deletes the request. Source: Spec 2.6, 8; ADR-0017.
 //
-// It stands apart from package clusterca since it links the client of Kubernetes. Nobody but its user trusts the kubeconfig:
-// what it may hold is checked by clusterca.ParseAccess, and where it leads to at each connection.
+// It is apart from package clusterca since it links the client of Kubernetes. The kubeconfig is not trusted:
+// clusterca.ParseAccess checks its content, and each connection checks the address.
 package csr
 
 import (
@@ -41,14 +41,14 @@ const (
 	resourceName = "certificatesigningrequests"
 	// MinLifetime is the shortest that Kubernetes signs for.
 	MinLifetime = 10 * time.Minute
-	// within bounds a certificate, with all that it takes.
+	// within is the time for a certificate, from the first request to the last.
 	within = 15 * time.Second
-	// cleanWithin bounds the removal of the request, which comes after that.
+	// cleanWithin is the time for deleting the request afterwards.
 	cleanWithin = 3 * time.Second
-	// firstPause and longestPause are between two looks at the request.
+	// firstPause and longestPause are the pauses between two reads of the request.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer is how many bytes of an answer are read.
 	maxAnswer = 1 << 20
 )
 
@@ -58,11 +58,11 @@ type Signer struct {
 	within time.Duration
 }
 
-// Options are for where the virtual cluster may be. The zero value is good in production.
+// Options say at which addresses virtual clusters may be. The zero value is right for production.
 type Options struct {
 	// AllowLocal permits the loopback addresses of this machine.
 	AllowLocal bool
-	// Within bounds a certificate. 0: 15 seconds.
+	// Within is the time for a certificate. 0: 15 seconds.
 	Within time.Duration
 }
 
@@ -85,8 +85,8 @@ func New(access *clusterca.Access, options Options) (*Signer, error) {
 			NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
 			ContentType:          runtime.ContentTypeJSON,
 		},
-		// A proxy of the environment would be a way around the check of addresses.
-		Proxy:         func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // that is how to say none
+		// A proxy from the environment would bypass the check of addresses.
+		Proxy:         func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // nil is no proxy
 		Dial:          dialer.DialContext,
 		QPS:           -1,
 		UserAgent:     "management.platform.sh",
@@ -102,7 +102,7 @@ func New(access *clusterca.Access, options Options) (*Signer, error) {
 	return s, nil
 }
 
-// checkAddress looks at an address when it is known and not yet connected to, whatever name led there.
+// checkAddress checks each address before it is connected to, whatever name led to it.
 func checkAddress(allowLocal bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
@@ -113,10 +113,10 @@ func checkAddress(allowLocal bool) func(network, address string, _ syscall.RawCo
 	}
 }
 
-// bounded follows no redirections, which would lead elsewhere with the credential, and reads no endless answers.
+// bounded does not follow redirects, which would take the credential elsewhere, and limits the size of answers.
 type bounded struct{ next http.RoundTripper }
 
-// WrappedRoundTripper is how connections are found that are to be closed.
+// WrappedRoundTripper lets idle connections be found and closed.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -126,14 +126,14 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
 		_ = answer.Body.Close()
-		return nil, errors.New("the server redirects, which is not followed")
+		return nil, errors.New("the server redirects; redirects are not followed")
 	}
 	answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
 	return answer, nil
 }
 
 // Sign implements clusterca.Signer. A Lifetime of 0 leaves expirationSeconds out, so that the certificate lives for the
-// signing duration of the cluster. What was created is removed whatever comes of it.
+// signing duration of the cluster. The request is deleted in every case.
 func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.Certificate, error) {
 	asked, err := x509.ParseCertificateRequest(request.CSR)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.C
 	return check(text, asked)
 }
 
-// wait looks at the request until it holds a certificate, or is refused.
+// wait reads the request until it holds a certificate or is denied.
 func (s *Signer) wait(ctx, bounded context.Context, name string) ([]byte, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		object := &certificatesv1.CertificateSigningRequest{}
@@ -198,31 +198,31 @@ func (s *Signer) wait(ctx, bounded context.Context, name string) ([]byte, error)
 	}
 }
 
-// check refuses what is no certificate for what was asked: another key would make a kubeconfig that fails, another
-// subject somebody else.
+// check refuses a certificate that does not match the request: with another key the kubeconfig would not work, with another
+// subject it would be somebody else's.
 func check(text []byte, asked *x509.CertificateRequest) ([]*x509.Certificate, error) {
 	list, err := clusterca.ParseCertificates(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the certificate that was made %w", clusterca.ErrUnreachable, err)
+		return nil, fmt.Errorf("%w: the signed certificate %w", clusterca.ErrUnreachable, err)
 	}
 	key, ok := asked.PublicKey.(interface {
 		Equal(other crypto.PublicKey) bool
 	})
 	ok = ok && key.Equal(list[0].PublicKey)
 	if !ok || !bytes.Equal(asked.RawSubject, list[0].RawSubject) {
-		return nil, fmt.Errorf("%w: the certificate that was made is not for what was asked", clusterca.ErrUnreachable)
+		return nil, fmt.Errorf("%w: the signed certificate does not match the request", clusterca.ErrUnreachable)
 	}
 	return list, nil
 }
 
-// remove takes the request away, also when ctx is over. The cluster does so itself after a while.
+// remove deletes the request, also when ctx is over. The cluster would do so itself after a while.
 func (s *Signer) remove(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanWithin)
 	defer cancel()
 	_ = s.client.Delete().Resource(resourceName).Name(name).Do(ctx).Error()
 }
 
-// translate says which of the errors of a signer it is: in time and refused, or not in time.
+// translate returns an error of the API as one of the errors of a signer.
 func translate(ctx, bounded context.Context, doing string, err error) error {
 	switch {
 	case ctx.Err() != nil:
