@@ -1,5 +1,5 @@
-// Package authorizescopes answers a connected cluster whether a request is within the scope of the credential that
-// it came with: outside is denied, inside the cluster's own rules decide. Nothing is read or stored.
+// Package authorizescopes tells a connected cluster whether a request is within the scope of its credential. Requests
+// outside of the scope are denied; inside it the cluster's own rules decide. Nothing is read or stored.
 // Source: Spec 2.3, 5.3; ADR-0012.
 package authorizescopes
 
@@ -19,8 +19,8 @@ type Deps struct{}
 // Input is the request.
 type Input = frame.Question
 
-// Do answers a SubjectAccessReview. BadRequest when the URL does not say whose API it is about, or the review asks
-// for nothing.
+// Do answers a SubjectAccessReview. BadRequest when the URL does not name the API of the request, or the review is not
+// about exactly one of a resource and a path.
 func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
 	asked := &authorizationv1.SubjectAccessReview{}
 	kind := authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview")
@@ -37,7 +37,7 @@ func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessRevi
 	return asked, nil
 }
 
-// endpoint is where the parameters are in the query.
+// endpoint is the path with its parameters in the query.
 var endpoint = frame.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
 	"SubjectAccessReview", "subjectaccessreview", func(*platform.Environment) Deps { return Deps{} }, Do)
 

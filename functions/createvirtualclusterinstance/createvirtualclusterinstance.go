@@ -1,5 +1,5 @@
-// Package createvirtualclusterinstance is POST on virtualclusterinstances: a virtual cluster is registered, so that
-// kubeconfigs can be had for it. Source: Spec 2.6; ADR-0017.
+// Package createvirtualclusterinstance is POST on virtualclusterinstances: it registers a virtual cluster, so that the
+// platform can render kubeconfigs for it. Source: Spec 2.6; ADR-0017.
 package createvirtualclusterinstance
 
 import (

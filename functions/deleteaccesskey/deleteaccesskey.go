@@ -1,5 +1,5 @@
-// Package deleteaccesskey is DELETE on one of ownedaccesskeys, and on all of them that are selected. A key is refused
-// from the next request on, or from the end of the grace period that was asked for.
+// Package deleteaccesskey is DELETE on one of ownedaccesskeys, or on a selection of them. A deleted key is refused from the
+// next request on, or from the end of its grace period.
 // Source: Spec 2.5, 3, 4; ADR-0009.
 package deleteaccesskey
 
@@ -24,8 +24,8 @@ type Input = resource.DeleteInput
 // Output is the answer.
 type Output = runtime.Object
 
-// Do removes one access key, or marks it while a grace period or finalizers hold it. With a selection it does so to
-// all of them that are the caller's, and returns them as they were. Errors: those of resource.Delete and
+// Do removes one access key, or marks it as deleted while a grace period or finalizers keep it. With a selection it does so
+// with all selected keys of the caller, and returns them as they were. Errors: those of resource.Delete and
 // resource.DeleteCollection.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if in.Selection != nil {

@@ -1,5 +1,4 @@
-// Package deletetoken is DELETE on one of directclusterendpointtokens, and on all of them that are selected: it revokes
-// the token.
+// Package deletetoken is DELETE on one of directclusterendpointtokens, or on a selection of them: it revokes the tokens.
 // Source: Spec 2.4, 4; ADR-0009, ADR-0011.
 package deletetoken
 
@@ -24,7 +23,7 @@ type Input = resource.DeleteInput
 // Output is the answer.
 type Output = runtime.Object
 
-// Do revokes one token, or all that are selected and the caller's. Errors: those of resource.Delete and
+// Do revokes one token, or all selected tokens of the caller. Errors: those of resource.Delete and
 // resource.DeleteCollection.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if in.Selection != nil {

@@ -1,5 +1,5 @@
-// Package deletevirtualclusterinstance is DELETE on one of virtualclusterinstances, and on those of a project that are
-// selected. The access keys that were made for it go with it; certificates stay good until they end. Source: Spec 2.6, 3;
+// Package deletevirtualclusterinstance is DELETE on one of virtualclusterinstances, or on a selection of a project. The
+// access keys of its kubeconfigs are deleted with an instance; certificates work until they expire. Source: Spec 2.6, 3;
 // ADR-0009, ADR-0017.
 package deletevirtualclusterinstance
 
@@ -24,9 +24,9 @@ type Input = resource.DeleteInput
 // Output is the answer.
 type Output = runtime.Object
 
-// Do removes one instance, or marks it while a grace period or finalizers hold it. With a selection it does so to all of
-// them that the caller sees in the namespace, and returns them as they were. Errors: those of resource.Delete and
-// resource.DeleteCollection; Forbidden for one that he sees and may not delete.
+// Do removes one instance, or marks it as deleted while a grace period or finalizers keep it. With a selection it does so
+// with all selected instances that the caller sees in the namespace, and returns them as they were. Errors: those of
+// resource.Delete and resource.DeleteCollection; Forbidden for an instance that the caller sees and may not delete.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if in.Selection != nil {
 		return resource.DeleteCollection(ctx, deps.Instances, in)

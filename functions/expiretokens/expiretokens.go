@@ -1,6 +1,6 @@
-// Package expiretokens removes the records of tokens that are over, by the clock, and revokes for good the tokens whose
-// access key is refused, so that they come on the list of revoked ones. It may run late, twice at once or stop half-way:
-// who asks whether a token is good is told at once. Source: Spec 3; ADR-0011.
+// Package expiretokens removes, on a schedule, the records of expired tokens, and revokes for good the tokens whose access
+// key is refused, so that they enter the list of revoked tokens. It may run late, twice at once or stop half-way: verifiers
+// that ask the platform learn of a refused key at once. Source: Spec 3; ADR-0011.
 package expiretokens
 
 import (
@@ -19,7 +19,7 @@ type Deps struct{ Tokens *issuedtoken.Register }
 // Output counts what a run did.
 type Output = issuedtoken.Swept
 
-// Do removes and revokes what is due. Errors: those of issuedtoken.Register.Sweep; the output counts what was done before.
+// Do removes and revokes what is due. Errors: those of issuedtoken.Register.Sweep; the output counts what was done before the error.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Tokens.Sweep(ctx)
 }

@@ -21,7 +21,7 @@ type Input = resource.GetInput
 // Output is the answer.
 type Output = *model.OwnedAccessKey
 
-// Do returns one access key of the caller's. Errors: NotFound for an absent key and for one that is not the caller's.
+// Do returns one access key of the caller. Error: NotFound when there is none, or when it belongs to somebody else.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Get(ctx, deps.Keys, in)
 }

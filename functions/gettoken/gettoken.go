@@ -21,7 +21,7 @@ type Input = resource.GetInput
 // Output is the answer.
 type Output = *model.DirectClusterEndpointToken
 
-// Do returns the record of one token of the caller's. Errors: NotFound for an absent one and for one that is not the caller's.
+// Do returns the record of one token of the caller. Error: NotFound when there is none, or when it belongs to somebody else.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Get(ctx, deps.Tokens, in)
 }

@@ -22,7 +22,7 @@ type Input = issuer.Input
 // Output is the answer.
 type Output = issuer.Output
 
-// Do issues a token. Errors: those of issuer.Issue; nothing is issued then.
+// Do issues a token. Errors: those of issuer.Issue; then nothing is issued.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Issuer.Issue(ctx, in)
 }

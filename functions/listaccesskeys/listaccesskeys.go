@@ -1,5 +1,5 @@
-// Package listaccesskeys is GET on ownedaccesskeys: the caller's access keys, all keys for an admin, as a list
-// or as a watch. Source: Spec 2.5, 4; ADR-0007.
+// Package listaccesskeys is GET on ownedaccesskeys: the caller's access keys, or all keys for admins, as a list or as a
+// watch. Source: Spec 2.5, 4; ADR-0007.
 package listaccesskeys
 
 import (

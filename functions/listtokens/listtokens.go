@@ -1,5 +1,5 @@
-// Package listtokens is GET on directclusterendpointtokens: the records of the caller's tokens, of all tokens for an
-// admin, as a list or as a watch. Source: Spec 2.4, 4; ADR-0011.
+// Package listtokens is GET on directclusterendpointtokens: the records of the caller's tokens, or of all tokens for
+// admins, as a list or as a watch. Source: Spec 2.4, 4; ADR-0011.
 package listtokens
 
 import (

@@ -1,5 +1,5 @@
-// Package publishkeys is what verifiers of tokens fetch, without a credential: where the keys are, the keys, and the
-// tokens that were revoked before their end.
+// Package publishkeys serves what verifiers of tokens fetch without authentication: the OpenID configuration, the public
+// keys, and the list of tokens that were revoked before they expired.
 // Source: Spec 5.3; OpenID Connect Discovery 1.0; ADR-0011.
 package publishkeys
 

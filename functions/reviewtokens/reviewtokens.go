@@ -1,5 +1,5 @@
-// Package reviewtokens tells a connected cluster whose a bearer is: an access key or a direct cluster endpoint token.
-// What is expired, disabled, revoked or of another issuer is refused at once, with the reason.
+// Package reviewtokens tells a connected cluster who a bearer is, by an access key or a direct cluster endpoint token.
+// Expired, disabled, revoked and foreign credentials are refused at once, with the reason.
 // Source: Spec 5.1, 5.2, 5.3; ADR-0012.
 package reviewtokens
 
@@ -17,14 +17,14 @@ import (
 
 // Deps is what the operation needs.
 type Deps struct {
-	// Credentials tell whose a bearer is.
+	// Credentials authenticate bearers.
 	Credentials review.Credentials
 }
 
 // Input is the request.
 type Input = frame.Question
 
-// Do answers a TokenReview. BadRequest when it has no token; a bearer that is refused is an answer, not an error.
+// Do answers a TokenReview. BadRequest when it has no token. A refused bearer is an answer, not an error.
 func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview, error) {
 	asked := &authenticationv1.TokenReview{}
 	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenReview")

@@ -1,7 +1,7 @@
-// Package rotatesigningkeys moves the signing keys on, by the clock: the next one is published in time, takes over when
-// it is due, and the one before is published until its last token is over. It may run late, twice at once or stop
-// half-way: all keys are one record, and each change insists on what was read. It also seals them anew after a change
-// of the encryption key. Source: Spec 2.4; ADR-0011.
+// Package rotatesigningkeys rotates the signing keys on a schedule: the next key is published in time and takes over when it
+// is due, and the previous key is published until its last token has expired. It may run late, twice at once or stop
+// half-way: all keys are one record, and each change requires what was read. It also encrypts the keys again after a
+// change of the encryption key. Source: Spec 2.4; ADR-0011.
 package rotatesigningkeys
 
 import (
@@ -17,10 +17,10 @@ import (
 // Deps is what the operation needs.
 type Deps struct{ Keys *signingkey.Keys }
 
-// Output is what there is after a run.
+// Output has the keys after a run.
 type Output = signingkey.Report
 
-// Do does what is due. Errors: those of signingkey.Keys.Rotate; nothing has changed then.
+// Do makes the changes that are due. Errors: those of signingkey.Keys.Rotate; then nothing has changed.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Keys.Rotate(ctx, false)
 }

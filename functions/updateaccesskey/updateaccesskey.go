@@ -1,5 +1,4 @@
-// Package updateaccesskey is PUT on one of ownedaccesskeys: an access key replaced as a whole, but
-// for its bearer text.
+// Package updateaccesskey is PUT on one of ownedaccesskeys: it replaces an access key, except its bearer text.
 // Source: Spec 2.5, 4.
 package updateaccesskey
 

@@ -1,5 +1,5 @@
-// Package whoami tells a caller who he is and what he may do: selves for the platform's command line, and
-// the self subject reviews that kubectl auth sends. Nothing is stored, and nothing is said of anybody else.
+// Package whoami tells callers who they are and what they may do: selves for the platform's command line, and the self
+// subject reviews that kubectl auth sends. Nothing is stored, and nothing is said about other callers.
 // Source: Spec 5; ADR-0005.
 package whoami
 
@@ -24,17 +24,17 @@ import (
 type Deps struct {
 	// Authenticate turns another key into its caller.
 	Authenticate func(context.Context, secret.String) (identity.Caller, error)
-	// Project is the project whose namespace that is.
+	// Project returns the project of a namespace.
 	Project func(namespace string) string
-	// Config is the platform configuration of this moment.
+	// Config is the present platform configuration.
 	Config func() *model.ConfigStatus
 }
 
 // Input is the request.
 type Input = frame.Question
 
-// Self answers POST selves: the caller, or whom spec.accessKey stands for. Unauthorized when that key is
-// refused; BadRequest for a body that is no Self. An empty body asks about the caller.
+// Self answers POST selves: the caller, or the owner of spec.accessKey. Unauthorized when that key is refused; BadRequest
+// for a body that is not a Self. An empty body asks about the caller.
 func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	self := &model.Self{}
 	kind := model.SchemeGroupVersion.WithKind("Self")
@@ -68,7 +68,7 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	return self, nil
 }
 
-// SubjectReview answers what kubectl auth whoami asks.
+// SubjectReview answers kubectl auth whoami.
 func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfSubjectReview, error) {
 	answer := &authenticationv1.SelfSubjectReview{}
 	kind := authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview")
@@ -84,9 +84,8 @@ func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfS
 	return answer, nil
 }
 
-// AccessReview answers what kubectl auth can-i asks: what the frame would decide for that request of the
-// caller's. Whether a single object is the caller's is not part of it. BadRequest when the review asks for
-// nothing, or for two things.
+// AccessReview answers kubectl auth can-i: what the frame would decide for that request of the caller. It does not say
+// whether the caller owns a single object. BadRequest unless the review is about exactly one of a resource and a path.
 func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.SelfSubjectAccessReview, error) {
 	answer := &authorizationv1.SelfSubjectAccessReview{}
 	kind := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview")
@@ -95,7 +94,7 @@ func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.Self
 	}
 	resource := answer.Spec.ResourceAttributes
 	if resource != nil && resource.Group == model.GroupName && !namespaced[resource.Resource] {
-		// kubectl names the namespace of its context for resources that are in none.
+		// kubectl sends the namespace of its context for resources without namespaces, too.
 		resource.Namespace = ""
 	}
 	request, err := review.Asked(resource, answer.Spec.NonResourceAttributes)
