@@ -1,6 +1,6 @@
-// Package issuer issues direct cluster endpoint tokens: who gets which claims for how long, signed by the active key and
-// recorded before anybody sees the token; and it says what verifiers have to know. A token is never more than who asks
-// for it, and never outlives the access key that he asked with.
+// Package issuer issues direct cluster endpoint tokens: it decides who gets which claims for how long, signs the token with
+// the active key and records it before anybody sees it. It also publishes what verifiers need. A token never permits more
+// than its caller may do, and never outlives the caller's access key.
 // Source: Spec 2.3, 2.4, 5.3; OpenID Connect Discovery 1.0; ADR-0011.
 package issuer
 
@@ -32,14 +32,14 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// DefaultTTL is the life of a token whose spec.ttl is absent. Source: ADR-0011.
+// DefaultTTL is the lifetime of a token whose spec.ttl is absent. Source: ADR-0011.
 const DefaultTTL = time.Hour
 
-// Issuer issues tokens and publishes how to verify them. It is safe for concurrent use.
+// Issuer issues tokens and publishes what verifies them. It is safe for concurrent use.
 type Issuer struct {
-	// Keys sign.
+	// Keys are the signing keys.
 	Keys *signingkey.Keys
-	// Register has a record of each token.
+	// Register has the records of tokens.
 	Register *issuedtoken.Register
 
 	url       string
@@ -87,7 +87,7 @@ func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
 		return Output{}, err
 	}
 	if in.Caller.Key == "" || in.Caller.KeyUID == "" {
-		return Output{}, apierror.Internal(errors.New("a token is asked for without an access key"))
+		return Output{}, apierror.Internal(errors.New("the caller has no access key"))
 	}
 	draft, err := resource.Prepare(ctx, i.records(in), in)
 	if err != nil {
@@ -142,10 +142,10 @@ func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClust
 	return signed, nil
 }
 
-// Current returns the keys to sign with and to publish. Errors are for the caller, with the cause for the log.
+// Current returns the keys to sign with and to publish. Its errors are for the caller, with the cause for the log.
 func (i *Issuer) Current(ctx context.Context) (*signingkey.Set, error) {
 	if i.url == "" {
-		return nil, apierror.Broken("this platform issues no tokens: it does not know its own URL").
+		return nil, apierror.Broken("this platform issues no tokens: its own URL is not set").
 			Because(errors.New(settings.Issuer + " is not set"))
 	}
 	keys, err := i.Keys.Current(ctx)
@@ -265,15 +265,15 @@ func (n newToken) Warn(object *model.DirectClusterEndpointToken) []string {
 	}
 }
 
-// groups are those of the caller that are not Kubernetes' own, which each cluster gives itself.
+// groups returns the groups of the caller, without those of Kubernetes, which each cluster gives itself.
 func groups(caller identity.Caller) []string {
 	return slices.DeleteFunc(slices.Clone(caller.Groups), func(group string) bool { return strings.HasPrefix(group, "system:") })
 }
 
-// maxUserAgent is how many bytes of it are kept.
+// maxUserAgent is how many bytes of a user agent are stored.
 const maxUserAgent = 256
 
-// printable is text of a client as one line that can be shown.
+// printable returns a text of a client as one line that can be shown.
 func printable(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

@@ -10,11 +10,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Audiences are whom the tokens of this platform are for.
+// Audiences returns the audiences of the tokens of this platform.
 func (i *Issuer) Audiences() []string { return i.audiences }
 
-// Verify returns the claims of a token of this platform's for one of the audiences, or why it is refused: see
-// token.Refusal. A token is asked after in the register once everything else is right, in one round trip. Other errors,
+// Verify returns the claims of a token of this platform for one of the audiences, or why it is refused: see
+// token.Refusal. When everything else is right, it looks the token up in the register, in one round trip. Other errors,
 // those of Current and of the store, mean that the token could not be checked. Source: Spec 5.3; ADR-0012.
 func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, error) {
 	if i.url == "" {
@@ -33,7 +33,7 @@ func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []s
 	return claims, err
 }
 
-// published are the keys that verifiers are told of.
+// published are the published keys.
 type published struct{ issuer *Issuer }
 
 func (p published) Key(ctx context.Context, id string) (token.JWK, error) {
