@@ -64,7 +64,9 @@ type Manager struct {
 	root string
 	// subresource is the one whose writes are recorded; empty: the object itself.
 	subresource string
-	fields      *managedfields.FieldManager
+	// part is the field of which clients own the fields below.
+	part   string
+	fields *managedfields.FieldManager
 }
 
 // New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
@@ -75,7 +77,7 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource
 		return nil, err
 	}
 	one := kindOnly{kind: kind, empty: empty}
-	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind), subresource: subresource}
+	m := &Manager{kind: kind, types: types, one: one, root: rootOf(types.schemas, kind), subresource: subresource, part: cmp.Or(subresource, "spec")}
 	if m.root == "" {
 		return nil, fmt.Errorf("the schemas have no %s", kind)
 	}
@@ -90,6 +92,9 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource
 			return nil, fmt.Errorf("the path %q: %w", path, err)
 		}
 		ignored.Insert(made)
+	}
+	if status := fieldpath.MakePathOrDie("status"); subresource == "" && !ignored.Has(status) {
+		m.part = "status"
 	}
 	considered := fieldpath.NewExcludeSetFilter(ignored)
 	if subresource != "" {
@@ -158,7 +163,6 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 // a manager stops owning its last field there: a scope would vanish silently, and the key would become wider. Source:
 // ADR-0008.
 func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runtime.Object, error) {
-	part := cmp.Or(m.subresource, "spec")
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored object: %w", err)
@@ -173,18 +177,18 @@ func (m *Manager) keepUnowned(live resource.Object, merged runtime.Object) (runt
 	}
 	// Fields that are owned now stay as they were applied, even when they are zero and so not written.
 	entries := append(slices.Clone(live.GetManagedFields()), accessor.GetManagedFields()...)
-	had, _ := before[part].(map[string]any)
-	has, _ := after[part].(map[string]any)
+	had, _ := before[m.part].(map[string]any)
+	has, _ := after[m.part].(map[string]any)
 	if has == nil {
 		has = map[string]any{}
-		after[part] = has
+		after[m.part] = has
 	}
 	changed := false
 	for name, value := range had {
 		if _, still := has[name]; still {
 			continue
 		}
-		if rest := unownedOf(value, ownedBelow(entries, part, name)); rest != nil {
+		if rest := unownedOf(value, ownedBelow(entries, m.part, name)); rest != nil {
 			has[name], changed = rest, true
 		}
 	}

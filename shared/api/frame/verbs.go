@@ -309,19 +309,7 @@ func decode[T resource.Object](c *call, data []byte, definition *resource.Defini
 	if err != nil {
 		return none, nil, err
 	}
-	if definition.DecodeBody != nil {
-		object, err := definition.DecodeBody(body)
-		if err != nil {
-			return none, nil, err
-		}
-		return object, nil, definition.CheckKind(object)
-	}
-	object := definition.New()
-	warnings, err := codec.Decode(body, object, validation)
-	if err != nil {
-		return none, nil, err
-	}
-	return object, warnings, definition.CheckKind(object)
+	return definition.ReadBody(body, validation)
 }
 
 // table prints an object, or the items of a list, as rows.

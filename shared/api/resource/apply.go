@@ -42,8 +42,12 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 	}
 	for attempt := 1; ; attempt++ {
 		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-		written, err := r.rewrite(ctx, target, owned[T], func(current T) (T, []string, error) {
-			object, err := r.merge(current, applied, in)
+		written, err := r.rewrite(ctx, target, owned[T], func(current T, record store.Record) (T, []string, error) {
+			live, err := r.bare(current, record)
+			if err != nil {
+				return live, nil, err
+			}
+			object, err := r.merge(live, applied, in)
 			return object, nil, err
 		})
 		if apierrors.IsNotFound(err) && !in.Status {
@@ -91,6 +95,23 @@ func (r *Registry[T]) applyNew(ctx context.Context, in PatchInput, applied *appl
 	return draft.Store(ctx)
 }
 
+// bare is the object that an apply is merged into.
+func (r *Registry[T]) bare(current T, record store.Record) (T, error) {
+	recorder, records := r.Rules.(Recorder[T])
+	if !records {
+		return current, nil
+	}
+	restored, err := r.Parse(record)
+	if err != nil {
+		return restored, err
+	}
+	object := restored.DeepCopyObject().(T)
+	object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
+	object.SetResourceVersion(current.GetResourceVersion())
+	recorder.Bare(object)
+	return object, nil
+}
+
 // merge is the object with what is applied to it.
 func (r *Registry[T]) merge(current T, applied *application, in PatchInput) (T, error) {
 	var none T
@@ -135,11 +156,12 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	if err != nil {
 		return nil, err
 	}
-	object := r.Definition.New()
 	applied := &application{}
-	if applied.warnings, err = codec.Decode(body, object, in.Validation); err != nil {
+	object, warnings, err := r.Definition.ReadBody(body, in.Validation)
+	if err != nil {
 		return nil, err
 	}
+	applied.warnings = warnings
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body.JSON, &applied.fields); err != nil {
 		return nil, apierror.BadRequest("the body could not be read: "+err.Error(), nil)
 	}
@@ -151,9 +173,6 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 	}
 	if len(missing) > 0 {
 		return nil, apierror.BadRequest(missing.ToAggregate().Error(), missing)
-	}
-	if err := r.Definition.CheckKind(object); err != nil {
-		return nil, err
 	}
 	if name := object.GetName(); name != "" && name != in.Name {
 		return nil, mismatch("name", name, fmt.Sprintf(

@@ -64,6 +64,9 @@ func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
 // fields that are not stored, or a status that clients cannot write.
 func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {
 	f, subresource, unowned := &r.fields, "", append([][]string{{status}}, r.Definition.WriteOnly...)
+	if r.Definition.WritesStatus {
+		unowned[0] = []string{status, "conditions"}
+	}
 	if ofStatus {
 		f, subresource, unowned = &r.statusFields, status, nil
 	}

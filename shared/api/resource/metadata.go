@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -112,17 +113,20 @@ func (r *Registry[T]) checkPreconditions(object T, uid types.UID, resourceVersio
 	return nil
 }
 
-// specChanged tells whether the desired state of two encoded objects differs. Source: Spec 2.2 (generation).
-func specChanged(text, old []byte) (bool, error) {
-	var sides [2]struct {
-		Spec json.RawMessage `json:"spec"`
-	}
+// desiredChanged tells whether the desired state of two encoded objects differs: all but their metadata, and their status
+// where clients do not write that. Source: Spec 2.2 (generation).
+func (r *Registry[T]) desiredChanged(text, old []byte) (bool, error) {
+	var sides [2]map[string]json.RawMessage
 	for i, side := range [][]byte{text, old} {
 		if err := json.Unmarshal(side, &sides[i]); err != nil {
 			return false, err
 		}
+		delete(sides[i], "metadata")
+		if !r.Definition.WritesStatus {
+			delete(sides[i], status)
+		}
 	}
-	return !bytes.Equal(sides[0].Spec, sides[1].Spec), nil
+	return !maps.EqualFunc(sides[0], sides[1], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }), nil
 }
 
 func randomText(random io.Reader, alphabet string, length int) (string, error) {

@@ -35,11 +35,19 @@ func (r *Registry[T]) Parse(record store.Record) (T, error) {
 	if known, ok := cache.Get(record.Name); ok && bytes.Equal(known.text, record.Object) {
 		return known.object, nil
 	}
-	object := r.Definition.New()
-	if err := json.Unmarshal(record.Object, object); err != nil {
+	object, err := r.restore(record.Object)
+	if err != nil {
 		var none T
 		return none, fmt.Errorf("decoding the stored %s %q: %w", r.Definition.GroupResource(), record.Name, err)
 	}
 	cache.Add(record.Name, parsed[T]{text: record.Object, object: object})
 	return object, nil
+}
+
+func (r *Registry[T]) restore(text []byte) (T, error) {
+	if recorder, records := r.Rules.(Recorder[T]); records {
+		return recorder.Restore(text)
+	}
+	object := r.Definition.New()
+	return object, json.Unmarshal(text, object)
 }

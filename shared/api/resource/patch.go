@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
 )
 
 // PatchType is the media type of a patch.
@@ -82,7 +83,7 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 		return Result[T]{}, err
 	}
 	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(current T) (T, []string, error) {
+	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(current T, _ store.Record) (T, []string, error) {
 		var none T
 		text, err := json.Marshal(current)
 		if err != nil {
@@ -92,12 +93,8 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 		if err != nil {
 			return none, nil, err
 		}
-		object := r.Definition.New()
-		warnings, err := codec.Decode(codec.Body{JSON: patched}, object, in.Validation)
+		object, warnings, err := r.Definition.ReadBody(codec.Body{JSON: patched}, in.Validation)
 		if err != nil {
-			return none, nil, err
-		}
-		if err := r.Definition.CheckKind(object); err != nil {
 			return none, nil, err
 		}
 		// A patch that does not change the resourceVersion is unconditional.
@@ -108,6 +105,22 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 	})
 	written.Warnings = append(duplicates, written.Warnings...)
 	return written, err
+}
+
+// ReadBody returns the object that a client sent, with warnings for its reader. Errors: those of codec.Decode, or of
+// the definition's own DecodeBody; BadRequest for another kind or API version.
+func (d *Definition[T]) ReadBody(body codec.Body, strictness codec.Strictness) (object T, warnings []string, err error) {
+	if d.DecodeBody != nil {
+		object, err = d.DecodeBody(body)
+	} else {
+		object = d.New()
+		warnings, err = codec.Decode(body, object, strictness)
+	}
+	if err != nil {
+		var none T
+		return none, nil, err
+	}
+	return object, warnings, d.CheckKind(object)
 }
 
 // CheckKind refuses an object of another kind or API version. Both may be left out: the endpoint implies

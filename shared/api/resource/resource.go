@@ -67,6 +67,9 @@ type Definition[T Object] struct {
 	// OwnersIn is the label with the namespace of an object's owners, for objects that are cluster-scoped themselves.
 	// Empty: their owners are not namespaced. Source: ADR-0017.
 	OwnersIn string
+	// WritesStatus tells that clients write the status as they write the spec of other kinds: it is owned field by field,
+	// and generation counts its changes. Source: ADR-0015.
+	WritesStatus bool
 	// CopyStatus copies the status of one object into another. Nil: the resource has no status subresource, and
 	// Rules.Observe sets its status. Source: ADR-0017.
 	CopyStatus func(from, into T)
@@ -108,6 +111,24 @@ type Visibility[T Object] interface {
 	Sees(caller identity.Caller, object T) bool
 	// May tells whether a caller who sees the object may do a verb to it: update or delete.
 	May(caller identity.Caller, verb string, object T) bool
+}
+
+// Explainer is an optional part of Rules with Visibility, for kinds that have their own reason to refuse a verb.
+type Explainer[T Object] interface {
+	// WhyNot tells a caller who sees the object why they may not do a verb to it.
+	WhyNot(verb string, object T) string
+}
+
+// Recorder is an optional part of Rules, for kinds whose records are not the plain JSON of the object.
+// Source: ADR-0015.
+type Recorder[T Object] interface {
+	// Record returns the text to store for an object as Seal left it.
+	Record(object T) ([]byte, error)
+	// Restore returns the object of a stored text, as Seal left it.
+	Restore(text []byte) (T, error)
+	// Bare makes of a restored object what clients wrote, without anything that Observe fills in. An apply is merged
+	// into that.
+	Bare(object T)
 }
 
 // StatusRules are an optional part of Rules, for resources with a status subresource.
@@ -224,7 +245,11 @@ func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error
 	if !custom || visibility.May(caller, verb, object) {
 		return nil
 	}
-	return apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), "you may see it, but not "+verb+" it", nil)
+	why := "you may see it, but not " + verb + " it"
+	if explainer, explains := r.Rules.(Explainer[T]); explains {
+		why = explainer.WhyNot(verb, object)
+	}
+	return apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), why, nil)
 }
 
 // show returns the object of a record to a caller who may see it. An object whose deletion is complete is removed.
@@ -269,7 +294,13 @@ func (r *Registry[T]) encode(object T) ([]byte, error) {
 	stored.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	stored.SetResourceVersion("")
 	r.Rules.Observe(stored, store.Record{})
-	text, err := json.Marshal(stored)
+	var text []byte
+	var err error
+	if recorder, records := r.Rules.(Recorder[T]); records {
+		text, err = recorder.Record(stored)
+	} else {
+		text, err = json.Marshal(stored)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s %q: %w", r.Definition.GroupResource(), object.GetName(), err)
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model/apierror"
@@ -40,7 +41,7 @@ const maxConflicts = 32
 // Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
 func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Result[T], error) {
 	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-	return r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(T) (T, []string, error) {
+	return r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(T, store.Record) (T, []string, error) {
 		return in.Object.DeepCopyObject().(T), nil, nil
 	})
 }
@@ -55,7 +56,7 @@ type target struct {
 // rewrite reads an object, asks for its replacement and writes that. It starts over while others write in between,
 // unless the replacement has a resourceVersion.
 func (r *Registry[T]) rewrite(
-	ctx context.Context, in target, own own[T], replace func(current T) (T, []string, error),
+	ctx context.Context, in target, own own[T], replace func(current T, record store.Record) (T, []string, error),
 ) (Result[T], error) {
 	for attempt := 1; ; attempt++ {
 		old, record, err := r.Read(ctx, in.caller, in.namespace, in.name)
@@ -65,7 +66,7 @@ func (r *Registry[T]) rewrite(
 		if err := r.admit(in.caller, "update", old); err != nil {
 			return Result[T]{}, err
 		}
-		object, warnings, err := replace(old.DeepCopyObject().(T))
+		object, warnings, err := replace(old.DeepCopyObject().(T), record)
 		if err != nil {
 			return Result[T]{}, err
 		}
@@ -103,6 +104,9 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		return Result[T]{}, mismatch("name", object.GetName(), fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name))
 	}
+	if given := object.GetNamespace(); given != "" && !r.Definition.Namespaced {
+		return Result[T]{}, mismatch("namespace", given, "metadata.namespace must be empty: "+r.Definition.Resource.Resource+" are cluster-scoped")
+	}
 	if object.GetNamespace() != old.GetNamespace() {
 		return Result[T]{}, mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
 			"the namespace of the object (%s) does not match the namespace on the request (%s)",
@@ -111,25 +115,33 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
 		return Result[T]{}, err
 	}
+	stored, err := r.sealed(old, record)
+	if err != nil {
+		return Result[T]{}, err
+	}
 	var digest string
-	var err error
 	if in.status {
 		object, digest, err = r.prepareStatus(own, object, old, record)
 	} else {
-		digest, err = r.prepareReplacement(ctx, in, own, object, old, record)
+		digest, err = r.prepareReplacement(ctx, in, own, object, old, stored, record)
 	}
 	if err != nil {
 		return Result[T]{}, err
 	}
-	known, err := r.encodeSealed(old, record)
+	known, err := r.encode(stored)
 	if err != nil {
 		return Result[T]{}, err
+	}
+	if old.GetUID() == "" {
+		if err := r.found(object); err != nil {
+			return Result[T]{}, err
+		}
 	}
 	updated, err := r.encodeOnTime(object, old, known)
 	if err != nil {
 		return Result[T]{}, err
 	}
-	if changed, err := specChanged(updated, known); err != nil {
+	if changed, err := r.desiredChanged(updated, known); err != nil {
 		return Result[T]{}, err
 	} else if changed {
 		object.SetGeneration(old.GetGeneration() + 1)
@@ -139,6 +151,9 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	}
 	next := record
 	next.Digest = digest
+	if next.Created.IsZero() {
+		next.Created = object.GetCreationTimestamp().Time
+	}
 	r.index(&next, object)
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
@@ -172,8 +187,10 @@ func mismatch(child, given, why string) error {
 }
 
 // prepareReplacement validates a replacement of everything but the status, and completes it for the store. It returns
-// its digest.
-func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own[T], object, old T, record store.Record) (string, error) {
+// its digest. Stored is the old object as it is stored.
+func (r *Registry[T]) prepareReplacement(
+	ctx context.Context, in target, own own[T], object, old, stored T, record store.Record,
+) (string, error) {
 	keepMetadata(object, old)
 	if err := r.requestManagedFields(object, old, false); err != nil {
 		return "", err
@@ -194,6 +211,10 @@ func (r *Registry[T]) prepareReplacement(ctx context.Context, in target, own own
 	}
 	if excess := r.Rules.Authorize(in.caller, object, old); len(excess) > 0 {
 		return "", apierror.Forbidden(r.Definition.GroupResource(), old.GetName(), excess.ToAggregate().Error(), excess)
+	}
+	if _, records := r.Rules.(Recorder[T]); records {
+		// Seal has given the object the form in which it is stored.
+		old = stored
 	}
 	return sealed.Digest, own(object, old)
 }
@@ -218,11 +239,23 @@ func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Reco
 	return updated, sealed.Digest, own(updated, old)
 }
 
-// encodeSealed is encode for a stored object with its secrets, so that a comparison sees changed secrets.
-func (r *Registry[T]) encodeSealed(old T, record store.Record) ([]byte, error) {
+// sealed returns a stored object with its secrets, so that a comparison sees changed secrets.
+func (r *Registry[T]) sealed(old T, record store.Record) (T, error) {
 	stored := old.DeepCopyObject().(T)
 	if _, problems := r.Rules.Seal(stored, record); len(problems) > 0 {
-		return nil, fmt.Errorf("reading the secrets of %s %q: %w", r.Definition.GroupResource(), old.GetName(), problems.ToAggregate())
+		return stored, fmt.Errorf("reading the secrets of %s %q: %w", r.Definition.GroupResource(), old.GetName(), problems.ToAggregate())
 	}
-	return r.encode(stored)
+	return stored, nil
+}
+
+// found gives an object that existed before anybody wrote it the metadata of a new one: this is its first write.
+func (r *Registry[T]) found(object T) error {
+	uid, err := NewUID(r.Random)
+	if err != nil {
+		return err
+	}
+	object.SetUID(uid)
+	object.SetCreationTimestamp(metav1.Time{Time: r.Now().UTC().Truncate(time.Second)})
+	object.SetGeneration(1)
+	return nil
 }
