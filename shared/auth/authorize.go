@@ -7,6 +7,7 @@ package auth
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,7 +64,7 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	if request.Resource == "" || everybody[resource] && !isReserved {
 		return Decision{Allowed: true, Reason: "every authenticated caller may"}
 	}
-	if readable[resource] && request.Subresource == "" && (request.Verb == "get" || request.Verb == "list") {
+	if readable[resource] && request.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, request.Verb) {
 		return Decision{Allowed: true, Reason: "every authenticated caller may read it, without its secrets"}
 	}
 	return Decision{Reason: fmt.Sprintf("only members of %s may %s %s", identity.Admins, request.Verb, resource)}

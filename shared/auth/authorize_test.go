@@ -54,6 +54,7 @@ func TestDecide(t *testing.T) {
 		{"ADR-0005", "admins may what is not known", admin, of("list", "", "pods"), true},
 		{"ADR-0015", "every caller reads the configuration", alice, of("get", model.GroupName, "configs"), true},
 		{"ADR-0015", "every caller lists it", alice, of("list", model.GroupName, "configs"), true},
+		{"ADR-0015", "every caller watches it", alice, of("watch", model.GroupName, "configs"), true},
 		{"ADR-0015", "its secrets are for admins", alice, of("reveal", model.GroupName, "configs"), false},
 		{"ADR-0015", "writing it is for admins", alice, of("update", model.GroupName, "configs"), false},
 		{"ADR-0015", "changing it is for admins", alice, of("patch", model.GroupName, "configs"), false},
