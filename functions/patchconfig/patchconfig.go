@@ -5,6 +5,7 @@ package patchconfig
 import (
 	"context"
 
+	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/platformconfig"
@@ -18,7 +19,7 @@ type Deps struct{ Config *platformconfig.Source }
 type Input = resource.PatchInput
 
 // Output is the answer.
-type Output = platformconfig.Written
+type Output = platformconfig.Result
 
 // Do changes a part of the configuration. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Patch(ctx, in) }
@@ -32,4 +33,6 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Config: platformconfig.Open(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Config: platformconfig.Open(env).Managed(fieldmanager.New)}
+}

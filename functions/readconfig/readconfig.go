@@ -23,6 +23,9 @@ type Input = resource.GetInput
 // ListInput is a request for the list.
 type ListInput = resource.ListInput
 
+// WatchInput is a request to follow the configuration.
+type WatchInput = resource.WatchInput
+
 // Get returns the configuration in effect. Errors: NotFound for another name, ServiceUnavailable.
 func Get(ctx context.Context, deps Deps, in Input) (*model.Config, error) {
 	return deps.Config.Get(ctx, in)
@@ -38,8 +41,14 @@ func History(ctx context.Context, deps Deps, in Input) (*model.ConfigHistory, er
 	return deps.Config.History(ctx, in)
 }
 
+// Watch follows it. Errors: those of resource.Watch.
+func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*model.Config], error) {
+	return deps.Config.Watch(ctx, in)
+}
+
 var (
 	list    = frame.List(platformconfig.Definition, open, List).Revealing()
+	watch   = frame.Watch(platformconfig.Definition, open, Watch)
 	get     = frame.Get(platformconfig.Definition, open, Get).Revealing()
 	history = frame.GetPart(platformconfig.HistoryDefinition, "history", open, History)
 )
@@ -49,8 +58,8 @@ var Function = &frame.Function{
 	Name:     "readconfig",
 	Encrypts: true,
 	Endpoints: []frame.Endpoint{
-		list, get, history,
-		list.At(platformconfig.Name), get.At(platformconfig.Name), history.At(platformconfig.Name),
+		list, watch, get, history,
+		list.At(platformconfig.Name), watch.At(platformconfig.Name), get.At(platformconfig.Name), history.At(platformconfig.Name),
 	},
 }
 

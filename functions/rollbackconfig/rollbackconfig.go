@@ -5,6 +5,7 @@ package rollbackconfig
 import (
 	"context"
 
+	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/platformconfig"
@@ -23,7 +24,7 @@ type Output = resource.Result[*model.ConfigRollback]
 
 // Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	made, err := deps.Config.Rollback(ctx, in.Caller, in.Name, in.Object, in.DryRun)
+	made, err := deps.Config.Rollback(ctx, in)
 	return Output{Object: made}, err
 }
 
@@ -36,4 +37,6 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Config: platformconfig.Open(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Config: platformconfig.Open(env).Managed(fieldmanager.New)}
+}

@@ -5,6 +5,7 @@ package updateconfig
 import (
 	"context"
 
+	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/platformconfig"
@@ -19,7 +20,7 @@ type Deps struct{ Config *platformconfig.Source }
 type Input = resource.UpdateInput[*model.Config]
 
 // Output is the answer.
-type Output = platformconfig.Written
+type Output = platformconfig.Result
 
 // Do replaces the configuration. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Update(ctx, in) }
@@ -33,4 +34,6 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Config: platformconfig.Open(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Config: platformconfig.Open(env).Managed(fieldmanager.New)}
+}

@@ -197,8 +197,14 @@ func TestConfig(t *testing.T) {
 		c.expect(403, anaBearer, "PATCH", base+"/config", `{}`)
 		c.expect(403, narrowBearer, "PATCH", base+"/config", `{}`)
 		c.expect(405, adminBearer, "DELETE", base+"/config", "")
-		c.expect(405, adminBearer, "GET", base+"?watch=true", "")
 		c.expect(405, adminBearer, "POST", base, "{}")
+		// Everybody who reads it watches it, without secrets.
+		for _, query := range []string{"?watch=true&timeoutSeconds=1", "?watch=true&timeoutSeconds=1&reveal=true"} {
+			if text := c.expect(200, anaBearer, "GET", base+query, ""); !strings.Contains(text, `{"type":"ADDED","object":{"kind":"Config"`) ||
+				!strings.Contains(text, `"clientSecret":"***"`) || strings.Contains(text, "canary") {
+				t.Errorf("%s: %s", base, text)
+			}
+		}
 	}
 	if !strings.Contains(c.log.String(), `"verb":"reveal"`) || strings.Contains(c.log.String(), "canary") {
 		t.Errorf("the log is %s", &c.log)
@@ -211,6 +217,16 @@ func TestConfig(t *testing.T) {
 	c.handler.ServeHTTP(recorder, request)
 	if text := recorder.Body.String(); !strings.Contains(text, `"cells":["config","True","True","2","0s"]`) || strings.Contains(text, "canary") {
 		t.Errorf("%s", text)
+	}
+	// An apply, of which the answer names the fields.
+	request = httptest.NewRequest("PATCH", config+"/config?fieldManager=ci&dryRun=All", strings.NewReader(
+		"apiVersion: management.platform.sh/v1\nkind: Config\nstatus: {platformHost: p.example}\n"))
+	request.Header.Set("Authorization", "Bearer "+adminBearer)
+	request.Header.Set("Content-Type", "application/apply-patch+yaml")
+	recorder = httptest.NewRecorder()
+	c.handler.ServeHTTP(recorder, request)
+	if text := recorder.Body.String(); recorder.Code != 200 || !strings.Contains(text, `"manager":"ci","operation":"Apply"`) || !strings.Contains(text, `"f:platformHost":{}`) {
+		t.Errorf("%d %s", recorder.Code, text)
 	}
 	// PUT: what was read is sent back, changed, and the secret stays.
 	text := c.expect(200, adminBearer, "GET", config+"/config", "")

@@ -17,18 +17,14 @@ func TestWhoLinksTheFieldManager(t *testing.T) {
 	for _, f := range catalog.Functions {
 		writes := false
 		for _, endpoint := range f.Endpoints {
-			// The configuration has no managedFields. Source: ADR-0015.
-			if endpoint.Resource == platformconfig.Definition.Resource {
-				continue
-			}
 			// A review is not stored, and the record of a token is never changed: nobody asks who set what in it.
 			changes := slices.ContainsFunc(catalog.Functions, func(other *frame.Function) bool {
 				return slices.ContainsFunc(other.Endpoints, func(o frame.Endpoint) bool {
 					return o.Resource == endpoint.Resource && o.Verb == "update"
 				})
 			})
-			// What is made below a resource is answered, and does not change it.
-			changes = changes && (endpoint.Verb != "create" || endpoint.Subresource == "")
+			// What is made below a resource is answered, and does not change it, but for a rollback of the configuration.
+			changes = changes && (endpoint.Verb != "create" || endpoint.Subresource == "" || endpoint.Resource == platformconfig.Definition.Resource)
 			writes = writes || changes && slices.Contains([]string{"create", "update", "patch"}, endpoint.Verb)
 		}
 		list, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "management.platform.sh/functions/"+f.Name).Output()

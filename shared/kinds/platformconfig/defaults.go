@@ -24,7 +24,7 @@ const (
 	secretsStoreVariable = "SECRETS_STORE_ADDR"
 )
 
-// setDefaults fills in what a configuration leaves open, in the blocks that it has; auth is always there.
+// setDefaults fills in the fields that a configuration leaves open, in the blocks that it has, and in auth always.
 func setDefaults(config *model.ConfigStatus) {
 	config.ProjectNamespacePrefix = cmp.Or(config.ProjectNamespacePrefix, DefaultProjectNamespacePrefix)
 	if config.Auth == nil {
@@ -104,7 +104,7 @@ func setMetricsDefaults(metrics *model.MetricsBackend) {
 	}
 }
 
-// setResourceDefaults makes requests of limits where there are none.
+// setResourceDefaults sets absent requests to the limits.
 func setResourceDefaults(resources *model.ComputeResources) {
 	if resources != nil && len(resources.Requests) == 0 {
 		resources.Requests = maps.Clone(resources.Limits)

@@ -17,28 +17,27 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
-	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
 
 // maxRevisions is how many revisions the history has. Source: ADR-0015.
 const maxRevisions = 20
 
-// revision is one write, and what it replaced.
+// revision is one write: the document that it made, and the one that it replaced.
 type revision struct {
 	number    int64
 	now, then *document
 }
 
-// revisions are the latest writes, the latest first. The log of events has them: each write is one event, with the
-// record before it.
+// revisions returns the latest writes, newest first. They are in the event log: each write is one event, with the record
+// before it.
 func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 	record, err := s.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, translate(err)
+		return nil, unavailable(err)
 	}
 	after := max(store.Beginning, record.Revision-maxRevisions)
 	events, err := s.Store.Events(ctx, after, maxRevisions, 0)
@@ -48,7 +47,7 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 		events, err = s.Store.Events(ctx, after, maxRevisions, 0)
 	}
 	if err != nil {
-		return nil, translate(err)
+		return nil, unavailable(err)
 	}
 	if len(events) == 0 {
 		events = []store.Event{{Revision: record.Revision, Record: record}}
@@ -56,16 +55,16 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 	var list []revision
 	for _, event := range slices.Backward(events) {
 		one := revision{number: event.Revision}
-		if one.now, err = read(event.Record); err != nil {
+		if one.now, err = decodeRecord(event.Record); err != nil {
 			return nil, err
 		}
 		switch {
 		case event.Type == store.Created:
 			one.then = &document{}
 		case event.Previous == nil:
-			one.then = one.now // what was before is not known any more
+			one.then = one.now // the earlier record is no longer known
 		default:
-			if one.then, err = read(*event.Previous); err != nil {
+			if one.then, err = decodeRecord(*event.Previous); err != nil {
 				return nil, err
 			}
 		}
@@ -105,55 +104,70 @@ func (s *Source) History(ctx context.Context, in resource.GetInput) (*model.Conf
 // Rollback writes the configuration of an earlier revision as a new one. Labels and annotations stay.
 // Errors: NotFound for another name; Invalid for a revision that is not in the history, or whose configuration
 // breaks a rule of today; else those of Update. Source: ADR-0015.
-func (s *Source) Rollback(ctx context.Context, caller identity.Caller, name string, in *model.ConfigRollback, dryRun bool) (*model.ConfigRollback, error) {
-	if err := s.writable(name); err != nil {
+func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (*model.ConfigRollback, error) {
+	wanted := in.Object.Spec.Revision
+	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner, rolledBackTo: wanted})
+	if err != nil {
 		return nil, err
 	}
 	revisions, err := s.revisions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(revisions, func(r revision) bool { return strconv.FormatInt(r.number, 10) == in.Spec.Revision })
+	at := slices.IndexFunc(revisions, func(r revision) bool { return strconv.FormatInt(r.number, 10) == wanted })
 	if at < 0 {
-		return nil, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), name, field.ErrorList{
-			field.Invalid(field.NewPath("spec", "revision"), in.Spec.Revision, "is not in the history of "+name)})
+		return nil, apierror.Invalid(model.SchemeGroupVersion.WithKind("ConfigRollback").GroupKind(), in.Name, field.ErrorList{
+			field.Invalid(field.NewPath("spec", "revision"), wanted, "must be a revision in the history of "+in.Name)})
 	}
-	ring, err := s.Keyring(ctx)
-	if err != nil {
-		return nil, translate(err)
-	}
-	earlier, _, err := revisions[at].now.unseal(ring)
-	if err != nil {
-		return nil, fmt.Errorf("opening the secrets of revision %s: %w", in.Spec.Revision, err)
-	}
-	now, err := s.held(ctx)
+	ring, err := s.keyring(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := now.open(); err != nil {
+	earlier := revisions[at].now.config()
+	if _, err := unseal(&earlier.Status, ring); err != nil {
+		return nil, fmt.Errorf("opening the secrets of revision %s: %w", wanted, err)
+	}
+	current, stored, err := configs.Read(ctx, in.Caller, "", in.Name)
+	if err != nil {
+		return nil, err
+	}
+	before, err := decodeRecord(stored)
+	if err != nil {
 		return nil, err
 	}
 	object := &model.Config{Status: earlier.Status}
-	object.Labels, object.Annotations = now.version.written.Labels, now.version.written.Annotations
-	object.ResourceVersion, object.UID = in.ResourceVersion, in.UID
-	next, err := s.prepare(object, now)
+	object.Labels, object.Annotations, object.UID = current.Labels, current.Annotations, in.Object.UID
+	if object.ResourceVersion = in.Object.ResourceVersion; object.ResourceVersion == "" || object.ResourceVersion == "0" {
+		object.ResourceVersion = current.ResourceVersion
+	}
+	written, err := resource.Update(ctx, configs, resource.UpdateInput[*model.Config]{
+		Caller: in.Caller, Name: in.Name, Object: object, Manager: in.Manager, DryRun: in.DryRun,
+	})
 	if err != nil {
 		return nil, err
 	}
-	// As it was, not as the defaults of the present one would have it.
-	next.Status = *earlier.Status.DeepCopy()
-	shown, err := s.store(ctx, caller, now, next, in.Spec.Revision, dryRun)
-	switch {
-	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrExists):
-		return nil, apierror.Modified(Definition.GroupResource(), Name).Because(err)
-	case err != nil:
-		return nil, translate(err)
-	}
-	answer := &model.ConfigRollback{ObjectMeta: metav1.ObjectMeta{Name: Name}, Spec: in.Spec}
+	answer := &model.ConfigRollback{ObjectMeta: metav1.ObjectMeta{Name: Name}, Spec: in.Object.Spec}
 	answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigRollback"))
-	answer.Status.ResourceVersion = shown.ResourceVersion
-	answer.Status.Changes, err = difference(now.document, revisions[at].now)
+	answer.Status.ResourceVersion = written.Object.ResourceVersion
+	answer.Status.Changes, err = difference(before, revisions[at].now)
 	return answer, err
+}
+
+// decodeRecord returns the document of a record.
+func decodeRecord(stored store.Record) (*document, error) {
+	known := &document{}
+	if err := json.Unmarshal(stored.Object, known); err != nil {
+		return nil, fmt.Errorf("decoding revision %d: %w", stored.Revision, err)
+	}
+	return known, nil
+}
+
+// unavailable translates the store's error for the caller.
+func unavailable(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return apierror.Unavailable().Because(err)
+	}
+	return err
 }
 
 // difference lists the fields in which two documents differ, as the API shows them. A list is one field.
@@ -166,9 +180,9 @@ func difference(then, now *document) ([]model.ConfigChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Marks are alike: what is sealed tells secrets apart.
+	// All marks look the same; the sealed texts tell secrets apart.
 	changed := map[string]bool{}
-	for _, sealed := range []struct{ of, other map[string]string }{{sealedOf(then), sealedOf(now)}, {sealedOf(now), sealedOf(then)}} {
+	for _, sealed := range []struct{ of, other map[string]string }{{then.Sealed, now.Sealed}, {now.Sealed, then.Sealed}} {
 		for path, value := range sealed.of {
 			if sealed.other[path] != value {
 				list, _, _ := strings.Cut(path, "[")
@@ -200,19 +214,9 @@ func difference(then, now *document) ([]model.ConfigChange, error) {
 	return changes, nil
 }
 
-func sealedOf(d *document) map[string]string {
-	if d == nil {
-		return nil
-	}
-	return d.Sealed
-}
-
-// leaves are the fields of a document that are no objects, by their paths: of its status, labels and annotations.
+// leaves returns the fields of a document that are not objects, by path: those of its status, labels and annotations.
 func leaves(d *document) (map[string][]byte, error) {
 	found := map[string][]byte{}
-	if d == nil {
-		return found, nil
-	}
 	text, err := json.Marshal(map[string]any{
 		"status": d.Status, "metadata": map[string]any{"labels": d.Metadata.Labels, "annotations": d.Metadata.Annotations},
 	})
@@ -235,7 +239,7 @@ func collectLeaves(text []byte, path string, into map[string][]byte) error {
 	}
 	for name, value := range object {
 		if path == "metadata.annotations" && name == model.LastAppliedAnnotation {
-			continue // the other fields say it
+			continue // it repeats the other fields
 		}
 		if err := collectLeaves(value, strings.TrimPrefix(path+"."+name, "."), into); err != nil {
 			return err

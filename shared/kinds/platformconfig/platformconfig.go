@@ -1,9 +1,9 @@
-// Package platformconfig is what is true of the platform configuration, the status of the one Config object: its
-// rules and defaults, where it comes from, how a new version takes effect without a restart and a bad one never
-// does, what of it may be shown, and how it is written, looked back at and rolled back.
-// Source: Spec 2.7, 8; ADR-0015.
+// Package platformconfig is the platform configuration, the status of the one Config object: its rules and defaults, how
+// its secrets are stored, its history, and how a new version from the state or from a file takes effect without a
+// restart, while a bad one never does. Source: Spec 2.7, 8; ADR-0015.
 //
-// It signs nobody in: the blocks of the providers are checked and kept for those who do.
+// It is a stored kind: the verbs are those of package resource. It signs nobody in: it checks and keeps the blocks of the
+// identity providers for those who do.
 package platformconfig
 
 import (
@@ -46,24 +46,25 @@ var Definition = &resource.Definition[*model.Config]{
 	},
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the configuration."},
-		{Name: "Loaded", Type: "string", Description: "Whether its latest version is in effect."},
-		{Name: "Resolved", Type: "string", Description: "Whether its secrets and placeholders have their text."},
-		{Name: "Revision", Type: "string", Description: "The version in effect."},
-		{Name: "Age", Type: "string", Description: "Time since it was first written."},
+		{Name: "Loaded", Type: "string", Description: "Whether the latest version is in effect."},
+		{Name: "Resolved", Type: "string", Description: "Whether all secrets and placeholders are known."},
+		{Name: "Revision", Type: "string", Description: "The stored version."},
+		{Name: "Age", Type: "string", Description: "Time since the first write."},
 	},
-	Cells:      cells,
-	Fields:     func(*model.Config) fields.Set { return fields.Set{} },
-	DecodeBody: Decode,
+	Cells:        cells,
+	Fields:       func(*model.Config) fields.Set { return fields.Set{"metadata.namespace": ""} },
+	DecodeBody:   Decode,
+	WritesStatus: true,
 }
 
-// HistoryDefinition is what config/{name}/history answers. Source: ADR-0015.
+// HistoryDefinition is the kind that config/{name}/history returns. Source: ADR-0015.
 var HistoryDefinition = &resource.Definition[*model.ConfigHistory]{
 	Resource: Definition.Resource,
 	Kind:     "ConfigHistory",
 	New:      func() *model.ConfigHistory { return &model.ConfigHistory{} },
 }
 
-// RollbackDefinition is what config/{name}/rollback takes and answers. Source: ADR-0015.
+// RollbackDefinition is the kind that config/{name}/rollback takes and returns. Source: ADR-0015.
 var RollbackDefinition = &resource.Definition[*model.ConfigRollback]{
 	Resource: Definition.Resource,
 	Kind:     "ConfigRollback",
@@ -83,10 +84,10 @@ func cells(config *model.Config, now time.Time) []any {
 }
 
 // Decode reads a Config that a client sent. Unknown and duplicate fields are errors here whatever the client asks
-// for, since a setting that is silently dropped is worse than none.
+// for: a setting that is silently dropped is worse than an error.
 //
-// Errors: BadRequest for what is no object; Invalid with a cause for each field of a wrong form, and for each that
-// breaks a rule beside these.
+// Errors: BadRequest for a body that is not an object; Invalid with a cause for each field that cannot be read, and for
+// each of the others that breaks a rule.
 func Decode(body codec.Body) (*model.Config, error) {
 	config := &model.Config{}
 	problems, err := decode(body, config)
@@ -126,7 +127,7 @@ func Parse(text []byte) (*model.Config, error) {
 		return config, nil
 	}
 	if trimmed[0] != '{' {
-		return nil, errors.New("the platform configuration is not an object")
+		return nil, errors.New("the platform configuration must be an object")
 	}
 	var form struct {
 		Kind any `json:"kind"`
@@ -146,9 +147,9 @@ func Parse(text []byte) (*model.Config, error) {
 		problems = append(problems, field.NotSupported(field.NewPath("metadata", "name"), config.Name, []string{Name}))
 	}
 	if len(config.Status.Conditions) > 0 {
-		problems = append(problems, field.Forbidden(below(path, "conditions"), "are the platform's own"))
+		problems = append(problems, field.Forbidden(below(path, "conditions"), "must not be set: the platform sets them"))
 	}
-	problems = append(problems, restore(&config.Status, nil, path)...)
+	problems = append(problems, strayMarks(&config.Status, path)...)
 	problems = append(problems, beside(validate(&config.Status, path), problems)...)
 	if err := problems.ToAggregate(); err != nil {
 		return nil, err

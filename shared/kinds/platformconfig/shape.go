@@ -13,21 +13,20 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// decode fills into from a body, and returns all that is wrong with its form: unknown and duplicate fields and
-// values of a wrong type, wherever they are. What could be read is in into then. The error is for a body that
-// is no object at all.
+// decode fills into from a body, and returns everything that cannot be read: unknown and duplicate fields and values of
+// a wrong type, wherever they are. Into then has what could be read. The error is for a body that is not an object.
 func decode(body codec.Body, into any) (field.ErrorList, error) {
 	_, err := codec.Decode(body, into, codec.Strict)
 	if err == nil {
 		return nil, nil
 	}
 	problems := codec.Misfits(body, into)
-	// Duplicates are gone from the tree; the decoder has told of them.
+	// The tree has lost the duplicates; the decoder has reported them.
 	if known, ok := errors.AsType[*apierror.Error](err); ok && known.Status().Details != nil {
 		for _, cause := range known.Status().Details.Causes {
 			if cause.Type == metav1.CauseTypeFieldValueDuplicate {
 				problems = append(problems, &field.Error{
-					Type: field.ErrorTypeDuplicate, Field: cause.Field, BadValue: field.OmitValueType{}, Detail: "is given twice",
+					Type: field.ErrorTypeDuplicate, Field: cause.Field, BadValue: field.OmitValueType{}, Detail: "must not be given twice",
 				})
 			}
 		}
@@ -35,13 +34,13 @@ func decode(body codec.Body, into any) (field.ErrorList, error) {
 	if len(problems) == 0 {
 		return nil, err
 	}
-	// The first value of a wrong type is an error that does not keep the rest from being read.
+	// The decoder reads the rest of the body after the first value of a wrong type.
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(body.JSON, into)
 	return problems, nil
 }
 
-// beside drops the problems of fields that lie at or below those of others: what could not be read breaks rules
-// that are none of its own.
+// beside drops the problems of fields that are at or below those of others: a field that cannot be read breaks further
+// rules only for that reason.
 func beside(problems, others field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(problems, func(problem *field.Error) bool {
 		return slices.ContainsFunc(others, func(other *field.Error) bool {

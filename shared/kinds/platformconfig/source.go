@@ -15,25 +15,27 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
 
-// CheckEvery is the least time between two looks for a new version while requests come, so that every function has
-// one within five seconds. Source: ADR-0015.
+// CheckEvery is the least time between two checks for a new version while requests come, so that every function has a
+// new version within five seconds. Source: ADR-0015.
 const CheckEvery = 2 * time.Second
 
-// Outcomes of a look that found something to tell.
+// Outcomes of a check that found something to report.
 const (
 	// Loaded: a new version is in effect.
 	Loaded = "loaded"
-	// Refused: a new version is bad, and the one before stays.
+	// Refused: a new version is bad, and the previous one stays.
 	Refused = "refused"
-	// Unavailable: it could not be looked.
+	// Unavailable: the file or the state could not be read.
 	Unavailable = "unavailable"
 )
 
@@ -57,9 +59,9 @@ type Options struct {
 	Now func() time.Time
 	// Random is where the uid comes from.
 	Random io.Reader
-	// Log takes what happens to new versions.
+	// Log receives what happens to new versions.
 	Log *slog.Logger
-	// Report counts outcomes, with the revision in effect. nil: nobody does.
+	// Report counts outcomes, with the revision in effect. nil: outcomes are not counted.
 	Report func(outcome string, revision int64)
 }
 
@@ -67,33 +69,40 @@ type Options struct {
 type Source struct {
 	Options
 
+	// reader is the registry of reads.
+	reader *resource.Registry[*model.Config]
+	// manager makes what notes who set which field. nil: nobody does.
+	manager atomic.Pointer[resource.NewFieldManager]
+
 	current atomic.Pointer[version]
-	refused atomic.Pointer[refusal]
-	// checked is when it was looked last, in nanoseconds.
+	// conditions are what the platform makes of the current version.
+	conditions atomic.Pointer[[]metav1.Condition]
+	// checked is when a new version was looked for last, in nanoseconds.
 	checked atomic.Int64
 
-	// mu is held while it is looked; it guards the rest.
+	// mu is held while a version is loaded; it guards the rest.
 	mu sync.Mutex
-	// seen is the text of the file that was looked at last, good or bad, nil where it could not be read; complained is
-	// what was logged last.
+	// refused is why a newer version is not in effect. nil: the current one is the newest.
+	refused *refusal
+	// seen is the text of the file that was read last, good or bad. nil: the file could not be read.
 	seen []byte
-	// bad is the revision that was refused last, and not replaced since.
-	bad        int64
+	// complained is what was logged last.
 	complained string
 }
 
 // version is one version of the configuration. It is never changed.
 type version struct {
 	revision int64
+	// record is the version as it is stored, and previous the record that it replaced in this process.
+	record, previous store.Record
 	// written is as it was written, secrets in clear.
 	written *model.Config
 	// effective is with defaults and without placeholders.
 	effective *model.ConfigStatus
-	// lacking are the texts that are not known here, and since when.
+	// lacking are the texts that are not known here.
 	lacking []string
-	// partial tells that secrets could not be opened, which may be otherwise at the next look.
+	// partial tells that secrets could not be opened; the next check may find otherwise.
 	partial bool
-	since   time.Time
 }
 
 // refusal is why a newer version is not in effect.
@@ -101,10 +110,11 @@ type refusal struct {
 	// revision is that of the newer version, 0 where its file cannot be read.
 	revision int64
 	why      string
-	since    time.Time
+	// unreadable tells that its record cannot be decoded.
+	unreadable bool
 }
 
-// New returns a configuration that was not looked at yet.
+// New returns a configuration that is not loaded yet.
 func New(options Options) *Source {
 	if options.Keyring == nil {
 		options.Keyring = func(context.Context) (*encryption.Keyring, error) {
@@ -114,15 +124,26 @@ func New(options Options) *Source {
 	if options.Lookup == nil {
 		options.Lookup = func(string) (string, bool) { return "", false }
 	}
-	return &Source{Options: options}
+	s := &Source{Options: options}
+	s.reader = s.registry(records{options.Store, s}, &rules{source: s})
+	return s
 }
 
-// FromFile tells whether a file holds the configuration, which nobody can then write through the API.
+func (s *Source) registry(state store.Store, r *rules) *resource.Registry[*model.Config] {
+	return &resource.Registry[*model.Config]{Definition: Definition, Rules: r, Store: state, Now: s.Now, Random: s.Random}
+}
+
+// Managed makes writes note who set which field, and returns the configuration. Source: ADR-0008.
+func (s *Source) Managed(by resource.NewFieldManager) *Source {
+	s.manager.Store(&by)
+	return s
+}
+
+// FromFile tells whether a file holds the configuration. Nobody can write it through the API then.
 func (s *Source) FromFile() bool { return s.File != "" }
 
 // Current is the configuration of this moment: with defaults, placeholders replaced, secrets in clear. It is never
-// nil and not to be changed. Before the first look it is that of nothing but defaults, with everything closed that
-// can be.
+// nil and not to be changed. Before a version is loaded it has nothing but defaults, with everything closed that can be.
 func (s *Source) Current() *model.ConfigStatus {
 	if now := s.current.Load(); now != nil {
 		return now.effective
@@ -132,8 +153,8 @@ func (s *Source) Current() *model.ConfigStatus {
 	return closed
 }
 
-// Refresh looks for a new version where that was not done for a while; most calls cost nothing, and while one
-// looks others go on with what there is. The error is for a process that has no configuration at all:
+// Refresh looks for a new version where the last check is CheckEvery ago; most calls cost nothing, and one caller checks
+// while the others go on with the current version. The error is for a process that has no configuration at all:
 // store.ErrUnavailable, or what is wrong with the only version there is.
 func (s *Source) Refresh(ctx context.Context) error {
 	if s.current.Load() == nil {
@@ -142,34 +163,50 @@ func (s *Source) Refresh(ctx context.Context) error {
 		if s.current.Load() != nil {
 			return nil
 		}
-		return s.look(ctx)
+		_, err := s.load(ctx)
+		return err
 	}
 	age := s.Now().Sub(time.Unix(0, s.checked.Load()))
 	if age >= 0 && age < CheckEvery || !s.mu.TryLock() {
 		return nil
 	}
 	defer s.mu.Unlock()
-	_ = s.look(ctx)
+	_, _ = s.load(ctx)
 	return nil
 }
 
 // Reload looks for a new version now. The error is store.ErrUnavailable, that of a file that cannot be read, or that of
-// Refresh; a bad new version is told of by the log, the metrics and the conditions.
+// Refresh; the log, the metrics and the conditions report a bad new version.
 func (s *Source) Reload(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.look(ctx)
+	_, err := s.load(ctx)
+	return err
 }
 
-// look does what Reload says, under the lock.
-func (s *Source) look(ctx context.Context) error {
-	var next *version
-	var err error
+// load does what Reload says, under the lock. It returns the record that is stored, good or bad.
+func (s *Source) load(ctx context.Context) (store.Record, error) {
 	if s.FromFile() {
-		next, err = s.lookAtFile()
-	} else {
-		next, err = s.lookAtState(ctx)
+		next, err := s.loadFile()
+		err = s.settle(ctx, next, err)
+		if now := s.current.Load(); now != nil {
+			return now.record, err
+		}
+		return store.Record{}, err
 	}
+	found, err := s.Store.Get(ctx, Name)
+	if errors.Is(err, store.ErrNotFound) {
+		found, err = unwritten(), nil
+	}
+	if err != nil {
+		return found, s.settle(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
+	}
+	next, err := s.examine(ctx, found)
+	return found, s.settle(ctx, next, err)
+}
+
+// settle puts a new version into effect, or notes why there is none, under the lock. nil: nothing is new.
+func (s *Source) settle(ctx context.Context, next *version, err error) error {
 	now, stays := s.current.Load(), "the one before stays"
 	if now == nil {
 		stays = "there is none before it"
@@ -177,19 +214,19 @@ func (s *Source) look(ctx context.Context) error {
 	var bad *badVersion
 	switch {
 	case errors.As(err, &bad):
-		s.bad = bad.revision
+		s.refused = &refusal{bad.revision, err.Error(), bad.unreadable}
 		s.complain(ctx, Refused, "platform configuration refused; "+stays, err)
-		s.refuse(bad.revision, err)
 	case err != nil:
 		s.complain(ctx, Unavailable, "the platform configuration cannot be read; "+stays, err)
 		if s.FromFile() {
-			// What comes back is news, even if it is what there was.
+			// A file that comes back is news, even with the same text.
 			s.seen = nil
-			s.refuse(0, err)
+			s.refused = &refusal{why: err.Error()}
 		}
 	case next != nil:
 		s.install(ctx, next)
 	}
+	s.noteConditions()
 	s.checked.Store(s.Now().UnixNano())
 	if bad != nil && now != nil {
 		return nil
@@ -197,19 +234,15 @@ func (s *Source) look(ctx context.Context) error {
 	return err
 }
 
-// refuse notes why the version in effect is not the newest, under the lock.
-func (s *Source) refuse(revision int64, why error) {
-	if old := s.refused.Load(); old == nil || old.why != why.Error() {
-		s.refused.Store(&refusal{revision: revision, why: why.Error(), since: s.Now()})
-	}
-}
-
 // install puts a version into effect, under the lock.
 func (s *Source) install(ctx context.Context, next *version) {
-	first := s.current.Load() == nil
+	before := s.current.Load()
+	first := before == nil
+	if !first {
+		next.previous = before.record
+	}
 	s.current.Store(next)
-	s.refused.Store(nil)
-	s.bad, s.complained = 0, ""
+	s.refused, s.complained = nil, ""
 	s.report(Loaded)
 	level := slog.LevelInfo
 	if first {
@@ -217,11 +250,11 @@ func (s *Source) install(ctx context.Context, next *version) {
 	}
 	s.Log.Log(ctx, level, "platform configuration loaded", "file", s.File, "revision", next.revision)
 	if len(next.lacking) > 0 {
-		s.Log.WarnContext(ctx, "texts of the platform configuration are not known here", "fields", strings.Join(next.lacking, ", "))
+		s.Log.WarnContext(ctx, "placeholders or secrets of the platform configuration are not known here", "fields", strings.Join(next.lacking, ", "))
 	}
 }
 
-// complain logs what was not logged just before, and counts it.
+// complain logs and counts an error, unless it is the one that was logged last.
 func (s *Source) complain(ctx context.Context, outcome, what string, err error) {
 	if text := err.Error(); text != s.complained {
 		s.complained = text
@@ -244,18 +277,20 @@ func (s *Source) report(outcome string) {
 // badVersion is a version that may not take effect.
 type badVersion struct {
 	revision int64
-	err      error
+	// unreadable tells that its record cannot be decoded.
+	unreadable bool
+	err        error
 }
 
 func (b *badVersion) Error() string { return b.err.Error() }
 func (b *badVersion) Unwrap() error { return b.err }
 
-// lookAtFile returns the version in the file, nil when it was looked at before.
-func (s *Source) lookAtFile() (*version, error) {
+// loadFile returns the version in the file, nil when the file was read before.
+func (s *Source) loadFile() (*version, error) {
 	about, err := os.Stat(s.File)
 	if err == nil && !about.Mode().IsRegular() {
-		// Reading a pipe would wait for whoever writes to it.
-		err = fmt.Errorf("%s is no regular file", s.File)
+		// Reading a pipe would block until somebody writes to it.
+		err = fmt.Errorf("%s is not a regular file", s.File)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
@@ -270,121 +305,137 @@ func (s *Source) lookAtFile() (*version, error) {
 	s.seen = append([]byte{}, content...)
 	revision := about.ModTime().UnixMilli()
 	if s.current.Load() != nil && len(bytes.TrimSpace(content)) == 0 {
-		// So is a file that is being written anew. It does not lift what was limited.
-		return nil, &badVersion{revision, fmt.Errorf("platform configuration %s: is empty; {} stands for the defaults", s.File)}
+		// A file that is just being rewritten is empty too. It must not lift any limits.
+		return nil, &badVersion{revision: revision, err: fmt.Errorf("platform configuration %s: is empty; write {} for the defaults", s.File)}
 	}
 	config, err := Parse(content)
 	if err != nil {
-		return nil, &badVersion{revision, fmt.Errorf("platform configuration %s: %w", s.File, err)}
+		return nil, &badVersion{revision: revision, err: fmt.Errorf("platform configuration %s: %w", s.File, err)}
 	}
-	return s.build(config, revision, nil, nil)
+	text, err := marshalConcealed(config)
+	if err != nil {
+		return nil, err
+	}
+	return s.build(config, store.Record{Name: Name, Revision: revision, Object: text}, nil, nil)
 }
 
-// lookAtState returns the version in the state, nil when it is the one in effect, or the one that was refused.
-func (s *Source) lookAtState(ctx context.Context) (*version, error) {
+// unwritten is the record of a configuration that nobody has written yet: it is there all the same.
+func unwritten() store.Record {
+	return store.Record{Name: Name, Revision: store.Beginning, Object: []byte(`{"metadata":{"name":"` + Name + `"},"status":{}}`)}
+}
+
+// examine returns the version of a record, nil where it is the current one or the one that was refused.
+func (s *Source) examine(ctx context.Context, found store.Record) (*version, error) {
 	now := s.current.Load()
-	record, err := s.Store.Get(ctx, Name)
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		if now != nil && now.revision == store.Beginning {
-			return nil, nil
-		}
-		return s.build(&model.Config{}, store.Beginning, nil, nil)
-	case err != nil:
-		return nil, fmt.Errorf("reading the platform configuration: %w", err)
-	case now != nil && s.bad == record.Revision:
+	case now != nil && s.refused != nil && s.refused.revision == found.Revision:
 		return nil, nil
-	case now != nil && now.revision == record.Revision && !now.partial:
-		s.bad = 0
-		s.refused.Store(nil)
+	case now != nil && now.revision == found.Revision && !now.partial:
+		s.refused = nil
 		return nil, nil
 	}
-	next, err := s.fromRecord(ctx, record)
+	config, err := unmarshalStored(found.Object)
+	if err != nil {
+		return nil, &badVersion{revision: found.Revision, unreadable: true, err: fmt.Errorf("decoding revision %d: %w", found.Revision, err)}
+	}
+	var ring *encryption.Keyring
+	var reason error
+	if bytes.Contains(found.Object, []byte(`"sealed"`)) {
+		ring, reason = s.Keyring(ctx)
+	}
+	closed, err := unseal(&config.Status, ring)
+	next, err := s.build(config, found, closed, errors.Join(reason, err))
 	if err == nil && now != nil && now.partial && now.revision == next.revision && slices.Equal(now.lacking, next.lacking) {
 		return nil, nil
 	}
 	return next, err
 }
 
-// fromRecord makes the version of a record.
-func (s *Source) fromRecord(ctx context.Context, record store.Record) (*version, error) {
-	held, err := read(record)
-	if err != nil {
-		return nil, &badVersion{record.Revision, err}
+// take puts a record into effect that this process wrote or was told of, if it is new.
+func (s *Source) take(ctx context.Context, found store.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.current.Load(); now == nil || now.revision < found.Revision {
+		next, err := s.examine(ctx, found)
+		_ = s.settle(ctx, next, err)
 	}
-	var ring *encryption.Keyring
-	var reason error
-	if len(held.Sealed) > 0 {
-		ring, reason = s.Keyring(ctx)
-	}
-	config, closed, err := held.unseal(ring)
-	return s.build(config, record.Revision, closed, errors.Join(reason, err))
 }
 
-// build makes a version. Closed are the secrets that could not be opened, and why.
-func (s *Source) build(config *model.Config, revision int64, closed []string, why error) (*version, error) {
+// build makes a version. Closed are the secrets that could not be opened, and why says the reason.
+func (s *Source) build(config *model.Config, found store.Record, closed []string, why error) (*version, error) {
 	if err := validate(&config.Status, nil).ToAggregate(); err != nil {
-		return nil, &badVersion{revision, err}
+		return nil, &badVersion{revision: found.Revision, err: err}
 	}
-	effective := config.Status.DeepCopy()
-	effective.Conditions = nil
-	setDefaults(effective)
-	lacking := resolve(effective, s.Lookup)
-	// What placeholders stand for is judged now, and not quoted.
-	if problems := validate(effective, nil); len(problems) > 0 {
-		for _, problem := range problems {
-			problem.BadValue = field.OmitValueType{}
-		}
-		return nil, &badVersion{revision, fmt.Errorf("with its placeholders replaced: %w", problems.ToAggregate())}
+	effective, lacking, err := s.effective(&config.Status)
+	if err != nil {
+		return nil, &badVersion{revision: found.Revision, err: err}
 	}
 	if why != nil {
 		lacking = append(lacking, closed...)
 		slices.Sort(lacking)
 	}
 	return &version{
-		revision: revision, written: config, effective: effective, lacking: lacking, partial: len(closed) > 0, since: s.Now(),
+		revision: found.Revision, record: found, written: config, effective: effective, lacking: lacking, partial: len(closed) > 0,
 	}, nil
 }
 
-// show is a version as the API shows it: with defaults, placeholders as they were written, secrets in clear only
-// where they are asked for.
-func (s *Source) show(v *version, reveal bool) *model.Config {
-	config := v.written.DeepCopy()
-	config.SetGroupVersionKind(Definition.GroupVersionKind())
-	config.Name = Name
-	config.ResourceVersion = strconv.FormatInt(v.revision, 10)
-	setDefaults(&config.Status)
-	if !reveal {
-		conceal(&config.Status)
+// effective returns a status with defaults and without placeholders, and the fields whose placeholders are not known here.
+// The error says what is wrong with the values of placeholders, and does not quote them.
+func (s *Source) effective(written *model.ConfigStatus) (effective *model.ConfigStatus, lacking []string, err error) {
+	effective = written.DeepCopy()
+	effective.Conditions = nil
+	setDefaults(effective)
+	lacking = resolve(effective, s.Lookup)
+	problems := validate(effective, nil)
+	for _, problem := range problems {
+		problem.BadValue = field.OmitValueType{}
 	}
-	config.Status.Conditions = s.conditions(v)
-	return config
+	if len(problems) > 0 {
+		return nil, nil, fmt.Errorf("with its placeholders replaced: %w", problems.ToAggregate())
+	}
+	return effective, lacking, nil
 }
 
-func (s *Source) conditions(v *version) []metav1.Condition {
-	loaded := metav1.Condition{
-		Type: ConditionLoaded, Status: metav1.ConditionTrue, Reason: "Loaded",
-		Message: "revision " + strconv.FormatInt(v.revision, 10) + " is in effect", LastTransitionTime: metav1.NewTime(v.since.UTC()),
+// conditionsNow are the conditions of this moment. nil: no version is loaded.
+func (s *Source) conditionsNow() []metav1.Condition {
+	if now := s.conditions.Load(); now != nil {
+		return slices.Clone(*now)
 	}
-	if refused := s.refused.Load(); refused != nil {
+	return nil
+}
+
+// noteConditions brings the conditions up to date, under the lock. The time of a condition is that of the last change of
+// its status that this process saw; before the first one it is that of the object's creation, so that all processes
+// say the same. Source: ADR-0015.
+func (s *Source) noteConditions() {
+	now := s.current.Load()
+	if now == nil {
+		return
+	}
+	conditions, at := s.conditionsNow(), metav1.NewTime(s.Now().UTC().Truncate(time.Second))
+	if created := now.written.CreationTimestamp; conditions == nil && !created.IsZero() {
+		at = created
+	}
+	revision := strconv.FormatInt(now.revision, 10)
+	loaded := metav1.Condition{Type: ConditionLoaded, Status: metav1.ConditionTrue, Reason: "Loaded", Message: "revision " + revision + " is in effect"}
+	if s.refused != nil {
 		loaded.Status, loaded.Reason = metav1.ConditionFalse, "Refused"
-		newer := fmt.Sprintf("revision %d is refused", refused.revision)
-		if refused.revision == 0 {
+		newer := fmt.Sprintf("revision %d is refused", s.refused.revision)
+		if s.refused.revision == 0 {
 			loaded.Reason, newer = "Unavailable", "the file cannot be read"
 		}
-		loaded.Message = fmt.Sprintf("%s, and revision %d stays in effect: %s", newer, v.revision, refused.why)
-		loaded.LastTransitionTime = metav1.NewTime(refused.since.UTC())
+		loaded.Message = newer + ", and revision " + revision + " stays in effect: " + s.refused.why
 	}
 	resolved := metav1.Condition{
-		Type: ConditionResolved, Status: metav1.ConditionTrue, Reason: "Resolved", LastTransitionTime: metav1.NewTime(v.since.UTC()),
-		Message: "all secrets and placeholders have their text",
+		Type: ConditionResolved, Status: metav1.ConditionTrue, Reason: "Resolved", Message: "all secrets and placeholders are known",
 	}
-	if len(v.lacking) > 0 {
+	if len(now.lacking) > 0 {
 		resolved.Status, resolved.Reason = metav1.ConditionFalse, "Lacking"
-		resolved.Message = "not known here: " + strings.Join(v.lacking, ", ")
+		resolved.Message = "not known here: " + strings.Join(now.lacking, ", ")
 	}
-	for _, one := range []*metav1.Condition{&loaded, &resolved} {
-		one.ObservedGeneration = v.written.Generation
+	for _, condition := range []metav1.Condition{loaded, resolved} {
+		condition.ObservedGeneration, condition.LastTransitionTime = now.written.Generation, at
+		meta.SetStatusCondition(&conditions, condition)
 	}
-	return []metav1.Condition{loaded, resolved}
+	s.conditions.Store(&conditions)
 }

@@ -16,6 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
@@ -55,7 +56,7 @@ func newWorld(t *testing.T) *world {
 
 // process is a new process over a file, or over the state.
 func (w *world) process(file string) *platformconfig.Source {
-	return platformconfig.New(w.options(file))
+	return platformconfig.New(w.options(file)).Managed(fieldmanager.New)
 }
 
 func (w *world) options(file string) platformconfig.Options {

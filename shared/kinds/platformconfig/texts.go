@@ -14,23 +14,23 @@ import (
 
 // text is one string of a configuration.
 type text struct {
-	// path is where it stands. Entries of a list stand under their own id or name where that tells them apart,
-	// so that the path survives when others are added or removed.
+	// path identifies the field. An entry of a list is named by its own id or name where that is unique, so that the path
+	// stays the same when other entries are added or removed.
 	path string
-	// at is where it stands by the positions of lists, as causes of errors name it.
+	// at is the path by list positions, as errors name it.
 	at string
-	// value is its clear text.
+	// value is the text.
 	value string
-	// secret tells whether it is one by its type.
+	// secret tells whether the field has the type of a secret.
 	secret bool
 }
 
-// lazily is a regular expression that is compiled when it is first used: not at the start of every function.
+// lazily compiles a regular expression at its first use, to keep that out of the start of every function.
 func lazily(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// everyText hands each string of a configuration to change and puts its answer there.
+// everyText replaces each string of a configuration by what change returns for it.
 func everyText(config *model.ConfigStatus, change func(text) string) {
 	walk(reflect.ValueOf(config).Elem(), "", "", change)
 }
@@ -52,7 +52,7 @@ func walk(value reflect.Value, path, at string, change func(text) string) {
 			value.SetString(now)
 		}
 	case reflect.Struct:
-		// Quantities, times and free JSON are no texts.
+		// Quantities, times and free JSON are not texts.
 		if value.Type().PkgPath() != modelPath || value.Type() == reflect.TypeFor[model.JSON]() {
 			return
 		}
@@ -80,12 +80,12 @@ func walk(value reflect.Value, path, at string, change func(text) string) {
 			}
 		}
 	default:
-		// Numbers and truth values are no texts.
+		// Numbers and booleans are not texts.
 	}
 }
 
-// idsOf are what the entries of a list are known by: an id or name, or what else stands for them where they have
-// none, if no other has the same; else the position.
+// idsOf returns what identifies each entry of a list: its id or name, else another field that identifies it, if it is
+// unique; else the position.
 func idsOf(list reflect.Value) []string {
 	ids := make([]string, list.Len())
 	times := map[string]int{}
@@ -94,8 +94,8 @@ func idsOf(list reflect.Value) []string {
 		case model.AuthConnector:
 			ids[i] = entry.ID
 		case model.AppRepository:
-			// A URL may hold a secret, which is not to be in a path.
-			address, _ := concealed(entry.URL)
+			// A URL may hold a secret, which must not be in a path.
+			address, _ := concealed(shownPart(entry.URL))
 			ids[i] = cmp.Or(entry.Name, address)
 		case model.OIDCServerClient:
 			ids[i] = cmp.Or(entry.ClientID, entry.Name)
@@ -113,8 +113,8 @@ func idsOf(list reflect.Value) []string {
 // parameter is a secret in the query of a URL.
 var parameter = lazily(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
 
-// concealed returns a text that is a URL with a secret in it with a mark instead of that, and whether it is one.
-// A user name stays where there is a password beside it; alone it may be a token.
+// concealed returns a text with a mark in place of the secret if it is a URL that has one, and tells whether it is.
+// A user name stays where a password follows it; without one it may be a token.
 func concealed(value string) (string, bool) {
 	scheme, rest, isURL := strings.Cut(value, "://")
 	if !isURL || strings.ContainsAny(scheme, " \t\r\n/?#") {
@@ -140,7 +140,7 @@ func concealed(value string) (string, bool) {
 	return hidden, found
 }
 
-// conceal puts marks for the secrets in URLs. Those that are secrets by their type print as a mark anyway.
+// conceal puts marks in place of the secrets in URLs. Secrets by type print as a mark anyway.
 func conceal(config *model.ConfigStatus) {
 	everyText(config, func(t text) string {
 		if t.secret {
@@ -151,22 +151,10 @@ func conceal(config *model.ConfigStatus) {
 	})
 }
 
-// secrets are the secrets of a configuration by their paths: those by type, and URLs that hold one.
-func secrets(config *model.ConfigStatus) map[string]string {
-	found := map[string]string{}
-	everyText(config, func(t text) string {
-		if _, inURL := concealed(t.value); t.value != "" && (t.secret || inURL) {
-			found[t.path] = t.value
-		}
-		return t.value
-	})
-	return found
-}
-
-// placeholder is ${NAME}; a second dollar in front makes it plain text.
+// placeholder is ${NAME}. A second dollar sign in front makes it plain text.
 var placeholder = lazily(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expand puts what lookup knows in place of the placeholders of a text; others stay.
+// expand replaces the placeholders of a text that lookup knows; others stay.
 func expand(value string, lookup func(name string) (string, bool)) string {
 	if !strings.Contains(value, "${") {
 		return value
@@ -192,8 +180,8 @@ func open(value string) bool {
 	return found
 }
 
-// ours are the beginnings of variables that hold the credentials of the process itself. Who may write the
-// configuration may not thereby read these. Source: ADR-0015.
+// ours are the prefixes of variables that hold the credentials of the process itself. A caller who may write the
+// configuration must not be able to read these. Source: ADR-0015.
 var ours = []string{"PLATFORM_", "AWS_", "GOOGLE_", "LAMBDA_", "PARAMETERS_SECRETS_"}
 
 func isOurs(name string) bool {
@@ -205,8 +193,8 @@ func isOurs(name string) bool {
 	return false
 }
 
-// resolve replaces the placeholders of a configuration by what lookup knows, and returns the paths of those that
-// it does not know, which stay as they are.
+// resolve replaces the placeholders of a configuration that lookup knows. It returns the paths of the others, which stay
+// as they are.
 func resolve(config *model.ConfigStatus, lookup func(string) (string, bool)) []string {
 	var missing []string
 	everyText(config, func(t text) string {

@@ -14,17 +14,20 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// validate returns every rule that a configuration breaks. A text with a placeholder is judged when the
+// validate returns every rule that a configuration breaks. It checks a text with a placeholder only once the
 // placeholder has a value. Source: Spec 2.7; ADR-0015.
 func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	c := &checker{}
 	everyText(config, func(t text) string {
 		c.placeholders(t, below(path, t.at))
+		if strings.Contains(t.value, seam) {
+			c.add(field.Invalid(below(path, t.at), field.OmitValueType{}, "must not contain the character NUL"))
+		}
 		return t.value
 	})
 	c.text(config.PlatformHost, below(path, "platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
 	c.text(config.ProjectNamespacePrefix, below(path, "projectNamespacePrefix"), isNamespacePrefix,
-		"must be lower case letters, digits and -, begin with a letter or digit, and leave room for a name: 40 characters at most")
+		"must have at most 40 characters, only lower-case letters, digits and -, and begin with a letter or digit")
 	c.text(config.WorkspaceSubDomain, below(path, "workspaceSubDomain"),
 		func(value string) bool { return len(validation.IsWildcardDNS1123Subdomain(value)) == 0 }, "must have the form *.<sub-domain>")
 	if config.Auth != nil {
@@ -67,7 +70,7 @@ func below(path *field.Path, name string) *field.Path {
 	return path.Child(name)
 }
 
-// checker collects what is wrong.
+// checker collects problems.
 type checker struct{ problems field.ErrorList }
 
 func (c *checker) add(problem *field.Error) { c.problems = append(c.problems, problem) }
@@ -77,21 +80,21 @@ func (c *checker) invalid(path *field.Path, value any, why string) {
 		hidden, _ := concealed(shown)
 		value = hidden
 		if strings.Contains(hidden, "@") {
-			// One that is malformed may have a password where none is looked for.
+			// A malformed URL may have a password in an unexpected place.
 			value = field.OmitValueType{}
 		}
 	}
 	c.add(field.Invalid(path, value, why))
 }
 
-// text checks a text that may be absent.
+// text checks an optional text.
 func (c *checker) text(value string, path *field.Path, ok func(string) bool, why string) {
 	if value != "" && !open(value) && !ok(value) {
 		c.invalid(path, value, why)
 	}
 }
 
-// required checks a text that may not be absent.
+// required checks a required text.
 func (c *checker) required(value string, path *field.Path, ok func(string) bool, why string) {
 	if value == "" {
 		c.add(field.Required(path, why))
@@ -100,7 +103,7 @@ func (c *checker) required(value string, path *field.Path, ok func(string) bool,
 	c.text(value, path, ok, why)
 }
 
-// unique adds a value to those of a list, unless it is there already.
+// unique adds a value to those that a list has so far, and reports a duplicate.
 func (c *checker) unique(seen map[string]bool, value string, path *field.Path) {
 	if value != "" && seen[value] {
 		c.add(field.Duplicate(path, value))
@@ -117,8 +120,8 @@ func (c *checker) notNegative(value int64, path *field.Path) {
 func (c *checker) placeholders(t text, path *field.Path) {
 	expand(t.value, func(name string) (string, bool) {
 		if isOurs(name) {
-			c.add(field.Forbidden(path, "the placeholder ${"+name+"} names a variable of the platform's own; those with "+
-				strings.Join(ours, ", ")+" are out of reach"))
+			c.add(field.Forbidden(path, "the placeholder ${"+name+"} is not allowed: variables that begin with "+
+				strings.Join(ours, ", ")+" belong to the platform itself"))
 		}
 		return "", false
 	})
@@ -140,14 +143,14 @@ func matching(pattern string) func(string) bool {
 	return func(value string) bool { return compiled().MatchString(value) }
 }
 
-// isNamespacePrefix accepts what begins a label and leaves room for the name of a project.
+// isNamespacePrefix accepts the beginning of a label that leaves room for the name of a project.
 func isNamespacePrefix(value string) bool {
 	return len(value) <= 40 && len(validation.IsDNS1123Label(value+"x")) == 0
 }
 
 func isSubdomain(value string) bool { return len(validation.IsDNS1123Subdomain(value)) == 0 }
 
-// isHost accepts a host, with a port or without.
+// isHost accepts a host, with or without a port.
 func isHost(value string) bool {
 	parsed, err := url.Parse("//" + value)
 	if err != nil || parsed.Host != value || strings.HasSuffix(value, ":") || !isPort(parsed.Port()) {
@@ -158,7 +161,7 @@ func isHost(value string) bool {
 	return err == nil || isSubdomain(strings.ToLower(name))
 }
 
-// isPort accepts the number of a port, or none.
+// isPort accepts a port number, or an empty text.
 func isPort(text string) bool {
 	number, err := strconv.ParseUint(text, 10, 16)
 	return text == "" || err == nil && number > 0
@@ -207,7 +210,7 @@ func (c *checker) oidcServer(server *model.ConfigOIDCServer, path *field.Path) {
 		for j, uri := range client.RedirectURIs {
 			at := at.Child("redirectURIs").Index(j)
 			if strings.Contains(uri, "*") && !server.WildcardRedirect {
-				c.invalid(at, uri, "has a *, which needs wildcardRedirect")
+				c.invalid(at, uri, "must not contain * unless wildcardRedirect is true")
 				continue
 			}
 			c.required(uri, at, func(value string) bool {
@@ -244,7 +247,7 @@ func (c *checker) ui(ui *model.ConfigUISettings, path *field.Path) {
 		{"logoBackgroundColor", ui.LogoBackgroundColor}, {"primaryColor", ui.PrimaryColor},
 		{"sidebarColor", ui.SidebarColor}, {"accentColor", ui.AccentColor},
 	} {
-		c.text(one.value, path.Child(one.name), isColour, "must be a colour of CSS, such as #1f6feb or teal")
+		c.text(one.value, path.Child(one.name), isColour, "must be a CSS colour, such as #1f6feb or teal")
 	}
 	c.webs(ui.CustomCSS, path.Child("customCss"))
 	c.webs(ui.CustomJavaScript, path.Child("customJavaScript"))
@@ -273,7 +276,7 @@ func (c *checker) secretsStore(store *model.ConfigSecretsStore, path *field.Path
 	c.text(store.SyncInterval, path.Child("syncInterval"), func(value string) bool {
 		interval, err := time.ParseDuration(value)
 		return err == nil && interval > 0
-	}, "must be a duration above zero in the format of Go, such as 1m30s")
+	}, "must be a duration above zero, such as 1m30s")
 	if store.Auth != nil && store.Auth.TokenSecretRef != nil {
 		at := path.Child("auth", "tokenSecretRef")
 		c.required(store.Auth.TokenSecretRef.Name, at.Child("name"), isSubdomain, "must be the name of a Secret")
@@ -295,7 +298,7 @@ func (c *checker) cloud(cloud *model.ConfigCloud, path *field.Path) {
 		c.text(window.TimeWindow, at.Child("timeWindow"), func(value string) bool {
 			from, to, _ := strings.Cut(value, "-")
 			return timeWindow(value) && from != to
-		}, "must be HH:MM-HH:MM in 24 hours and UTC, and not empty")
+		}, "must be HH:MM-HH:MM in 24-hour UTC, and not empty")
 	}
 	cost := cloud.CostControl
 	if cost == nil {
@@ -332,7 +335,7 @@ func (c *checker) metrics(metrics *model.MetricsBackend, path *field.Path) {
 	}
 	c.replicas(metrics.Replicas, path)
 	c.resources(metrics.Resources, path.Child("resources"))
-	c.text(metrics.Retention, path.Child("retention"), retention, "must be a number above zero and one of s, m, h, d, w, M, y, such as 90d")
+	c.text(metrics.Retention, path.Child("retention"), retention, "must be a number above zero followed by s, m, h, d, w, M or y, such as 90d")
 	if storage := metrics.Storage; storage != nil {
 		if class := storage.StorageClass; class != nil && *class != "-" {
 			c.text(*class, path.Child("storage", "storageClass"), isSubdomain, "must be the name of a storage class, or -")

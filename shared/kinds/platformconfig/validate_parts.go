@@ -38,13 +38,13 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	given := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(auth.CustomHTTPHeaders)) {
 		at := path.Child("customHttpHeaders").Key(name)
-		// Which of two would be set is chance.
+		// Two spellings of one header: which of them would be set is random.
 		c.unique(given, textproto.CanonicalMIMEHeaderKey(name), at)
 		switch {
 		case !headerName(name):
-			c.add(field.Invalid(at, field.OmitValueType{}, "is no name of an HTTP header"))
+			c.add(field.Invalid(at, field.OmitValueType{}, "must be the name of an HTTP header"))
 		case slices.Contains(reservedHeaders, textproto.CanonicalMIMEHeaderKey(name)):
-			c.add(field.Forbidden(at, "is set by the platform itself"))
+			c.add(field.Forbidden(at, "the platform sets this header itself"))
 		}
 		if strings.ContainsFunc(auth.CustomHTTPHeaders[name], unicode.IsControl) {
 			c.add(field.Invalid(at, field.OmitValueType{}, "must not contain control characters"))
@@ -54,20 +54,20 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 		c.required(filter, path.Child("groupsFilters").Index(i), func(value string) bool {
 			_, err := regexp.Compile(value)
 			return err == nil
-		}, "must be a regular expression of RE2")
+		}, "must be a regular expression in RE2 syntax")
 	}
 	c.providers(&auth.IdentityProviders, path)
 	seen := map[string]bool{}
 	for i := range auth.Connectors {
 		connector, at := &auth.Connectors[i], path.Child("connectors").Index(i)
-		c.required(connector.ID, at.Child("id"), connectorID, "must be letters, digits and . _ ~ -, since it is a part of URLs")
+		c.required(connector.ID, at.Child("id"), connectorID, "must have only letters, digits and . _ ~ -, because it is part of URLs")
 		c.unique(seen, connector.ID, at.Child("id"))
 		switch names := blocks(&connector.IdentityProviders); len(names) {
 		case 0:
-			c.add(field.Required(at, "needs the block of its provider: oidc, gitforge1, gitforge2, idp1, idp2, saml or clustermanager"))
+			c.add(field.Required(at, "must have one provider: oidc, gitforge1, gitforge2, idp1, idp2, saml or clustermanager"))
 		case 1:
 		default:
-			c.add(field.Forbidden(at.Child(names[1]), "a connector has one provider, and "+names[0]+" is given already"))
+			c.add(field.Forbidden(at.Child(names[1]), "a connector can have only one provider, and "+names[0]+" is set too"))
 		}
 		c.providers(&connector.IdentityProviders, at)
 	}
@@ -105,11 +105,11 @@ func (c *checker) providers(providers *model.IdentityProviders, path *field.Path
 		c.web(block.RedirectURI, at.Child("redirectURI"))
 		c.text(block.HostName, at.Child("hostName"), isHost, "must be a host without scheme and path")
 		if block.RootCA != "" && block.HostName == "" {
-			c.add(field.Required(at.Child("hostName"), "rootCA is for the enterprise-hosted variant, which needs its host"))
+			c.add(field.Required(at.Child("hostName"), "required with rootCA: the host of the enterprise-hosted variant"))
 		}
 		for i, org := range block.Orgs {
 			if org.Name == "" {
-				c.add(field.Required(at.Child("orgs").Index(i).Child("name"), "an organization has a name"))
+				c.add(field.Required(at.Child("orgs").Index(i).Child("name"), "an organization must have a name"))
 			}
 			c.named(org.Teams, at.Child("orgs").Index(i).Child("teams"))
 		}
@@ -125,9 +125,9 @@ func (c *checker) providers(providers *model.IdentityProviders, path *field.Path
 			c.required(domain, at.Child("hostedDomains").Index(i), isSubdomain, "must be a domain, such as example.com")
 		}
 		if block.ServiceAccountFilePath != "" && block.AdminEmail == "" {
-			c.add(field.Required(at.Child("adminEmail"), "is required with serviceAccountFilePath: whom the service account impersonates"))
+			c.add(field.Required(at.Child("adminEmail"), "required with serviceAccountFilePath: the user to impersonate"))
 		}
-		c.text(block.AdminEmail, at.Child("adminEmail"), email, "must be an address such as admin@example.com")
+		c.text(block.AdminEmail, at.Child("adminEmail"), email, "must be an email address such as admin@example.com")
 	}
 	if block, at := providers.IDP2, path.Child("idp2"); block != nil {
 		c.web(block.RedirectURI, at.Child("redirectURI"))
@@ -157,16 +157,16 @@ func (c *checker) saml(block *model.SAMLProvider, path *field.Path) {
 	}
 	switch len(given) {
 	case 0:
-		c.add(field.Required(path.Child("caData"), "one of caData, ca and insecureSkipSignatureValidation must be given"))
+		c.add(field.Required(path.Child("caData"), "one of caData, ca and insecureSkipSignatureValidation must be set"))
 	case 1:
 	default:
-		c.add(field.Forbidden(path.Child(given[1]), "one of caData, ca and insecureSkipSignatureValidation must be given, and "+given[0]+" is"))
+		c.add(field.Forbidden(path.Child(given[1]), "only one of caData, ca and insecureSkipSignatureValidation can be set, and "+given[0]+" is set too"))
 	}
 	c.text(block.CAData, path.Child("caData"), isCertificate, "must be a PEM certificate in base64")
 	c.text(block.NameIDPolicyFormat, path.Child("nameIDPolicyFormat"), func(value string) bool {
 		_, known := nameIDFormat(value)
 		return known
-	}, "must be a NameID format of SAML, in full or its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats())), ", "))
+	}, "must be a SAML NameID format, in full or only its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats())), ", "))
 }
 
 // isCertificate accepts certificates in PEM, or one in DER, in base64.
@@ -203,22 +203,22 @@ var (
 	auditLevels          = []string{"None", "Metadata", "Request", "RequestResponse"}
 	auditStages          = []string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}
 	auditFailurePolicies = []string{"Fail", "Ignore"}
-	// auditStores are the schemes of places that events can be stored in.
+	// auditStores are the URL schemes of the stores for events.
 	auditStores = []string{
 		"redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel", "postgres", "postgresql",
 	}
 )
 
 const (
-	// maxAuditLevel is the built-in policy that records most.
+	// maxAuditLevel is the built-in policy that records the most.
 	maxAuditLevel = 4
-	// maxHours is the longest time that a clock of Go can count.
+	// maxHours is the longest time.Duration.
 	maxHours = int64(math.MaxInt64 / time.Hour)
 )
 
 func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
 	if audit.Enabled && audit.Path == "" {
-		c.add(field.Required(path.Child("path"), "is required when audit is enabled"))
+		c.add(field.Required(path.Child("path"), "required when audit is enabled"))
 	}
 	if audit.Level != nil {
 		if *audit.Level < 0 || *audit.Level > maxAuditLevel {
@@ -235,9 +235,9 @@ func (c *checker) audit(audit *model.ConfigAudit, path *field.Path) {
 	c.notNegative(int64(audit.MaxBackups), path.Child("maxBackups"))
 	c.notNegative(int64(audit.MaxSizeMegabytes), path.Child("maxSize"))
 	c.text(audit.DataStoreEndpoint.Reveal(), path.Child("dataStoreEndpoint"), func(value string) bool {
-		// What a mark stands for is put there before anything is stored.
+		// The mark is replaced by its secret before anything is stored.
 		return value == secret.Mark || isURL(auditStores...)(value) || strings.HasPrefix(value, "unix:///")
-	}, "must be a URL of "+strings.Join(auditStores, ", ")+" or unix")
+	}, "must be a URL with one of the schemes "+strings.Join(auditStores, ", ")+", unix")
 	if audit.Policy == nil {
 		return
 	}
@@ -270,7 +270,7 @@ func (c *checker) auditRule(rule *model.AuditRule, path *field.Path) {
 	c.named(rule.Clusters, path.Child("clusters"))
 	resources := slices.Clone(rule.Resources)
 	for i := range resources {
-		// Rules of the audit alone can name any group. Source: ADR-0016.
+		// Only audit rules can name any group. Source: ADR-0016.
 		if resources[i].Group == "*" {
 			resources[i].Group = ""
 		}
@@ -301,7 +301,7 @@ func (c *checker) resources(resources *model.ComputeResources, path *field.Path)
 	}{{"limits", resources.Limits}, {"requests", resources.Requests}} {
 		for _, name := range slices.Sorted(maps.Keys(list.amounts)) {
 			if len(validation.IsQualifiedName(name)) > 0 {
-				c.add(field.Invalid(path.Child(list.name).Key(name), field.OmitValueType{}, "is no name of a resource, such as cpu or example.com/gpu"))
+				c.add(field.Invalid(path.Child(list.name).Key(name), field.OmitValueType{}, "must be the name of a resource, such as cpu or example.com/gpu"))
 			}
 		}
 	}

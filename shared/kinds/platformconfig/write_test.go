@@ -337,7 +337,9 @@ func TestUpdate(t *testing.T) {
 		}
 		_, err = w.update(process, &model.Config{})
 		refusal(t, err, 403)
-		_, err = process.Rollback(t.Context(), admin, "config", &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}}, false)
+		_, err = process.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{
+			Caller: admin, Name: "config", Object: &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}},
+		})
 		refusal(t, err, 403)
 		_, err = process.Patch(t.Context(), resource.PatchInput{Caller: admin, Name: "config", Type: resource.MergePatch, Patch: []byte(`{}`)})
 		refusal(t, err, 403)
@@ -468,7 +470,7 @@ func TestPatch(t *testing.T) {
 		"a stale version":      {resource.MergePatch, `{"metadata":{"resourceVersion":"2"}}`, 409},
 		"another kind":         {resource.MergePatch, `{"kind":"Pod"}`, 400},
 		"no patch":             {resource.MergePatch, `[]`, 400},
-		"an apply":             {resource.ApplyPatch, `{}`, 415},
+		"an apply by nobody":   {resource.ApplyPatch, `{}`, 400},
 		"a copy of a secret":   {resource.JSONPatch, `[{"op":"copy","from":"/status/auth/oidc/clientSecret","path":"/status/platformHost"}]`, 422},
 		"a secret moved along": {resource.JSONPatch, `[{"op":"copy","from":"/status/auth/oidc","path":"/status/auth/connectors/0/oidc"},{"op":"replace","path":"/status/auth/connectors/0/id","value":"x"}]`, 422},
 	} {
@@ -568,7 +570,7 @@ func TestHistory(t *testing.T) {
 	rollback := func(to, version string, dryRun bool) (*model.ConfigRollback, error) {
 		in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: to}}
 		in.ResourceVersion = version
-		return source.Rollback(t.Context(), ana, "config", in, dryRun)
+		return source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: ana, Name: "config", Object: in, DryRun: dryRun})
 	}
 	if dry, err := rollback("2", "3", true); err != nil || len(dry.Status.Changes) != 4 || limit(source.Current()) != 0 {
 		t.Errorf("a dry run: %+v, %v", dry, err)

@@ -1,0 +1,153 @@
+package platformconfig
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+// Result is what a write of the configuration answers.
+type Result = resource.Result[*model.Config]
+
+// Get returns the stored configuration: with defaults and conditions, and with secrets only where the caller asks for
+// them. Errors: NotFound for another name, ServiceUnavailable. Source: Spec 2.7, 4 row 3; ADR-0015.
+func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, error) {
+	config, found, err := s.reader.Read(ctx, in.Caller, "", in.Name)
+	if err != nil || !in.Reveal {
+		return config, err
+	}
+	return config, s.reveal(ctx, config, found)
+}
+
+// reveal puts the secrets into a configuration that is shown.
+func (s *Source) reveal(ctx context.Context, config *model.Config, found store.Record) error {
+	var written *model.Config
+	if now := s.current.Load(); now != nil && now.revision == found.Revision {
+		written = now.written.DeepCopy()
+	} else {
+		ring, err := s.keyring(ctx)
+		if err != nil {
+			return err
+		}
+		if written, err = unmarshalStored(found.Object); err != nil {
+			return fmt.Errorf("decoding revision %d: %w", found.Revision, err)
+		}
+		_, _ = unseal(&written.Status, ring)
+	}
+	written.Status.Conditions = config.Status.Conditions
+	config.Status = written.Status
+	setDefaults(&config.Status)
+	return nil
+}
+
+// keyring returns the keys that seal secrets.
+func (s *Source) keyring(ctx context.Context) (*encryption.Keyring, error) {
+	ring, err := s.Keyring(ctx)
+	return ring, unavailable(err)
+}
+
+// List returns the list that holds the one configuration, if the selectors select it. Errors: those of resource.List.
+// Source: Spec 4 row 2.
+func (s *Source) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
+	list, err := resource.List(ctx, s.reader, in)
+	if err != nil || !in.Reveal {
+		return list, err
+	}
+	items := list.(*model.ConfigList).Items
+	for i := range items {
+		config, err := s.Get(ctx, resource.GetInput{Caller: in.Caller, Name: items[i].Name, Reveal: true})
+		if err != nil {
+			return nil, err
+		}
+		items[i] = *config
+	}
+	return list, nil
+}
+
+// Watch follows the configuration, without its secrets. A change of its conditions alone is no event. Errors: those of
+// resource.Watch. Source: ADR-0007, ADR-0015.
+func (s *Source) Watch(ctx context.Context, in resource.WatchInput) (*resource.Watcher[*model.Config], error) {
+	return resource.Watch(ctx, s.reader, in)
+}
+
+// Update replaces the configuration, and returns it as the API shows it. A mark in place of a secret keeps the
+// secret. What the request repeats of the defaults stays open.
+//
+// Errors: NotFound for another name; Forbidden where the endpoint is disabled or a file holds the configuration; else
+// those of resource.Update. On any error nothing is stored. Source: Spec 2.7; ADR-0015.
+func (s *Source) Update(ctx context.Context, in resource.UpdateInput[*model.Config]) (Result, error) {
+	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner})
+	if err != nil {
+		return Result{}, err
+	}
+	return resource.Update(ctx, configs, in)
+}
+
+// Patch changes a part of the configuration as the API shows it: a patch sees marks and never secrets. An apply sees no
+// defaults either. Errors: those of Update, and those that resource.Patch says of a patch.
+func (s *Source) Patch(ctx context.Context, in resource.PatchInput) (Result, error) {
+	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner})
+	if err != nil {
+		return Result{}, err
+	}
+	return resource.Patch(ctx, configs, in)
+}
+
+// Install replaces the configuration on behalf of an operator, who writes where the endpoint is disabled too.
+// Errors: those of Update but for that. Source: ADR-0015.
+func (s *Source) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Result, error) {
+	configs, err := s.writer(ctx, Name, write{author: operator.Owner, operator: true})
+	if err != nil {
+		return Result{}, err
+	}
+	return resource.Update(ctx, configs, resource.UpdateInput[*model.Config]{Caller: operator, Name: Name, Object: config, Manager: operator.Owner.Name})
+}
+
+// write is what is special about one write.
+type write struct {
+	author identity.Owner
+	// rolledBackTo is the revision that it brings back. Empty: none.
+	rolledBackTo string
+	// operator may write where the endpoint is disabled.
+	operator bool
+}
+
+// writer returns the registry of one write. Errors: NotFound for another name, Forbidden where a file holds the
+// configuration, ServiceUnavailable.
+func (s *Source) writer(ctx context.Context, name string, w write) (*resource.Registry[*model.Config], error) {
+	if err := s.requireWritable(name); err != nil {
+		return nil, err
+	}
+	ring, err := s.keyring(ctx)
+	if err != nil {
+		return nil, err
+	}
+	configs := s.registry(
+		signed{records: records{s.Store, s}, author: w.author.String(), rolledBackTo: w.rolledBackTo, ring: ring},
+		&rules{source: s, ring: ring, operator: w.operator, exact: w.rolledBackTo != ""},
+	)
+	if by := s.manager.Load(); by != nil {
+		configs.Managed(*by)
+	}
+	return configs, nil
+}
+
+// requireWritable refuses writes of another name, and those of a file.
+func (s *Source) requireWritable(name string) error {
+	switch {
+	case name != Name:
+		return apierror.NotFound(Definition.GroupResource(), name)
+	case s.FromFile():
+		return apierror.Forbidden(Definition.GroupResource(), name, "the configuration comes from a file: change that file", nil)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,265 @@
+package platformconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+// rules implement resource.Rules, Visibility, Explainer and Recorder for the Config. Those of a write have its ring and its
+// kind.
+type rules struct {
+	source *Source
+	// ring seals new secrets. nil: there are no keys.
+	ring *encryption.Keyring
+	// operator may write where the endpoint is disabled.
+	operator bool
+	// exact keeps a field that equals its default, instead of leaving it open.
+	exact bool
+}
+
+// Sees implements resource.Visibility: every authenticated caller may read the configuration. Source: ADR-0015.
+func (r *rules) Sees(identity.Caller, *model.Config) bool { return true }
+
+// May implements resource.Visibility.
+func (r *rules) May(_ identity.Caller, _ string, config *model.Config) bool {
+	return r.operator || !config.Status.DisableConfigEndpoint
+}
+
+// WhyNot implements resource.Explainer.
+func (r *rules) WhyNot(string, *model.Config) string {
+	return "status.disableConfigEndpoint forbids writing through this endpoint"
+}
+
+// Default drops the conditions, which are the platform's own, and the secrets of the manifest that kubectl apply stores.
+// The defaults of fields are never stored: Observe shows them.
+func (r *rules) Default(_ identity.Caller, config, _ *model.Config) {
+	config.Status.Conditions = nil
+	markManifest(config)
+}
+
+// Validate returns every rule that the configuration breaks, also once its placeholders are replaced here.
+func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
+	var problems field.ErrorList
+	for _, one := range []struct {
+		name  string
+		given bool
+	}{
+		{"finalizers", len(config.Finalizers) > 0}, {"generateName", config.GenerateName != ""}, {"ownerReferences", len(config.OwnerReferences) > 0},
+	} {
+		if one.given {
+			problems = append(problems, field.Forbidden(field.NewPath("metadata", one.name), "must not be set: the configuration has a fixed name and is never deleted"))
+		}
+	}
+	status := field.NewPath("status")
+	if broken := validate(&config.Status, status); len(broken) > 0 {
+		return append(problems, broken...)
+	}
+	if _, _, err := r.source.effective(&config.Status); err != nil {
+		problems = append(problems, field.Invalid(status, field.OmitValueType{}, err.Error()))
+	}
+	return problems
+}
+
+// Authorize has nothing to refuse: whoever may write the configuration may write all of it.
+func (r *rules) Authorize(identity.Caller, *model.Config, *model.Config) field.ErrorList { return nil }
+
+// Seal gives the configuration its stored form: secrets sealed, and open what the client repeats of the defaults.
+func (r *rules) Seal(config *model.Config, stored store.Record) (resource.Sealed[*model.Config], field.ErrorList) {
+	status := field.NewPath("status")
+	earlier, err := unmarshalStored(stored.Object)
+	if err != nil {
+		return resource.Sealed[*model.Config]{}, field.ErrorList{field.InternalError(status, err)}
+	}
+	problems := seal(&config.Status, &earlier.Status, r.ring, status)
+	if !r.exact {
+		if err := reopen(&config.Status, &earlier.Status); err != nil {
+			problems = append(problems, field.InternalError(status, err))
+		}
+	}
+	return resource.Sealed[*model.Config]{}, problems
+}
+
+// Index has nothing to find the configuration by: it has no owner and is never due.
+func (r *rules) Index(*model.Config, time.Time) (string, time.Time) { return "", time.Time{} }
+
+// Observe shows the configuration as the API does: with defaults, marks and conditions, and placeholders as written.
+func (r *rules) Observe(config *model.Config, stored store.Record) {
+	config.Status.Conditions = nil
+	if stored.Name == "" {
+		return
+	}
+	hide(&config.Status)
+	setDefaults(&config.Status)
+	config.Status.Conditions = r.source.conditionsNow()
+}
+
+// Warn has nothing to tell.
+func (r *rules) Warn(*model.Config) []string { return nil }
+
+// Record implements resource.Recorder.
+func (r *rules) Record(config *model.Config) ([]byte, error) { return marshalStored(config) }
+
+// Restore implements resource.Recorder.
+func (r *rules) Restore(stored []byte) (*model.Config, error) { return unmarshalStored(stored) }
+
+// Bare implements resource.Recorder: an apply sees marks, like every client, but no defaults, which nobody owns.
+func (r *rules) Bare(config *model.Config) { hide(&config.Status) }
+
+// markManifest puts marks in place of the secrets of the manifest that kubectl apply keeps in an annotation, and leaves
+// the rest of its text alone, so that the same manifest is unchanged. A manifest that cannot be read is dropped, since
+// nobody can tell what is in it.
+func markManifest(config *model.Config) {
+	manifest, found := config.Annotations[model.LastAppliedAnnotation]
+	if !found {
+		return
+	}
+	delete(config.Annotations, model.LastAppliedAnnotation)
+	applied := &model.Config{}
+	sent, err := decodeTree([]byte(manifest))
+	if err != nil {
+		return
+	}
+	if _, err := codec.Decode(codec.Body{JSON: []byte(manifest)}, applied, codec.Strict); err != nil {
+		return
+	}
+	conceal(&applied.Status)
+	text, err := json.Marshal(applied)
+	if err != nil {
+		return
+	}
+	marked, err := decodeTree(text)
+	if err != nil {
+		return
+	}
+	if tree, changed := withMarks(sent, marked); changed {
+		if text, err = json.Marshal(tree); err != nil {
+			return
+		}
+		manifest = string(text) + "\n"
+	}
+	config.Annotations[model.LastAppliedAnnotation] = manifest
+}
+
+// decodeTree reads JSON into maps and lists; numbers keep their digits.
+func decodeTree(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var tree any
+	err := decoder.Decode(&tree)
+	return tree, err
+}
+
+// withMarks returns a tree with the marks that another one, of the same fields, has in place of texts, and tells whether
+// there are any.
+func withMarks(sent, marked any) (tree any, changed bool) {
+	switch sent := sent.(type) {
+	case map[string]any:
+		others, _ := marked.(map[string]any)
+		for name, value := range sent {
+			one, differs := withMarks(value, others[name])
+			sent[name], changed = one, changed || differs
+		}
+	case []any:
+		others, _ := marked.([]any)
+		for i, value := range sent[:min(len(sent), len(others))] {
+			one, differs := withMarks(value, others[i])
+			sent[i], changed = one, changed || differs
+		}
+	case string:
+		if other, ok := marked.(string); ok && other != sent && strings.Contains(other, secret.Mark) {
+			return other, true
+		}
+	}
+	return sent, changed
+}
+
+// reopen leaves open again what was open, was shown with its default and came back as it was shown: a change of a limit
+// then still moves the request that follows it. Both are in stored form. Source: ADR-0015.
+func reopen(next, old *model.ConfigStatus) error {
+	filled := old.DeepCopy()
+	setDefaults(filled)
+	if reflect.DeepEqual(filled, old) {
+		return nil
+	}
+	var trees [3]map[string]any
+	for i, status := range []*model.ConfigStatus{next, filled, old} {
+		// This converter, unlike encoding/json, keeps the text of secrets.
+		tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+		if err != nil {
+			return fmt.Errorf("comparing with the defaults: %w", err)
+		}
+		trees[i] = tree
+	}
+	if !prune(trees[0], trees[1], trees[2]) {
+		return nil
+	}
+	text, err := json.Marshal(trees[0])
+	if err != nil {
+		return fmt.Errorf("comparing with the defaults: %w", err)
+	}
+	*next = model.ConfigStatus{}
+	if _, err := codec.Decode(codec.Body{JSON: text}, next, codec.Ignore); err != nil {
+		return fmt.Errorf("comparing with the defaults: %w", err)
+	}
+	return nil
+}
+
+// prune replaces what next has the same as filled by what old has there, which may be nothing. It tells whether it
+// replaced anything.
+func prune(next, filled, old map[string]any) bool {
+	pruned := false
+	for name, value := range next {
+		shown, isFilled := filled[name]
+		before, was := old[name]
+		inner, isObject := value.(map[string]any)
+		filledInner, filledObject := shown.(map[string]any)
+		list, isList := value.([]any)
+		switch {
+		case !isFilled:
+		case reflect.DeepEqual(value, shown):
+			if reflect.DeepEqual(before, shown) {
+				continue
+			}
+			if was {
+				next[name] = before
+			} else {
+				delete(next, name)
+			}
+			pruned = true
+		case isObject && filledObject:
+			oldInner, _ := before.(map[string]any)
+			pruned = prune(inner, filledInner, oldInner) || pruned
+			if !was && len(inner) == 0 {
+				delete(next, name)
+			}
+		case isList && was:
+			// An entry that came back as it was shown is as it was stored, wherever it stands now.
+			filledList, _ := shown.([]any)
+			oldList, _ := before.([]any)
+			for i, entry := range list {
+				from := slices.IndexFunc(filledList, func(shown any) bool { return reflect.DeepEqual(entry, shown) })
+				if from >= 0 && from < len(oldList) && !reflect.DeepEqual(entry, oldList[from]) {
+					list[i] = oldList[from]
+					pruned = true
+				}
+			}
+		}
+	}
+	return pruned
+}

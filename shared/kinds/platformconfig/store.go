@@ -1,0 +1,186 @@
+package platformconfig
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// maxDocument is the largest configuration, as it is stored: every function reads it.
+	maxDocument = 256 << 10
+	// fileEvery is the time between two checks of a file while a watch waits.
+	fileEvery = time.Second
+)
+
+// records is the store of the one Config: the state, or a file, which is read-only. The Config is there before anybody
+// wrote it, and a process that is handed a new version puts it into effect first.
+type records struct {
+	store.Store
+	source *Source
+}
+
+// Get implements store.Store.
+func (r records) Get(ctx context.Context, name string) (store.Record, error) {
+	if name != Name {
+		return store.Record{}, store.ErrNotFound
+	}
+	r.source.mu.Lock()
+	defer r.source.mu.Unlock()
+	return r.read(ctx)
+}
+
+// read returns the record to show, under the lock of the source: that of a version that was refused as well, so that it
+// can be mended, but not one that cannot be decoded.
+func (r records) read(ctx context.Context) (store.Record, error) {
+	found, err := r.source.load(ctx)
+	now := r.source.current.Load()
+	switch bad := (*badVersion)(nil); {
+	case now != nil && (r.source.FromFile() || err == nil && r.source.refused != nil && r.source.refused.unreadable):
+		return now.record, nil
+	case errors.As(err, &bad) && !r.source.FromFile():
+		return found, nil
+	default:
+		return found, err
+	}
+}
+
+// List implements store.Store.
+func (r records) List(ctx context.Context, query store.Query) (store.Page, error) {
+	r.source.mu.Lock()
+	defer r.source.mu.Unlock()
+	found, err := r.read(ctx)
+	if err != nil {
+		return store.Page{}, err
+	}
+	page := store.Page{Revision: found.Revision}
+	if found.Revision == store.Beginning {
+		if page, err = r.Store.List(ctx, store.Query{Limit: 1}); err != nil {
+			return store.Page{}, err
+		}
+	}
+	if query.After < Name {
+		page.Records = []store.Record{found}
+	}
+	return page, nil
+}
+
+// Events implements store.Store. The first write changes the Config that was there before.
+func (r records) Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]store.Event, error) {
+	if r.source.FromFile() {
+		return r.fileEvents(ctx, after, wait)
+	}
+	events, err := r.Store.Events(ctx, after, limit, wait)
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	events = slices.Clone(events)
+	for i := range events {
+		if events[i].Type == store.Created {
+			before := unwritten()
+			events[i].Type, events[i].Previous = store.Updated, &before
+		}
+	}
+	if last := events[len(events)-1]; last.Type == store.Updated {
+		r.source.take(ctx, last.Record)
+	}
+	return events, nil
+}
+
+// fileEvents are the changes of a file. Only the latest one is known.
+func (r records) fileEvents(ctx context.Context, after int64, wait time.Duration) ([]store.Event, error) {
+	end := time.NewTimer(wait)
+	defer end.Stop()
+	for {
+		if err := r.source.Refresh(ctx); err != nil {
+			return nil, err
+		}
+		now := r.source.current.Load()
+		switch after {
+		case now.revision:
+		case now.previous.Revision:
+			return []store.Event{{Type: store.Updated, Revision: now.revision, Record: now.record, Previous: &now.previous}}, nil
+		default:
+			return nil, store.ErrGone
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-end.C:
+			return nil, nil
+		case <-time.After(fileEvery):
+		}
+	}
+}
+
+// Update implements store.Store. The first one creates the record.
+func (r records) Update(ctx context.Context, changed store.Record) (revision int64, err error) {
+	if changed.Revision == store.Beginning {
+		revision, err = r.Store.Create(ctx, changed)
+		if errors.Is(err, store.ErrExists) {
+			err = store.ErrConflict
+		}
+	} else {
+		revision, err = r.Store.Update(ctx, changed)
+	}
+	if err == nil {
+		changed.Revision = revision
+		r.source.take(ctx, changed)
+	}
+	return revision, err
+}
+
+// signed is the store of one write: it notes who writes, and seals anew what an older key has sealed.
+type signed struct {
+	records
+	author, rolledBackTo string
+	ring                 *encryption.Keyring
+}
+
+// Update implements store.Store. Errors: those of the state, and RequestEntityTooLarge.
+func (s signed) Update(ctx context.Context, changed store.Record) (int64, error) {
+	var fields map[string]json.RawMessage
+	var known content
+	if err := errors.Join(json.Unmarshal(changed.Object, &fields), json.Unmarshal(changed.Object, &known)); err != nil {
+		return 0, fmt.Errorf("encoding the configuration: %w", err)
+	}
+	for path, sealed := range known.Sealed {
+		if !s.ring.Stale(sealed) {
+			continue
+		}
+		if plain, err := s.ring.Open(sealed, place(path)); err == nil {
+			if known.Sealed[path], err = s.ring.Seal(plain, place(path)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	delete(fields, "rolledBackTo")
+	for name, value := range map[string]any{
+		"sealed": known.Sealed, "author": s.author, "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
+	} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return 0, fmt.Errorf("encoding the configuration: %w", err)
+		}
+		if string(text) != "null" && string(text) != `""` {
+			fields[name] = text
+		}
+	}
+	var err error
+	if changed.Object, err = json.Marshal(fields); err != nil {
+		return 0, fmt.Errorf("encoding the configuration: %w", err)
+	}
+	if len(changed.Object) > maxDocument {
+		return 0, apierror.TooLarge(fmt.Sprintf("the configuration is larger than %d bytes", maxDocument))
+	}
+	return s.records.Update(ctx, changed)
+}

@@ -1,0 +1,308 @@
+package platformconfig_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+// A record of the build before configurations had managedFields, with a field of a newer build: it is read, and what this
+// build does not change of it stays. Source: ADR-0015.
+func TestOlderRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text, err := os.ReadFile("testdata/older.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var older struct {
+		Key     secret.String     `json:"key"`
+		Records []json.RawMessage `json:"records"`
+	}
+	if err := json.Unmarshal(text, &older); err != nil {
+		t.Fatal(err)
+	}
+	if w.ring, err = encryption.Parse(older.Key); err != nil {
+		t.Fatal(err)
+	}
+	state := w.client.Resource("configs")
+	record := store.Record{Name: "config", Created: w.now}
+	for i, object := range older.Records {
+		record.Object = bytes.Replace(object, []byte(`"status": {`), []byte(`"later": {"n": 1.50}, "status": {"newer": [1],`), 1)
+		if i == 0 {
+			record.Revision, err = state.Create(t.Context(), record)
+		} else {
+			record.Revision, err = state.Update(t.Context(), record)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	source := w.process("")
+	read := w.get(source, true)
+	if read.UID != "6ae6783f-4fbd-491b-aeb8-8b73a48ed247" || read.Generation != 2 || read.ResourceVersion != "3" || len(read.ManagedFields) != 0 {
+		t.Errorf("read %+v", read.ObjectMeta)
+	}
+	if texts := strings.Join(reveal(read), " "); strings.Count(texts, "canary-") != 17 || strings.Contains(texts, secret.Mark) {
+		t.Errorf("read %s", texts)
+	}
+	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
+	if err != nil || len(history.Status.Revisions) != 2 || history.Status.Revisions[1].Author != "user:root" {
+		t.Errorf("%+v, %v", history, err)
+	}
+	// What changes nothing writes nothing.
+	again, err := w.update(source, w.get(source, false))
+	if err != nil || again.ResourceVersion != "3" {
+		t.Errorf("sent back: %v, %v", again, err)
+	}
+	// Nobody is known to have set its fields, which all belong to before-first-apply, but for the defaults.
+	_, err = w.apply(source, "ana", false, `status: {platformHost: other.example}`)
+	refusal(t, err, 409, ".status.platformHost")
+	applied, err := w.apply(source, "ana", false, `status: {projectNamespacePrefix: team-}`)
+	if err != nil || applied.Status.ProjectNamespacePrefix != "team-" || applied.Generation != 3 || applied.UID != read.UID {
+		t.Fatalf("applied %+v, %v", applied, err)
+	}
+	stored, err := state.Get(t.Context(), "config")
+	if err != nil || !bytes.Contains(stored.Object, []byte(`"later":{"n":1.50}`)) || !bytes.Contains(stored.Object, []byte(`"newer":[1]`)) {
+		t.Errorf("%s, %v", stored.Object, err)
+	}
+	for _, name := range []string{`"author":"user:root"`, `"sealed":{`, `"time":"2027-03-04T05:06:07Z"`, `"auth.oidc.clientSecret":"d3c2d965.`} {
+		if !bytes.Contains(stored.Object, []byte(name)) {
+			t.Errorf("%s is not in %s", name, stored.Object)
+		}
+	}
+	// Back to the first one.
+	rolled, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{
+		Caller: admin, Name: "config", Object: &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}},
+	})
+	if err != nil || rolled.Status.ResourceVersion != "5" || limit(source.Current()) != 60 {
+		t.Errorf("%+v, %v", rolled, err)
+	}
+}
+
+// apply applies YAML as a manager.
+func (w *world) apply(s *platformconfig.Source, manager string, force bool, text string) (*model.Config, error) {
+	written, err := s.Patch(w.t.Context(), resource.PatchInput{
+		Caller: admin, Name: "config", Type: resource.ApplyPatch, Manager: manager, Force: force, Validation: codec.Ignore,
+		Patch: []byte("apiVersion: management.platform.sh/v1\nkind: Config\nmetadata: {name: config}\n" + text),
+	})
+	return written.Object, err
+}
+
+// owns tells whether a manager owns a field.
+func owns(config *model.Config, manager, field string) bool {
+	return slices.ContainsFunc(config.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == manager && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:`+field+`"`)
+	})
+}
+
+// Server-side apply: a manager owns what it applies, of secrets as of other fields, and nobody owns defaults and conditions.
+// Source: ADR-0008, ADR-0015.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	const mine = "status: {platformHost: a.example, auth: {accessKeyMaxTTLSeconds: 60, oidc: {issuerUrl: 'https://a.example', clientSecret: hunter2}}}"
+	made, err := w.apply(source, "ana", false, mine)
+	if err != nil || made.Generation != 1 || made.UID == "" || made.ResourceVersion != "2" || !owns(made, "ana", "clientSecret") ||
+		owns(made, "before-first-apply", "status") || made.Status.ProjectNamespacePrefix != "p-" {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if text, _ := json.Marshal(made); bytes.Contains(text, []byte("hunter2")) {
+		t.Errorf("the answer is %s", text)
+	}
+	w.now = w.now.Add(time.Hour)
+	again, err := w.apply(source, "ana", false, mine)
+	if err != nil || again.ResourceVersion != made.ResourceVersion {
+		t.Errorf("the same again: %v, %v", again, err)
+	}
+	// Others have to force what ana set, a secret too, be it the same one: nobody learns it by guessing.
+	_, err = w.apply(source, "bob", false, "status: {platformHost: b.example, projectNamespacePrefix: team-}")
+	refusal(t, err, 409, ".status.platformHost")
+	_, err = w.apply(source, "bob", false, "status: {auth: {oidc: {clientSecret: hunter2}}}")
+	refusal(t, err, 409, ".status.auth.oidc.clientSecret")
+	_, err = w.apply(source, "bob", false, "status: {auth: {oidc: {clientSecret: hunter3}}}")
+	refusal(t, err, 409, ".status.auth.oidc.clientSecret")
+	forced, err := w.apply(source, "bob", true, "status: {platformHost: b.example, projectNamespacePrefix: team-}")
+	if err != nil || forced.Status.PlatformHost != "b.example" || owns(forced, "ana", "platformHost") || limit(&forced.Status) != 60 {
+		t.Errorf("%+v, %v", forced, err)
+	}
+	if got := source.Current().Auth.OIDC.ClientSecret.Reveal(); got != "hunter2" {
+		t.Errorf("the secret is %q", got)
+	}
+	// What a manager no longer applies goes; nobody else owned it.
+	less, err := w.apply(source, "bob", true, "status: {platformHost: b.example, auth: {oidc: {clientSecret: hunter4}}}")
+	if err != nil || less.Status.ProjectNamespacePrefix != "p-" || owns(less, "ana", "clientSecret") || !owns(less, "ana", "issuerUrl") {
+		t.Errorf("%+v, %v", less, err)
+	}
+	if got := source.Current().Auth.OIDC.ClientSecret.Reveal(); got != "hunter4" {
+		t.Errorf("the secret is %q", got)
+	}
+	// An update owns what it changes: of a secret that is sent back as a mark, nothing.
+	less.Status.Auth.AccessKeyMaxTTLSeconds = 70
+	written, err := source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: less.DeepCopy(), Manager: "edit"})
+	if err != nil || !owns(written.Object, "edit", "accessKeyMaxTTLSeconds") || owns(written.Object, "edit", "clientSecret") || owns(written.Object, "edit", "conditions") {
+		t.Errorf("%+v, %v", written.Object, err)
+	}
+	changed := written.Object.DeepCopy()
+	changed.Status.Auth.OIDC.ClientSecret = "hunter5"
+	written, err = source.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: admin, Name: "config", Object: changed, Manager: "edit"})
+	if err != nil || !owns(written.Object, "edit", "clientSecret") || written.Object.Generation != changed.Generation+1 {
+		t.Errorf("%+v, %v", written.Object, err)
+	}
+	// Unknown fields are refused whatever the client asks for, and so are other names, which an apply would create.
+	_, err = w.apply(source, "ana", false, "status: {colour: red}")
+	refusal(t, err, 422, "status.colour")
+	_, err = source.Patch(t.Context(), resource.PatchInput{
+		Caller: admin, Name: "other", Type: resource.ApplyPatch, Manager: "ana", Patch: []byte("apiVersion: management.platform.sh/v1\nkind: Config\nmetadata: {name: other}"),
+	})
+	refusal(t, err, 404)
+	_, err = w.apply(w.process(filepath.Join(t.TempDir(), "config.yaml")), "ana", false, "status: {}")
+	refusal(t, err, 403)
+}
+
+// Times of conditions move when their status does, and are the same in every process. Source: ADR-0015.
+func TestConditionTimes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.process("")
+	created := w.now
+	times := func(s *platformconfig.Source) [2]time.Time {
+		config := w.get(s, false)
+		return [2]time.Time{
+			condition(config, platformconfig.ConditionLoaded).LastTransitionTime.UTC(), condition(config, platformconfig.ConditionResolved).LastTransitionTime.UTC(),
+		}
+	}
+	w.put(source, "auth: {accessKeyMaxTTLSeconds: 60}")
+	w.now = w.now.Add(time.Hour)
+	w.put(source, "auth: {accessKeyMaxTTLSeconds: 61}")
+	for name, process := range map[string]*platformconfig.Source{"the writer": source, "another": w.process("")} {
+		if got := times(process); got != [2]time.Time{created, created} {
+			t.Errorf("in %s: %v", name, got)
+		}
+		config := w.get(process, false)
+		if loaded := condition(config, platformconfig.ConditionLoaded); loaded.ObservedGeneration != 2 || !strings.Contains(loaded.Message, "revision 3") {
+			t.Errorf("in %s: %+v", name, loaded)
+		}
+	}
+	w.now = w.now.Add(time.Hour)
+	w.put(source, "platformHost: ${HOST}")
+	if got := times(source); got != [2]time.Time{created, w.now} {
+		t.Errorf("with an absent variable: %v", got)
+	}
+	lacking := w.now
+	w.now = w.now.Add(time.Hour)
+	w.put(source, "platformHost: ${ANOTHER}")
+	if got := times(source); got != [2]time.Time{created, lacking} {
+		t.Errorf("with another one: %v", got)
+	}
+}
+
+// A watch shows each version once, with the default fields, the conditions and no secret. Source: ADR-0007, ADR-0015.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	writer, reader := w.process(""), w.process("")
+	watcher, err := reader.Watch(t.Context(), resource.WatchInput{Caller: admin, AllowBookmarks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func(wait time.Duration) []resource.WatchEvent[*model.Config] {
+		t.Helper()
+		events, err := watcher.Next(t.Context(), wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return events
+	}
+	// It is there before the first write.
+	first := next(0)
+	if len(first) != 2 || first[0].Type != watch.Added || first[1].Type != watch.Bookmark {
+		t.Fatalf("%+v", first)
+	}
+	if config, err := first[0].Object(); err != nil || config.ResourceVersion != "1" || config.Name != "config" || config.Status.ProjectNamespacePrefix != "p-" {
+		t.Errorf("%+v, %v", config, err)
+	}
+	w.put(writer, canaried)
+	w.put(writer, "auth: {accessKeyMaxTTLSeconds: 60}")
+	events := next(10 * time.Second)
+	for len(events) < 2 {
+		events = append(events, next(10*time.Second)...)
+	}
+	for i, revision := range []string{"2", "3"} {
+		config, err := events[i].Object()
+		if err != nil || events[i].Type != watch.Modified || config.ResourceVersion != revision || condition(config, platformconfig.ConditionLoaded).Status != metav1.ConditionTrue {
+			t.Errorf("%s: %s %+v, %v", revision, events[i].Type, config, err)
+		}
+		if text, _ := json.Marshal(config); bytes.Contains(text, []byte("canary")) {
+			t.Errorf("%s: %s", revision, text)
+		}
+	}
+	// Who watches has it in effect.
+	if limit(reader.Current()) != 60 {
+		t.Errorf("the cap is %d", limit(reader.Current()))
+	}
+	// From a revision on.
+	if watcher, err = reader.Watch(t.Context(), resource.WatchInput{Caller: admin, ResourceVersion: "2"}); err != nil {
+		t.Fatal(err)
+	}
+	if events := next(10 * time.Second); len(events) != 1 || events[0].Type != watch.Modified {
+		t.Errorf("%+v", events)
+	}
+}
+
+// A file is watched too. Source: ADR-0015.
+func TestWatchFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, "auth: {accessKeyMaxTTLSeconds: 60, oidc: {clientSecret: canary}}\n")
+	source := w.process(file)
+	watcher, err := source.Watch(t.Context(), resource.WatchInput{Caller: admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []watch.EventType{watch.Added, watch.Modified} {
+		events, err := watcher.Next(t.Context(), 10*time.Second)
+		if err != nil || len(events) != 1 || events[0].Type != want {
+			t.Fatalf("%+v, %v", events, err)
+		}
+		config, err := events[0].Object()
+		if err != nil || config.Status.Auth.OIDC.ClientSecret != secret.Mark {
+			t.Errorf("%+v, %v", config, err)
+		}
+		write(t, file, "auth: {accessKeyMaxTTLSeconds: 61, oidc: {clientSecret: canary}}\n")
+		later := w.now.Add(time.Minute)
+		if err := os.Chtimes(file, later, later); err != nil {
+			t.Fatal(err)
+		}
+		if err := source.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if events, err := watcher.Next(t.Context(), 0); err != nil || len(events) != 0 {
+		t.Errorf("%+v, %v", events, err)
+	}
+	// One that has missed a version begins anew.
+	_, err = source.Watch(t.Context(), resource.WatchInput{Caller: admin, ResourceVersion: "5"})
+	if apierror.From(err).Status().Code != 410 {
+		t.Error(err)
+	}
+}
