@@ -26,6 +26,9 @@ var budgets = map[string]int{
 	"createvirtualclusterinstance": 18,
 	"updatevirtualclusterinstance": 18,
 	"patchvirtualclusterinstance":  18,
+	"updateconfig":                 18,
+	"patchconfig":                  18,
+	"rollbackconfig":               18,
 	// client-go: its REST client, which asks virtual clusters to sign, and clientcmd, which reads what was written as a
 	// client does. 5 MiB. The key has no field manager: the function makes it, nobody's fields are in it.
 	"renderkubeconfig": 19,
