@@ -70,7 +70,10 @@ func checkSpec(t *testing.T, files *token.FileSet, declaration *ast.GenDecl, spe
 			return 1
 		}
 		for _, field := range structure.Fields.List {
-			tag := reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
+			var tag string
+			if field.Tag != nil {
+				tag = reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
+			}
 			switch {
 			case len(field.Names) > 0:
 				checkDocstring(t, files, field.Pos(), field.Doc, field.Names[0].Name)

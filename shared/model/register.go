@@ -52,22 +52,24 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// StoredKind is a kind whose objects are kept in the state and may own each other's.
+// StoredKind is a kind whose objects are stored and may own objects of other stored kinds.
+// Source: Spec 2.2 (ownerReferences); ADR-0009.
 type StoredKind struct {
-	// Resource is where its objects are served, and Kind what they are.
+	// Resource is the resource at which its objects are served.
 	Resource schema.GroupVersionResource
-	Kind     string
-	// Namespaced tells whether its objects live in namespaces.
+	// Kind is the name of the kind.
+	Kind string
+	// Namespaced is true if its objects have a namespace.
 	Namespaced bool
 }
 
-// GroupVersionKind is the kind of one object.
+// GroupVersionKind returns the group, version and kind of its objects.
 func (k StoredKind) GroupVersionKind() schema.GroupVersionKind {
 	return k.Resource.GroupVersion().WithKind(k.Kind)
 }
 
-// StoredKinds are the kinds whose objects may own each other's, for packages that must not know their rules. Source: Spec
-// 2.2 (ownerReferences); ADR-0009.
+// StoredKinds are the stored kinds, for packages that must not know the rules of a kind.
+// Source: Spec 2.2 (ownerReferences); ADR-0009.
 var StoredKinds = []StoredKind{
 	{Resource: SchemeGroupVersion.WithResource("ownedaccesskeys"), Kind: "OwnedAccessKey"},
 	{Resource: SchemeGroupVersion.WithResource("directclusterendpointtokens"), Kind: "DirectClusterEndpointToken"},
