@@ -1,5 +1,5 @@
-// Package evaluation answers requests to try sync patches on an object: it reads the request, finds everything that is
-// wrong with it, and has a worker do what the patches say. It stores nothing, and reads nothing but the request.
+// Package evaluation tries sync patches on an object: it finds everything that is wrong with a SyncPatchEvaluation, and
+// has a worker evaluate it. It stores nothing and reads nothing but the evaluation.
 // Source: Spec 2.8; ADR-0013, ADR-0014.
 package evaluation
 
@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/frame"
@@ -20,33 +19,36 @@ import (
 	"management.platform.sh/shared/syncpatch/worker"
 )
 
-// Resource is where evaluations are created. Source: Spec 2.8; ADR-0003.
+// Resource is the resource of evaluations. Source: Spec 2.8; ADR-0003.
 var Resource = model.SchemeGroupVersion.WithResource("syncpatchevaluations")
 
 // Kind is the kind of an evaluation. Source: ADR-0003.
 const Kind = "SyncPatchEvaluation"
 
-// Evaluator answers requests. It is safe for concurrent use.
+// Evaluator evaluates patches. It is safe for concurrent use.
 type Evaluator struct {
 	// Edition is that of platform.Environment.
 	Edition string
-	// Evaluate evaluates one object, as syncpatch.Evaluate does.
-	Evaluate func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)
+	// Run evaluates one checked request, as syncpatch.Evaluate does.
+	Run func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)
 }
 
 // Open returns the evaluator of an environment. Its workers are started at the first evaluation, and end with the
 // process.
-func Open(env *platform.Environment) *Evaluator {
-	pool := sync.OnceValue(func() *worker.Pool { return worker.New(Settings(env.Patches)) })
+func Open(env *platform.Environment) *Evaluator { return New(env.Edition, Settings(env.Patches)) }
+
+// New returns the evaluator of an edition. Its workers are started at the first evaluation, and end with the process.
+func New(edition string, workers worker.Settings) *Evaluator {
+	pool := sync.OnceValue(func() *worker.Pool { return worker.New(workers) })
 	return &Evaluator{
-		Edition: env.Edition,
-		Evaluate: func(ctx context.Context, request *syncpatch.Checked) (*syncpatch.Result, error) {
-			return pool().Evaluate(ctx, request)
+		Edition: edition,
+		Run: func(ctx context.Context, checked *syncpatch.Checked) (*syncpatch.Result, error) {
+			return pool().Evaluate(ctx, checked)
 		},
 	}
 }
 
-// Settings are those of workers in an environment.
+// Settings returns the settings of the workers of an environment.
 func Settings(s settings.Patches) worker.Settings {
 	return worker.Settings{
 		Limits: syncpatch.Limits{
@@ -57,41 +59,59 @@ func Settings(s settings.Patches) worker.Settings {
 	}
 }
 
-// Review answers one request. What a patch does wrong while it runs is in the answer, with the object as it was sent.
-// Errors: Forbidden in the community edition; BadRequest for a body that is no SyncPatchEvaluation; Invalid with a cause
-// for each field that is wrong; Unavailable when no worker can be had. Source: Spec 2.8; ADR-0013.
+// Evaluate returns the status of an evaluation. absent are the patches that were sent without a path, which the decoded
+// object does not show. A patch that fails is part of the status, with the object as it was sent. Errors: Forbidden in
+// the community edition; Invalid with a cause for each field that is wrong; Unavailable when no worker can be started.
+// Source: Spec 2.8; ADR-0013.
+func (e *Evaluator) Evaluate(ctx context.Context, evaluation *model.SyncPatchEvaluation, absent []syncpatch.Problem) (model.SyncPatchEvaluationStatus, error) {
+	var none model.SyncPatchEvaluationStatus
+	if err := e.allowed(); err != nil {
+		return none, err
+	}
+	checked, problems := syncpatch.CheckSpec(&evaluation.Spec)
+	if wrong := syncpatch.Errors(append(problems, absent...)); len(wrong) > 0 {
+		return none, apierror.Invalid(schema.GroupKind{Group: model.GroupName, Kind: Kind}, evaluation.Name, wrong)
+	}
+	result, err := e.Run(ctx, checked)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return none, err
+	default:
+		return none, apierror.Unavailable().Because(err)
+	}
+	status, err := result.Status()
+	status.Warnings = syncpatch.Warnings(problems)
+	return status, err
+}
+
+// allowed refuses evaluations in the community edition. Source: Spec 2.8 (patches).
+func (e *Evaluator) allowed() error {
+	if e.Edition != settings.Community {
+		return nil
+	}
+	return apierror.Forbidden(Resource.GroupResource(), "",
+		"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
+}
+
+// Review answers one request. Errors: as Evaluate says, and BadRequest for a body that is not a SyncPatchEvaluation.
 func (e *Evaluator) Review(ctx context.Context, in frame.Question) (*model.SyncPatchEvaluation, error) {
-	if e.Edition == settings.Community {
-		return nil, apierror.Forbidden(Resource.GroupResource(), "",
-			"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
+	if err := e.allowed(); err != nil {
+		return nil, err
 	}
 	evaluation, absent, warnings, err := read(in)
 	if err != nil {
 		return nil, err
 	}
-	request, problems := syncpatch.CheckSpec(&evaluation.Spec)
-	problems = append(problems, absent...)
-	if wrong := syncpatch.Errors(problems); len(wrong) > 0 {
-		return nil, invalid(evaluation, wrong)
-	}
-	result, err := e.Evaluate(ctx, request)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return nil, err
-	default:
-		return nil, apierror.Unavailable().Because(err)
-	}
-	if evaluation.Status, err = result.Status(); err != nil {
+	if evaluation.Status, err = e.Evaluate(ctx, evaluation, absent); err != nil {
 		return nil, err
 	}
-	evaluation.Status.Warnings = syncpatch.Warnings(problems)
 	in.Warn(append(warnings, evaluation.Status.Warnings...)...)
 	return evaluation, nil
 }
 
-// read decodes a body, and finds what the object does not show. It may leave out that it is a SyncPatchEvaluation, but not
-// be something else. Source: Spec 2.1, 9.
+// read decodes a body, and finds the patches without a path. The body may leave out its kind and version, but must not
+// have others. Source: Spec 2.1, 9.
 func read(in frame.Question) (*model.SyncPatchEvaluation, []syncpatch.Problem, []string, error) {
 	body, err := codec.Read(in.ContentType, in.Body)
 	if err != nil {
@@ -108,8 +128,4 @@ func read(in frame.Question) (*model.SyncPatchEvaluation, []syncpatch.Problem, [
 	}
 	evaluation.SetGroupVersionKind(want)
 	return evaluation, syncpatch.AbsentPaths(body.JSON), warnings, nil
-}
-
-func invalid(evaluation *model.SyncPatchEvaluation, problems field.ErrorList) error {
-	return apierror.Invalid(schema.GroupKind{Group: model.GroupName, Kind: Kind}, evaluation.Name, problems)
 }

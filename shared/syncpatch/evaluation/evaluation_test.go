@@ -23,10 +23,10 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// patience gives the patches of tests the time that a machine under load takes.
-var patience = settings.Patches{ExpressionTime: time.Minute, ObjectTime: time.Minute, Workers: 1}
+// patient settings give patches enough time on a busy machine.
+var patient = settings.Patches{ExpressionTime: time.Minute, ObjectTime: time.Minute, Workers: 1}
 
-// ask sends a body, and returns the warnings beside the answer.
+// ask sends a body, and returns the answer and its warnings.
 func ask(t *testing.T, e *evaluation.Evaluator, contentType, body string, strictness codec.Strictness) (*model.SyncPatchEvaluation, []string, error) {
 	t.Helper()
 	var warnings []string
@@ -53,7 +53,7 @@ const (
 
 func TestReview(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: patience})
+	e := evaluation.Open(&platform.Environment{Patches: patient})
 	for _, row := range []struct {
 		about, contentType, body string
 		object, failure          string
@@ -85,10 +85,10 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is said of every field at once. Source: ADR-0013.
+// All problems of a request are reported at once, each at its field. Source: ADR-0013.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: patience})
+	e := evaluation.Open(&platform.Environment{Patches: patient})
 	for _, row := range []struct {
 		about, contentType, body string
 		strictness               codec.Strictness
@@ -133,7 +133,7 @@ func TestEdition(t *testing.T) {
 	t.Parallel()
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
 	for edition, want := range map[string]int32{"": 0, settings.Enterprise: 0, settings.Community: 403} {
-		_, _, err := ask(t, evaluation.Open(&platform.Environment{Edition: edition, Patches: patience}), yaml, body, codec.Warn)
+		_, _, err := ask(t, evaluation.Open(&platform.Environment{Edition: edition, Patches: patient}), yaml, body, codec.Warn)
 		code := int32(0)
 		if err != nil {
 			code = apierror.From(err).Status().Code
@@ -144,7 +144,7 @@ func TestEdition(t *testing.T) {
 	}
 }
 
-// An attack is an error that names the limit and the place; the object is as it was, and the next evaluation is right.
+// An attack is an error that names the limit and the place. The object stays as it was, and the next evaluation is right.
 // Source: ADR-0014.
 func TestLimits(t *testing.T) {
 	t.Parallel()
@@ -170,31 +170,31 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %+v, %s", text, failed, answer.Status.Object.Raw)
 		}
 	}
-	generous := evaluation.Open(&platform.Environment{Patches: patience})
+	generous := evaluation.Open(&platform.Environment{Patches: patient})
 	if answer, _, err := ask(t, generous, yaml, `spec: {patches: [{path: a, expression: value + 1}], object: {a: 1}}`, codec.Warn); err != nil || answer.Status.Error != nil {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }
 
-// Without a worker the service is not available; a client that is gone is not told.
+// Without a worker, the service is not available. A client that has gone gets the error of its context.
 func TestWithoutWorker(t *testing.T) {
 	t.Parallel()
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
 	lost := errors.New("fork: resource temporarily unavailable")
-	e := &evaluation.Evaluator{Evaluate: func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error) { return nil, lost }}
+	e := &evaluation.Evaluator{Run: func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error) { return nil, lost }}
 	_, _, err := ask(t, e, yaml, body, codec.Warn)
 	if status := apierror.From(err).Status(); status.Code != 503 || !errors.Is(err, lost) || strings.Contains(status.Message, "fork") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e = evaluation.Open(&platform.Environment{Patches: patience})
+	e = evaluation.Open(&platform.Environment{Patches: patient})
 	if _, err := e.Review(ctx, frame.Question{ContentType: yaml, Body: []byte(body), Warn: func(...string) {}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
 
-// Settings that are absent are the defaults of the engine, and all others reach it.
+// Absent settings are the defaults of the engine, and all others reach it.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	if got := evaluation.Settings(settings.Patches{}).Limits.WithDefaults(); got != syncpatch.DefaultLimits() {
@@ -210,7 +210,7 @@ func TestSettings(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: patience})
+	e := evaluation.Open(&platform.Environment{Patches: patient})
 	answer, _, err := ask(t, e, yaml, `spec: {patches: [{path: 'a[*]', expression: value + 1}, {path: b, expression: '1'}], object: {a: [1, 2]}}`, codec.Warn)
 	if err != nil {
 		t.Fatal(err)
