@@ -1,5 +1,5 @@
-// Package evaluatepatches is POST on syncpatchevaluations: what sync patches make of an object, and why. Nothing is
-// stored. Source: Spec 2.8; ADR-0013.
+// Package evaluatepatches is POST on syncpatchevaluations: it returns what sync patches do to an object, and why. It
+// stores nothing. Source: Spec 2.8; ADR-0013.
 package evaluatepatches
 
 import (
@@ -17,13 +17,13 @@ type Deps struct{ Evaluator *evaluation.Evaluator }
 // Input is the request.
 type Input = frame.Question
 
-// Do evaluates patches. Errors: as evaluation.Evaluator says; a patch that fails is none.
+// Do evaluates patches. Errors: those of evaluation.Evaluator. A patch that fails is not an error.
 func Do(ctx context.Context, deps Deps, in Input) (*model.SyncPatchEvaluation, error) {
 	return deps.Evaluator.Review(ctx, in)
 }
 
-// Function is the operation as it is deployed. Two workers in the midst of an attack, and the function itself, have room
-// in its memory.
+// Function is the operation as it is deployed. Its memory has room for two workers at their memory limit and the function
+// itself.
 var Function = &frame.Function{
 	Name:      "evaluatepatches",
 	Endpoints: []frame.Endpoint{frame.Review(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).Tabulated(evaluation.Table)},

@@ -215,7 +215,7 @@ func TestPatchCommands(t *testing.T) {
 		{"files of tests that are not there", "", []string{"test", "files_test.yaml"}, 2, "", "files_test.yaml:5:11: error: tests[0].expect: \"nothing.yaml\" cannot be used\n"},
 		{"a test of an object without patches", "", []string{"test", "files_test.yaml"}, 2, "", "files_test.yaml:7:18: error: tests[1].spec.object: "},
 		{"nothing is run where one file is bad", "", []string{"test", "good_test.yaml", "none_test.yaml"}, 2, "", "none_test.yaml:1:8: error: tests: it has no tests"},
-		{"what a check has found", "", []string{"test", "wrong_test.yaml"}, 1, "what was there\n    a: want 0, got 2\n", ""},
+		{"what a check has found", "", []string{"test", "wrong_test.yaml"}, 1, "does not restore the object\n    a: want 0, got 2\n", ""},
 		{"why a test failed, as JSON", "", []string{"test", "-o", "json", "wrong_test.yaml"}, 1, `"message": "at a: TypeError`, ""},
 		{"a test without a name", "{tests: [{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, expect: {a: 1}}]}", []string{"test", "-"}, 0, "ok  tests[0]\n", ""},
 		{"no tests", "", []string{"test", "none_test.yaml"}, 2, "", "it has no tests"},

@@ -212,7 +212,7 @@ func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
 // identityStays is the answer to a patch of the name or the namespace of the object.
 const identityStays = "the name and the namespace of the object cannot be patched"
 
-// mode holds a patch to one.
+// mode checks that a patch has exactly one mode.
 func (p *problems) mode(at *field.Path, patch *model.SyncPatch) {
 	var modes []string
 	if patch.Expression != "" || patch.ReverseExpression != "" {
@@ -227,10 +227,10 @@ func (p *problems) mode(at *field.Path, patch *model.SyncPatch) {
 	const choice = "one of: expression and reverseExpression, reference, labels"
 	switch len(modes) {
 	case 0:
-		p.add(field.Required(at, "a patch has "+choice))
+		p.add(field.Required(at, "a patch needs "+choice))
 	case 1:
 	default:
-		p.add(field.Invalid(at, strings.Join(modes, ", "), "a patch has only "+choice))
+		p.add(field.Invalid(at, strings.Join(modes, ", "), "a patch may have only "+choice))
 	}
 }
 
@@ -259,9 +259,9 @@ func (p *problems) expression(at *field.Path, text string, path Path) *expressio
 	case err != nil:
 		p.add(field.Invalid(at, text, err.Error()))
 	case compiled.AlwaysNull():
-		p.warn(at, text, "it is always null, which deletes the field")
+		p.warn(at, text, "the expression is always null, which deletes the field")
 	case path.wild() && !compiled.ReadsValue():
-		p.warn(at, text, "it does not read value, although the path has a wildcard")
+		p.warn(at, text, "the expression does not read value, although the path has a wildcard")
 	}
 	return compiled
 }

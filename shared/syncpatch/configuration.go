@@ -15,18 +15,18 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// The sides of a configuration: what goes from the tenant cluster to the host, and what comes from the host.
+// The sides of a configuration: what is synced from the tenant cluster to the host, and from the host.
 const (
 	toHost   = "toHost"
 	fromHost = "fromHost"
-	// gatewayAPI has patches of its own, and resources below it.
+	// gatewayAPI has its own patches, and resources below it.
 	gatewayAPI = "gatewayApi"
-	// customResources has a resource below it for each definition, under its name and perhaps its version.
+	// customResources has one resource below it for each definition, whose key is its name, or its name and version.
 	customResources = "customResources"
 )
 
-// synced are the resources that a configuration may have patches for, and whether they are synced where it
-// does not say so. Custom resources are synced because they are named. Source: Spec 2.8 (endpoints, services); ADR-0013.
+// synced are the resources that a configuration may have patches for, and whether they are synced by default.
+// Custom resources are synced because the configuration names them. Source: Spec 2.8 (endpoints, services); ADR-0013.
 var synced = map[string]map[string]bool{
 	toHost: {
 		"configMaps": true, "endpointSlices": false, "endpoints": true, gatewayAPI: false,
@@ -45,13 +45,13 @@ var synced = map[string]map[string]bool{
 	},
 }
 
-// known are the names of the resources of a side.
+// known returns the names of the resources of a side.
 func known(side string) []string {
 	return append(slices.Sorted(maps.Keys(synced[side])), customResources+".<definition>[/<version>]")
 }
 
-// isCustom tells whether a name is that of a custom resource: its definition, which holds a dot, and perhaps
-// a version.
+// isCustom reports whether a name is that of a custom resource: a definition, which contains a dot, and
+// optionally a version.
 func isCustom(name string) bool {
 	definition, isCustom := strings.CutPrefix(name, customResources+".")
 	definition, version, versioned := strings.Cut(definition, "/")
@@ -61,7 +61,7 @@ func isCustom(name string) bool {
 
 // Configuration is what a virtual cluster configuration says about patches.
 type Configuration struct {
-	// resources have the side and a dot in front of their names.
+	// resources are keyed by side and name: toHost.pods.
 	resources map[string]*resource
 }
 
@@ -72,13 +72,13 @@ type resource struct {
 	disabled string
 }
 
-// Resources returns the names of the resources that the configuration mentions, sorted, each with toHost. or
-// fromHost. in front, as Patches takes them.
+// Resources returns the sorted names of the resources that the configuration mentions. Each begins with toHost. or
+// fromHost., as Patches accepts it.
 func (c *Configuration) Resources() []string { return slices.Sorted(maps.Keys(c.resources)) }
 
-// Patches returns the patches of a resource: endpoints, gatewayApi.httpRoutes or customResources.<definition>,
-// for instance. Where both sides have a resource of the name, it is that of toHost, unless fromHost. is in
-// front. Not empty, disabled is why nothing of it is synced. The error is about the field at.
+// Patches returns the patches of a resource, for instance endpoints, gatewayApi.httpRoutes or
+// customResources.<definition>. Where both sides have a resource of this name, toHost wins, unless the name begins with
+// fromHost. If disabled is not empty, it says why the resource is not synced. The error is about the field at.
 func (c *Configuration) Patches(at *field.Path, name string) (patches []model.SyncPatch, disabled string, unknown *field.Error) {
 	r, unknown := c.resource(at, name)
 	return r.patches, r.disabled, unknown
@@ -105,8 +105,8 @@ func (c *Configuration) resource(at *field.Path, name string) (resource, *field.
 }
 
 // ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and finds everything that is wrong
-// with the patches in it, each problem with its field below at and its position in the text. What is not
-// about patches is not looked at. The problems come in the order of the text. The configuration is nil where the text is not YAML at all.
+// with the patches in it. Each problem has its field below at and its position in the text; they come in the order of
+// the text. Whatever is not about patches is ignored. The configuration is nil if the text is not YAML.
 // Source: Spec 2.8; ADR-0013.
 func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) {
 	r := reader{configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{}}
@@ -121,8 +121,8 @@ func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) 
 	return r.configuration, r.problems
 }
 
-// readObject is ReadConfiguration for one that is decoded already. JSON can say what YAML cannot, such as some characters
-// and long keys. The problems come in the order of the keys, and have no position.
+// readObject is ReadConfiguration for a decoded object: JSON can contain what YAML cannot, such as some characters and
+// long keys. The problems come in the order of the keys, and have no position.
 func readObject(at *field.Path, object map[string]any) (*Configuration, []Problem) {
 	r := reader{configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{}}
 	nodes := 0
@@ -133,7 +133,7 @@ func readObject(at *field.Path, object map[string]any) (*Configuration, []Proble
 	return r.configuration, r.problems
 }
 
-// nodeOf returns a JSON value as YAML has it. The number of the node stands for its line.
+// nodeOf returns a JSON value as a YAML node. The number of the node takes the place of its line.
 func nodeOf(value any, number *int) *yaml.Node {
 	*number++
 	node := &yaml.Node{Kind: yaml.ScalarNode, Line: *number}
@@ -160,7 +160,7 @@ func nodeOf(value any, number *int) *yaml.Node {
 	return node
 }
 
-// root reads a whole configuration, and puts the problems in the order of its text.
+// root reads a whole configuration, and sorts the problems by position.
 func (r *reader) root(at *field.Path, node *yaml.Node) {
 	r.sync(at.Child("sync"), r.object(at, node)["sync"])
 	for i := range r.problems {
@@ -171,15 +171,15 @@ func (r *reader) root(at *field.Path, node *yaml.Node) {
 	})
 }
 
-// reader goes through the nodes of a configuration.
+// reader reads the nodes of a configuration.
 type reader struct {
 	problems
 	configuration *Configuration
-	// nodes are where each field is: its value, or its key where that is on a line above.
+	// nodes say where each field is: at its value, or at its key if that is on an earlier line.
 	nodes map[string]*yaml.Node
 }
 
-// locate puts a problem where its field is in the text, or the nearest one that contains it.
+// locate sets the position of a problem to that of its field, or of the nearest field around it.
 func (r *reader) locate(p *Problem) {
 	for at := p.Field; ; {
 		if n := r.nodes[at]; n != nil {
@@ -194,7 +194,7 @@ func (r *reader) locate(p *Problem) {
 	}
 }
 
-// maxMerges is how deep the merges of a YAML mapping may be nested.
+// maxMerges is how deep the merge keys of a YAML mapping may be nested.
 const maxMerges = 10
 
 // object returns the entries of a mapping. Absent and null have none; anything else is a problem.
@@ -212,7 +212,7 @@ func (r *reader) entries(at *field.Path, node *yaml.Node, into map[string]*yaml.
 	case isNull(node):
 		return
 	case node.Kind != yaml.MappingNode:
-		r.add(field.TypeInvalid(at, kindOfNode(node), "an object is expected"))
+		r.add(field.TypeInvalid(at, kindOfNode(node), "must be an object"))
 		return
 	}
 	own := map[string]bool{}
@@ -236,7 +236,7 @@ func (r *reader) entries(at *field.Path, node *yaml.Node, into map[string]*yaml.
 	}
 }
 
-// merge adds the entries of other mappings that are not there yet.
+// merge adds the entries of other mappings that the mapping does not have.
 func (r *reader) merge(at *field.Path, value *yaml.Node, into map[string]*yaml.Node, merges int) {
 	sources := []*yaml.Node{value}
 	if value = resolve(value); value.Kind == yaml.SequenceNode {
@@ -263,7 +263,7 @@ func resolve(node *yaml.Node) *yaml.Node {
 
 func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
 
-// kindOfNode names the kind of a node in the words of kindOf.
+// kindOfNode names the kind of a node, as kindOf does.
 func kindOfNode(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.MappingNode:
@@ -285,7 +285,7 @@ func (r *reader) sync(at *field.Path, node *yaml.Node) {
 	sync := r.object(at, node)
 	for _, name := range slices.Sorted(maps.Keys(sync)) {
 		if name != toHost && name != fromHost {
-			r.warn(at.Child(name), name, "is neither "+toHost+" nor "+fromHost+", so that what is below it has no effect")
+			r.warn(at.Child(name), name, "is neither "+toHost+" nor "+fromHost+", so it has no effect")
 		}
 	}
 	for _, side := range []string{toHost, fromHost} {
@@ -297,7 +297,7 @@ func (r *reader) sync(at *field.Path, node *yaml.Node) {
 	}
 }
 
-// resource reads an entry of a side, and what is below it.
+// resource reads an entry of a side and the resources below it.
 func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 	if name == customResources {
 		entries := r.object(at, node)
@@ -308,7 +308,7 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 			if custom := customResources + "." + definition; isCustom(custom) {
 				r.list(at, side, custom, r.object(at, entries[definition]))
 			} else {
-				r.add(field.Invalid(at, definition, "the name of a definition is expected, such as certificates.cert-manager.io, and perhaps / and a version"))
+				r.add(field.Invalid(at, definition, "must be the name of a definition, such as certificates.cert-manager.io, optionally with / and a version"))
 			}
 		}
 		return
@@ -329,10 +329,10 @@ func (r *reader) resource(at *field.Path, side, name string, node *yaml.Node) {
 	}
 }
 
-// wholeObject is what to write where a patch without a path is meant.
-const wholeObject = `"" is the whole object`
+// wholeObject says how to write a patch of the whole object.
+const wholeObject = `use "" for the whole object`
 
-// list reads enabled and patches of a resource.
+// list reads the fields enabled and patches of a resource.
 func (r *reader) list(at *field.Path, side, name string, entries map[string]*yaml.Node) {
 	resource := &resource{}
 	r.configuration.resources[side+"."+name] = resource
@@ -347,11 +347,11 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 		case node.Kind == yaml.ScalarNode && node.Value == "auto":
 			enabled = true
 		default:
-			r.add(field.TypeInvalid(at.Child("enabled"), kindOfNode(node), "true, false or auto is expected"))
+			r.add(field.TypeInvalid(at.Child("enabled"), kindOfNode(node), "must be true, false or auto"))
 		}
 	}
 	if isSet && !enabled {
-		resource.disabled = at.String() + " is not enabled, so nothing of it is synced"
+		resource.disabled = at.String() + " is not enabled, so its objects are not synced"
 	}
 	at = at.Child("patches")
 	node := entries["patches"]
@@ -359,21 +359,21 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 		return
 	}
 	if node = resolve(node); node.Kind != yaml.SequenceNode {
-		r.add(field.TypeInvalid(at, kindOfNode(node), "an array is expected"))
+		r.add(field.TypeInvalid(at, kindOfNode(node), "must be an array"))
 		return
 	}
 	switch {
 	case len(node.Content) == 0 || enabled:
 	case isSet:
-		r.warn(at, name, "they are not applied, since enabled is false")
+		r.warn(at, name, "these patches have no effect because enabled is false")
 	default:
-		r.warn(at, name, "nothing of it is synced by default, so that these patches have no effect before enabled is true")
+		r.warn(at, name, "the resource is not synced by default, so these patches have no effect until enabled is true")
 	}
 	if len(node.Content) > maxPatches {
 		r.add(field.TooMany(at, len(node.Content), maxPatches))
 		return
 	}
-	// What could not be read is absent for Check, which is not worth a second report.
+	// Fields that could not be read are absent for the check. They are not reported again.
 	reported, partly := map[string]bool{}, map[string]bool{}
 	for i, entry := range node.Content {
 		at, before := at.Index(i), len(r.problems)
@@ -408,14 +408,14 @@ func (r *reader) patch(at *field.Path, side string, node *yaml.Node) model.SyncP
 		case name == "reference" && !isNull(entry):
 			patch.Reference = r.reference(at, entry)
 		case name == "labels" && isNull(entry):
-			r.add(field.Required(at, "{} switches labels on"))
+			r.add(field.Required(at, "use {} for a labels patch"))
 		case name == "labels":
 			patch.Labels = &model.SyncPatchLabels{}
 			for _, inner := range slices.Sorted(maps.Keys(r.object(at, entry))) {
 				r.add(field.Invalid(at.Child(inner), field.OmitValueType{}, "labels has no fields"))
 			}
 		case name != "reference":
-			r.add(field.Invalid(at, field.OmitValueType{}, "a patch has path, and expression and reverseExpression, or reference, or labels"))
+			r.add(field.Invalid(at, field.OmitValueType{}, "unknown field; a patch has path and one of: expression and reverseExpression, reference, labels"))
 		}
 	}
 	if _, ok := entries["path"]; !ok && len(entries) > 0 {
@@ -423,7 +423,7 @@ func (r *reader) patch(at *field.Path, side string, node *yaml.Node) model.SyncP
 	}
 	if side == fromHost && patch.Expression != "" {
 		r.warn(at.Child("expression"), patch.Expression,
-			"it is never evaluated, since these objects go from host to tenant only; reverseExpression is for that")
+			"the expression is never evaluated, because these objects are synced from host to tenant only; use reverseExpression")
 	}
 	return patch
 }
@@ -446,14 +446,14 @@ func (r *reader) reference(at *field.Path, node *yaml.Node) *model.SyncPatchRefe
 	return &reference
 }
 
-// text returns a string. Without quotes YAML reads null, true and 0 as something else.
+// text returns a string. YAML reads null, true and 0 as strings only in quotes.
 func (r *reader) text(at *field.Path, node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
 		return node.Value
 	}
-	why := "a string is expected"
+	why := "must be a string"
 	if node.Kind == yaml.ScalarNode && node.Value != "" {
-		why = fmt.Sprintf("a string is expected; in quotes, %q is one", node.Value)
+		why = fmt.Sprintf("must be a string; put %q in quotes", node.Value)
 	}
 	r.add(field.TypeInvalid(at, kindOfNode(node), why))
 	return ""

@@ -24,7 +24,7 @@ func located(problems []syncpatch.Problem) string {
 	return strings.Join(lines, "\n")
 }
 
-// Everything that is wrong is found at once, each with its position. Spec 2.8; ADR-0013.
+// All problems are found at once, each with its position. Spec 2.8; ADR-0013.
 func TestConfigurationProblems(t *testing.T) {
 	t.Parallel()
 	_, problems := syncpatch.ReadConfiguration(nil, []byte(`controlPlane: {patches: 1}
@@ -105,7 +105,7 @@ sync:
 	}
 }
 
-// Where nothing is synced, there is a warning. An explicit false skips the patches. Spec 2.8 (enabled); ADR-0013.
+// Patches of a resource that is not synced are a warning. An explicit false skips the patches. Spec 2.8 (enabled); ADR-0013.
 func TestConfigurationEnabled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -225,7 +225,7 @@ func TestConfigurationForms(t *testing.T) {
 	}
 }
 
-// No text of a configuration ends the process, and what is read without a problem passes as a request.
+// No configuration crashes the reader, and patches that are read without a problem pass Check.
 func FuzzConfiguration(f *testing.F) {
 	f.Add("sync: {toHost: {endpoints: {patches: [{path: 'a[*]', expression: value}]}}}")
 	f.Add("a: &a [*a]\nsync: {toHost: {<<: {pods: {}}, customResources: {a.b/v1: }}}")

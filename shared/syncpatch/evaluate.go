@@ -13,27 +13,27 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// change is what a patch makes of one value.
+// change is what a patch does with one value.
 type change struct {
 	value  any
 	remove bool
-	// skip means that there was nothing to do, for the reason.
+	// skip means that there was nothing to do; reason says why.
 	skip   bool
 	reason string
 }
 
 func skipped(reason string) change { return change{skip: true, reason: reason} }
 
-// Evaluate sends the object of a request through its patches. What a patch does wrong is the Error of the
-// result, with the object as it was. An error of Evaluate itself is that of ctx. The limits of time and size hold
-// between paths, and within expressions as far as the interpreter sees them; Limits.Memory does not hold here. It is
-// safe for concurrent use. Source: Spec 2.8; ADR-0013.
+// Evaluate applies the patches of a request to its object. If a patch fails, the result has an Error and the object as
+// it was. The only error that Evaluate itself returns is that of ctx. The limits of time and size are enforced between
+// paths, and within expressions between the operations of the interpreter. Limits.Memory is not enforced here. Evaluate
+// is safe for concurrent use. Source: Spec 2.8; ADR-0013.
 func Evaluate(ctx context.Context, checked *Checked, limits Limits) (*Result, error) {
 	return checked.evaluate(ctx, limits, false)
 }
 
-// EvaluateInPlace is Evaluate for a caller who has no more use for the object of the request: it is changed rather than
-// copied, unless there are checks, which compare with it. With an Error the object of the result is of no use either.
+// EvaluateInPlace is Evaluate for a caller that no longer needs the object of the request: the object is changed, not
+// copied, unless the request has checks, which compare with it. With an Error, the object of the result is not usable.
 func EvaluateInPlace(ctx context.Context, checked *Checked, limits Limits) (*Result, error) {
 	return checked.evaluate(ctx, limits, len(checked.request.Checks) == 0)
 }
@@ -55,7 +55,7 @@ func (c *Checked) evaluate(ctx context.Context, limits Limits, inPlace bool) (*R
 	return result, err
 }
 
-// evaluation is one object on its way through the patches.
+// evaluation is the evaluation of the patches in one direction.
 type evaluation struct {
 	checked    *Checked
 	limits     Limits
@@ -63,14 +63,15 @@ type evaluation struct {
 	references *references
 	labels     *labels
 	object     any
-	// grown is by how many bytes of JSON the patches made the object larger.
+	// grown is how many bytes of JSON the patches added to the object.
 	grown int64
-	// traced is how many bytes of the trace are used.
+	// traced is the size of the trace in bytes.
 	traced int64
 	result *Result
 }
 
-// evaluate goes one way, and changes the object. Its error is that of ctx, unless ctx ended by the limit of the object.
+// evaluate evaluates in one direction, and changes the object. Its error is that of ctx, unless ctx ended because of
+// Limits.Object.
 func evaluate(ctx context.Context, checked *Checked, object map[string]any, limits Limits) (*Result, error) {
 	request := &checked.request
 	machine := expression.NewMachine(limits.expressions(), checked.globals())
@@ -166,13 +167,13 @@ func (e *evaluation) rule(patch *patch) (rule func(at string, value any) (change
 	}
 	switch {
 	case compiled == nil && toTenant:
-		return nil, "there is no reverseExpression, so nothing is done from host to tenant"
+		return nil, "the patch has no reverseExpression, so it does nothing from host to tenant"
 	case compiled == nil:
-		return nil, "there is no expression, so nothing is done from tenant to host"
+		return nil, "the patch has no expression, so it does nothing from tenant to host"
 	}
 	return func(at string, value any) (change, error) {
 		result, remove, err := e.machine.Run(compiled, value, true, at)
-		return change{value: result, remove: remove, reason: "the expression returned the value that was there"}, err
+		return change{value: result, remove: remove, reason: "the expression returned the value unchanged"}, err
 	}, ""
 }
 
@@ -218,12 +219,12 @@ func (e *evaluation) match(rule func(string, any) (change, error), trace *model.
 	return c.value, c.remove, nil
 }
 
-// ranks order the outcomes of matches: the patch has the highest.
+// ranks order the outcomes of matches. A patch has the outcome of its highest match.
 var ranks = map[string]int{
 	model.PatchSkipped: 1, model.PatchUnchanged: 2, model.PatchDeleted: 3, model.PatchApplied: 4, model.PatchFailed: 5,
 }
 
-// trace adds a match to that of its patch, as far as there is room.
+// trace adds a match to the trace of its patch, if there is room.
 func (e *evaluation) trace(trace *model.SyncPatchTrace, m model.SyncPatchMatch, before, after []byte) {
 	if first := len(trace.Matches) == 0 && trace.OmittedMatches == 0; first || ranks[m.Outcome] > ranks[trace.Outcome] {
 		trace.Outcome, trace.Reason = m.Outcome, m.Reason
@@ -239,7 +240,7 @@ func (e *evaluation) trace(trace *model.SyncPatchTrace, m model.SyncPatchMatch, 
 	trace.Matches = append(trace.Matches, m)
 }
 
-// raw is a text of JSON, or nil for none.
+// raw returns a text of JSON, or nil for nil.
 func raw(text []byte) *model.JSON {
 	if text == nil {
 		return nil
@@ -247,7 +248,7 @@ func raw(text []byte) *model.JSON {
 	return &model.JSON{Raw: text}
 }
 
-// fail ends the evaluation with an error of a patch. Any other error is returned.
+// fail ends the evaluation with the error of a patch, and returns any other error.
 func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, at string) error {
 	var unsuitable *valueError
 	var failed *expression.Error
@@ -264,7 +265,7 @@ func (e *evaluation) fail(err error, trace *model.SyncPatchTrace, at string) err
 	return nil
 }
 
-// valueError says why a value is not what a patch needs.
+// valueError says why a patch cannot use a value.
 type valueError struct{ message string }
 
 func (e *valueError) Error() string { return e.message }

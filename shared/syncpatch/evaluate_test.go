@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// decode reads YAML as the API reads JSON: whole numbers are int64, and unknown fields are a mistake.
+// decode reads YAML as the API reads JSON: whole numbers are int64. Unknown fields are errors.
 func decode(t testing.TB, text string, into any) {
 	t.Helper()
 	body, err := yaml.YAMLToJSONStrict([]byte(text))
@@ -47,7 +47,7 @@ func encode(t testing.TB, value any) string {
 	return string(text)
 }
 
-// evaluate evaluates a request that is valid.
+// evaluate evaluates a valid request.
 func evaluate(t testing.TB, request syncpatch.Request) *syncpatch.Result {
 	t.Helper()
 	before := encode(t, request)
@@ -61,7 +61,7 @@ func evaluate(t testing.TB, request syncpatch.Request) *syncpatch.Result {
 	return result
 }
 
-// checked checks a request that is valid.
+// checked checks a valid request.
 func checked(t testing.TB, request syncpatch.Request) *syncpatch.Checked {
 	t.Helper()
 	checked, problems := request.Check()
@@ -71,7 +71,7 @@ func checked(t testing.TB, request syncpatch.Request) *syncpatch.Checked {
 	return checked
 }
 
-// generous are the default limits, with time for a machine that others use too.
+// generous are the default limits, with more time for a busy machine.
 func generous() syncpatch.Limits {
 	limits := syncpatch.DefaultLimits()
 	limits.Expression *= 100
@@ -79,7 +79,7 @@ func generous() syncpatch.Limits {
 	return limits
 }
 
-// evaluationCase is an entry of testdata/cases.yaml, whose head says what the fields are.
+// evaluationCase is an entry of testdata/cases.yaml, which describes the fields.
 type evaluationCase struct {
 	Name          string            `json:"name"`
 	Note          string            `json:"note"`

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// Labels and references come back as they were, whatever they are. Spec 2.8 rule 2.
+// All labels and references survive the round trip. Spec 2.8 rule 2.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("release", "app", "my-secret", "default", "apps")
 	f.Add("platform.sh/managed-by", "platform.sh/namespace", "", "", "")
@@ -54,8 +54,8 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// Whatever the request, it is refused, or evaluated without a change to it; an error leaves the object as it
-// was; and there is an outcome for every patch.
+// Every request is refused, or evaluated without being changed. An error leaves the object as it was, and every patch has
+// an outcome.
 func FuzzEvaluate(f *testing.F) {
 	f.Add(`{"object":{"a":[1,"x",null]},"patches":[{"path":"a[*]","expression":"value + 1"},{"path":"a[*]","labels":{}}],"checks":["RoundTrip","Fixpoint"]}`)
 	f.Add(`{"direction":"HostToTenant","object":{"ref":"v5ri45ovgqam9c"},"patches":[{"path":"ref","reference":{"apiVersion":"v1","kind":"Secret"}}],"context":{"tenant":{"name":"my-vcluster"},"references":[{"name":"my-secret"}]}}`)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The keys of labels that mean something on the host. Source: ADR-0013.
+// The keys of labels that have a meaning on the host. Source: ADR-0013.
 const (
 	managedByLabel    = "platform.sh/managed-by"
 	namespaceLabel    = "platform.sh/namespace"
@@ -18,20 +18,20 @@ const (
 // reservedLabels are the keys that a tenant may use and that have another name on the host.
 var reservedLabels = []string{releaseLabel, managedByLabel, namespaceLabel, controlledByLabel}
 
-// sameKeys is why labels are unchanged.
+// sameKeys is the reason of labels that are unchanged.
 const sameKeys = "all keys are the same on both sides"
 
 // labels translates the labels of one tenant. Source: Spec 2.8 (labels); ADR-0013.
 type labels struct {
-	// keys maps what is translated in this direction.
+	// keys maps each key that is translated in this direction to its translation.
 	keys map[string]string
 	// markers are the labels that only the host has.
 	markers  map[string]string
 	toTenant bool
 }
 
-// newLabels returns the translation for an object of a namespace of the tenant cluster. An object that is
-// cluster scoped has none, and is marked with the namespace of the tenant on the host instead.
+// newLabels returns the translation for an object in a namespace of the tenant cluster. The namespace of a
+// cluster-scoped object is empty; it is marked with the tenant's namespace on the host instead.
 func newLabels(n names, namespace string, toTenant bool) *labels {
 	l := &labels{keys: map[string]string{}, markers: map[string]string{managedByLabel: n.tenant, namespaceLabel: namespace}, toTenant: toTenant}
 	if namespace == "" {
@@ -86,8 +86,8 @@ func (l *labels) all(object map[string]any) (change, error) {
 	return change{value: renamed, reason: sameKeys}, nil
 }
 
-// rename returns the labels under their names on the other side. Where two would have the same name, the one
-// that is translated wins.
+// rename returns the labels with their keys on the other side. Where two labels would have the same key, the
+// translated one wins.
 func (l *labels) rename(object map[string]any) map[string]any {
 	renamed := make(map[string]any, len(object)+2)
 	for key, value := range object {

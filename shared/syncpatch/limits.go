@@ -10,10 +10,10 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// LimitMemory is the name of the limit that an evaluation can exceed beside those of its expressions.
+// LimitMemory is the limit that an evaluation can exceed in addition to those of expressions.
 const LimitMemory expression.Limit = "memory"
 
-// Limits bound what an evaluation costs. 0 means the one of DefaultLimits. Source: ADR-0013, ADR-0014.
+// Limits bound what an evaluation costs. 0 means the default. Source: ADR-0013, ADR-0014.
 type Limits struct {
 	// Expression is the time for one expression at one path.
 	Expression time.Duration `json:"expression,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// Twice the matches cost twice as much, counted in allocations, which do not depend on who else uses the
+// Twice the matches cost twice as much. The cost is counted in allocations, which do not depend on the load of the
 // machine. ADR-0013.
 func TestCostIsLinear(t *testing.T) {
 	if testing.Short() {

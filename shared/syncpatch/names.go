@@ -14,17 +14,16 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// defaultClusterDomain is the domain of a cluster that says nothing else. Source: Spec 2.8 rule 3.
+// defaultClusterDomain is the domain of a cluster unless the request has another. Source: Spec 2.8 rule 3.
 const defaultClusterDomain = "cluster.local"
 
-// names turns the names of a tenant cluster into those of the host. In multi-namespace mode they are the
-// same. Source: Spec 2.8 rule 6; ADR-0013.
+// names translates names in a tenant cluster to names on the host. In multi-namespace mode they are equal. Source: Spec 2.8 rule 6; ADR-0013.
 type names struct {
 	tenant, hostNamespace, clusterDomain string
 	multi                                bool
 }
 
-// names returns the names of the tenant cluster of the request.
+// names returns the translation for the tenant cluster of the request.
 func (r *Request) names() names {
 	return names{
 		tenant: r.Context.Tenant.Name, hostNamespace: r.Context.Tenant.Namespace,
@@ -32,20 +31,20 @@ func (r *Request) names() names {
 	}
 }
 
-// long is the name of a synced object on the host: name, namespace and tenant, joined by `-x-`. Above 63
-// characters it is cut at 52, and the first 10 hex digits of the SHA-256 of the whole follow.
+// long returns the name of a synced object on the host: name, namespace and tenant, joined by `-x-`. A name of more
+// than 63 characters is cut after 52, and the first 10 hex digits of the SHA-256 of the full name follow.
 func (n names) long(name, namespace string) string {
 	full := n.full(name, namespace)
 	if len(full) <= validation.DNS1123LabelMaxLength {
 		return full
 	}
 	digest := sha256.Sum256([]byte(full))
-	// A label cannot begin with `-`, as it would where the cut is behind a dot.
+	// A DNS label cannot begin with `-`, as it would if the cut came after a dot.
 	return strings.ReplaceAll(full[:52]+"-"+hex.EncodeToString(digest[:5]), ".-", "-")
 }
 
-// generated is the name that references have on the host: v and the first 13 digits, in base 36, of the
-// SHA-256 of the name that is not cut. Source: Spec 2.8 rule 6.
+// generated returns the name of a referent on the host: v and the first 13 digits, in base 36, of the
+// SHA-256 of the full name. Source: Spec 2.8 rule 6.
 func (n names) generated(name, namespace string) string {
 	digest := sha256.Sum256([]byte(n.full(name, namespace)))
 	digits := new(big.Int).SetBytes(digest[:]).Text(36)
@@ -56,8 +55,8 @@ func (n names) full(name, namespace string) string {
 	return name + "-x-" + namespace + "-x-" + n.tenant
 }
 
-// hostDNS turns `<name>.<namespace>.svc[.<domain>]` of a tenant cluster into the name that the service has on
-// the host, fully qualified. A domain that is given stays. It is virtualToHostDNS of the expressions.
+// hostDNS translates `<name>.<namespace>.svc[.<domain>]` in a tenant cluster to the fully qualified name of the service
+// on the host. A given domain is kept. Expressions call it as virtualToHostDNS.
 // Source: Spec 2.8 rule 3; ADR-0013.
 func (n names) hostDNS(service string) (string, error) {
 	parts := strings.SplitN(service, ".", 4)
@@ -83,7 +82,7 @@ func (n names) hostDNS(service string) (string, error) {
 	return n.long(parts[0], parts[1]) + "." + n.hostNamespace + ".svc." + domain, nil
 }
 
-// globals returns what expressions see beside the value. Source: Spec 2.8 rule 5.
+// globals returns what expressions can use in addition to the value. Source: Spec 2.8 rule 5.
 func (c *Checked) globals() *expression.Globals {
 	about := &c.request.Context
 	config := about.Tenant.Config

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Vectors that were computed apart from this code. Spec 2.8 rule 6; ADR-0013.
+// The vectors were computed without this code. Spec 2.8 rule 6; ADR-0013.
 func TestGeneratedNames(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, namespace, tenant, want string }{

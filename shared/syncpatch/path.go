@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Path says which values of an object a patch is for. Its zero value is the whole object. The grammar, where
-// blanks around the whole are not looked at:
+// Path selects the values of an object that a patch applies to. The zero value selects the whole object. The grammar,
+// which ignores blanks around the path:
 //
 //	path    = [ "." ] [ segment { "." segment | [ "." ] bracket } ]
 //	segment = bracket | quoted | plain
@@ -20,9 +20,8 @@ import (
 //	quoted  = '"' characters '"' | "'" characters "'"
 //	plain   = "*" | characters but . [ ] " ' *
 //
-// In quotes, a backslash in front of the quote or of another backslash stands for that character alone. `*`
-// is every element of an array or map. A number is the index of an array, from 0, and a key of a map. What is
-// quoted is always a key. Source: Spec 2.8; ADR-0013.
+// In quotes, a backslash escapes the quote and another backslash. `*` selects every element of an array or map. A
+// number is an index in an array, from 0, and a key in a map. A quoted segment is always a key. Source: Spec 2.8; ADR-0013.
 type Path struct {
 	segments []segment
 }
@@ -31,15 +30,15 @@ type Path struct {
 type segment struct {
 	wildcard bool
 	key      string
-	// literal is set where the key would be an index or a wildcard without its quotes.
+	// literal means that the key is quoted, and would be an index or a wildcard without its quotes.
 	literal bool
 }
 
-// PathError is why a text is no path.
+// PathError says why a text is not a path.
 type PathError struct {
 	// Message says what is wrong.
 	Message string
-	// Column is where, in characters from 1.
+	// Column is where, counted in characters from 1.
 	Column int
 }
 
@@ -62,12 +61,12 @@ type pathParser struct {
 	segments []segment
 }
 
-// fail is an error at an offset of the text.
+// fail returns an error at an offset in the text.
 func (p *pathParser) fail(at int, message string) error {
 	return &PathError{Message: message, Column: utf8.RuneCountInString(p.text[:at]) + 1}
 }
 
-// at tells whether the next character is one of these.
+// at reports whether the next character is one of these.
 func (p *pathParser) at(characters string) bool {
 	return p.next < len(p.text) && strings.IndexByte(characters, p.text[p.next]) >= 0
 }
@@ -115,9 +114,9 @@ func (p *pathParser) segment() error {
 	case p.at("]"):
 		return p.fail(p.next, "] without [")
 	case p.at(`"'`):
-		return p.fail(p.next, "a key that holds a quote must be in the other quotes, or behind a backslash in quotes")
+		return p.fail(p.next, "a key with a quote must be in quotes of the other kind, or in quotes with a backslash before the quote")
 	case key != "*" && strings.Contains(key, "*"):
-		return p.fail(start+strings.Index(key, "*"), "* stands for a whole key; a key that holds it must be in quotes")
+		return p.fail(start+strings.Index(key, "*"), "* matches whole keys; a key that contains * must be in quotes")
 	default:
 		p.add(key, false)
 	}
@@ -151,15 +150,15 @@ func (p *pathParser) bracket() error {
 	case key == "":
 		return p.fail(start, "the brackets are empty")
 	case key[0] == '-':
-		return p.fail(start, "an index counts from 0 and is not negative")
+		return p.fail(start, "an index counts from 0 and cannot be negative")
 	case key != "*" && !isIndex:
-		return p.fail(start, fmt.Sprintf("%.300q is not an index and not *; a key in brackets must be in quotes", key))
+		return p.fail(start, fmt.Sprintf("%.300q is neither an index nor *; a key in brackets must be in quotes", key))
 	}
 	p.add(key, false)
 	return nil
 }
 
-// quoted reads a key in quotes, and the quotes.
+// quoted reads a key with its quotes.
 func (p *pathParser) quoted() (string, error) {
 	open, quote := p.next, p.text[p.next]
 	var key strings.Builder
@@ -192,7 +191,7 @@ func (p *pathParser) add(key string, quoted bool) {
 	p.segments = append(p.segments, s)
 }
 
-// index reads a key as an index: digits without a leading zero. One that no array can have is the largest.
+// index reads a key as an index: digits without a leading zero. An index that is too large for an int is math.MaxInt.
 func index(key string) (int, bool) {
 	if key == "" || strings.Trim(key, "0123456789") != "" || key[0] == '0' && len(key) > 1 {
 		return 0, false
@@ -204,8 +203,8 @@ func index(key string) (int, bool) {
 	return n, true
 }
 
-// String returns the path with its segments joined by dots. ParsePath gives the same path back. A path
-// without wildcards is printed as context.path of the expressions is.
+// String returns the path with its segments joined by dots. ParsePath reads it back as the same path. A path
+// without wildcards is printed as expressions see it in context.path.
 func (p Path) String() string {
 	var b []byte
 	for _, s := range p.segments {
@@ -228,7 +227,7 @@ func join(b []byte) []byte {
 	return b
 }
 
-// appendKey adds a key of an object to a path, in quotes where it could not be read otherwise.
+// appendKey adds a key of an object to a path, in quotes if it needs them.
 func appendKey(b []byte, key string) []byte {
 	b = join(b)
 	if key == "" || strings.ContainsAny(key, `.[]"'*`) || strings.TrimSpace(key) != key {
@@ -245,29 +244,30 @@ func appendQuoted(b []byte, key string) []byte {
 	return append(b, '"')
 }
 
-// wild tells whether the path has a wildcard.
+// wild reports whether the path has a wildcard.
 func (p Path) wild() bool {
 	return slices.ContainsFunc(p.segments, func(s segment) bool { return s.wildcard })
 }
 
-// is tells whether the path consists of these keys.
+// is reports whether the path consists of these keys.
 func (p Path) is(keys ...string) bool {
 	return slices.EqualFunc(p.segments, keys, func(s segment, key string) bool { return !s.wildcard && s.key == key })
 }
 
-// walk goes along a path through a JSON value, and changes it in place.
+// walk follows a path through a JSON value, and changes it in place.
 type walk struct {
 	path Path
-	// visit is called for each value at the path, which may be null, with the concrete path. Its result takes
-	// the place of the value, unless remove is set.
+	// visit is called with each value at the path, which may be null, and its concrete path. Its result replaces
+	// the value, unless remove is set.
 	visit func(at string, value any) (result any, remove bool, err error)
-	// missed is why the path ends early where it reaches farthest. missedDepth is how far it got there, plus one.
+	// missed says why the path ended early, where it got farthest. missedDepth is how many segments it got there, plus
+	// one.
 	missed      string
 	missedDepth int
 	at          []byte
 }
 
-// run returns the new value, or remove. Each value on the way is looked at once.
+// run returns the new value, or remove. It visits each value once.
 func (w *walk) run(value any) (result any, remove bool, err error) {
 	return w.step(value, w.path.segments)
 }
@@ -332,7 +332,7 @@ func (w *walk) elements(array []any, rest []segment) (any, bool, error) {
 		}
 		if n >= len(array) {
 			w.miss(rest, func() string {
-				return fmt.Sprintf("%s has %d elements, and none at %s", w.where(), len(array), rest[0].key)
+				return fmt.Sprintf("%s has %d elements, none at index %s", w.where(), len(array), rest[0].key)
 			})
 			return array, false, nil
 		}
@@ -361,7 +361,7 @@ func (w *walk) elements(array []any, rest []segment) (any, bool, error) {
 	return array, false, nil
 }
 
-// miss keeps why the path ends here, unless it got as far elsewhere.
+// miss records why the path ends here, unless it got as far elsewhere.
 func (w *walk) miss(rest []segment, why func() string) {
 	if depth := len(w.path.segments) - len(rest) + 1; depth > w.missedDepth {
 		w.missed, w.missedDepth = why(), depth
@@ -377,7 +377,7 @@ func (w *walk) where() string {
 
 func (w *walk) wrongKind(value any, s segment) string {
 	if _, isArray := value.([]any); isArray {
-		return fmt.Sprintf("%s is an array; %q is no index of it, and * would stand for each element", w.where(), s.key)
+		return fmt.Sprintf("%s is an array, and %q is not an index; * matches every element", w.where(), s.key)
 	}
 	if s.wildcard {
 		return fmt.Sprintf("%s is %s, and * needs an array or a map", w.where(), kindOf(value))
@@ -389,13 +389,13 @@ func (w *walk) absent(object map[string]any, key string) string {
 	missed := fmt.Sprintf("%s has no field %q", w.where(), key)
 	for _, other := range slices.Sorted(maps.Keys(object)) {
 		if strings.EqualFold(other, key) {
-			return missed + fmt.Sprintf(", but %q", other)
+			return missed + fmt.Sprintf("; did you mean %q?", other)
 		}
 	}
 	return missed
 }
 
-// kindOf names the kind of a JSON value, with its article.
+// kindOf names the kind of a JSON value, with an article.
 func kindOf(value any) string {
 	switch value.(type) {
 	case nil:

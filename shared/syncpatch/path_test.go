@@ -110,7 +110,7 @@ func TestPathErrors(t *testing.T) {
 	}
 }
 
-// visited returns the concrete paths that a path matches, and why it matches no more.
+// visited returns the concrete paths that a path matches, and why it does not match more.
 func visited(t *testing.T, text, object string) ([]string, string) {
 	t.Helper()
 	p, err := ParsePath(text)
@@ -166,19 +166,19 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// Why a path matches nothing is what a reader needs to repair it.
+// The reason why a path matches nothing helps to repair it.
 func TestMisses(t *testing.T) {
 	t.Parallel()
 	const object = `{"spec":{"Image":"x","list":[{"name":"a"},{}],"none":null,"empty":[],"map":{}}}`
 	for _, test := range []struct{ path, want string }{
 		{"status.a", `the object has no field "status"`},
-		{"spec.image", `spec has no field "image", but "Image"`},
+		{"spec.image", `spec has no field "image"; did you mean "Image"?`},
 		{"spec.Image.tag", `spec.Image is a string, and has no field "tag"`},
 		{"spec.Image[*]", "spec.Image is a string, and * needs an array or a map"},
 		{"spec.none.a", `spec.none is null, and has no field "a"`},
-		{"spec.list.name", `spec.list is an array; "name" is no index of it, and * would stand for each element`},
-		{"spec.list[2].name", "spec.list has 2 elements, and none at 2"},
-		{"spec.list[99999999999999999999]", "spec.list has 2 elements, and none at 99999999999999999999"},
+		{"spec.list.name", `spec.list is an array, and "name" is not an index; * matches every element`},
+		{"spec.list[2].name", "spec.list has 2 elements, none at index 2"},
+		{"spec.list[99999999999999999999]", "spec.list has 2 elements, none at index 99999999999999999999"},
 		{"spec.list[*].env[*].name", `spec.list.0 has no field "env"`},
 		{"spec.empty[*]", "spec.empty is empty"},
 		{"spec.map.*", "spec.map is empty"},
@@ -242,7 +242,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// What a wildcard visits is what the concrete paths that it reports find alone.
+// Each concrete path that a wildcard reports finds the same value alone.
 func FuzzMatch(f *testing.F) {
 	f.Add("a[*].b", `{"a":[{"b":1},{"b":null}]}`)
 	f.Add("*.*", `{"a.b":{"c":1,"\"":[]},"*":{"0":1}}`)

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// defaultNamespace is where a referent is when neither the reference nor the object says so.
+// defaultNamespace is the namespace of a referent if neither the reference nor the object has one.
 const defaultNamespace = "default"
 
 // reference is a reference patch. Source: Spec 2.8 (reference), rule 6; ADR-0013.
@@ -18,11 +18,11 @@ type reference struct {
 	namePath, namespacePath  *Path
 }
 
-// referent is what a value refers to, with the name and namespace of the side that the value is of. The
-// namespace is empty where the value does not say it.
+// referent is the object that a value refers to, with its name and namespace on the side that the value comes from.
+// The namespace is empty if the value has none.
 type referent struct{ apiVersion, kind, name, namespace string }
 
-// read returns the referent. Its name is empty where the value has none.
+// read returns the referent. Its name is empty if the value has none.
 func (r *reference) read(value any) (referent, error) {
 	to := referent{apiVersion: r.apiVersion, kind: r.kind}
 	if r.namePath == nil {
@@ -60,7 +60,7 @@ func (r *reference) read(value any) (referent, error) {
 	return to, nil
 }
 
-// write puts name and namespace into the value, where it has them.
+// write replaces the name and the namespace in the value, if it has them.
 func (r *reference) write(value any, name, namespace string) any {
 	if r.namePath == nil {
 		return name
@@ -72,7 +72,7 @@ func (r *reference) write(value any, name, namespace string) any {
 	return value
 }
 
-// textAt returns the string at a path without wildcards. Absent and null are "".
+// textAt returns the string at a path without wildcards, and "" for absent and null.
 func textAt(value any, path Path) (string, error) {
 	var text string
 	w := walk{path: path, visit: func(_ string, value any) (any, bool, error) {
@@ -89,7 +89,7 @@ func textAt(value any, path Path) (string, error) {
 	return text, err
 }
 
-// replaceText replaces the string at a path. What is absent or empty stays so.
+// replaceText replaces the string at a path, unless it is absent or empty.
 func replaceText(value any, path Path, text string) {
 	w := walk{path: path, visit: func(_ string, old any) (any, bool, error) {
 		if old == nil || old == "" {
@@ -100,13 +100,13 @@ func replaceText(value any, path Path, text string) {
 	_, _, _ = w.run(value)
 }
 
-// references translates what values refer to, and collects it.
+// references translates references, and collects their referents.
 type references struct {
 	names    names
 	toTenant bool
-	// namespace is that of the object, in the tenant cluster.
+	// namespace is the namespace of the object in the tenant cluster.
 	namespace string
-	// known are the objects that names on the host stand for.
+	// known are the objects of the tenant cluster, by their names on the host.
 	known map[string][]model.SyncPatchObjectReference
 	found []model.SyncPatchObjectReference
 	seen  map[model.SyncPatchObjectReference]bool
@@ -137,7 +137,7 @@ func newReferences(request *Request, n names) *references {
 	return r
 }
 
-// namespaceInTenant is the namespace that the object has in the tenant cluster, or "".
+// namespaceInTenant returns the namespace of the object in the tenant cluster, or "".
 func namespaceInTenant(request *Request) string {
 	object := request.Object
 	if request.Direction == model.HostToTenant {
@@ -158,7 +158,7 @@ func (r *references) rewrite(patch *reference, value any) (change, error) {
 	case err != nil:
 		return change{}, err
 	case to.name == "":
-		return skipped("without a name it refers to nothing"), nil
+		return skipped("the reference has no name"), nil
 	case r.names.multi:
 		if to.namespace == "" {
 			to.namespace = r.namespace
@@ -189,13 +189,13 @@ func (r *references) backward(patch *reference, value any, onHost referent) (cha
 		r.report(onHost, referent{name: known.Name, namespace: known.Namespace}, onHost)
 		return change{value: patch.write(value, known.Name, known.Namespace)}, nil
 	}
-	return change{}, unsuitable("nothing says which %s of the tenant cluster is %q on the host; context.references can say it", onHost.kind, onHost.name)
+	return change{}, unsuitable("unknown which %s of the tenant cluster is %q on the host; name it in context.references", onHost.kind, onHost.name)
 }
 
-// group is the part of an apiVersion that says which API a kind is of.
+// group returns the API group of an apiVersion.
 func group(apiVersion string) string { return schema.FromAPIVersionAndKind(apiVersion, "").Group }
 
-// report adds an object to what was found, once.
+// report adds a referent to those that were found, once.
 func (r *references) report(of, inTenant, onHost referent) {
 	found := model.SyncPatchObjectReference{
 		APIVersion: of.apiVersion, Kind: of.kind,

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// A ruleCase is one patch of a mode that is no expression.
+// A ruleCase is one reference or labels patch.
 type ruleCase struct {
 	name          string
 	direction     string
@@ -140,10 +140,10 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// nginx is the generated name of nginx, default, my-vcluster; computed apart from this code.
+// nginx is the generated name of nginx, default, my-vcluster; computed without this code.
 const nginx = "v5524qrl7ii9qr"
 
-// The digests of the reserved keys, computed apart from this code: release, namespace, managed-by and
+// The digests of the reserved keys, computed without this code: release, namespace, managed-by and
 // controlled-by, each of the whole key.
 const (
 	release      = "platform.sh/label-my-vcluster-x-a4d451ec23"

@@ -10,7 +10,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// Every sentence of Spec 2.8 that can be shown by an evaluation.
+// Every sentence of Spec 2.8 that an evaluation can show.
 func TestSpecification(t *testing.T) {
 	t.Parallel()
 	const (
@@ -79,7 +79,7 @@ func TestSpecification(t *testing.T) {
 	}
 }
 
-// Statements, imports and what a host would offer are unsupported. Spec 2.8 (expression).
+// Statements, imports and the functions of a host are not supported. Spec 2.8 (expression).
 func TestExpressionsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, expression := range []string{

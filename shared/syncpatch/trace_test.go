@@ -21,12 +21,12 @@ func patches(t testing.TB, text string) []model.SyncPatch {
 	return list
 }
 
-// tenant is the context that tests have when nothing depends on it.
+// tenant is the context of tests that do not depend on it.
 func tenant() syncpatch.Context {
 	return syncpatch.Context{Tenant: syncpatch.Tenant{Name: "my-vcluster", Namespace: "my-vcluster-ns"}}
 }
 
-// lines shows a trace as a reader sees it: outcome, path and reason of each patch, and of its matches below.
+// lines prints a trace: outcome, path and reason of each patch, and of its matches below.
 func lines(traces []model.SyncPatchTrace) []string {
 	var lines []string
 	for _, p := range traces {
@@ -58,7 +58,7 @@ func expectLines(t testing.TB, got []string, want string) {
 	}
 }
 
-// Each patch sees the result of the earlier ones, and "my patch did nothing" has an answer in one line.
+// Each patch sees the result of the earlier ones, and the trace says in one line why a patch did nothing.
 // Spec 2.8 rule 1; ADR-0013.
 func TestTrace(t *testing.T) {
 	t.Parallel()
@@ -83,15 +83,15 @@ func TestTrace(t *testing.T) {
   spec.containers.0.image Applied "registry/a" -> "registry/a:1"
 2 Deleted
   spec.containers.0.env.0 Deleted "x"
-  spec.containers.0.env.1 Unchanged "z" -> "z" (the expression returned the value that was there)
-3 Skipped nothing matches: spec has no field "Replicas", but "replicas"
-4 Skipped there is no expression, so nothing is done from tenant to host
+  spec.containers.0.env.1 Unchanged "z" -> "z" (the expression returned the value unchanged)
+3 Skipped nothing matches: spec has no field "Replicas"; did you mean "replicas"?
+4 Skipped the patch has no expression, so it does nothing from tenant to host
 5 Skipped null refers to nothing
   spec.none Skipped null -> null (null refers to nothing)
 6 Applied
   spec.containers.1.name Applied "b" -> "`+names(t, "b")+`"
-7 Unchanged the expression returned the value that was there
-  spec.containers.1 Unchanged {"name":"`+names(t, "b")+`"} -> {"name":"`+names(t, "b")+`"} (the expression returned the value that was there)
+7 Unchanged the expression returned the value unchanged
+  spec.containers.1 Unchanged {"name":"`+names(t, "b")+`"} -> {"name":"`+names(t, "b")+`"} (the expression returned the value unchanged)
 `)
 	want := object(t, `{spec: {containers: [{image: "registry/a:1", env: [z]}, {name: `+names(t, "b")+`}], replicas: 2, none: null}}`)
 	if !reflect.DeepEqual(result.Object, want) {
@@ -161,7 +161,7 @@ func TestWholeObject(t *testing.T) {
 	}
 }
 
-// What a wildcard finds below metadata is patched, but for the name and the namespace.
+// A wildcard below metadata patches everything but the name and the namespace.
 func TestNameOfTheObjectStays(t *testing.T) {
 	t.Parallel()
 	result := evaluate(t, syncpatch.Request{
@@ -184,7 +184,7 @@ func TestDisabled(t *testing.T) {
 	expectLines(t, lines(result.Patches), `0 Skipped not synced`)
 }
 
-// The limits of the engine itself are errors that name them. ADR-0013.
+// Going beyond a limit of the engine is an error that names the limit. ADR-0013.
 func TestLimitsOfTheEngine(t *testing.T) {
 	t.Parallel()
 	many := make([]any, 1000)
@@ -251,7 +251,7 @@ func TestLimitsOfTheEngine(t *testing.T) {
 	})
 }
 
-// Everything that is wrong is reported at once, at its field. ADR-0013.
+// All problems are reported at once, each at its field. ADR-0013.
 func TestInvalidRequest(t *testing.T) {
 	t.Parallel()
 	request := syncpatch.Request{

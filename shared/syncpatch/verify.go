@@ -13,9 +13,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// verify answers the checks of the request about its result. RoundTrip compares the object with what comes
-// back when the result goes the other way; Fixpoint sends that forward once more, and compares with the
-// result. Source: Spec 2.8 rule 2; ADR-0013.
+// verify runs the checks of the request on its result. RoundTrip evaluates the result in the other direction and
+// compares with the object. Fixpoint evaluates that forward again and compares with the result. Source: Spec 2.8 rule 2; ADR-0013.
 func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]model.SyncPatchCheck, error) {
 	r := &c.request
 	var back *Result
@@ -34,24 +33,24 @@ func (c *Checked) verify(ctx context.Context, result *Result, limits Limits) ([]
 		case back.Error != nil:
 			answer.Reason = "on the way back, " + failure(back.Error)
 		case check == model.CheckRoundTrip:
-			compare(&answer, r.Object, back.Object, limits, "the way back does not give what was there")
+			compare(&answer, r.Object, back.Object, limits, "the way back does not restore the object")
 		default:
 			again, err := c.leg(ctx, result.Object, back, false, limits)
 			if err != nil {
 				return nil, err
 			}
 			if again.Error != nil {
-				answer.Reason = "on the second way, " + failure(again.Error)
+				answer.Reason = "in the second round, " + failure(again.Error)
 				break
 			}
-			compare(&answer, result.Object, again.Object, limits, "the second round changes the object again, so the two sides would update each other for ever")
+			compare(&answer, result.Object, again.Object, limits, "the second round changes the object again, so the two sides would update each other forever")
 		}
 		answers = append(answers, answer)
 	}
 	return answers, nil
 }
 
-// compare puts the differences of two objects into the answer, as far as there is room for them.
+// compare adds the differences between two objects to the answer, as far as there is room.
 func compare(answer *model.SyncPatchCheck, want, got map[string]any, limits Limits, meaning string) {
 	d := differences{room: limits.Trace}
 	d.compare(want, got)
@@ -69,7 +68,8 @@ func failure(e *model.SyncPatchError) string {
 	return fmt.Sprintf("patch %d failed at %q: %s", e.Index, e.Path, e.Message)
 }
 
-// leg sends a result on, back or in the direction of the request again. from is what the result was made of.
+// leg evaluates a result again, backward or in the direction of the request. from is the object that the result was
+// made from.
 func (c *Checked) leg(ctx context.Context, from map[string]any, result *Result, back bool, limits Limits) (*Result, error) {
 	checked := *c
 	next := &checked.request
@@ -160,13 +160,14 @@ func (d *differences) add(want, got []byte) {
 	}
 }
 
-// encode is the text of a value that came from JSON.
+// encode returns the JSON of a value.
 func encode(value any) []byte {
 	text, _ := json.Marshal(value)
 	return text
 }
 
-// sameScalar compares values of which the first is no array and no object. A number is the same however it is held.
+// sameScalar compares two values; the first is not an array or an object. An int64 and a float64 of the same number are
+// equal.
 func sameScalar(a, b any) bool {
 	switch b.(type) {
 	case map[string]any, []any:

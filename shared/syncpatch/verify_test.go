@@ -89,7 +89,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// The way back knows what the request says of references, not only what the way there found.
+// The way back uses the references of the request, not only those that were found on the way there.
 func TestChecksKnowReferences(t *testing.T) {
 	t.Parallel()
 	of := tenant()
@@ -103,7 +103,7 @@ func TestChecksKnowReferences(t *testing.T) {
 	}
 }
 
-// A check that cannot be done says why.
+// A check that cannot be completed says why.
 func TestUnfinishedChecks(t *testing.T) {
 	t.Parallel()
 	both := []string{model.CheckRoundTrip, model.CheckFixpoint}
@@ -119,7 +119,7 @@ func TestUnfinishedChecks(t *testing.T) {
 	}
 }
 
-// The list of differences has an end.
+// The list of differences is bounded.
 func TestManyDifferences(t *testing.T) {
 	t.Parallel()
 	list := make([]any, 20_000)

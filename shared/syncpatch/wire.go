@@ -32,7 +32,7 @@ func CheckSpec(spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
 	}
 	r = r.withDefaults()
 	var patches []patch
-	const either = "either patches, or resource and configuration"
+	const either = "set either patches, or resource and configuration"
 	configured := spec.Resource != "" || spec.Configuration != nil
 	switch {
 	case configured && len(spec.Patches) > 0:
@@ -60,8 +60,8 @@ func CheckSpec(spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
 	return r.checked(patches, p)
 }
 
-// AbsentPaths finds the patches in spec.patches of a JSON text that have no path, whoever wrote them: such a patch would be one of
-// the whole object, which is what the empty path says. CheckSpec cannot tell the two apart. Source: Spec 2.8; ADR-0013.
+// AbsentPaths finds the patches in spec.patches of a JSON text that have no path. Such a patch would apply to the whole
+// object, for which the empty path must be written. CheckSpec cannot tell the two apart. Source: Spec 2.8; ADR-0013.
 func AbsentPaths(text []byte) []Problem {
 	var sent struct {
 		Spec struct {
@@ -85,10 +85,10 @@ func AbsentPaths(text []byte) []Problem {
 // configure takes the patches from the configuration, which has checked them.
 func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEvaluationSpec) []patch {
 	if spec.Resource == "" {
-		p.add(field.Required(at.Child("resource"), "the resource whose patches in the configuration are meant"))
+		p.add(field.Required(at.Child("resource"), "the resource to take the patches of, such as pods"))
 	}
 	if spec.Configuration == nil {
-		p.add(field.Required(at.Child("configuration"), "the configuration that has the patches of the resource"))
+		p.add(field.Required(at.Child("configuration"), "the configuration with the patches of the resource"))
 		return nil
 	}
 	content := p.object(at.Child("configuration"), spec.Configuration)
@@ -106,12 +106,12 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	case unknown != nil:
 		p.add(unknown)
 	case len(r.Patches) == 0:
-		p.warn(at.Child("resource"), spec.Resource, "the configuration has no patches for it")
+		p.warn(at.Child("resource"), spec.Resource, "the configuration has no patches for this resource")
 	}
 	return resource.parsed
 }
 
-// object reads an object. Absent and null are nil.
+// object decodes an object. It is nil for absent and null.
 func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {
 	if value == nil || len(value.Raw) == 0 {
 		return nil
@@ -123,12 +123,12 @@ func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {
 	}
 	object, ok := content.(map[string]any)
 	if !ok && content != nil {
-		p.add(field.TypeInvalid(at, kindOf(content), "an object is expected"))
+		p.add(field.TypeInvalid(at, kindOf(content), "must be an object"))
 	}
 	return object
 }
 
-// Status is the result as a client sees it. Its error is that of an object which is no JSON.
+// Status returns the result as clients see it. The error is for an object that cannot be encoded as JSON.
 func (r *Result) Status() (model.SyncPatchEvaluationStatus, error) {
 	text, err := json.Marshal(r.Object)
 	if err != nil {

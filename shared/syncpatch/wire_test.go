@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// An evaluation as a client sends it, and what he gets. Spec 2.8; ADR-0013.
+// An evaluation as a client sends it, and the answer. Spec 2.8; ADR-0013.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, spec, status string }{
@@ -21,7 +21,7 @@ func TestWire(t *testing.T) {
 				"context":{"tenant":{"name":"t","namespace":"n","config":{"n":2}},"hostObject":{"n":4},"virtualObject":null},"checks":["Fixpoint"]}`,
 			status: `{"object":{"a":7,"n":4,"big":9007199254740993},"patches":[{"index":0,"path":"a","outcome":"Applied",
 				"matches":[{"path":"a","outcome":"Applied","before":1,"after":7}]}],
-				"checks":[{"type":"Fixpoint","passed":false,"reason":"the second round changes the object again, so the two sides would update each other for ever",
+				"checks":[{"type":"Fixpoint","passed":false,"reason":"the second round changes the object again, so the two sides would update each other forever",
 				"differences":[{"path":"a","want":7,"got":13}]}]}`,
 		},
 		{
@@ -36,8 +36,8 @@ func TestWire(t *testing.T) {
 		{
 			name: "a resource that is not synced",
 			spec: `{"resource":"pods","configuration":{"sync":{"toHost":{"pods":{"enabled":false,"patches":[{"path":"a","expression":"2"}]}}}},"object":{"a":1}}`,
-			status: `{"object":{"a":1},"patches":[{"index":0,"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced",
-				"matches":[{"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so nothing of it is synced"}]}]}`,
+			status: `{"object":{"a":1},"patches":[{"index":0,"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so its objects are not synced",
+				"matches":[{"path":"a","outcome":"Skipped","reason":"spec.configuration.sync.toHost.pods is not enabled, so its objects are not synced"}]}]}`,
 		},
 		{
 			name:   "a failure",
@@ -69,7 +69,7 @@ func TestWire(t *testing.T) {
 			t.Fatal(err)
 		}
 		if status.Error != nil {
-			// What the interpreter says is not ours.
+			// The texts of the interpreter may change.
 			status.Error.Message, status.Patches[0].Reason, status.Patches[0].Matches[0].Reason = "MESSAGE", "MESSAGE", "MESSAGE"
 		}
 		var want any

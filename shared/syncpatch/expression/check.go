@@ -10,8 +10,8 @@ import (
 	"github.com/dop251/goja/token"
 )
 
-// checker walks an expression and stops at the first node, name or pattern that is on no list. What JavaScript gains
-// in later editions is refused until it is listed here.
+// checker walks an expression and stops at the first node, name or pattern that is not on a list. New features of
+// JavaScript are refused until they are listed here.
 type checker struct {
 	text   string
 	file   *file.File
@@ -24,8 +24,8 @@ type checker struct {
 // scope are the names that a function or block declares.
 type scope map[string]bool
 
-// namespaces are the objects that are used through their listed members only: none is a value of its own. Math.sign is
-// missing because the interpreter's gives a text back as it is.
+// namespaces are the objects of which only the listed members can be used, not the object itself. Math.sign is missing
+// because in this interpreter it returns a string unchanged.
 var namespaces = map[string][]string{
 	"Array": {"from", "isArray", "of"},
 	"JSON":  {"parse", "stringify"},
@@ -48,19 +48,19 @@ var values = []string{
 	"parseInt", "undefined",
 }
 
-// classes can be used with new, and are not values of their own.
+// classes can be used with new, and not by themselves.
 var classes = []string{"Error", "Map", "Set"}
 
-// members that no expression reads by name. What their dynamic spelling leads to, realm takes away as well.
+// members are the names that no expression may read. The realm removes them too, for names that are computed.
 var members = map[string]string{
-	"__defineGetter__":   "it changes what objects are",
-	"__defineSetter__":   "it changes what objects are",
-	"__lookupGetter__":   "it leads to what all objects share",
-	"__lookupSetter__":   "it leads to what all objects share",
-	"__proto__":          "it leads to what all objects share",
-	"constructor":        "it leads to code that is not an expression",
+	"__defineGetter__":   "it defines getters and setters",
+	"__defineSetter__":   "it defines getters and setters",
+	"__lookupGetter__":   "it reaches what all objects share",
+	"__lookupSetter__":   "it reaches what all objects share",
+	"__proto__":          "it reaches what all objects share",
+	"constructor":        "it reaches code outside the expression",
 	"localeCompare":      "its result depends on a locale; compare with <",
-	"prototype":          "it leads to what all objects share",
+	"prototype":          "it reaches what all objects share",
 	"toLocaleLowerCase":  "its result depends on a locale; use toLowerCase",
 	"toLocaleString":     "its result depends on a locale; use toString",
 	"toLocaleUpperCase":  "its result depends on a locale; use toUpperCase",
@@ -76,13 +76,13 @@ func (c *checker) refuse(at file.Idx, format string, args ...any) {
 	}
 }
 
-// enter counts nesting; leave must follow when it returns true.
+// enter counts nesting. If it returns true, leave must follow.
 func (c *checker) enter(at file.Idx) bool {
 	if c.err != nil {
 		return false
 	}
 	if c.depth == maxNesting {
-		c.refuse(at, "an expression nests at most %d levels", maxNesting)
+		c.refuse(at, "an expression may be nested at most %d levels deep", maxNesting)
 		return false
 	}
 	c.depth++
@@ -112,7 +112,7 @@ func (c *checker) expression(e ast.Expression) {
 		}
 	case *ast.RegExpLiteral:
 		if n.Literal != "/"+n.Pattern+"/"+n.Flags {
-			c.refuse(n.Idx, "the regular expression does not end")
+			c.refuse(n.Idx, "the regular expression is not closed")
 		} else if pattern, err := checkPattern(n.Pattern, n.Flags); err != nil {
 			c.refuse(n.Idx, "%s", err)
 		} else {
@@ -169,7 +169,7 @@ func (c *checker) expression(e ast.Expression) {
 	case *ast.NewExpression:
 		name, ok := n.Callee.(*ast.Identifier)
 		if !ok || !slices.Contains(classes, name.Name.String()) || c.declared(name.Name.String()) {
-			c.refuse(n.New, "new is for Error, Map and Set alone")
+			c.refuse(n.New, "new is supported only for Error, Map and Set")
 		}
 		c.expressions(n.ArgumentList)
 	case *ast.ArrowFunctionLiteral:
@@ -191,7 +191,7 @@ func (c *checker) expression(e ast.Expression) {
 	}
 }
 
-// describe names a node that is on no list, as users of JavaScript would.
+// describe names a node that is not supported, in the words of JavaScript.
 func describe(n ast.Node) string {
 	switch n.(type) {
 	case *ast.ThisExpression:
@@ -211,9 +211,9 @@ func describe(n ast.Node) string {
 	case *ast.WithStatement:
 		return "with"
 	case *ast.FunctionDeclaration:
-		return "a function declaration; use const and an arrow function: it"
+		return "a function declaration (use const and an arrow function)"
 	case *ast.VariableStatement, *ast.ForLoopInitializerVarDeclList, *ast.ForIntoVar:
-		return "var; use const or let: it"
+		return "var (use const or let)"
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T", n), "*ast.")
 	}
@@ -234,15 +234,15 @@ func (c *checker) identifier(n *ast.Identifier) {
 	case slices.Contains(parameters, name), slices.Contains(values, name):
 	case conversions[name] != nil:
 	case namespaces[name] != nil:
-		c.refuse(n.Idx, "%s is used through its members: %s", name, name+"."+strings.Join(namespaces[name], ", "+name+"."))
+		c.refuse(n.Idx, "%s cannot be used by itself; use its members %s", name, name+"."+strings.Join(namespaces[name], ", "+name+"."))
 	case slices.Contains(classes, name):
-		c.refuse(n.Idx, "%s is used with new", name)
+		c.refuse(n.Idx, "%s must be used with new", name)
 	default:
-		c.refuse(n.Idx, "%s is not defined; there are %s, and the usual functions of JavaScript", name, strings.Join(parameters, ", "))
+		c.refuse(n.Idx, "%s is not defined; use %s or the usual functions of JavaScript", name, strings.Join(parameters, ", "))
 	}
 }
 
-// member checks the read of a member by a name that is written out.
+// member checks the read of a member whose name is written out.
 func (c *checker) member(left ast.Expression, name string, at file.Idx) {
 	if object, ok := left.(*ast.Identifier); ok && !c.declared(object.Name.String()) {
 		global := object.Name.String()
@@ -253,7 +253,7 @@ func (c *checker) member(left ast.Expression, name string, at file.Idx) {
 		if list != nil {
 			c.writes = c.writes || name == "assign" || name == "freeze"
 			if !slices.Contains(list, name) {
-				c.refuse(at, "%s.%s is not supported; there are %s", global, name, strings.Join(list, ", "))
+				c.refuse(at, "%s.%s is not supported; use one of %s", global, name, strings.Join(list, ", "))
 			}
 			return
 		}
@@ -262,7 +262,7 @@ func (c *checker) member(left ast.Expression, name string, at file.Idx) {
 	c.expression(left)
 }
 
-// indirect are the methods of functions. The realm has none of them; a field of an object may have their names.
+// indirect are the methods of functions. The realm removes them; a field of an object may have such a name.
 var indirect = map[string]string{
 	"apply": "use spread, f(...list)",
 	"bind":  "use an arrow function",
@@ -288,11 +288,11 @@ func (c *checker) call(n *ast.CallExpression) {
 	c.expressions(n.ArgumentList)
 }
 
-// mutators are the methods that change an array. Called on an array, they change that one, which is the expression's
-// own. Handed around, they can be made to work on any object.
+// mutators are the methods that change an array. A call changes the array that it is made on, which belongs to the
+// expression. Passed around as a value, such a method can be made to work on any object.
 var mutators = []string{"copyWithin", "fill", "pop", "push", "reverse", "shift", "sort", "splice", "unshift"}
 
-// changesOwn says that what Object.assign or Object.freeze changes was written out in the call.
+// changesOwn reports whether a call of Object.assign or Object.freeze changes a literal.
 func (c *checker) changesOwn(dot *ast.DotExpression, arguments []ast.Expression) bool {
 	if object, ok := dot.Left.(*ast.Identifier); !ok || object.Name != "Object" || len(arguments) == 0 {
 		return false
@@ -317,7 +317,7 @@ func (c *checker) unary(n *ast.UnaryExpression) {
 	c.expression(n.Operand)
 }
 
-// target checks what is assigned to: a variable that is declared here, value, a member, or a pattern of those.
+// target checks the target of an assignment: a variable that is declared here, value, a member, or a pattern of these.
 func (c *checker) target(e ast.Expression) {
 	if e == nil || !c.enter(e.Idx0()) {
 		return
@@ -344,7 +344,7 @@ func (c *checker) target(e ast.Expression) {
 	}
 }
 
-// pattern checks a destructuring pattern; what it binds goes to leaf.
+// pattern checks a destructuring pattern, and calls leaf for each target in it.
 func (c *checker) pattern(e ast.Expression, leaf func(ast.Expression)) {
 	if e == nil || !c.enter(e.Idx0()) {
 		return
@@ -409,7 +409,7 @@ func (c *checker) property(p ast.Property) {
 	case *ast.PropertyShort:
 		c.identifier(&p.Name)
 		if p.Initializer != nil {
-			c.refuse(p.Name.Idx, "a default value belongs into a pattern")
+			c.refuse(p.Name.Idx, "a default value is supported only in a pattern")
 		}
 	case *ast.PropertyKeyed:
 		if p.Kind != ast.PropertyKindValue && p.Kind != ast.PropertyKindMethod {
@@ -450,18 +450,18 @@ func (c *checker) function(list *ast.ParameterList, body ast.Node) {
 	}
 }
 
-// declare returns what adds a bound name to a scope.
+// declare returns a function that adds a bound name to a scope.
 func (c *checker) declare(names scope) func(ast.Expression) {
 	return func(e ast.Expression) {
 		if name, ok := e.(*ast.Identifier); ok {
 			names[name.Name.String()] = true
 		} else {
-			c.refuse(e.Idx0(), "a name is expected")
+			c.refuse(e.Idx0(), "expected a name")
 		}
 	}
 }
 
-// block checks statements. The names that they declare are known throughout.
+// block checks statements. The names that they declare are known in the whole block.
 func (c *checker) block(list []ast.Statement) {
 	names := scope{}
 	c.scopes = append(c.scopes, names)
@@ -478,7 +478,7 @@ func (c *checker) block(list []ast.Statement) {
 	}
 }
 
-// bound adds the names of a pattern to a scope, before anything of it is checked.
+// bound adds the names of a pattern to a scope, before the pattern is checked.
 func bound(e ast.Expression, names scope) {
 	switch n := e.(type) {
 	case *ast.Identifier:
@@ -513,14 +513,14 @@ func (c *checker) bindings(list []*ast.Binding) {
 	}
 }
 
-// inner runs check in a scope of its own.
+// inner runs check in a new scope.
 func (c *checker) inner(check func()) {
 	c.scopes = append(c.scopes, scope{})
 	check()
 	c.scopes = c.scopes[:len(c.scopes)-1]
 }
 
-// statement checks what the body of a function may hold. Loops end at the deadline.
+// statement checks a statement in the body of a function. Endless loops are left to the limit of time.
 func (c *checker) statement(s ast.Statement) {
 	if s == nil || !c.enter(s.Idx0()) {
 		return
@@ -582,7 +582,7 @@ func (c *checker) each(at file.Idx, into ast.ForInto, source ast.Expression, bod
 		if d, ok := into.(*ast.ForDeclaration); ok {
 			c.pattern(d.Target, c.declare(c.scopes[len(c.scopes)-1]))
 		} else {
-			c.refuse(at, "a loop declares its variable with const or let")
+			c.refuse(at, "a loop must declare its variable with const or let")
 		}
 		c.statement(body)
 	})

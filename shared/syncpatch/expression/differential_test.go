@@ -12,7 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// TestDifferential: what is not refused gives what Node.js gives.
+// TestDifferential: every expression that is not refused gives the same result as in Node.js.
 func TestDifferential(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -99,7 +99,7 @@ func TestDifferential(t *testing.T) {
 	t.Logf("%d expressions with %d values: %d results and %d errors are the same", len(expressions), len(values), results, len(answers)-results)
 }
 
-// differentialResult is what an expression gives here, as canonical JSON, or "error".
+// differentialResult returns the result of an expression as canonical JSON, or "error".
 func differentialResult(t *testing.T, expression, text string) string {
 	t.Helper()
 	e, err := Compile(expression)
@@ -125,7 +125,7 @@ func differentialResult(t *testing.T, expression, text string) string {
 	return canonical(t, out)
 }
 
-// canonical is JSON with sorted keys and one way to write a number.
+// canonical returns JSON with sorted keys and one form of each number.
 func canonical(t *testing.T, text []byte) string {
 	t.Helper()
 	var value any

@@ -20,20 +20,20 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// SyntaxError says why a text is not an expression that may run.
+// SyntaxError says why a text is not a valid expression.
 type SyntaxError struct {
 	// Message is the reason, without the position.
 	Message string
-	// Line and Column are where, from 1; columns count characters.
+	// Line and Column are its position, from 1; columns count characters.
 	Line, Column int
 }
 
-// Error is the position and the reason.
+// Error returns the position and the reason.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
 
-// Error says why an expression failed: it threw, returned what JSON cannot hold, or exceeded a limit.
+// Error says why an expression failed: it threw, returned what JSON cannot represent, or exceeded a limit.
 type Error struct {
 	// Message says what is wrong. After a limit it names the limit.
 	Message string
@@ -44,11 +44,11 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Expression is a text that was parsed and checked. It holds nothing of any evaluation, and is safe for concurrent use.
+// Expression is a compiled expression. It has no state, and is safe for concurrent use.
 type Expression struct {
 	text    string
 	program *goja.Program
-	// alwaysNull means that it is the literal null or undefined, which deletes the field wherever it applies.
+	// alwaysNull means that it is the literal null or undefined, which always deletes the field.
 	alwaysNull bool
 	traits
 }
@@ -59,19 +59,19 @@ func (e *Expression) AlwaysNull() bool { return e.alwaysNull }
 // ReadsValue reports whether the variable value appears in the expression.
 func (e *Expression) ReadsValue() bool { return e.readsValue }
 
-// traits are what can be told of an expression without running it.
+// traits are what is known of an expression before it runs.
 type traits struct {
 	// readsValue and readsContext mean that these variables appear in it.
 	readsValue, readsContext bool
-	// writes means that it may change an object that outlives the run: one of the realm, not of its own making.
+	// writes means that it may change an object of the realm, which outlives the run.
 	writes bool
-	// computes means that it reads members whose names are known only when it runs.
+	// computes means that it reads members whose names are known only at run time.
 	computes bool
-	// guards are the methods that it reads by name and that the realm has to check.
+	// guards are the methods that it reads by name and whose arguments the realm must check.
 	guards []string
 }
 
-// compiled remembers what Compile returned, by text. 512 texts of the longest kind are 8 MiB, and their programs a
+// compiled caches the results of Compile by text. 512 texts of the greatest length are 8 MiB; their programs take a
 // multiple of that.
 var compiled = func() *lru.Cache[string, compilation] {
 	cache, err := lru.New[string, compilation](512)
@@ -86,8 +86,8 @@ type compilation struct {
 	err        error
 }
 
-// Compile parses and checks a text: one expression of ES6 (and what later editions added to expressions), made of
-// nodes, names and patterns on a list. Its errors are *SyntaxError. Source: Spec 2.8; ADR-0014.
+// Compile parses, checks and compiles a text: one expression of ES6, with what later editions added to expressions, as
+// far as its nodes, names and patterns are allowed. Its errors are *SyntaxError. Source: Spec 2.8; ADR-0014.
 func Compile(text string) (*Expression, error) {
 	if c, ok := compiled.Get(text); ok {
 		return c.expression, c.err
@@ -99,15 +99,15 @@ func Compile(text string) (*Expression, error) {
 	return e, err
 }
 
-// parameters are the variables of an expression, in the order in which a machine passes them.
+// parameters are the variables of an expression, in the order of the arguments that a realm passes.
 var parameters = []string{"value", "valueExists", "context", "atob", "btoa", "virtualToHostDNS"}
 
 func parse(text string) (*Expression, error) {
 	switch {
 	case len(text) > MaxLength:
-		return nil, &SyntaxError{fmt.Sprintf("an expression has at most %d bytes, this one %d", MaxLength, len(text)), 1, 1}
+		return nil, &SyntaxError{fmt.Sprintf("an expression may have at most %d bytes, this one has %d", MaxLength, len(text)), 1, 1}
 	case strings.TrimSpace(text) == "":
-		return nil, &SyntaxError{"an expression is expected", 1, 1}
+		return nil, &SyntaxError{"the expression is empty", 1, 1}
 	}
 	program, err := parseIn("(", text, ")")
 	if err != nil {
@@ -124,7 +124,7 @@ func parse(text string) (*Expression, error) {
 		}
 	}
 	if body == nil {
-		return nil, &SyntaxError{"one expression is expected, statements are not supported", 1, 1}
+		return nil, &SyntaxError{"expected one expression, statements are not supported", 1, 1}
 	}
 	c := &checker{text: text, file: program.File}
 	c.expression(body)
@@ -151,7 +151,7 @@ func parse(text string) (*Expression, error) {
 	}, nil
 }
 
-// parseIn parses the text between two brackets. A comment at its end does not reach the closing one.
+// parseIn parses the text between two brackets. The closing one is on a line of its own, behind any comment.
 func parseIn(open, text, closing string) (*ast.Program, error) {
 	program, err := parser.ParseFile(nil, "", open+text+"\n"+closing, 0, parser.WithDisableSourceMaps)
 	if err == nil {
@@ -163,7 +163,7 @@ func parseIn(open, text, closing string) (*ast.Program, error) {
 		at := position(text, first.Position)
 		message := strings.TrimPrefix(first.Message, "SyntaxError: ")
 		if strings.HasPrefix(message, "Unexpected") {
-			message += "; one expression is expected, statements are not supported"
+			message += "; expected one expression, statements are not supported"
 		}
 		if at.Line > strings.Count(text, "\n")+1 {
 			message = "the expression ends too early"
@@ -180,7 +180,7 @@ func endOf(text string) SyntaxError {
 	return SyntaxError{Line: strings.Count(text, "\n") + 1, Column: len([]rune(last)) + 1}
 }
 
-// position is where something stands in a text that was parsed behind a bracket. The parser counts bytes.
+// position returns a position in the text from one of the parser, which counts bytes and the opening bracket.
 func position(text string, p file.Position) SyntaxError {
 	line := text
 	for range p.Line - 1 {
@@ -194,7 +194,7 @@ func position(text string, p file.Position) SyntaxError {
 	return SyntaxError{Line: max(p.Line, 1), Column: utf8.RuneCountInString(line[:before]) + 1}
 }
 
-// compilerError is what the compiler found that the parser lets pass, such as a name that is declared twice.
+// compilerError returns the error of the compiler, such as a name that is declared twice.
 func compilerError(text string, err error) error {
 	var syntax *goja.CompilerSyntaxError
 	if !errors.As(err, &syntax) {

@@ -22,7 +22,7 @@ func evaluateText(t testing.TB, text string, value any, limits Limits) (any, boo
 	return m.Run(e, value, true, "spec.a")
 }
 
-// globals are what patches of a tenant with this configuration see.
+// globals are those of a tenant with this configuration.
 func globals(config map[string]any) *Globals {
 	return &Globals{
 		Context: map[string]any{
@@ -91,7 +91,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestAbsentValue: valueExists tells null from nothing.
+// TestAbsentValue: valueExists distinguishes null from absence.
 func TestAbsentValue(t *testing.T) {
 	e, err := Compile(`[valueExists, value === undefined, value === null]`)
 	if err != nil {
@@ -108,7 +108,7 @@ func TestAbsentValue(t *testing.T) {
 	}
 }
 
-// TestSyntaxErrors: the position is that of what is wrong in the text as it was written.
+// TestSyntaxErrors: the position is that of the error in the original text.
 func TestSyntaxErrors(t *testing.T) {
 	for text, at := range map[string]string{
 		``:                            "1:1",
@@ -141,7 +141,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestNesting: no text that may be sent makes the parser or the compiler run out of stack.
+// TestNesting: no allowed text makes the parser or the compiler run out of stack.
 func TestNesting(t *testing.T) {
 	for _, open := range []string{"(", "[", "{a:", "!", "-", "a=>", "x?", "f(", "`${", "...", "a?.", "()=>{", "(()=>{if(1)", "[{a:(", "value=", "a=>{for(;;)", "new ", "typeof ", "1+", "1**", "a?b:"} {
 		for _, text := range []string{
@@ -169,9 +169,9 @@ func TestRunErrors(t *testing.T) {
 		`atob("%")`:                                           "1:5 atob: the text is not base64",
 		`(() => { throw "no" })()`:                            "1:10 the expression threw no",
 		`(() => { throw new Error("no") })()`:                 "1:16 Error: no",
-		`(() => { throw {toString() { throw 1 }} })()`:        "1:10 the expression threw an object that has no text",
-		`(() => { throw {toString: null, valueOf: null} })()`: "1:10 the expression threw an object that has no text",
-		`(() => { const e = new Error("x"); e.toString = e.missing; throw e })()`: "1:20 the expression threw an object that has no text",
+		`(() => { throw {toString() { throw 1 }} })()`:        "1:10 the expression threw an object that cannot be converted to a string",
+		`(() => { throw {toString: null, valueOf: null} })()`: "1:10 the expression threw an object that cannot be converted to a string",
+		`(() => { const e = new Error("x"); e.toString = e.missing; throw e })()`: "1:20 the expression threw an object that cannot be converted to a string",
 		`({toString: f => ({})}) + ""`:                                            "1:2 TypeError: Could not convert object to primitive",
 		`btoa()`:                                                                  "1:5 TypeError: btoa needs an argument",
 		`atob()`:                                                                  "1:5 TypeError: atob needs an argument",
@@ -181,10 +181,10 @@ func TestRunErrors(t *testing.T) {
 		`delete context.path`:                                                     "1:16 TypeError: context cannot be changed",
 		`context.tenant.config.a.push(1)`:                                         "1:29 TypeError: context cannot be changed",
 		`virtualToHostDNS("a.b.svc" + ".c".repeat(1e5))`:                          "1:17 virtualToHostDNS: ",
-		`NaN`:                  "0:0 the result holds NaN",
-		`({a: [() => 1]})`:     "0:0 the result holds a function",
-		`new Map([[1, 2]])`:    "0:0 the result holds an object",
-		`(a => (a.a = a))({})`: "0:0 the result holds an object that contains itself",
+		`NaN`:                  "0:0 the result contains NaN",
+		`({a: [() => 1]})`:     "0:0 the result contains a function",
+		`new Map([[1, 2]])`:    "0:0 the result contains an object",
+		`(a => (a.a = a))({})`: "0:0 the result contains an object that contains itself",
 	} {
 		_, _, err := evaluateText(t, text, map[string]any{}, slow)
 		var failed *Error
@@ -216,7 +216,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
-	// The time of all expressions together is limited too, and an interrupt that came late does not end the next one.
+	// The time of all expressions together is limited too, and a late interrupt does not end the next one.
 	short := slow
 	short.Total = 50 * time.Millisecond
 	m := NewMachine(short, &Globals{})
@@ -232,7 +232,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestNothingStays: what one expression does to the objects of JavaScript, no other one sees, and no later run.
+// TestNothingStays: changes of an expression to the objects of JavaScript are not seen by other expressions and later runs.
 func TestNothingStays(t *testing.T) {
 	m := NewMachine(slow, &Globals{})
 	look, err := Compile(`[[].map.x, [].map[0], "".trim.x, String.fromCharCode.x, atob.x, ({}).x, (5).x, (() => 0).x, context.x, value.x].every(x => x === undefined)`)
@@ -260,8 +260,8 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// TestReach walks over everything that an expression can come to by computing the names of members, and finds nothing
-// that makes code of text, changes what objects share, or works on any object.
+// TestReach walks everything that an expression can reach by computing the names of members, and finds nothing that turns
+// text into code, changes shared objects, or works on any object.
 func TestReach(t *testing.T) {
 	r := newRealm(slow, &Globals{})
 	r.trim()
@@ -355,7 +355,7 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// FuzzExpression: whatever the text, it is refused with a position, or ends with a JSON value or an error.
+// FuzzExpression: every text is refused with a position, or ends with a JSON value or an error.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range []string{
 		`value + "x"`, "`${value}-${context.path}`", `value?.a ?? {b: [1, ...value]}`, `(({a, ...b}) => b)(value)`, `value.replace(/a+(b|c)/gi, (x, y) => y)`,

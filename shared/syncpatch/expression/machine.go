@@ -13,16 +13,17 @@ import (
 	"github.com/dop251/goja"
 )
 
-// Globals are what expressions see beside the value. Source: Spec 2.8 rules 3 and 5.
+// Globals are what expressions can use in addition to the value. Source: Spec 2.8 rules 3 and 5.
 type Globals struct {
-	// Context are the members of the variable context, beside path. They are JSON values, and expressions cannot
-	// change them.
+	// Context are the members of the variable context, except path. They are JSON values, which expressions cannot
+	// change.
 	Context map[string]any
 	// HostDNS is the function virtualToHostDNS.
 	HostDNS func(service string) (string, error)
 }
 
-// Machine runs the expressions of one evaluation. It is for one goroutine, and of no use after an error.
+// Machine runs the expressions of one evaluation. It is not safe for concurrent use, and must not be used after an
+// error.
 type Machine struct {
 	limits  Limits
 	globals *Globals
@@ -32,13 +33,13 @@ type Machine struct {
 	own     map[*Expression]*realm
 }
 
-// NewMachine makes the machine for one evaluation. Source: ADR-0014.
+// NewMachine returns a machine for one evaluation. Source: ADR-0014.
 func NewMachine(limits Limits, globals *Globals) *Machine {
 	return &Machine{limits: limits, globals: globals, own: map[*Expression]*realm{}}
 }
 
-// Run evaluates an expression for the value at a concrete path. A result of null or undefined is deleted. Its errors
-// are *Error.
+// Run runs an expression on the value at a concrete path; exists is false where there is no value. deleted means that
+// the result is null or undefined. Its errors are *Error.
 func (m *Machine) Run(e *Expression, value any, exists bool, path string) (any, bool, error) {
 	allowed, name := m.limits.Time, LimitTime
 	if left := m.limits.Total - m.spent; left < allowed {
@@ -61,8 +62,9 @@ func (m *Machine) Run(e *Expression, value any, exists bool, path string) (any, 
 	return out, deleted, nil
 }
 
-// realmFor returns objects of JavaScript that no other expression has changed. One that writes to objects gets new ones
-// for each run. One that computes the names of members could do so by a detour, and gets its own. All others share.
+// realmFor returns a realm that no other expression has changed. An expression that writes to objects gets a new realm
+// for each run. One that computes the names of members could write by a detour, and gets a realm of its own. All others
+// share one.
 func (m *Machine) realmFor(e *Expression) *realm {
 	switch {
 	case e.writes:
@@ -80,7 +82,7 @@ func (m *Machine) realmFor(e *Expression) *realm {
 	}
 }
 
-// realm is a set of the objects of JavaScript, and the functions that were made of expressions in it.
+// realm is one set of the built-in objects of JavaScript, with the functions made of expressions in it.
 type realm struct {
 	limits    Limits
 	globals   *Globals
@@ -96,7 +98,7 @@ type realm struct {
 
 func (r *realm) evaluate(e *Expression, value any, exists bool, path string) (out any, deleted bool, err error) {
 	defer func() {
-		// A fault of the interpreter is the expression's, not that of who evaluates it.
+		// A panic of the interpreter is an error of the expression.
 		if fault := recover(); fault != nil {
 			out, deleted, err = nil, false, &Error{Message: clip(fmt.Sprintf("the interpreter failed: %v", fault))}
 		}
@@ -129,7 +131,7 @@ func (r *realm) evaluate(e *Expression, value any, exists bool, path string) (ou
 	return out, false, nil
 }
 
-// function is the expression in this realm.
+// function returns the function made of an expression in this realm.
 func (r *realm) function(e *Expression) (goja.Callable, error) {
 	if call, ok := r.functions[e]; ok {
 		return call, nil
@@ -147,7 +149,7 @@ func (r *realm) function(e *Expression) (goja.Callable, error) {
 	return call, nil
 }
 
-// failure tells what the interpreter reports in the terms of an evaluation.
+// failure returns an error of the interpreter as an *Error.
 func (r *realm) failure(e *Expression, err error) error {
 	var known *Error
 	var overflow *goja.StackOverflowError
@@ -178,25 +180,25 @@ func (r *realm) failure(e *Expression, err error) error {
 	return failed
 }
 
-// thrown tells what an expression threw. What it threw may have a method that says so, which may fail as well.
+// thrown describes what an expression threw. Its toString may be a method of the expression, which may throw as well.
 func (r *realm) thrown(value goja.Value) string {
 	var text string
 	if r.runtime.Try(func() { text = value.String() }) != nil {
-		return "the expression threw an object that has no text"
+		return "the expression threw an object that cannot be converted to a string"
 	}
 	o, ok := value.(*goja.Object)
 	switch {
 	case !ok || o.ClassName() != "Error":
 		return "the expression threw " + clip(text)
 	case strings.HasPrefix(text, "TypeError: Could not convert &{"):
-		// The interpreter prints the insides of the object, addresses included.
+		// The interpreter prints the memory of the object, addresses included.
 		return "TypeError: Could not convert object to primitive"
 	default:
 		return clip(text)
 	}
 }
 
-// clip bounds what of a value goes into a message.
+// clip cuts a text to a length that fits into a message.
 func clip(text string) string {
 	const most = 300
 	if len(text) > most {
@@ -219,7 +221,7 @@ func newRealm(limits Limits, globals *Globals) *realm {
 	return r
 }
 
-// ofText is a function of one text, as expressions call it. In browsers, too, the argument must be there.
+// ofText makes a function of one string for expressions. As in browsers, its argument is required.
 func (r *realm) ofText(name string, f func(string) (string, error)) goja.Value {
 	return r.runtime.ToValue(func(call goja.FunctionCall) goja.Value {
 		if len(call.Arguments) == 0 {
@@ -229,8 +231,8 @@ func (r *realm) ofText(name string, f func(string) (string, error)) goja.Value {
 	})
 }
 
-// prepare makes the realm fit for an expression. The checker has seen all members that are written out; the realm has
-// to see to those whose names the expression computes.
+// prepare makes the realm safe for an expression. The checker has checked all members that are written out; the realm
+// takes care of those whose names the expression computes.
 func (r *realm) prepare(e *Expression) {
 	guards := e.guards
 	if e.computes {
@@ -245,7 +247,8 @@ func (r *realm) prepare(e *Expression) {
 	}
 }
 
-// trim takes away what leads from data to code or to what objects share, and what makes any function work on anything.
+// trim removes the members that lead from data to code or to shared objects, and those that call any function on any
+// object.
 func (r *realm) trim() {
 	if r.trimmed {
 		return
@@ -281,8 +284,8 @@ func (r *realm) must(err error) {
 	}
 }
 
-// guarded are the methods of strings whose arguments are checked before they run: patterns that an expression makes
-// while it runs are treated as written ones are, and texts do not outgrow a result.
+// guarded are the methods of strings whose arguments are checked at run time: patterns that an expression computes
+// follow the same rules as written ones, and strings do not grow beyond the size of a result.
 var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value){
 	"match":    (*realm).checkPattern,
 	"matchAll": (*realm).checkPattern,
@@ -345,7 +348,7 @@ func (r *realm) text(text string, err error) goja.Value {
 	return r.runtime.ToValue(text)
 }
 
-// throw ends the expression with an error of ours, at the position of the call.
+// throw ends the expression with an error at the position of the call.
 func (r *realm) throw(err error) {
 	panic(r.runtime.NewGoError(&Error{Message: clip(err.Error())}))
 }
@@ -355,7 +358,7 @@ func encodeBase64(text string) (string, error) {
 	data := make([]byte, 0, len(text))
 	for _, r := range text {
 		if r > 0xff {
-			return "", fmt.Errorf("btoa: the text holds %q, which is not one byte", r)
+			return "", fmt.Errorf("btoa: the text contains %q, which is beyond U+00FF", r)
 		}
 		data = append(data, byte(r))
 	}
@@ -388,7 +391,7 @@ func decodeBase64(text string) (string, error) {
 	return string(out), nil
 }
 
-// stopwatch interrupts a runtime when its time is over. An interrupt that comes too late reaches nobody.
+// stopwatch interrupts a runtime when its time is over. An interrupt that comes after stop has no effect.
 type stopwatch struct {
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -416,7 +419,7 @@ func (s *stopwatch) fire() {
 	}
 }
 
-// stop says whether the time was over.
+// stop reports whether the time was over.
 func (s *stopwatch) stop() bool {
 	s.timer.Stop()
 	s.mu.Lock()
@@ -425,7 +428,7 @@ func (s *stopwatch) stop() bool {
 	return s.fired
 }
 
-// members returns the members of context: views of the given values, which are no copies and cannot be changed, and path.
+// members returns the members of context: path, and read-only views of the given values.
 func (r *realm) members() map[string]goja.Value {
 	members := map[string]goja.Value{"path": goja.Undefined()}
 	for name, value := range r.globals.Context {
@@ -434,7 +437,7 @@ func (r *realm) members() map[string]goja.Value {
 	return members
 }
 
-// view shows a JSON value without a copy and without a way to change it.
+// view returns a read-only view of a JSON value, without a copy.
 func (r *realm) view(value any) goja.Value {
 	switch v := value.(type) {
 	case nil:
@@ -448,8 +451,8 @@ func (r *realm) view(value any) goja.Value {
 	}
 }
 
-// frozenObject is a JSON object that refuses every change. What it holds is made when it is first read, once: the same
-// member is the same object.
+// frozenObject is a view of a JSON object that refuses every change. Each member is made once, when it is first read, so
+// that reading it again gives the same object.
 type frozenObject struct {
 	r      *realm
 	source map[string]any
@@ -484,7 +487,7 @@ func (f *frozenObject) Keys() []string {
 func (f *frozenObject) Set(string, goja.Value) bool { panic(f.r.frozen()) }
 func (f *frozenObject) Delete(string) bool          { panic(f.r.frozen()) }
 
-// frozenArray is the same for an array.
+// frozenArray is a view of an array that refuses every change.
 type frozenArray struct {
 	r      *realm
 	source []any

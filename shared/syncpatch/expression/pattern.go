@@ -9,14 +9,14 @@ import (
 	"github.com/dop251/goja/parser"
 )
 
-// checkPattern returns a regular expression as the interpreter's engines have to have it, and refuses one whose time would
-// not be linear in the text. Go's engine is linear, and the interpreter uses it wherever it can; a pattern with look-around
-// or back-references it gives to one that backtracks. So it does, for any pattern, where a search goes on in the middle of
-// a text (flags g and y), which is why those do not go together with repetition inside of repetition. (Texts beyond ASCII
-// are split by that engine too: there a worker is the only bound.)
+// checkPattern returns a regular expression in the form that the engines of the interpreter need, and refuses one whose
+// time would not be linear in the text. The interpreter has two engines: that of Go, which is linear, and one that
+// backtracks. It uses the second for look-around and back-references, and for any pattern when a search continues in the
+// middle of a text (flags g and y). So look-around and back-references are refused, and repetition inside repetition is
+// refused with these flags. (The second engine also splits texts beyond ASCII; there, only the worker bounds the time.)
 func checkPattern(pattern, flags string) (string, error) {
 	if strings.Trim(flags, "gimsuy") != "" {
-		return "", fmt.Errorf("the flags of a regular expression are of g, i, m, s, u and y, not %q", flags)
+		return "", fmt.Errorf("unsupported flags %q of a regular expression; use g, i, m, s, u and y", flags)
 	}
 	pattern, err := portable(pattern, strings.Contains(flags, "u"))
 	if err != nil {
@@ -38,22 +38,23 @@ func checkPattern(pattern, flags string) (string, error) {
 	if err != nil {
 		var invalid *syntax.Error
 		if errors.As(err, &invalid) && invalid.Code == syntax.ErrInvalidRepeatSize {
-			return "", errors.New("a regular expression repeats at most 1000 times")
+			return "", errors.New("a regular expression may repeat at most 1000 times")
 		}
 		return "", fmt.Errorf("the regular expression is not valid: %w", err)
 	}
 	if strings.ContainsAny(flags, "gy") && ambiguous(pattern) {
-		return "", errors.New("a repeated group that holds a repetition or alternatives is not supported with the flags g and y")
+		return "", errors.New("with the flags g and y, a repeated group must not contain a repetition or alternatives")
 	}
 	return pattern, nil
 }
 
-// notBlank are the ranges of what \S stands for, those of one UTF-16 unit. ECMA-262, WhiteSpace and LineTerminator.
+// notBlank are the ranges of the characters of one UTF-16 unit that \S matches. ECMA-262, WhiteSpace and LineTerminator.
 const notBlank = `\u0000-\u0008\u000e-\u001f\u0021-\u009f\u00a1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e` +
 	`\u2030-\u205e\u2060-\u2fff\u3001-\ufefe\uff00-\uffff`
 
-// portable writes a pattern so that both engines read it as JavaScript does: \S within a class as ranges, which the linear
-// engine would not take otherwise, and neither [ in a class nor the backslash of a plain letter as what they mean to others.
+// portable rewrites a pattern so that both engines read it as JavaScript does: \S in a class becomes ranges, which the
+// linear engine needs; [ in a class is escaped; and the backslash before a plain letter, which has a meaning in other
+// dialects, is dropped.
 func portable(pattern string, unicode bool) (string, error) {
 	var out, class strings.Builder
 	to := &out
@@ -74,7 +75,7 @@ func portable(pattern string, unicode bool) (string, error) {
 				to.WriteByte(c)
 				to.WriteByte(escaped)
 			case unicode:
-				return "", fmt.Errorf(`the regular expression is not valid: \%c means nothing`, escaped)
+				return "", fmt.Errorf(`the regular expression is not valid: \%c has no meaning`, escaped)
 			default:
 				to.WriteByte(escaped)
 			}
@@ -110,10 +111,10 @@ func portable(pattern string, unicode bool) (string, error) {
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// ambiguous says whether a repeated group holds a repetition or alternatives, so that a text may match it in many ways.
-// It looks at the pattern as it is written, as an engine that backtracks does.
+// ambiguous reports whether a repeated group contains a repetition or alternatives, so that a text may match it in many
+// ways. It reads the pattern as it is written, like the engine that backtracks.
 func ambiguous(pattern string) bool {
-	// open holds for each group around whether there are several ways through it.
+	// open says, for each enclosing group, whether there are several ways through it.
 	open := []bool{false}
 	closed := false
 	for i := 0; i < len(pattern); i++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/dop251/goja"
 )
 
-// toJS copies a JSON value into a realm; keys come in sorted order. Nothing that an expression does to the copy
-// reaches the original. Integers beyond 2^53 are rounded, as in any JavaScript.
+// toJS copies a JSON value into a realm, with keys in sorted order. An expression cannot change the original. Integers
+// beyond 2^53 are rounded, as in all JavaScript.
 func (r *realm) toJS(value any) goja.Value {
 	switch v := value.(type) {
 	case nil:
@@ -38,10 +38,10 @@ func (r *realm) toJS(value any) goja.Value {
 	}
 }
 
-// result turns what an expression returned into a JSON value, within the limits of size and depth.
+// result converts what an expression returned to a JSON value, within the limits of size and depth.
 type result struct {
 	limits Limits
-	// plain is the prototype of objects that are nothing but their members.
+	// plain is the prototype of plain objects.
 	plain *goja.Object
 	size  int64
 	above []*goja.Object
@@ -61,7 +61,7 @@ func (r *result) value(v goja.Value) (any, error) {
 		return x, nil
 	case float64:
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("the result holds %s, which JSON cannot say", v)
+			return nil, fmt.Errorf("the result contains %s, which JSON cannot represent", v)
 		}
 		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 			return int64(x), nil
@@ -73,7 +73,7 @@ func (r *result) value(v goja.Value) (any, error) {
 		}
 		return x, nil
 	default:
-		return nil, errors.New("the result holds a value that JSON cannot say")
+		return nil, errors.New("the result contains a value that JSON cannot represent")
 	}
 }
 
@@ -83,7 +83,7 @@ func (r *result) object(o *goja.Object) (any, error) {
 	}
 	for _, above := range r.above {
 		if above == o || above.Equals(o) {
-			return nil, errors.New("the result holds an object that contains itself")
+			return nil, errors.New("the result contains an object that contains itself")
 		}
 	}
 	r.above = append(r.above, o)
@@ -108,7 +108,7 @@ func (r *result) object(o *goja.Object) (any, error) {
 		return list, nil
 	case "Object":
 		if prototype := o.Prototype(); prototype != nil && prototype != r.plain {
-			return nil, errors.New("the result holds an object that is not made of members alone, which JSON cannot say")
+			return nil, errors.New("the result contains an object that is not a plain object, which JSON cannot represent")
 		}
 		keys := o.Keys()
 		object := make(map[string]any, len(keys))
@@ -125,6 +125,6 @@ func (r *result) object(o *goja.Object) (any, error) {
 		}
 		return object, nil
 	default:
-		return nil, fmt.Errorf("the result holds a %s, which JSON cannot say", strings.ToLower(o.ClassName()))
+		return nil, fmt.Errorf("the result contains a %s, which JSON cannot represent", strings.ToLower(o.ClassName()))
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// marker is the variable that makes a worker of the program. Its value is Limits.Memory in bytes.
+// marker is the variable that turns the program into a worker. Its value is Limits.Memory in bytes.
 const marker = "PLATFORM_SYNCPATCH_WORKER"
 
-// What a worker says by its exit status when it ends itself.
+// The exit status of a worker that ends itself says why.
 const (
 	exitAbandoned  = 80
 	exitMemory     = 81
@@ -29,14 +29,14 @@ const (
 	exitObject     = 83
 )
 
-// isWorker tells the two kinds of processes apart.
+// isWorker says that this process is a worker.
 var isWorker = os.Getenv(marker) != ""
 
 func init() {
 	if !isWorker {
 		return
 	}
-	// The goroutine that runs init is bound to a thread, which evaluations had better not be.
+	// The goroutine that runs init is locked to a thread, which would slow evaluations down.
 	go serve()
 	select {}
 }
@@ -47,7 +47,7 @@ type child struct {
 	spot   *spot
 
 	mu sync.Mutex
-	// began is when the evaluation began, entered when it came to the present path.
+	// began is when the evaluation began, entered when it reached the current path.
 	began, entered time.Time
 	limits         syncpatch.Limits
 	running        bool
@@ -57,7 +57,7 @@ type child struct {
 	entries        atomic.Uint64
 }
 
-// watchEvery is how often a running evaluation is looked at. Most are over before the first time.
+// watchEvery is how often a running evaluation is checked. Most end before the first check.
 const watchEvery = 2 * time.Millisecond
 
 func serve() {
@@ -86,14 +86,14 @@ func serve() {
 			text, err = f.receive()
 		}
 		if err != nil {
-			// The program is gone, or has no use for this worker any more.
+			// The program has ended or no longer needs this worker.
 			os.Exit(0)
 		}
 		a = c.evaluate(text)
 	}
 }
 
-// warmUp evaluates once, so that the first request finds everything at hand.
+// warmUp evaluates once, so that the first request finds everything initialized.
 func warmUp() {
 	if checked, _ := warmRequest().Check(); checked != nil {
 		_, _ = syncpatch.Evaluate(context.Background(), checked, syncpatch.Limits{})
@@ -111,7 +111,7 @@ func (c *child) evaluate(text string) answer {
 		c.spot.set(patch, path)
 		c.entries.Add(1)
 	})
-	// What comes through the pipe is not trusted: it is checked here again, and that is evaluated.
+	// The worker does not trust the pipe: it checks what it decoded, and evaluates that.
 	checked, problems := q.Request.Check()
 	if checked == nil {
 		return answer{Error: syncpatch.Errors(problems).ToAggregate().Error()}
@@ -139,15 +139,15 @@ func (c *child) unwatch() {
 	c.timer.Stop()
 }
 
-// look ends the process when the evaluation has gone on too long in one operation, or holds too much, or when nobody waits
-// for it any more.
+// look ends the process if the evaluation has spent too long in one operation or uses too much memory, or if nobody
+// waits for it any more.
 func (c *child) look(entries uint64) {
 	if status := c.verdict(entries); status != 0 {
 		os.Exit(status)
 	}
 }
 
-// verdict is the status to exit with, or 0 and the next look.
+// verdict returns the status to exit with. If it is 0, verdict has scheduled the next look.
 func (c *child) verdict(entries uint64) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +159,7 @@ func (c *child) verdict(entries uint64) int {
 	if at != entries {
 		c.entered = now
 	}
-	// The interpreter has had its time to see the interrupt.
+	// late is the time that the interpreter has to react to an interrupt.
 	const late = 50 * time.Millisecond
 	switch {
 	case abandoned():
@@ -187,7 +187,7 @@ func (c *child) heap() uint64 {
 	return c.sample[0].Value.Uint64()
 }
 
-// warmRequest touches what requests usually do.
+// warmRequest uses what most requests use.
 func warmRequest() syncpatch.Request {
 	return syncpatch.Request{
 		Object:  map[string]any{"spec": map[string]any{"items": []any{"a"}}},

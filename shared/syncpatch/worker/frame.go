@@ -13,23 +13,23 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// question is what a worker is asked, once per evaluation.
+// question asks a worker for one evaluation.
 type question struct {
 	Request *syncpatch.Request `json:"request"`
 	Limits  syncpatch.Limits   `json:"limits"`
 }
 
-// answer is what it says. The object of a result with an error is left out: it is that of the question.
+// answer is the answer of a worker. A result with an error has no object: it is the object of the question.
 type answer struct {
 	Result *syncpatch.Result `json:"result,omitempty"`
 	Error  string            `json:"error,omitempty"`
 }
 
-// maxFrame bounds what one side believes the other about the length of what comes, in bytes.
+// maxFrame is the greatest length of a frame that a side accepts, in bytes.
 const maxFrame = 256 << 20
 
-// decoding reads JSON values as apimachinery does: map[string]any, []any, int64, float64. The two sides are the same
-// program, and what they say has been bounded as JSON.
+// decoding decodes JSON values as apimachinery does: map[string]any, []any, int64, float64. Its bounds are wide, because
+// both sides are the same program and the request was bounded as JSON.
 var decoding = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{
 		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail,
@@ -41,7 +41,8 @@ var decoding = func() cbor.DecMode {
 	return mode
 }()
 
-// appendQuestion adds a question to a frame: its length and CBOR, and behind that, packed, the objects that it leaves out.
+// appendQuestion adds a question to a frame: the length of its CBOR, the CBOR without the objects, and the packed
+// objects.
 func appendQuestion(b []byte, q question) ([]byte, error) {
 	request := *q.Request
 	objects := objectsOf(&request)
@@ -75,12 +76,12 @@ func readQuestion(text string) (question, error) {
 	return q, u.err
 }
 
-// objectsOf are what may be large in a request.
+// objectsOf returns the parts of a request that may be large.
 func objectsOf(r *syncpatch.Request) []*map[string]any {
 	return []*map[string]any{&r.Object, &r.Context.Tenant.Config, &r.Context.HostObject, &r.Context.VirtualObject}
 }
 
-// appendAnswer adds an answer to a frame in the same way; apart from it are the object and the matches of each patch.
+// appendAnswer adds an answer to a frame in the same way. The object and the matches of each patch are packed.
 func appendAnswer(b []byte, a answer) ([]byte, error) {
 	if a.Result == nil {
 		return appendCBOR(b, a)
@@ -125,14 +126,14 @@ func appendCBOR(b []byte, value any) ([]byte, error) {
 	return append(binary.AppendUvarint(b, uint64(len(head))), head...), nil
 }
 
-// frames sends and receives frames: their length in four bytes, and what they hold. Its buffer is used again.
+// frames sends and receives frames: a length in four bytes, and the content. It reuses its buffer.
 type frames struct {
 	in  *bufio.Reader
 	out io.Writer
 	b   []byte
 }
 
-// begin returns an empty frame, to be filled and sent.
+// begin returns an empty frame, to append to and send.
 func (f *frames) begin() []byte { return append(f.b[:0], 0, 0, 0, 0) }
 
 func (f *frames) send(frame []byte) error {
@@ -162,7 +163,7 @@ func (f *frames) receive() (string, error) {
 	return string(b), err
 }
 
-// keep keeps a buffer, unless it was an exception.
+// keep keeps a buffer for reuse, unless it is unusually large.
 func (f *frames) keep(b []byte) {
 	if cap(b) <= 1<<20 {
 		f.b = b

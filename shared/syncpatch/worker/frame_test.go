@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// filled makes values of which every field is set, so that one which is not sent is missed.
+// filled returns values in which every field is set, so that a field that is not sent is noticed.
 func filled(t *testing.T, into any) {
 	t.Helper()
 	randfill.NewWithSeed(1).NilChance(0).NumElements(2, 3).Funcs(
@@ -31,7 +31,7 @@ func everyKind() map[string]any {
 	}
 }
 
-// What is sent arrives, every field of it.
+// Every field that is sent arrives.
 func TestFrames(t *testing.T) {
 	var q question
 	q.Request = &syncpatch.Request{}
@@ -63,7 +63,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// Absent and empty are two things.
+// Absent and empty stay different.
 func TestFramesOfNothing(t *testing.T) {
 	for _, request := range []syncpatch.Request{{}, {Object: map[string]any{}, Context: syncpatch.Context{HostObject: map[string]any{}}}} {
 		frame, err := appendQuestion(nil, question{Request: &request})
@@ -85,7 +85,7 @@ func TestFramesOfNothing(t *testing.T) {
 	}
 }
 
-// A value that is no JSON is an error that says so.
+// A value that is not JSON is an error that says so.
 func TestUnusableValue(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1})
 	request := checked(t, "value", func(r *syncpatch.Request) { r.Object["bad"] = []any{int32(1)} })
@@ -111,7 +111,7 @@ func TestFrameLength(t *testing.T) {
 	}
 }
 
-// Whatever a worker sends, it does no harm to the program. ADR-0014.
+// Nothing that a worker sends harms the program. ADR-0014.
 func FuzzAnswer(f *testing.F) {
 	for _, a := range []answer{{Error: "x"}, {Result: &syncpatch.Result{Object: everyKind(), Patches: []model.SyncPatchTrace{{Matches: []model.SyncPatchMatch{{Path: "a", Before: &model.JSON{Raw: []byte("1")}}}}}}}} {
 		frame, err := appendAnswer(nil, a)

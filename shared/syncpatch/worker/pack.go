@@ -9,10 +9,10 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// What is large in a question or an answer is packed: JSON values and the matches of a trace. CBOR through reflection
-// takes as long for them as the evaluation does.
+// The large parts of a question and an answer are packed: JSON values and the matches of a trace. Encoding them as CBOR
+// through reflection would take as long as the evaluation.
 
-// The first byte of a value says what follows: nothing, a number as varint, a text, or a count and what is in it.
+// The first byte of a value says what follows: nothing, a number as varint, a string, or a count and the elements.
 const (
 	packedNull = iota
 	packedFalse
@@ -24,12 +24,12 @@ const (
 	packedObject
 )
 
-// maxDepth is how deep a value may be nested.
+// maxDepth is the greatest depth of a value.
 const maxDepth = 65535
 
 var errMalformed = errors.New("the frame is malformed")
 
-// packer adds values to a frame. Its error is for good.
+// packer appends values to a frame. Its error is sticky.
 type packer struct {
 	b   []byte
 	err error
@@ -42,7 +42,7 @@ func (p *packer) text(s string) {
 	p.b = append(p.b, s...)
 }
 
-// value adds what apimachinery makes of JSON.
+// value appends a JSON value as apimachinery decodes it.
 func (p *packer) value(value any) {
 	switch v := value.(type) {
 	case nil:
@@ -74,7 +74,7 @@ func (p *packer) value(value any) {
 			p.value(item)
 		}
 	default:
-		p.err = errors.Join(p.err, fmt.Errorf("encoding: a %T is no JSON value", value))
+		p.err = errors.Join(p.err, fmt.Errorf("encoding: a %T is not a JSON value", value))
 	}
 }
 
@@ -90,7 +90,7 @@ func (p *packer) matches(matches []model.SyncPatchMatch) {
 	}
 }
 
-// json adds a text of JSON. None is empty, as no text of JSON is.
+// json appends a text of JSON. Nil is empty, which no text of JSON is.
 func (p *packer) json(j *model.JSON) {
 	if j == nil {
 		p.count(0)
@@ -100,11 +100,11 @@ func (p *packer) json(j *model.JSON) {
 	p.b = append(p.b, j.Raw...)
 }
 
-// unpacker reads what a packer made. What it returns refers to the frame, so that it costs no copies. Its error is for
-// good; from then on all is empty.
+// unpacker reads what a packer wrote. The values that it returns refer to the frame, which saves copies. Its error is
+// sticky: after it, all values are empty.
 type unpacker struct {
 	text string
-	// raw is the text once more, for what is to be bytes. It is made at the first of those.
+	// raw is a copy of the text for values that are bytes, made when the first one is read.
 	raw   []byte
 	at    int
 	depth int
@@ -139,7 +139,7 @@ func (u *unpacker) number() uint64 {
 	return 0
 }
 
-// count reads how many follow, each of which has some bytes at least.
+// count reads the number of elements that follow, each of which has at least size bytes.
 func (u *unpacker) count(size int) int {
 	n := u.number()
 	if n > uint64((len(u.text)-u.at)/size) {
@@ -196,7 +196,7 @@ func (u *unpacker) value() any {
 	}
 }
 
-// enter reads the count of what an array or object holds.
+// enter reads the number of elements of an array or object, and counts the depth.
 func (u *unpacker) enter(size int) int {
 	if u.depth++; u.depth > maxDepth {
 		u.fail()
@@ -219,7 +219,7 @@ func (u *unpacker) matches() []model.SyncPatchMatch {
 	return matches
 }
 
-// json reads a text of JSON into a place.
+// json reads a text of JSON into a given place.
 func (u *unpacker) json(into *model.JSON) *model.JSON {
 	n := u.count(1)
 	if n == 0 {

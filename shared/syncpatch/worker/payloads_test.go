@@ -53,7 +53,7 @@ func payloads(t *testing.T) []payload {
 	return all
 }
 
-// attacked is an object whose second patch is the payload. The first and the last show whether the others still work.
+// attacked is an object whose second patch is the payload. The first and the last patch show whether other patches still work.
 func attacked(expression string) syncpatch.Request {
 	return syncpatch.Request{
 		Object: map[string]any{"spec": map[string]any{"n": int64(3), "a": strings.Repeat("a", 32) + "!", "z": "z"}},
@@ -64,7 +64,7 @@ func attacked(expression string) syncpatch.Request {
 	}
 }
 
-// checked is an attack whose expression is allowed, and that changes may have made more of.
+// checked returns an attack whose expression is allowed, after some changes to the request.
 func checked(t testing.TB, expression string, changes ...func(*syncpatch.Request)) *syncpatch.Checked {
 	t.Helper()
 	request := attacked(expression)
@@ -78,10 +78,10 @@ func checked(t testing.TB, expression string, changes ...func(*syncpatch.Request
 	return checked
 }
 
-// patient are limits that a machine under load does not reach by being slow.
+// patient are limits that a busy machine does not exceed by being slow.
 var patient = syncpatch.Limits{Expression: 500 * time.Millisecond, Object: 5 * time.Second}
 
-// outcome is what became of an attack, in the words of the file.
+// outcome returns the outcome of an attack, in the words of the file.
 func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) {
 	t.Helper()
 	checked, problems := attacked(expression).Check()
@@ -125,8 +125,8 @@ func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) 
 	return "= " + string(text), took
 }
 
-// TestPayloads sends every attack through a pool of eight at once. Each ends as the file says, the evaluation that follows
-// gives the right answer, and the workers stay within the memory that the package states.
+// TestPayloads sends every attack through a pool of eight at once. Each ends as the file says, the next evaluation gives
+// the right answer, and the workers stay within their memory.
 func TestPayloads(t *testing.T) {
 	if raced {
 		t.Skip("the race detector has limits of memory of its own")
@@ -164,8 +164,8 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// watchMemory samples the resident memory of this process's children. What it returns ends that and gives the largest of
-// one and of all; 0 where there is no /proc.
+// watchMemory samples the resident memory of this process's children. The returned function stops
+// the sampling, and returns the largest values of one child and of all; they are 0 where there is no /proc.
 func watchMemory(t *testing.T) func() (largest, sum int64) {
 	t.Helper()
 	done, stopped := make(chan struct{}), make(chan struct{})

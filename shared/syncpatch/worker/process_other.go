@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// supported is false: evaluations run in the process itself.
+// supported is false: evaluations run in the process of the caller.
 const supported = false
 
 type process struct{}

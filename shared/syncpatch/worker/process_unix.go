@@ -26,7 +26,7 @@ import (
 
 const supported = true
 
-// process is one worker, as the program sees it. It is for one evaluation at a time.
+// process is a worker on the side of the program. It runs one evaluation at a time.
 type process struct {
 	settings *Settings
 	command  *exec.Cmd
@@ -35,11 +35,11 @@ type process struct {
 	stderr   tail
 	spot     *spot
 	end      sync.Once
-	// status is how it ended; it is there once kill or wait has returned.
+	// status is how it ended. It is set when kill has returned.
 	status error
 }
 
-// start makes a worker and waits until it is ready.
+// start starts a worker and waits until it is ready.
 func start(settings *Settings) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -78,12 +78,12 @@ func start(settings *Settings) (*process, error) {
 	defer timer.Stop()
 	if _, err := w.frames.receive(); err != nil {
 		w.kill()
-		return nil, fmt.Errorf("starting a worker: it is not ready: %w: %w: %s", err, w.status, w.stderr.String())
+		return nil, fmt.Errorf("starting a worker: waiting until it is ready: %w: %w: %s", err, w.status, w.stderr.String())
 	}
 	return w, nil
 }
 
-// evaluate asks the worker. An *endedError means that it ended over it.
+// evaluate has the worker evaluate a request. An *endedError means that the worker ended.
 func (w *process) evaluate(ctx context.Context, request *syncpatch.Request) (*syncpatch.Result, error) {
 	frame, err := appendQuestion(w.frames.begin(), question{Request: request, Limits: w.settings.Limits})
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *process) ask(frame []byte) (a answer, err error) {
 	return readAnswer(text)
 }
 
-// why tells which limit ended the worker; empty when it was none.
+// why returns the limit that ended the worker, or "" if it was none.
 func (w *process) why(late bool) expression.Limit {
 	var exit *exec.ExitError
 	if !errors.As(w.status, &exit) {
@@ -152,7 +152,7 @@ func (w *process) why(late bool) expression.Limit {
 	}
 }
 
-// kill ends the worker, whatever it does, and waits until it is gone.
+// kill ends the worker, whatever it is doing, and waits until it has ended.
 func (w *process) kill() {
 	w.end.Do(func() {
 		_ = w.command.Process.Kill()
@@ -161,7 +161,7 @@ func (w *process) kill() {
 	})
 }
 
-// tail keeps the first bytes of what a worker writes on standard error, which is where a Go program says why it dies.
+// tail keeps the first bytes of the standard error of a worker, where a Go program says why it crashes.
 type tail struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -182,13 +182,14 @@ func (t *tail) String() string {
 	return t.text.String()
 }
 
-// headroom is how much address space a worker may take from the system beyond what it began with. Go takes it in pieces
-// of 64 MiB, and an evaluation that behaves stays far from it. A single operation cannot outrun it.
+// headroom is how much address space a worker may take from the system after its start. Go takes it in pieces of 64 MiB.
+// An ordinary evaluation stays far below; a single operation cannot exceed it.
 func headroom(memory int64) uint64 { return uint64(memory)*2 + 192<<20 }
 
-// limitMemory makes the kernel hold to that. It has to be the address space: what Go reserves first and uses later does
-// not count for RLIMIT_DATA when it is reserved, and is not checked when it is used. A Go program begins with more than
-// a GiB of address space, so that the limit is relative to it. Where the system does not tell, the watch is alone.
+// limitMemory makes the kernel enforce headroom. It limits the address space, because RLIMIT_DATA does not count memory
+// that Go reserves first and uses later, neither when it is reserved nor when it is used. A Go program starts with more
+// than a GiB of address space, so the limit is relative to that. Where the system does not report it, only the watch
+// limits the memory.
 func limitMemory(memory int64) {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	text, err := os.ReadFile("/proc/self/statm")
@@ -204,15 +205,15 @@ func limitMemory(memory int64) {
 	_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: most, Max: most})
 }
 
-// abandoned tells in a worker whether the program has closed its end of the input, as it does when it ends.
+// abandoned reports, in a worker, whether the program has closed its end of the pipe, as it does when it ends.
 func abandoned() bool {
 	input := []unix.PollFd{{Fd: 0}}
 	n, err := unix.Poll(input, 0)
 	return err == nil && n > 0 && input[0].Revents&unix.POLLHUP != 0
 }
 
-// spot is memory that a worker and the program share: the patch and the path that the worker is at. It is read when the
-// worker is gone.
+// spot is memory that a worker shares with the program: the patch and the path where the worker is. The program reads it
+// after the worker has ended.
 type spot struct{ page []byte }
 
 const spotSize = 4096
@@ -225,7 +226,7 @@ func mapSpot(file *os.File) (*spot, error) {
 	return &spot{page}, nil
 }
 
-// openSpot is the worker's side.
+// openSpot returns the spot on the side of the worker.
 func openSpot() *spot {
 	file := os.NewFile(3, "spot")
 	s, err := mapSpot(file)

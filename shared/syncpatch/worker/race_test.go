@@ -2,6 +2,6 @@
 
 package worker
 
-// raced tells whether the race detector is built in. It takes addresses by the gigabyte and dies in words of its own when
-// there are none, so what ends a worker at its limit of memory cannot be told apart from a fault.
+// raced says that the race detector is built in. It takes gigabytes of address space, and crashes with its own messages
+// when there is none left, so the limit of memory cannot be distinguished from a fault.
 const raced = true

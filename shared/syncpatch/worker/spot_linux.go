@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSpotFile is memory without a name, for systems whose folders are all read-only.
+// newSpotFile returns anonymous memory, which works where all folders are read-only.
 func newSpotFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("spot", unix.MFD_CLOEXEC)
 	if err != nil {

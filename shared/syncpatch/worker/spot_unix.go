@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// newSpotFile is a file that is gone from its folder before anyone can open it a second time.
+// newSpotFile returns a temporary file that is already removed from its folder.
 func newSpotFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "spot-")
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package worker evaluates sync patches in processes of their own, so that no expression can stall, kill or exhaust the
-// program that evaluates it: the interpreter ends loops, but neither a single operation that takes forever nor one that
-// allocates without end. A worker is the same program, started anew with one variable in its environment; this package's
-// init sees the variable and never returns to the program's main, which works also where a platform writes the main.
-// Workers know no setting, secret or open file of the program. They serve evaluation after evaluation until one goes
-// beyond a limit, and end when the program does. Source: Spec 2.8; ADR-0014.
+// program: the interpreter can interrupt a loop, but not a single operation that runs forever or allocates without end.
+// A worker is a second process of the same program, started with one variable in its environment. The init function of
+// this package sees the variable and never returns, so it works where the platform provides main, too. Workers have no
+// setting, secret or open file of the program. A worker serves evaluations until one exceeds a limit, and ends when the
+// program ends. Source: Spec 2.8; ADR-0014.
 package worker
 
 import (
@@ -19,14 +19,14 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// Settings say how to evaluate. The zero value is usable.
+// Settings configure a Pool. The zero value is usable.
 type Settings struct {
-	// Limits hold for each evaluation. Source: ADR-0014.
+	// Limits bound each evaluation. Source: ADR-0014.
 	Limits syncpatch.Limits
-	// Processes is how many workers there are at most; further evaluations wait. 0 means one per CPU.
+	// Processes is the greatest number of workers; further evaluations wait. 0 means one per CPU.
 	Processes int
-	// InProcess evaluates without workers. Limits.Memory does not hold then, nor does any limit within a single operation
-	// of the interpreter. Platforms other than Unix have nothing else.
+	// InProcess evaluates without workers. Then Limits.Memory is not enforced, nor is any limit within a single operation
+	// of the interpreter. Platforms other than Unix always evaluate this way.
 	InProcess bool
 	// Grace is how long after Limits.Object a worker that does not answer is killed. 0 means 250 ms.
 	Grace time.Duration
@@ -37,23 +37,23 @@ type Settings struct {
 // Pool holds workers. It is safe for concurrent use.
 type Pool struct {
 	settings Settings
-	// slots bounds how many evaluations run at a time.
+	// slots bounds the number of concurrent evaluations.
 	slots chan struct{}
 
 	mu     sync.Mutex
 	idle   []*process
 	closed bool
-	// warming counts the workers that are being started ahead.
+	// warming counts the workers that are started in advance.
 	warming sync.WaitGroup
 }
 
 // ErrClosed is the answer of a pool after Close.
 var ErrClosed = errors.New("the pool of workers is closed")
 
-// New returns a pool. Its first worker is started ahead; others as they are needed.
+// New returns a pool. It starts the first worker at once, and others when they are needed.
 func New(settings Settings) *Pool {
 	if isWorker {
-		panic("worker: a worker evaluates by itself")
+		panic("worker: a worker cannot start workers")
 	}
 	settings.Limits = settings.Limits.WithDefaults()
 	if settings.Processes <= 0 {
@@ -71,7 +71,7 @@ func New(settings Settings) *Pool {
 	return p
 }
 
-// warm starts a worker in the background, for the next evaluation. When that fails, the evaluation will say so.
+// warm starts a worker in the background for the next evaluation. If that fails, the evaluation reports it.
 func (p *Pool) warm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +85,8 @@ func (p *Pool) warm() {
 	})
 }
 
-// Evaluate is syncpatch.Evaluate in a worker. An expression that goes beyond a limit is the Error of the result, which
-// names the limit, the patch and the path. An error of Evaluate itself is that of ctx or ErrClosed, or says that no
+// Evaluate is syncpatch.Evaluate in a worker. If an expression exceeds a limit, the result has an Error that names the
+// limit, the patch and the path. An error of Evaluate itself is that of ctx or ErrClosed, or says that no
 // worker could be started.
 func (p *Pool) Evaluate(ctx context.Context, checked *syncpatch.Checked) (*syncpatch.Result, error) {
 	if p.settings.InProcess {
@@ -113,7 +113,7 @@ func (p *Pool) Evaluate(ctx context.Context, checked *syncpatch.Checked) (*syncp
 		var ended *endedError
 		switch {
 		case errors.As(err, &ended) && ended.patch < 0 && attempt == 1:
-			// It had ended while it was idle.
+			// The worker had ended while it was idle.
 			continue
 		case errors.As(err, &ended) && ended.patch >= 0:
 			result, err = lost(request, p.settings.Limits, ended), nil
@@ -140,7 +140,7 @@ func (p *Pool) acquire() (*process, error) {
 	return start(&p.settings)
 }
 
-// release keeps a clean worker for the next evaluation.
+// release keeps a worker for the next evaluation.
 func (p *Pool) release(w *process) {
 	p.mu.Lock()
 	keep := !p.closed && len(p.idle) < p.settings.Processes
@@ -153,7 +153,7 @@ func (p *Pool) release(w *process) {
 	}
 }
 
-// Close ends the workers that are idle, and each other one when its evaluation is done.
+// Close ends idle workers at once, and busy workers after their evaluations.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	idle := p.idle
@@ -165,10 +165,10 @@ func (p *Pool) Close() {
 	p.warming.Wait()
 }
 
-// endedError is a worker that ended in the middle of an evaluation.
+// endedError says that a worker ended during an evaluation.
 type endedError struct {
 	limit expression.Limit
-	// patch and path are where it was. A patch of -1 means that it had not come to the first one.
+	// patch and path are where the worker was. A patch of -1 means that it had not reached the first patch.
 	patch int
 	path  string
 }
@@ -177,9 +177,9 @@ func (e *endedError) Error() string {
 	return fmt.Sprintf("the worker ended at patch %d: %s", e.patch, e.limit)
 }
 
-// lost is the result of an evaluation that took its worker with it.
+// lost returns the result of an evaluation whose worker ended.
 func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError) *syncpatch.Result {
-	message := "the worker ended"
+	message := "the worker ended unexpectedly"
 	if ended.limit != "" {
 		message = limits.Exceeded(ended.limit).Error()
 	}
@@ -194,7 +194,7 @@ func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError
 		case i == at:
 			trace.Outcome, trace.Reason = model.PatchFailed, message
 		case i < at:
-			trace.Reason = fmt.Sprintf("what it did is lost: the evaluation was ended at patch %d", at)
+			trace.Reason = fmt.Sprintf("the result of the patch is lost, because the evaluation ended at patch %d", at)
 		default:
 			trace.Reason = fmt.Sprintf("patch %d failed", at)
 		}

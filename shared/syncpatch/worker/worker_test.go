@@ -22,8 +22,8 @@ import (
 	"management.platform.sh/shared/syncpatch/expression"
 )
 
-// parent is the variable that makes the test program one that starts a worker, gives it an endless expression, and waits
-// to be killed.
+// parent is the variable that makes the test program start a worker, give it an endless expression, and wait to be
+// killed.
 const parent = "WORKER_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func newPool(t *testing.T, settings Settings) *Pool {
 	return pool
 }
 
-// pids are the workers that wait for an evaluation.
+// pids are the ids of the idle workers.
 func (p *Pool) pids() []int {
 	p.warming.Wait()
 	p.mu.Lock()
@@ -60,7 +60,7 @@ func (p *Pool) pids() []int {
 	return all
 }
 
-// TestReuse: a worker serves again after a result and after an error of an expression, not after a limit.
+// TestReuse: a worker is used again after a result and after an error of an expression, not after a limit.
 func TestReuse(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1})
 	before := pool.pids()
@@ -83,7 +83,7 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestMatchesProcess: a worker gives what Evaluate gives.
+// TestMatchesProcess: a worker gives the same result as Evaluate.
 func TestMatchesProcess(t *testing.T) {
 	pool := newPool(t, Settings{})
 	for _, expression := range []string{"value + '-'", "null", "value.x.y", "[1, 1.5, -1, 1e300, 2 ** 40, null, {a: []}]", "context.hostObject", "NaN"} {
@@ -102,7 +102,7 @@ func TestMatchesProcess(t *testing.T) {
 	}
 }
 
-// TestUncheckedRequest: a worker trusts no request that comes through its pipe.
+// TestUncheckedRequest: a worker does not trust a request that comes through its pipe.
 func TestUncheckedRequest(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1})
 	pool.warming.Wait()
@@ -138,7 +138,7 @@ func nested(depth int) any {
 	return v
 }
 
-// TestKilledWorker: one that dies between two evaluations is an error once at most, and never a wrong answer.
+// TestKilledWorker: a worker that ends between two evaluations causes at most one error, and never a wrong answer.
 func TestKilledWorker(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1})
 	for _, pid := range pool.pids() {
@@ -151,7 +151,7 @@ func TestKilledWorker(t *testing.T) {
 	}
 }
 
-// TestCancel: who gives up gets his own error at once, and the worker that was busy for him ends.
+// TestCancel: a caller that gives up gets its own error at once, and its worker ends.
 func TestCancel(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Hour, Object: time.Hour}})
 	mine := errors.New("mine")
@@ -187,7 +187,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestSecrets: a worker has the program's environment no more than its open files.
+// TestSecrets: a worker has neither the environment nor the open files of the program.
 func TestSecrets(t *testing.T) {
 	t.Setenv("PLATFORM_ENCRYPTION_KEY", "canary")
 	secret, err := os.Create(filepath.Join(t.TempDir(), "secret"))
@@ -219,7 +219,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestInProcess: without workers the limits hold as far as the interpreter sees them.
+// TestInProcess: without workers, the limits hold between the operations of the interpreter.
 func TestInProcess(t *testing.T) {
 	pool := newPool(t, Settings{InProcess: true})
 	for expression, want := range map[string]string{
@@ -234,7 +234,7 @@ func TestInProcess(t *testing.T) {
 	}
 }
 
-// TestOrphans: a worker ends when its program is killed, also in the middle of an expression, and of a single operation.
+// TestOrphans: a worker ends when its program is killed, even during an expression or a single operation.
 func TestOrphans(t *testing.T) {
 	for _, expression := range []string{"(() => { for (;;); })()", "(a => { a[4294967294] = 1; return a.indexOf(5) })([])"} {
 		command := exec.Command(os.Args[0])
@@ -274,7 +274,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// gone says whether a process has ended; what nobody has waited for is a zombie.
+// gone reports whether a process has ended. A process that nobody waited for is a zombie.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
@@ -284,7 +284,7 @@ func gone(pid int) bool {
 }
 
 // TestNamedLimits: the error names the limit that was reached, whether the interpreter, the worker itself or the kernel
-// stopped it, and an evaluation that stays below is left alone.
+// stopped it. An evaluation below the limits is not stopped.
 func TestNamedLimits(t *testing.T) {
 	const short, long = 100 * time.Millisecond, time.Hour
 	for _, test := range []struct {
@@ -297,7 +297,7 @@ func TestNamedLimits(t *testing.T) {
 		{syncpatch.Limits{Expression: long, Object: short}, "(() => { for (;;); })()", expression.LimitTotal},
 		{syncpatch.Limits{Expression: long, Object: short}, "(a => { a[4294967294] = 1; return a.indexOf(5) })([])", expression.LimitTotal},
 		{syncpatch.Limits{Expression: long, Object: long}, "(() => { const a = []; for (;;) a.push('x'.repeat(1e6) + a.length) })()", syncpatch.LimitMemory},
-		// What the kernel would still give it.
+		// The kernel would still allow this.
 		{syncpatch.Limits{Expression: time.Minute, Object: long}, "(() => { const a = []; for (let i = 0; i < 1200; i++) a.push('x'.repeat(1e5) + i); for (;;); })()", syncpatch.LimitMemory},
 		{syncpatch.Limits{Expression: long, Object: long}, "[1, 2, 3, 4, 5].reduce(a => a.split('').join(a), 'x'.repeat(36))", syncpatch.LimitMemory},
 		{syncpatch.Limits{Expression: long, Object: long}, "Array.from({length: 4e9})", syncpatch.LimitMemory},
@@ -315,7 +315,7 @@ func TestNamedLimits(t *testing.T) {
 			case test.limit == expression.LimitDepth && pool.settings.Limits.Violated(result.Error):
 				// Go's stack is memory too, and the race detector has less of it.
 			case raced && test.limit == syncpatch.LimitMemory && result.Error != nil && result.Error.Index == 1:
-				// It ended, in words of the race detector.
+				// It ended with a message of the race detector.
 			case test.limit != "" && (result.Error == nil || result.Error.Message != test.limits.Exceeded(test.limit).Message || result.Error.Index != 1 || result.Error.Path != "spec.a"):
 				t.Errorf("the error is %+v, want the limit of %s", result.Error, test.limit)
 			}
