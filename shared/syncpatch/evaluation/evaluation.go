@@ -15,6 +15,8 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/worker"
 )

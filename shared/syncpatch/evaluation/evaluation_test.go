@@ -18,6 +18,8 @@ import (
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
 	"management.platform.sh/shared/syncpatch/expression"
@@ -148,7 +150,7 @@ func TestEdition(t *testing.T) {
 // Source: ADR-0014.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: settings.Patches{ObjectTime: time.Minute, Workers: 1, MemoryBytes: 32 << 20, ResultBytes: 1000}})
+	e := evaluation.Open(&platform.Environment{Patches: patient.Patches{ObjectTime: time.Minute, Workers: 1, MemoryBytes: 32 << 20, ResultBytes: 1000}})
 	for text, limit := range map[string]expression.Limit{
 		`(() => { for (;;); })()`:                               expression.LimitTime,
 		`Array.from({length: 1e9}, (_, i) => "x".repeat(1000))`: syncpatch.LimitMemory,
