@@ -30,13 +30,14 @@ type Limits struct {
 	Trace int64 `json:"trace,omitempty"`
 }
 
-// DefaultLimits returns the defaults that package settings has, and 1 MiB for the trace. Source: ADR-0013.
+// DefaultLimits returns the limits of a platform whose settings leave them out, and 1 MiB for the trace.
+// Source: ADR-0013, ADR-0014.
 func DefaultLimits() Limits { return defaultLimits() }
 
 var defaultLimits = sync.OnceValue(func() Limits {
-	patches := settings.Default().Patches
+	p := settings.Default().Patches
 	return Limits{
-		Expression: patches.ExpressionTime, Object: patches.ObjectTime, Memory: patches.MemoryBytes, Result: patches.ResultBytes, Depth: patches.Depth,
+		Expression: p.ExpressionTime, Object: p.ObjectTime, Memory: p.MemoryBytes, Result: p.ResultBytes, Depth: p.Depth,
 		Trace: 1 << 20,
 	}
 })

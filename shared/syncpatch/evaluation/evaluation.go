@@ -17,6 +17,8 @@ import (
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/worker"
 )

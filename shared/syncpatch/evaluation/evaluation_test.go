@@ -20,6 +20,8 @@ import (
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
 	"management.platform.sh/shared/syncpatch/expression"
