@@ -35,12 +35,18 @@ type Limits struct {
 func DefaultLimits() Limits { return defaultLimits() }
 
 var defaultLimits = sync.OnceValue(func() Limits {
-	p := settings.Default().Patches
-	return Limits{
-		Expression: p.ExpressionTime, Object: p.ObjectTime, Memory: p.MemoryBytes, Result: p.ResultBytes, Depth: p.Depth,
-		Trace: 1 << 20,
-	}
+	limits := LimitsOf(settings.Default().Patches)
+	limits.Trace = 1 << 20
+	return limits
 })
+
+// LimitsOf returns the limits in the settings of a platform.
+func LimitsOf(patches settings.Patches) Limits {
+	return Limits{
+		Expression: patches.ExpressionTime, Object: patches.ObjectTime,
+		Memory: patches.MemoryBytes, Result: patches.ResultBytes, Depth: patches.Depth,
+	}
+}
 
 // WithDefaults returns the limits with the default in place of each 0.
 func (l Limits) WithDefaults() Limits {

@@ -11,16 +11,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
-	"management.platform.sh/shared/api/codec"
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
-	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
@@ -30,15 +24,19 @@ import (
 // patient settings give patches enough time on a busy machine.
 var patient = settings.Patches{ExpressionTime: time.Minute, ObjectTime: time.Minute, Workers: 1}
 
-// ask sends a body, and returns the answer and its warnings.
-func ask(t *testing.T, e *evaluation.Evaluator, contentType, body string, strictness codec.Strictness) (*model.SyncPatchEvaluation, []string, error) {
+// ask evaluates an evaluation in YAML.
+func ask(t *testing.T, e *evaluation.Evaluator, text string) (*model.SyncPatchEvaluation, error) {
 	t.Helper()
-	var warnings []string
-	answer, err := e.Review(t.Context(), frame.Question{
-		ContentType: contentType, Body: []byte(body), Validation: strictness,
-		Warn: func(more ...string) { warnings = append(warnings, more...) },
-	})
-	return answer, warnings, err
+	body, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked model.SyncPatchEvaluation
+	if err := json.Unmarshal(body, &asked); err != nil {
+		t.Fatal(err)
+	}
+	asked.Status, err = e.Evaluate(t.Context(), &asked, syncpatch.AbsentPaths(body))
+	return &asked, err
 }
 
 func encode(t *testing.T, value any) string {
@@ -50,38 +48,31 @@ func encode(t *testing.T, value any) string {
 	return string(text)
 }
 
-const (
-	yaml = "application/yaml"
-	head = "apiVersion: management.platform.sh/v1\nkind: SyncPatchEvaluation\n"
-)
-
-func TestReview(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: patient})
+	e := evaluation.New("", patient)
 	for _, row := range []struct {
-		about, contentType, body string
-		object, failure          string
-		warnings                 int
+		about, body     string
+		object, failure string
+		warnings        int
 	}{
-		{"YAML", yaml, head + `spec: {patches: [{path: a, expression: value + 1}], object: {a: 1}}`, `{"a":2}`, "", 0},
-		{"JSON, without kind", "application/json", `{"spec":{"patches":[{"path":"a","expression":"value + 1"}],"object":{"a":1}}}`, `{"a":2}`, "", 0},
-		{"the way back", yaml, `spec: {direction: HostToTenant, patches: [{path: a, expression: '1', reverseExpression: '2'}], object: {a: 0}}`, `{"a":2}`, "", 0},
+		{"an expression", `spec: {patches: [{path: a, expression: value + 1}], object: {a: 1}}`, `{"a":2}`, "", 0},
+		{"the way back", `spec: {direction: HostToTenant, patches: [{path: a, expression: '1', reverseExpression: '2'}], object: {a: 0}}`, `{"a":2}`, "", 0},
 		{
-			"patches of a configuration (2.8 patches)", yaml,
+			"patches of a configuration (2.8 patches)",
 			`spec: {resource: endpoints, configuration: {sync: {toHost: {endpoints: {patches: [{path: a, expression: '"b"'}]}}}}, object: {a: x}}`, `{"a":"b"}`, "", 0,
 		},
-		{"an expression that fails", yaml, `spec: {patches: [{path: a, expression: value + 1}, {path: b, expression: value.c.d}], object: {a: 1, b: {}}}`, `{"a":1,"b":{}}`, "TypeError", 0},
-		{"what is hardly meant", yaml, `spec: {patches: [{path: a, expression: 'null'}], object: {a: 1, b: 2}}`, `{"b":2}`, "", 1},
-		{"an unknown field", yaml, `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}, patch: []}`, `{"a":1}`, "", 1},
-		{"a status that was sent is nothing", yaml, `{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, status: {error: {message: x, index: 0, path: x}}}`, `{"a":1}`, "", 0},
+		{"an expression that fails", `spec: {patches: [{path: a, expression: value + 1}, {path: b, expression: value.c.d}], object: {a: 1, b: {}}}`, `{"a":1,"b":{}}`, "TypeError", 0},
+		{"a patch that is probably not meant", `spec: {patches: [{path: a, expression: 'null'}], object: {a: 1, b: 2}}`, `{"b":2}`, "", 1},
+		{"a status that was sent is ignored", `{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, status: {error: {message: x, index: 0, path: x}}}`, `{"a":1}`, "", 0},
 	} {
-		answer, warnings, err := ask(t, e, row.contentType, row.body, codec.Warn)
+		answer, err := ask(t, e, row.body)
 		if err != nil {
 			t.Errorf("%s: %v", row.about, err)
 			continue
 		}
-		if got := string(answer.Status.Object.Raw); got != row.object || len(warnings) != row.warnings || answer.Kind != "SyncPatchEvaluation" || answer.APIVersion != "management.platform.sh/v1" {
-			t.Errorf("%s: answered %s of %v with the warnings %q", row.about, got, answer.TypeMeta, warnings)
+		if got := string(answer.Status.Object.Raw); got != row.object || len(answer.Status.Warnings) != row.warnings {
+			t.Errorf("%s: answered %s with the warnings %q", row.about, got, answer.Status.Warnings)
 		}
 		if failed := answer.Status.Error; (failed != nil) != (row.failure != "") || failed != nil && !strings.Contains(failed.Message, row.failure) {
 			t.Errorf("%s: the error is %+v", row.about, failed)
@@ -92,42 +83,33 @@ func TestReview(t *testing.T) {
 // All problems of a request are reported at once, each at its field. Source: ADR-0013.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: patient})
+	e := evaluation.New("", patient)
 	for _, row := range []struct {
-		about, contentType, body string
-		strictness               codec.Strictness
-		code                     int32
-		fields                   []string
+		about, body string
+		fields      []string
 	}{
-		{"patches", yaml, `spec: {patches: [{path: 'a[', expression: value +}, {path: b, expression: value, labels: {}}], object: {}}`, codec.Warn, 422,
+		{"patches", `spec: {patches: [{path: 'a[', expression: value +}, {path: b, expression: value, labels: {}}], object: {}}`,
 			[]string{"spec.patches[0].path", "spec.patches[0].expression", "spec.patches[1]", "spec.context.tenant.name"}},
-		{"patches without a path", yaml, `spec: {patches: [{expression: value}, {path: null, expression: value}, {path: '', expression: value}], object: {}}`, codec.Warn, 422,
+		{"patches without a path", `spec: {patches: [{expression: value}, {path: null, expression: value}, {path: '', expression: value}], object: {}}`,
 			[]string{"spec.patches[1].path", "spec.patches[2].path", "spec.patches[0].path", "spec.patches[1].path"}},
-		{"nothing", "application/json", `{}`, codec.Warn, 422, []string{"spec.patches", "spec.object"}},
-		{"enumerations", yaml, `spec: {direction: Up, namespaceMode: Some, checks: [All], patches: [{path: a, expression: value}], object: {}}`, codec.Warn, 422,
+		{"nothing", `{}`, []string{"spec.patches", "spec.object"}},
+		{"enumerations", `spec: {direction: Up, namespaceMode: Some, checks: [All], patches: [{path: a, expression: value}], object: {}}`,
 			[]string{"spec.direction", "spec.namespaceMode", "spec.checks[0]"}},
-		{"a configuration", yaml, `spec: {resource: pods, configuration: {sync: {toHost: {pods: {patches: [{path: a, expression: import x}]}}}}, object: {}}`, codec.Warn, 422,
+		{"a configuration", `spec: {resource: pods, configuration: {sync: {toHost: {pods: {patches: [{path: a, expression: import x}]}}}}, object: {}}`,
 			[]string{"spec.configuration.sync.toHost.pods.patches[0].expression"}},
-		{"an unknown field under Strict", yaml, `spec: {patches: [{path: a, expression: value}], object: {}, patch: []}`, codec.Strict, 400, []string{"spec.patch"}},
-		{"no body", yaml, ``, codec.Warn, 400, nil},
-		{"another kind", yaml, `{apiVersion: v1, kind: Pod}`, codec.Warn, 400, []string{"kind", "apiVersion"}},
-		{"another version", yaml, `{apiVersion: management.platform.sh/v9, kind: SyncPatchEvaluation}`, codec.Warn, 400, []string{"apiVersion"}},
-		{"another media type", "text/plain", `{}`, codec.Warn, 415, nil},
 	} {
-		answer, _, err := ask(t, e, row.contentType, row.body, row.strictness)
+		answer, err := ask(t, e, row.body)
 		if err == nil {
 			t.Errorf("%s: answered %+v", row.about, answer)
 			continue
 		}
 		status := apierror.From(err).Status()
 		var fields []string
-		if status.Details != nil {
-			for _, cause := range status.Details.Causes {
-				fields = append(fields, cause.Field)
-			}
+		for _, cause := range status.Details.Causes {
+			fields = append(fields, cause.Field)
 		}
-		if status.Code != row.code || !slices.Equal(fields, row.fields) {
-			t.Errorf("%s: %d with %q, want %d with %q", row.about, status.Code, fields, row.code, row.fields)
+		if status.Code != 422 || !slices.Equal(fields, row.fields) {
+			t.Errorf("%s: %d with %q, want 422 with %q", row.about, status.Code, fields, row.fields)
 		}
 	}
 }
@@ -137,7 +119,7 @@ func TestEdition(t *testing.T) {
 	t.Parallel()
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
 	for edition, want := range map[string]int32{"": 0, settings.Enterprise: 0, settings.Community: 403} {
-		_, _, err := ask(t, evaluation.Open(&platform.Environment{Edition: edition, Patches: patient}), yaml, body, codec.Warn)
+		_, err := ask(t, evaluation.New(edition, patient), body)
 		code := int32(0)
 		if err != nil {
 			code = apierror.From(err).Status().Code
@@ -152,7 +134,7 @@ func TestEdition(t *testing.T) {
 // Source: ADR-0014.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: patient.Patches{ObjectTime: time.Minute, Workers: 1, MemoryBytes: 32 << 20, ResultBytes: 1000}})
+	e := evaluation.New("", settings.Patches{ObjectTime: time.Minute, Workers: 1, MemoryBytes: 32 << 20, ResultBytes: 1000})
 	for text, limit := range map[string]expression.Limit{
 		`(() => { for (;;); })()`:                               expression.LimitTime,
 		`Array.from({length: 1e9}, (_, i) => "x".repeat(1000))`: syncpatch.LimitMemory,
@@ -162,7 +144,7 @@ func TestLimits(t *testing.T) {
 		body := encode(t, map[string]any{"spec": map[string]any{
 			"patches": []any{map[string]any{"path": "a[*]", "expression": text}}, "object": map[string]any{"a": []any{1}},
 		}})
-		answer, _, err := ask(t, e, "application/json", body, codec.Warn)
+		answer, err := ask(t, e, body)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -174,8 +156,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %+v, %s", text, failed, answer.Status.Object.Raw)
 		}
 	}
-	generous := evaluation.Open(&platform.Environment{Patches: patient})
-	if answer, _, err := ask(t, generous, yaml, `spec: {patches: [{path: a, expression: value + 1}], object: {a: 1}}`, codec.Warn); err != nil || answer.Status.Error != nil {
+	generous := evaluation.New("", patient)
+	if answer, err := ask(t, generous, `spec: {patches: [{path: a, expression: value + 1}], object: {a: 1}}`); err != nil || answer.Status.Error != nil {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }
@@ -186,14 +168,17 @@ func TestWithoutWorker(t *testing.T) {
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
 	lost := errors.New("fork: resource temporarily unavailable")
 	e := &evaluation.Evaluator{Run: func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error) { return nil, lost }}
-	_, _, err := ask(t, e, yaml, body, codec.Warn)
+	_, err := ask(t, e, body)
 	if status := apierror.From(err).Status(); status.Code != 503 || !errors.Is(err, lost) || strings.Contains(status.Message, "fork") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e = evaluation.Open(&platform.Environment{Patches: patient})
-	if _, err := e.Review(ctx, frame.Question{ContentType: yaml, Body: []byte(body), Warn: func(...string) {}}); !errors.Is(err, context.Canceled) {
+	e = evaluation.New("", patient)
+	valid := &model.SyncPatchEvaluation{Spec: model.SyncPatchEvaluationSpec{
+		Patches: []model.SyncPatch{{Path: "a", Expression: "1"}}, Object: &model.JSON{Raw: []byte(`{"a":0}`)},
+	}}
+	if _, err := e.Evaluate(ctx, valid, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -214,8 +199,8 @@ func TestSettings(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	e := evaluation.Open(&platform.Environment{Patches: patient})
-	answer, _, err := ask(t, e, yaml, `spec: {patches: [{path: 'a[*]', expression: value + 1}, {path: b, expression: '1'}], object: {a: [1, 2]}}`, codec.Warn)
+	e := evaluation.New("", patient)
+	answer, err := ask(t, e, `spec: {patches: [{path: 'a[*]', expression: value + 1}, {path: b, expression: '1'}], object: {a: [1, 2]}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
