@@ -10,26 +10,34 @@ TOOL := go tool -modfile=test/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 20s
-# How long the tests of one package may take. The stories take four minutes on two cores that nobody else uses.
+# How long the tests of one package may take on a machine that others use as well.
 TIMEOUT ?= 40m
+# What `make test` leaves to targets of their own: whole sessions, and what is deployed.
+APART := test/(script|deploy|cold)
 META := $(addprefix k8s.io/apimachinery/pkg/,api/resource apis/meta/v1 runtime version)
 ARGS ?=
 
 help: ## Print the targets.
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
 
 run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/local ./local
 	@exec build/local $(ARGS)
 
-test: redis postgres node ## Run all tests, with a real Redis, a real kubectl and the packager of serverless.yml.
-	go test -timeout $(TIMEOUT) ./...
+test: redis postgres ## Run the tests of every package, with an embedded and a real Redis. Minutes; see also stories.
+	go test -timeout $(TIMEOUT) $$(go list ./... | grep -vE '/$(APART)$$')
+
+stories: redis ## Run whole sessions of users, with a real kubectl, in each shape in which the API is deployed.
+	go test -timeout $(TIMEOUT) ./test/script
+
+packaging: node ## Check what is deployed: serverless.yml as its packager reads it, Terraform, and the size of the programs.
+	go test -timeout $(TIMEOUT) ./test/deploy ./test/cold
 	cd test/terraform && go test -count=1 -timeout $(TIMEOUT) . # the cache does not see files outside of a module
 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test -timeout $(TIMEOUT) . $(ARGS)
 
-race: redis postgres node ## Run the tests of everything but the stories with the race detector.
+race: redis postgres ## Run the tests of the code with the race detector.
 	go test -race -timeout $(TIMEOUT) ./functions/... ./infra/... ./local/... ./shared/...
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
@@ -38,7 +46,7 @@ stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml
 		function=$${zip#build/lambda/}; cp "$$zip" "build/serverless/$${function%%/*}.zip"; \
 	done
 
-check: verify lint test contract race ## What CI runs: generated files, linters, tests.
+check: verify lint test stories packaging contract race ## What CI runs: generated files, linters, and all tests.
 
 lint: ## Run the linters.
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -111,4 +119,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis postgres node stage-serverless
+.PHONY: help run test stories packaging contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis postgres node stage-serverless
