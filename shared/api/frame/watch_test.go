@@ -357,13 +357,17 @@ func (w *world) stream(server *httptest.Server, query, bearer string) (<-chan ev
 	return lines, cancel
 }
 
-// both protocols, with a server that gives requests little time to be read.
+// readTimeout is how long the server of a test gives a request to be read, and bookmarkEvery the pause between two
+// bookmarks.
+const readTimeout, bookmarkEvery = 5 * time.Second, 30 * time.Millisecond
+
+// serving runs a test over both protocols.
 func serving(t *testing.T, w *world, test func(t *testing.T, server *httptest.Server)) {
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run(protocol, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(w.handler)
-			// A busy machine needs its time for a handshake, which this bounds as well.
-			server.Config.ReadTimeout = time.Second
+			// It bounds the handshake as well, for which a busy machine needs its time.
+			server.Config.ReadTimeout = readTimeout
 			if protocol == "HTTP/2" {
 				server.EnableHTTP2 = true
 				server.StartTLS()
@@ -413,12 +417,12 @@ func rest(t testing.TB, lines <-chan event) {
 func TestWatchStreams(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.server.Watch = frame.WatchSettings{BookmarkEvery: 30 * time.Millisecond, CheckEvery: 20 * time.Millisecond}
+	w.server.Watch = frame.WatchSettings{BookmarkEvery: bookmarkEvery, CheckEvery: 20 * time.Millisecond}
 	serving(t, w, func(t *testing.T, server *httptest.Server) {
 		quiet, stop := w.stream(server, "&sendInitialEvents=false"+goodMatch, "")
 		marked, stopMarked := w.stream(server, "&allowWatchBookmarks=true&sendInitialEvents=false"+goodMatch, anaKey)
 		// Longer than the server gives a request to be read.
-		for i := range 50 {
+		for i := range int(readTimeout/bookmarkEvery) + 10 {
 			if one := next(t, marked); one.Type != "BOOKMARK" {
 				t.Fatalf("bookmark %d is %s", i, one)
 			}
@@ -449,16 +453,18 @@ func TestWatchStreams(t *testing.T) {
 func TestWatchLeavesTheConnection(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.server.Watch = frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: 50 * time.Millisecond}
+	// What bounds a write is longer than a busy machine needs for one.
+	const stuckAfter = 2 * time.Second
+	w.server.Watch = frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: stuckAfter}
 	serving(t, w, func(t *testing.T, server *httptest.Server) {
-		for range 3 {
+		for range 2 {
 			lines, stop := w.stream(server, "", "")
 			for next(t, lines).Object["metadata"].(map[string]any)["name"] != "narrow" {
 				continue
 			}
 			rest(t, lines)
 			stop()
-			<-time.After(60 * time.Millisecond)
+			<-time.After(stuckAfter + 100*time.Millisecond)
 		}
 	})
 }
@@ -547,7 +553,7 @@ func TestWatchIsNoUse(t *testing.T) {
 func TestWatchDropsTheStuck(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.server.Watch = frame.WatchSettings{StuckAfter: 200 * time.Millisecond}
+	w.server.Watch = frame.WatchSettings{StuckAfter: 2 * time.Second}
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
