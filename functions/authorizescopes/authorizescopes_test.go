@@ -11,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/process"
 )
@@ -90,7 +91,7 @@ func TestBadReviews(t *testing.T) {
 		got, err := Do(t.Context(), Deps{}, Input{ContentType: "application/json", Body: []byte(body), Parameter: func(name string) string {
 			return map[string]string{"cluster": "a"}[name]
 		}})
-		if issuertest.Code(err) != 400 || got != nil {
+		if accesskeytest.Code(err) != 400 || got != nil {
 			t.Errorf("%s: %+v, %v", about, got, err)
 		}
 	}

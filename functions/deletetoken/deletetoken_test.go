@@ -5,6 +5,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 )
 
@@ -14,7 +15,7 @@ func TestDo(t *testing.T) {
 	ana, ben := w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
 	token, other := w.Issue(ana, model.DirectClusterEndpointTokenSpec{}), w.Issue(ana, model.DirectClusterEndpointTokenSpec{})
 	deps := open(w.Env)
-	if _, err := Do(t.Context(), deps, Input{Caller: ben, Name: token.Name}); issuertest.Code(err) != 404 {
+	if _, err := Do(t.Context(), deps, Input{Caller: ben, Name: token.Name}); accesskeytest.Code(err) != 404 {
 		t.Errorf("somebody else's: %v", err)
 	}
 	if _, err := Do(t.Context(), deps, Input{Caller: ana, Name: token.Name}); err != nil {

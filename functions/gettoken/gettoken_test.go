@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 )
 
@@ -16,7 +17,7 @@ func TestDo(t *testing.T) {
 	if err != nil || got.UID != token.UID || got.Status.Token != "" || got.Status.AccessKey != "ana" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := Do(t.Context(), open(w.Env), Input{Caller: ben, Name: token.Name}); issuertest.Code(err) != 404 {
+	if _, err := Do(t.Context(), open(w.Env), Input{Caller: ben, Name: token.Name}); accesskeytest.Code(err) != 404 {
 		t.Errorf("somebody else's: %v", err)
 	}
 }

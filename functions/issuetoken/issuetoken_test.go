@@ -11,6 +11,7 @@ import (
 
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
@@ -38,11 +39,11 @@ func TestDo(t *testing.T) {
 		"a bad name":       {metav1.ObjectMeta{Name: "-"}, "", 422},
 	} {
 		got, err := ask(&model.DirectClusterEndpointToken{ObjectMeta: row.meta})
-		if issuertest.Code(err) != row.code || err == nil && (!strings.HasPrefix(got.Object.Name, row.name) || got.Object.Status.Token == "" || !got.Created) {
+		if accesskeytest.Code(err) != row.code || err == nil && (!strings.HasPrefix(got.Object.Name, row.name) || got.Object.Status.Token == "" || !got.Created) {
 			t.Errorf("%s: %+v, %v", about, got.Object, err)
 		}
 	}
-	if _, err := ask(&model.DirectClusterEndpointToken{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}); issuertest.Code(err) != 409 {
+	if _, err := ask(&model.DirectClusterEndpointToken{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}); accesskeytest.Code(err) != 409 {
 		t.Errorf("a taken name: %v", err)
 	}
 	if left := w.Records(); len(left) != 3 {

@@ -10,6 +10,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/process"
 )
 
@@ -57,7 +58,7 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Do(t.Context(), open(w.Env), Input{Path: "/openid/v1/other"}); issuertest.Code(err) != http.StatusNotFound {
+	if _, err := Do(t.Context(), open(w.Env), Input{Path: "/openid/v1/other"}); accesskeytest.Code(err) != http.StatusNotFound {
 		t.Errorf("another path: %v", err)
 	}
 	// A platform without an issuer publishes no wrong one, and nothing that may be kept.

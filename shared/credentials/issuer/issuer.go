@@ -197,7 +197,7 @@ type newToken struct {
 
 var _ resource.Rules[*model.DirectClusterEndpointToken] = newToken{}
 
-// Default fills in the lifetime, the scope and what the server decides: whom the token stands for, when it ends, and
+// Default fills in the lifetime, the scope and what the server decides: the owner of the token, when it ends, and
 // that its record belongs to the access key and is removed with it.
 func (n newToken) Default(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) {
 	if object.Spec.TTLSeconds == 0 {

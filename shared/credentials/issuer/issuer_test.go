@@ -20,6 +20,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -161,7 +162,7 @@ func TestEndOfGracePeriod(t *testing.T) {
 	}
 	caller.KeyExpires = issuertest.Born.Add(time.Millisecond)
 	_, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
-	if issuertest.Code(err) != 401 {
+	if accesskeytest.Code(err) != 401 {
 		t.Errorf("in its last second: %v", err)
 	}
 }
@@ -218,7 +219,7 @@ func TestRefused(t *testing.T) {
 	} {
 		for _, dryRun := range []bool{true, false} {
 			written, err := issuer.Open(w.Env).Issue(t.Context(), issuer.Input{Caller: row.caller, Object: row.object, DryRun: dryRun})
-			if issuertest.Code(err) != row.code || written.Object != nil {
+			if accesskeytest.Code(err) != row.code || written.Object != nil {
 				t.Errorf("%s: %v, %v", about, written.Object, err)
 				continue
 			}
@@ -269,7 +270,7 @@ func TestNameTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if written, err := issue("token-", 2); issuertest.Code(err) != 409 || written.Object != nil {
+	if written, err := issue("token-", 2); accesskeytest.Code(err) != 409 || written.Object != nil {
 		t.Errorf("the prefix of the caller: %v, %v", written.Object, err)
 	}
 	second, err := issue("", 3)
@@ -368,7 +369,7 @@ func TestStateAway(t *testing.T) {
 	}
 	i.Register.Store = away.Resource("directclusterendpointtokens")
 	written, err := i.Issue(t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{}})
-	if issuertest.Code(err) != 503 || written.Object != nil {
+	if accesskeytest.Code(err) != 503 || written.Object != nil {
 		t.Errorf("%v, %v", written.Object, err)
 	}
 	stores := w.Env.Stores
@@ -378,7 +379,7 @@ func TestStateAway(t *testing.T) {
 		}
 		return stores(resource)
 	}
-	if _, err := issuer.Open(w.Env).Current(t.Context()); issuertest.Code(err) != 503 {
+	if _, err := issuer.Open(w.Env).Current(t.Context()); accesskeytest.Code(err) != 503 {
 		t.Errorf("without the keys: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limi
 	}
 }
 
-// OwnerOf returns the owner of a key, as whom it acts.
+// OwnerOf returns the owner of a key.
 func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
 	return identity.OwnerOf(spec.User, spec.Team, spec.Subject)
 }

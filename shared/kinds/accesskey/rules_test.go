@@ -69,11 +69,11 @@ func TestAuthorize(t *testing.T) {
 		old, spec string
 		want      []string
 	}{
-		{"ADR-0005", "a user creates keys of his own", alice, "", `{user: alice}`, nil},
+		{"ADR-0005", "users create keys of their own", alice, "", `{user: alice}`, nil},
 		{"ADR-0005", "a user creates none for another user", alice, "", `{user: bob}`, []string{forbidden + "spec.user"}},
-		{"ADR-0005", "a user creates none for a team that is not his", alice, "", `{team: dev}`, []string{forbidden + "spec.team"}},
+		{"ADR-0005", "users create none for a team that they are not in", alice, "", `{team: dev}`, []string{forbidden + "spec.team"}},
 		{"ADR-0005", "a user creates none for a subject", alice, "", `{subject: alice}`, []string{forbidden + "spec.subject"}},
-		{"ADR-0005", "a member creates keys of his team", member, "", `{team: dev}`, nil},
+		{"ADR-0005", "members create keys of their team", member, "", `{team: dev}`, nil},
 		{"ADR-0005", "a member creates none of another team", member, "", `{team: ops}`, []string{forbidden + "spec.team"}},
 		{"ADR-0005", "a member creates none for another member", member, "", `{user: bob}`, []string{forbidden + "spec.user"}},
 		{"ADR-0005", "a team's key creates keys of the team", team, "", `{team: dev}`, nil},
@@ -86,15 +86,15 @@ func TestAuthorize(t *testing.T) {
 		{"ADR-0005", "an admin creates keys of everybody: subject", admin, "", `{subject: robot}`, nil},
 		{"ADR-0005", "a user who is nobody owns nothing", identity.Caller{}, "", `{user: alice}`, []string{forbidden + "spec.user"}},
 
-		{"ADR-0005", "a user changes his own", alice, `{user: alice}`, `{user: alice, disabled: true}`, nil},
-		{"ADR-0005", "a user gives his key to nobody", alice, `{user: alice}`, `{user: bob}`, []string{forbidden + "spec.user"}},
-		{"ADR-0005", "a member gives his key to the team", member, `{user: alice}`, `{team: dev}`, nil},
+		{"ADR-0005", "users change their own", alice, `{user: alice}`, `{user: alice, disabled: true}`, nil},
+		{"ADR-0005", "users cannot give their key to others", alice, `{user: alice}`, `{user: bob}`, []string{forbidden + "spec.user"}},
+		{"ADR-0005", "members give their key to the team", member, `{user: alice}`, `{team: dev}`, nil},
 		{"ADR-0005", "an admin gives a key to another", admin, `{user: alice}`, `{user: bob}`, nil},
 
 		{"ADR-0005", "a caller gives groups that he is in", member, "", `{user: alice, groups: [ops, "platform:team:dev", "platform:user:alice", "platform:authenticated"]}`, nil},
 		{"ADR-0005", "a caller gives no others", member, "", `{user: alice, groups: [ops, dev, "platform:admins"]}`, []string{forbidden + "spec.groups[1]", forbidden + "spec.groups[2]"}},
-		{"ADR-0005", "a caller does not make himself an admin", alice, "", `{user: alice, groups: ["platform:admins"]}`, []string{forbidden + "spec.groups[0]"}},
-		{"ADR-0005", "a caller does not make himself a member", alice, "", `{user: alice, groups: ["platform:team:dev"]}`, []string{forbidden + "spec.groups[0]"}},
+		{"ADR-0005", "callers cannot make themselves admins", alice, "", `{user: alice, groups: ["platform:admins"]}`, []string{forbidden + "spec.groups[0]"}},
+		{"ADR-0005", "callers cannot make themselves members", alice, "", `{user: alice, groups: ["platform:team:dev"]}`, []string{forbidden + "spec.groups[0]"}},
 		{"ADR-0005", "a team's key gives its team's group", team, "", `{team: dev, groups: ["platform:team:dev"]}`, nil},
 		{"ADR-0005", "an admin gives any group", admin, "", `{user: bob, groups: [x, "platform:admins"]}`, nil},
 		{"ADR-0005", "groups that stay ask for nothing", alice, `{user: alice, groups: [x, y]}`, `{user: alice, groups: [y, x], disabled: true}`, nil},

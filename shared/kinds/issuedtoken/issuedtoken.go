@@ -160,7 +160,7 @@ func over(token *model.DirectClusterEndpointToken, now time.Time) bool {
 	return token.Status.ExpirationTimestamp == nil || !now.Before(token.Status.ExpirationTimestamp.Time)
 }
 
-// OwnerOf returns the owner of a token, as whom it acts.
+// OwnerOf returns the owner of a token.
 func OwnerOf(status *model.DirectClusterEndpointTokenStatus) identity.Owner {
 	return identity.OwnerOf(status.User, status.Team, status.Subject)
 }

@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -154,13 +155,13 @@ func TestNamesComeBack(t *testing.T) {
 	}
 }
 
-// Each sees his own and his teams', an admin all.
+// Users see the records of their own and of their teams, admins see all.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
 	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{})
 	ben := w.Key("ben", "ben", model.OwnedAccessKeySpec{Groups: []string{identity.TeamPrefix + "core"}})
-	hers, his := w.Issue(ana, tokenSpec{}), w.Issue(ben, tokenSpec{})
+	hers, bens := w.Issue(ana, tokenSpec{}), w.Issue(ben, tokenSpec{})
 	register := kinds.Open(w.Env).IssuedTokens
 	for about, row := range map[string]struct {
 		caller identity.Caller
@@ -177,14 +178,14 @@ func TestSeen(t *testing.T) {
 			}
 		}
 		got, err := resource.Get(t.Context(), register.Registry, resource.GetInput{Caller: row.caller, Name: hers.Name})
-		if issuertest.Code(err) != row.code || err == nil && got.Status.Token != "" {
+		if accesskeytest.Code(err) != row.code || err == nil && got.Status.Token != "" {
 			t.Errorf("%s gets %v, %v", about, got, err)
 		}
 	}
-	if _, err := resource.Delete(t.Context(), register.Registry, resource.DeleteInput{Caller: ana, Name: his.Name}); issuertest.Code(err) != 404 {
+	if _, err := resource.Delete(t.Context(), register.Registry, resource.DeleteInput{Caller: ana, Name: bens.Name}); accesskeytest.Code(err) != 404 {
 		t.Errorf("ana revokes ben's: %v", err)
 	}
-	if w.Revoked(string(his.UID)) || len(w.Denied()) != 0 {
+	if w.Revoked(string(bens.UID)) || len(w.Denied()) != 0 {
 		t.Error("what ana may not do was done")
 	}
 }
@@ -200,7 +201,7 @@ func TestDeleteOptions(t *testing.T) {
 		_, err := resource.Delete(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, in)
 		return err
 	}
-	if err := remove(resource.DeleteInput{UID: "other"}); issuertest.Code(err) != 409 {
+	if err := remove(resource.DeleteInput{UID: "other"}); accesskeytest.Code(err) != 409 {
 		t.Errorf("another one: %v", err)
 	}
 	if err := remove(resource.DeleteInput{DryRun: true}); err != nil {

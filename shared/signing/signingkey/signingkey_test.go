@@ -235,7 +235,7 @@ func TestEncryptionKeyChanges(t *testing.T) {
 	}
 }
 
-// Whoever can write the state and has no encryption key cannot add a key of his own.
+// Whoever can write the state and has no encryption key cannot add a key.
 func TestForeignRing(t *testing.T) {
 	t.Parallel()
 	state := open(t, redistest.Embedded(t))

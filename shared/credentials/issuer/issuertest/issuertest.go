@@ -18,7 +18,6 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
@@ -178,12 +177,4 @@ func (w *World) Sweep() issuedtoken.Swept {
 		w.t.Fatal(err)
 	}
 	return done
-}
-
-// Code is the HTTP status of an error, 0 for none.
-func Code(err error) int32 {
-	if err == nil {
-		return 0
-	}
-	return apierror.From(err).Status().Code
 }

@@ -49,7 +49,7 @@ func Key(t testing.TB, private crypto.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Request is a request for a certificate of a user and his groups, in DER, and its key.
+// Request is a request for a certificate of a user with groups, in DER, and its key.
 func Request(t testing.TB, user string, groups ...string) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
