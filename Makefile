@@ -21,8 +21,8 @@ help: ## Print the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
 
 run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
-	@go build -ldflags '$(LDFLAGS)' -o build/local ./local
-	@exec build/local $(ARGS)
+	@go build -ldflags '$(LDFLAGS)' -o build/platform ./local
+	@exec build/platform $(ARGS)
 
 test: redis postgres ## Run the tests of every package, with an embedded and a real Redis. Minutes; see also stories.
 	go test -timeout $(TIMEOUT) $$(go list ./... | grep -vE '/$(APART)$$')
@@ -62,7 +62,7 @@ fix: ## Mend what the linters can mend.
 	$(TOOL) golangci-lint run --fix ./...
 
 build: ## Build the local runner, and the functions for AWS Lambda in build/lambda.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/local ./local
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
 	go run ./infra/shells build $(ARGS)
 
 stage-gcf: ## Lay out the source of each function for Cloud Functions in build/gcf.

@@ -59,7 +59,7 @@ func main() {
 	all := newCommands()
 	parser := kong.Must(all,
 		secretFlags(),
-		kong.Name("local"),
+		kong.Name("platform"),
 		kong.Description("The platform's management API on one machine."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Exit(func(code int) {
@@ -84,7 +84,7 @@ func main() {
 		code = exit.Code
 	}
 	if err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "local:", err)
+		fmt.Fprintln(os.Stderr, "platform:", err)
 	}
 	os.Exit(code)
 }
@@ -96,7 +96,7 @@ func helpFor(err error, line []string) string {
 		selected = wrong.Context.Selected()
 	}
 	if selected == nil || selected == selected.Parent.DefaultCmd && !slices.Contains(line, selected.Name) {
-		return "local --help and local serve --help tell what there is"
+		return "platform --help and platform serve --help tell what there is"
 	}
 	return selected.FullPath() + " --help tells what there is"
 }

@@ -44,10 +44,10 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 // A line that is wrong names the command whose help has the right ones.
 func TestHelpFor(t *testing.T) {
 	for line, want := range map[string]string{
-		"bogus": "local --help", "--port=1": "local --help", "serve --port=1": "local serve --help", "patch eval": "local patch eval --help",
-		"token --server=x --ttl=1": "local token --help",
+		"bogus": "platform --help", "--port=1": "platform --help", "serve --port=1": "platform serve --help", "patch eval": "platform patch eval --help",
+		"token --server=x --ttl=1": "platform token --help",
 	} {
-		parser, err := kong.New(newCommands(), kong.Name("local"))
+		parser, err := kong.New(newCommands(), kong.Name("platform"))
 		if err != nil {
 			t.Fatal(err)
 		}

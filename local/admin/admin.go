@@ -79,11 +79,11 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 		},
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
+	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform"})
 	if apierrors.IsAlreadyExists(err) {
 		// Another data folder made the object of that name: this one's key stands beside it.
 		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
-		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "local"})
+		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform"})
 	}
 	if err != nil {
 		return fmt.Errorf("creating the admin key: %w", err)

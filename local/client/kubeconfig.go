@@ -68,7 +68,7 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 		return err
 	}
 	for _, warning := range warnings {
-		_, _ = fmt.Fprintln(os.Stderr, "local:", warning)
+		_, _ = fmt.Fprintln(os.Stderr, "platform:", warning)
 	}
 	text := []byte(answer.Status.KubeConfig)
 	if file == "" {

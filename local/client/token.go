@@ -118,13 +118,13 @@ func (c *Token) Run(ctx context.Context) error {
 		case err == nil:
 			kept = fresh
 			if err := writeKept(file, kept); err != nil {
-				_, _ = fmt.Fprintln(c.warn, "local token: the token is not kept:", err)
+				_, _ = fmt.Fprintln(c.warn, "platform token: the token is not kept:", err)
 			}
 		case errors.As(err, &refused):
 			_ = os.Remove(file)
 			return err
 		case kept.good(c.now()):
-			_, _ = fmt.Fprintf(c.warn, "local token: using a token that ends at %s: %v\n", kept.Expires.Format(time.RFC3339), err)
+			_, _ = fmt.Fprintf(c.warn, "platform token: using a token that ends at %s: %v\n", kept.Expires.Format(time.RFC3339), err)
 		default:
 			return err
 		}
@@ -273,7 +273,7 @@ func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, b
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer.Reveal())
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "local-token/"+c.Version)
+	request.Header.Set("User-Agent", "platform-token/"+c.Version)
 	asked := c.now()
 	response, err := client.Do(request)
 	if err != nil {

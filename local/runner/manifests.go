@@ -128,7 +128,7 @@ func newClient(server string, authority []byte, admin secret.String) *client {
 
 // send returns the status code of the answer and, for a refusal, its message.
 func (c *client) send(ctx context.Context, method, path, contentType string, body []byte) (int, string, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.server+path+"?fieldManager=local&fieldValidation=Strict", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, c.server+path+"?fieldManager=platform&fieldValidation=Strict", bytes.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}

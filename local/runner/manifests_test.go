@@ -146,7 +146,7 @@ func TestApplyManifestsRequests(t *testing.T) {
 			var got []string
 			api := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				got = append(got, r.Method+" "+r.URL.Path+" "+r.Header.Get("Content-Type"))
-				if r.Header.Get("Authorization") != "Bearer "+localtest.GivenKey.Reveal() || r.URL.RawQuery != "fieldManager=local&fieldValidation=Strict" {
+				if r.Header.Get("Authorization") != "Bearer "+localtest.GivenKey.Reveal() || r.URL.RawQuery != "fieldManager=platform&fieldValidation=Strict" {
 					t.Errorf("the request is %s, %v", r.URL, r.Header)
 				}
 				var body unstructured.Unstructured

@@ -242,7 +242,7 @@ var flagWord = regexp.MustCompile(`(?:^|[\s"'])--([a-z][a-z-]*)`)
 func runner(words []string) bool {
 	line := strings.Join(words, " ")
 	switch words[0] {
-	case "local", "build/local", "./build/local":
+	case "platform", "build/platform", "./build/platform":
 		return true
 	case "make":
 		return slices.Contains(words, "run")
@@ -385,6 +385,6 @@ func TestFlagsFinds(t *testing.T) {
 	t.Parallel()
 	expect(t, deadFlags(project{
 		"README.md": "`make run ARGS=\"--listen :1 --gone\"` and `--http`, `--lost`.\n\n`kubectl patch --type=merge` or\n`--type=json`.\n\n" +
-			"```console\n$ go run ./local serve --old=1\n$ kubectl get keys --watch\n$ X=1 build/local --listen=:2 | grep --line-buffered x\n```\n",
+			"```console\n$ go run ./local serve --old=1\n$ kubectl get keys --watch\n$ X=1 build/platform --listen=:2 | grep --line-buffered x\n```\n",
 	}, set("listen", "http", "help")), "README.md:1: the runner has no flag --gone", "README.md:1: the runner has no flag --lost", "README.md:7: the runner has no flag --old")
 }

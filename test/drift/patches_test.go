@@ -143,18 +143,18 @@ func TestPatchesPage(t *testing.T) {
 	}
 	commands, output := 0, ""
 	for _, piece := range paragraphs(page) {
-		command, isCommand := strings.CutPrefix(piece.text, "$ build/local ")
+		command, isCommand := strings.CutPrefix(piece.text, "$ build/platform ")
 		switch {
 		case isCommand:
 			commands++
-			if !strings.Contains(story, "\nlocal "+command+"\n") {
-				t.Errorf("no story runs local %s", command)
+			if !strings.Contains(story, "\nplatform "+command+"\n") {
+				t.Errorf("no story runs platform %s", command)
 			}
 			output = command
 		case !piece.code || piece.text == "" || strings.HasPrefix(piece.text, "$ "):
 			output = ""
 		case output != "" && !strings.Contains(story, "\n"+piece.text+"\n"):
-			t.Errorf("no story of local %s has the line %q", output, piece.text)
+			t.Errorf("no story of platform %s has the line %q", output, piece.text)
 		}
 	}
 	if commands < 3 {

@@ -23,12 +23,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// local runs another command of the runner to its end.
-func local(ts *testscript.TestScript, neg bool, args []string) {
+// runProgram runs another command of the program to its end.
+func runProgram(ts *testscript.TestScript, neg bool, args []string) {
 	check(ts, neg, ts.Exec(runnerProgram, args...))
 }
 
-// documented runs a block of a document of the project in a shell, where kubectl and build/local are the programs under
+// documented runs a block of a document of the project in a shell, where kubectl and build/platform are the programs under
 // test.
 func documented(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
@@ -43,7 +43,7 @@ func documented(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	programs := ts.MkAbs("build")
 	ts.Check(os.MkdirAll(programs, 0o700))
-	for name, program := range map[string]string{"kubectl": kubectlProgram, "local": runnerProgram} {
+	for name, program := range map[string]string{"kubectl": kubectlProgram, "platform": runnerProgram} {
 		if err := os.Symlink(program, filepath.Join(programs, name)); !errors.Is(err, os.ErrExist) {
 			ts.Check(err)
 		}

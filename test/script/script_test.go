@@ -45,7 +45,7 @@ const (
 //	drain [NAME]                   SIGTERM, which must end it with 0
 //	crash [NAME]                   SIGKILL
 //	logged PATTERN                 wait until the runner's log matches
-//	local ARG...                   another command of the runner, to its end
+//	platform ARG...                another command of the program, to its end
 //	documented FILE BEGINNING KEYFILE   the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background NAME ARG...         kubectl goes on while the story does
@@ -79,7 +79,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"drain":      drain,
 	"crash":      crash,
 	"logged":     logged,
-	"local":      local,
+	"platform":   runProgram,
 	"documented": documented,
 	"kubectl":    kubectl,
 	"background": background,
@@ -210,7 +210,7 @@ func build(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runnerProgram = filepath.Join(root, "build", "test", "local")
+	runnerProgram = filepath.Join(root, "build", "test", "platform")
 	serverProgram = filepath.Join(root, "build", "test", "server")
 	bootstraps = filepath.Join(root, "build", "test", "lambda")
 	kubectlProgram = filepath.Join(root, "build", "test", "kubectl")
