@@ -1,7 +1,6 @@
-// Command local is the platform's management API on one machine: it mounts every function of the catalog in
-// one process, with embedded state where none is given, and writes a kubeconfig to begin with. It is how to
-// try the API, how its tests run, and how the first admin key of a deployment is made; it is not how the API
-// is deployed. Source: ADR-0006.
+// Command local is the program platform: its command tree, and nothing else. By default it serves the whole API on one
+// machine (package runner). Other commands are for operators of a deployment (operator), for users beside kubectl
+// (client) and for authors of sync patches (patch). It is not how the API is deployed. Source: ADR-0006.
 package main
 
 import (
@@ -24,22 +23,22 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// version is set by the build; a plain `go run` says what the module knows of itself.
+// version is set by the build. Without it the version is that of the module, as `go run` knows it.
 var version = ""
 
 type commands struct {
 	Serve       runner.Serve         `cmd:"" default:"withargs" help:"Serve the API (the default)."`
-	Bootstrap   operator.Bootstrap   `cmd:"" help:"Make the first admin key in a Redis and print it."`
-	Configure   operator.Configure   `cmd:"" help:"Write the platform configuration into a Redis, also where its endpoint is disabled."`
+	Bootstrap   operator.Bootstrap   `cmd:"" help:"Create the first admin key of a deployment and print it."`
+	Configure   operator.Configure   `cmd:"" help:"Write the platform configuration into the state. It works even if the API refuses to change it (disableConfigEndpoint)."`
 	Patch       patch.Commands       `cmd:"" help:"Try sync patches on files, without a server."`
-	Audit       operator.Audit       `cmd:"" help:"Look after the audit log."`
-	SigningKeys operator.SigningKeys `cmd:"" name:"signing-keys" help:"Show and change the keys that sign tokens."`
-	Token       client.Token         `cmd:"" help:"Print a short-lived token as kubectl's credential plugins do (ExecCredential)."`
-	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Ask the platform for a kubeconfig of a virtual cluster."`
+	Audit       operator.Audit       `cmd:"" help:"Check the audit log."`
+	SigningKeys operator.SigningKeys `cmd:"" name:"signing-keys" help:"List, rotate and withdraw the keys that sign tokens."`
+	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
+	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
 	Version     versionCommand       `cmd:"" help:"Print the version."`
 }
 
-// newCommands returns all commands, before a command line is read.
+// newCommands returns the commands before their flags are read.
 func newCommands() *commands {
 	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys()}
 	all.Bootstrap.Version, all.Configure.Version, all.Token.Version = build(), build(), build()
@@ -56,21 +55,17 @@ func (*versionCommand) Run() error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	all := newCommands()
-	parser := kong.Must(all,
-		secretFlags(),
-		kong.Name("platform"),
-		kong.Description("The platform's management API on one machine."),
+	parser := newParser(newCommands(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Exit(func(code int) {
 			if code > patch.ExitBadInput {
-				// Kong has codes of its own for flags that are wrong.
+				// Kong has its own codes for wrong flags.
 				code = patch.ExitBadInput
 			}
 			os.Exit(code)
 		}),
 	)
-	parsed, err := parser.Parse(os.Args[1:])
+	parsed, err := parser.Parse(separateIDs(parser.Model, os.Args[1:]))
 	if err != nil {
 		parser.FatalIfErrorf(fmt.Errorf("%w; %s", err, helpFor(err, os.Args[1:])))
 	}
@@ -89,25 +84,34 @@ func main() {
 	os.Exit(code)
 }
 
-// helpFor says whose help tells what should have been written, to somebody who named a command or meant the default one.
+// newParser reads command lines into commands.
+func newParser(all *commands, options ...kong.Option) *kong.Kong {
+	return kong.Must(all, append(options,
+		secretFlags(),
+		kong.Name("platform"),
+		kong.Description("The platform's management API on one machine, and commands for its operators and users."),
+	)...)
+}
+
+// helpFor names the help that lists what can be written. The default command need not be named on the line.
 func helpFor(err error, line []string) string {
 	wrong, selected := (*kong.ParseError)(nil), (*kong.Node)(nil)
 	if errors.As(err, &wrong) {
 		selected = wrong.Context.Selected()
 	}
 	if selected == nil || selected == selected.Parent.DefaultCmd && !slices.Contains(line, selected.Name) {
-		return "platform --help and platform serve --help tell what there is"
+		return "see platform --help and platform serve --help"
 	}
-	return selected.FullPath() + " --help tells what there is"
+	return "see " + selected.FullPath() + " --help"
 }
 
-// secretFlags takes the next argument as the value of a flag that is a secret, whatever it begins with: a PEM text begins
-// with hyphens. Kong would take it for a flag and print it.
+// secretFlags takes the next argument as the value of a secret flag, whatever it begins with. A PEM text begins with
+// hyphens: kong would take it for a flag, and print it in its error.
 func secretFlags() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[secret.String](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		text, ok := ctx.Scan.Pop().Value.(string)
 		if !ok {
-			return errors.New("its value is missing")
+			return errors.New("the value is missing")
 		}
 		target.SetString(text)
 		return nil

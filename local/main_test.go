@@ -4,11 +4,10 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/settings"
@@ -30,30 +29,62 @@ func parse(t *testing.T, variables map[string]string, line ...string) (*commands
 		}
 	}
 	parsed := newCommands()
-	parser, err := kong.New(parsed, secretFlags())
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := parser.Parse(line)
+	parser := newParser(parsed)
+	found, err := parser.Parse(separateIDs(parser.Model, line))
 	if err != nil {
 		return nil, "", err
 	}
 	return parsed, found.Command(), nil
 }
 
-// A line that is wrong names the command whose help has the right ones.
+// The error for a wrong line names the command whose help lists what is right.
 func TestHelpFor(t *testing.T) {
 	for line, want := range map[string]string{
-		"bogus": "platform --help", "--port=1": "platform --help", "serve --port=1": "platform serve --help", "patch eval": "platform patch eval --help",
-		"token --server=x --ttl=1": "platform token --help",
+		"bogus": "see platform --help", "--port=1": "see platform --help", "serve --port=1": "see platform serve --help",
+		"patch eval": "see platform patch eval --help", "token --server=x --ttl=1": "see platform token --help",
 	} {
-		parser, err := kong.New(newCommands(), kong.Name("platform"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = parser.Parse(strings.Fields(line)); err == nil || !strings.HasPrefix(helpFor(err, strings.Fields(line)), want) {
+		if _, err := newParser(newCommands()).Parse(strings.Fields(line)); err == nil || !strings.HasPrefix(helpFor(err, strings.Fields(line)), want) {
 			t.Errorf("%s: %v, %s", line, err, helpFor(err, strings.Fields(line)))
 		}
+	}
+}
+
+// A key id may begin with hyphens. It is an argument wherever it stands, and the value of a flag stays one.
+func TestKeyIDs(t *testing.T) {
+	const end = "Xq3vN0c8Yw1kTjLr5mZb7HdPs2fGaEuI4oBnC6xV-"
+	for _, id := range []string{"a-" + end, "-a" + end, "--" + end, "-h" + end, "-o" + end} {
+		if len(id) != 43 {
+			t.Fatalf("%s has %d characters", id, len(id))
+		}
+		for _, line := range [][]string{
+			{"signing-keys", "taint", id},
+			{"signing-keys", "taint", id, "--data", "d"},
+			{"signing-keys", "--data=d", "taint", id},
+			{"signing-keys", "taint", "--", id},
+			{"signing-keys", "taint", "--data", "d", "--", id},
+			{"signing-keys", "taint", "--encryption-key", "-k" + end, id},
+			{"signing-keys", "taint", id, "--encryption-key", "-k" + end},
+		} {
+			parsed, command, err := parse(t, nil, line...)
+			if err != nil {
+				t.Errorf("%q: %v", line, err)
+				continue
+			}
+			if command != "signing-keys taint <kid>" || parsed.SigningKeys.Taint.ID != id {
+				t.Errorf("%q: %s %q", line, command, parsed.SigningKeys.Taint.ID)
+			}
+			if slices.Contains(line, "--encryption-key") && parsed.SigningKeys.Encryption.Reveal() != "-k"+end {
+				t.Errorf("%q: the encryption key is %q", line, parsed.SigningKeys.Encryption.Reveal())
+			}
+		}
+	}
+	// A short text that begins with a hyphen can be a flag that was mistyped. Behind two hyphens it is an argument.
+	if _, _, err := parse(t, nil, "signing-keys", "taint", "--lost"); err == nil || !strings.Contains(err.Error(), "--lost") {
+		t.Errorf("an unknown flag: %v", err)
+	}
+	parsed, _, err := parse(t, nil, "patch", "check", "--", "-vcluster.yaml", "--other.yaml")
+	if err != nil || !slices.Equal(parsed.Patch.Check.Files, []string{"-vcluster.yaml", "--other.yaml"}) {
+		t.Errorf("files behind two hyphens: %v, %v", parsed, err)
 	}
 }
 

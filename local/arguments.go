@@ -1,0 +1,47 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// keyID matches the id of a signing key that begins with a hyphen: a SHA-256 thumbprint in base64url.
+var keyID = regexp.MustCompile(`^-[A-Za-z0-9_-]{42}$`)
+
+// separateIDs moves key ids that begin with a hyphen behind `--`, where kong takes nothing for a flag. One id in 64
+// begins with a hyphen, and no flag is that long. The value of a flag stays where it is.
+func separateIDs(app *kong.Application, line []string) []string {
+	withValue := map[string]bool{}
+	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && !flag.IsBool() {
+			withValue["--"+flag.Name] = true
+			if flag.Short != 0 {
+				withValue["-"+string(flag.Short)] = true
+			}
+		}
+		return next(nil)
+	})
+	var kept, ids []string
+	isValue := false
+	for i, argument := range line {
+		if argument == "--" && !isValue {
+			return separated(kept, append(ids, line[i+1:]...))
+		}
+		if keyID.MatchString(argument) && !isValue {
+			ids = append(ids, argument)
+			continue
+		}
+		kept = append(kept, argument)
+		isValue = !isValue && strings.HasPrefix(argument, "-") && withValue[argument]
+	}
+	if len(ids) == 0 {
+		return line
+	}
+	return separated(kept, ids)
+}
+
+func separated(before, after []string) []string {
+	return append(append(before, "--"), after...)
+}
