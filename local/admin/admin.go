@@ -1,4 +1,5 @@
-// Package admin makes the first admin key, which opens everything: nobody could make a key without one.
+// Package admin creates the first admin key. Every other key is created through the API, with an existing key.
+// Source: ADR-0006.
 package admin
 
 import (
@@ -24,8 +25,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Ensure returns the admin key of this data folder and sees to it that the state knows it: the given
-// one, else the one in the file, else a new one. The file keeps it for the next start.
+// Ensure returns the admin key of a data folder: the given key, else the key in the file, else a new one. It makes sure that
+// the state has the key, and the file keeps it for the next start.
 func Ensure(ctx context.Context, env *platform.Environment, given secret.String, file string) (secret.String, error) {
 	bearer := given
 	if given != "" {
@@ -48,14 +49,14 @@ func Ensure(ctx context.Context, env *platform.Environment, given secret.String,
 			}
 		}
 	}
-	// The file first: a key in the state that nobody has written down could never be used.
+	// The file is written first: a key that only the state has could never be used.
 	if err := atomicfile.Write(file, []byte(bearer.Reveal()+"\n")); err != nil {
 		return "", err
 	}
 	return bearer, Create(ctx, env, bearer)
 }
 
-// Create stores the admin key unless the state has it already.
+// Create stores the admin key, unless the state already has it.
 func Create(ctx context.Context, env *platform.Environment, bearer secret.String) error {
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return fmt.Errorf("the admin key: %w", err)
@@ -66,7 +67,7 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 		return nil
 	}
 	if !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("looking for the admin key: %w", err)
+		return fmt.Errorf("looking up the admin key: %w", err)
 	}
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
@@ -81,7 +82,7 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
 	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform"})
 	if apierrors.IsAlreadyExists(err) {
-		// Another data folder made the object of that name: this one's key stands beside it.
+		// Another data folder created the object of that name. This key gets an object beside it.
 		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
 		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform"})
 	}

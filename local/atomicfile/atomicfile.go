@@ -1,4 +1,4 @@
-// Package atomicfile replaces files as a whole.
+// Package atomicfile replaces files as a whole: a reader sees the old content or the new one, never a part.
 package atomicfile
 
 import (
@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// Write replaces a file as a whole, readable by its owner alone.
+// Write replaces a file as a whole. The new file is readable by its owner only.
 func Write(file string, content []byte) error {
 	temporary := file + ".new"
-	// One that was left behind would keep its mode, or lead elsewhere.
+	// A leftover file would keep its mode, and a leftover link would lead elsewhere.
 	_ = os.Remove(temporary)
 	err := os.WriteFile(temporary, content, 0o600) //nolint:gosec // the path is the operator's own --data
 	if err == nil {

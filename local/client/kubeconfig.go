@@ -24,23 +24,23 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Kubeconfig asks for a kubeconfig.
+// Kubeconfig requests a kubeconfig for a virtual cluster and writes it to a file.
 type Kubeconfig struct {
 	Instance   string `arg:"" name:"instance" placeholder:"NAMESPACE/NAME" help:"The virtual cluster instance, as NAMESPACE/NAME."`
-	ClientCert bool   `help:"A client certificate in place of an access key."`
-	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"How long the credential lives; 0 is the signing duration of the virtual cluster (a day)."`
-	Server     string `placeholder:"URL" help:"Address of the virtual cluster (that of its ingress endpoint)."`
-	Merge      bool   `help:"Add to the file, under a name of its own, and make it the current context."`
-	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write (standard output; with --merge the first file of KUBECONFIG that exists, else its last, else ~/.kube/config)."`
-	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform (the one in the data folder)."`
-	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of the runner (${default})."`
+	ClientCert bool   `help:"Get a client certificate instead of an access key."`
+	TTL        *int64 `name:"ttl" placeholder:"SECONDS" help:"Lifetime of the credential. 0: the signing duration of the virtual cluster. Absent: one day."`
+	Server     string `placeholder:"URL" help:"Address of the virtual cluster. Absent: the address of its ingress endpoint."`
+	Merge      bool   `help:"Add the kubeconfig to the file under its own name, and make it the current context."`
+	Output     string `type:"path" short:"o" placeholder:"FILE" help:"File to write. Absent: standard output, or with --merge the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
+	Platform   string `type:"path" env:"PLATFORM_KUBECONFIG" placeholder:"FILE" help:"Kubeconfig that reaches the platform. Absent: the one in the data folder."`
+	Data       string `default:".platform" placeholder:"DIR" help:"Data folder of platform serve (${default})."`
 }
 
-// Run asks the platform for a kubeconfig and writes it, or merges it into a file.
+// Run requests a kubeconfig from the platform. It writes the kubeconfig, or merges it into a file.
 func (c *Kubeconfig) Run(ctx context.Context) error {
 	namespace, name, found := strings.Cut(c.Instance, "/")
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("%q is no NAMESPACE/NAME", c.Instance)
+		return fmt.Errorf("invalid instance %q: use NAMESPACE/NAME", c.Instance)
 	}
 	platform := c.Platform
 	if platform == "" {
@@ -54,7 +54,7 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 		return fmt.Errorf("--output: %w", err)
 	}
 	if c.Merge {
-		// A file that cannot be merged into is no reason to make a credential.
+		// The file is checked first: no credential is made for a file that cannot take it.
 		if _, err := load(file); err != nil {
 			return err
 		}
@@ -95,14 +95,15 @@ func (c *Kubeconfig) Run(ctx context.Context) error {
 	return err
 }
 
-// mergesInto is the file that kubectl would write a new entry to: the first of KUBECONFIG that there is, else the last of
-// it, else the one in the home folder. The one that reaches the platform is left out: it would lead elsewhere afterwards.
+// mergesInto returns the file that kubectl would write a new entry to: the first existing file of KUBECONFIG, else its
+// last file, else the one in the home folder. The kubeconfig that reaches the platform is left out: after a merge its
+// current context would be the virtual cluster.
 func mergesInto(platform string) string {
 	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(file string) bool {
 		return file == "" || same(file, platform)
 	})
 	for _, file := range files {
-		if _, err := os.Stat(file); err == nil { //nolint:gosec // whose environment names a file reads it with his own rights
+		if _, err := os.Stat(file); err == nil { //nolint:gosec // the user names the file and reads it with their own rights
 			return file
 		}
 	}
@@ -124,8 +125,8 @@ func same(a, b string) bool {
 // maxLinks is how many links a path may lead through, as in Linux.
 const maxLinks = 40
 
-// destination is the file that is replaced when a path is written: where its links lead, which stay. Empty, `-` and the
-// standard output by another name are the standard output, for which it is empty.
+// destination returns the file that is replaced when a path is written: the target of its links, so that the links stay.
+// It is empty for the standard output: an empty path, `-`, or another name of the standard output.
 func destination(path string) (string, error) {
 	if path == "" || path == "-" {
 		return "", nil
@@ -134,28 +135,29 @@ func destination(path string) (string, error) {
 		if out, err := os.Stdout.Stat(); err == nil && os.SameFile(at, out) {
 			return "", nil
 		}
-		return "", fmt.Errorf("%s is no regular file", path)
+		return "", fmt.Errorf("%s is not a regular file", path)
 	}
 	for range maxLinks {
 		to, err := os.Readlink(path)
 		if err != nil {
-			return path, nil //nolint:nilerr // it is no link, or not there
+			return path, nil //nolint:nilerr // it is not a link, or it does not exist
 		}
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(path), to)
 		}
 		path = to
 	}
-	return "", fmt.Errorf("%s leads through more than %d links", path, maxLinks)
+	return "", fmt.Errorf("%s: more than %d symbolic links", path, maxLinks)
 }
 
 const (
-	// lockedFor is how long somebody else may be writing a file, and lockPause is between two looks.
+	// lockedFor is the longest wait for another writer of the file, and lockPause the pause between two attempts.
 	lockedFor = 10 * time.Second
 	lockPause = 20 * time.Millisecond
 )
 
-// lock keeps kubectl, and others of this program, from writing a kubeconfig file at the same time. It is kubectl's lock.
+// lock keeps kubectl and other runs of this program from writing a kubeconfig file at the same time. It is the lock that
+// kubectl uses.
 func lock(ctx context.Context, file string) (unlock func(), err error) {
 	name := file + ".lock"
 	late := time.After(lockedFor)
@@ -172,13 +174,13 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-late:
-			return nil, fmt.Errorf("%s is there: somebody else writes the file; remove it if nobody does", name)
+			return nil, fmt.Errorf("%s exists: another program is writing the file. If none is, remove it", name)
 		case <-time.After(lockPause):
 		}
 	}
 }
 
-// ask is the request for the kubeconfig.
+// ask sends the request for the kubeconfig.
 func (c *Kubeconfig) ask(ctx context.Context, config *rest.Config, namespace, name string) (*model.VirtualClusterInstanceKubeConfig, []string, error) {
 	api, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -200,7 +202,7 @@ func (c *Kubeconfig) ask(ctx context.Context, config *rest.Config, namespace, na
 	sent.Header.Set("Content-Type", "application/json")
 	answer, err := api.Do(sent)
 	if err != nil {
-		return nil, nil, fmt.Errorf("asking for the kubeconfig: %w", err)
+		return nil, nil, fmt.Errorf("requesting the kubeconfig: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
@@ -216,18 +218,18 @@ func (c *Kubeconfig) ask(ctx context.Context, config *rest.Config, namespace, na
 	}
 	made := &model.VirtualClusterInstanceKubeConfig{}
 	if err := json.Unmarshal(text, made); err != nil || made.Status.KubeConfig == "" || made.Status.ExpirationTimestamp == nil {
-		return nil, nil, errors.New("the answer holds no kubeconfig")
+		return nil, nil, errors.New("the answer has no kubeconfig")
 	}
 	return made, answer.Header.Values("Warning"), nil
 }
 
-// maxAnswer bounds an answer.
+// maxAnswer is the largest answer, in bytes.
 const maxAnswer = 3 << 20
 
-// load reads a kubeconfig file. One that is not there is empty.
+// load reads a kubeconfig file. A missing file is empty.
 func load(file string) (*clientcmdapi.Config, error) {
 	if file == "" {
-		return nil, errors.New("--merge: there is nothing to merge into on the standard output; name a file with --output")
+		return nil, errors.New("--merge: cannot merge into the standard output; name a file with --output")
 	}
 	config := clientcmdapi.NewConfig()
 	text, err := os.ReadFile(file)
@@ -235,13 +237,13 @@ func load(file string) (*clientcmdapi.Config, error) {
 		config, err = clientcmd.Load(text)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("--output: %s is no kubeconfig: %w", file, err)
+		return nil, fmt.Errorf("--output: %s is not a kubeconfig: %w", file, err)
 	}
 	return config, nil
 }
 
-// merged is a kubeconfig file with the cluster, user and context of another under a name, as its current context. All
-// else in the file stays.
+// merged adds cluster, user and current context of a kubeconfig to a file under a name, and makes that the current
+// context. Everything else in the file stays.
 func merged(file string, text []byte, name string) ([]byte, error) {
 	into, err := load(file)
 	if err != nil {

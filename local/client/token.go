@@ -1,4 +1,5 @@
-// Package client has what users of a platform run beside kubectl.
+// Package client has the commands that users run beside kubectl: a credential plugin that prints short-lived tokens, and
+// a request for the kubeconfig of a virtual cluster. Both talk to the API alone. Source: Spec 2.4, 5.3; ADR-0012.
 package client
 
 import (
@@ -28,18 +29,18 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Token is a credential plugin of kubectl: it prints a direct cluster endpoint token, which it keeps and renews in
-// time, so that no kubeconfig holds a secret. Source: Spec 2.4, 5.3; ADR-0012.
+// Token is a credential plugin of kubectl. It prints a direct cluster endpoint token, caches it and renews it in time, so
+// that no kubeconfig holds a secret. Source: Spec 2.4, 5.3; ADR-0012.
 type Token struct {
 	Server    string        `required:"" env:"PLATFORM_SERVER" placeholder:"URL" help:"Base address of the platform's API: https://HOST/kubernetes/management."`
-	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform (the system's)."`
+	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
 	Key       secret.String `name:"key" env:"PLATFORM_ACCESS_KEY" hidden:"" help:"The access key."`
-	KeyFile   string        `placeholder:"FILE" help:"File with the access key; or PLATFORM_ACCESS_KEY holds it."`
-	TTL       time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Life of a token, in whole seconds (${default}). The platform may make it shorter."`
-	Cluster   clusterNames  `placeholder:"NAME" help:"Connected cluster that the token is for, may be repeated; absent: all that the access key reaches."`
-	Cache     string        `placeholder:"DIR" help:"Folder for tokens that are in use (the user's cache folder)."`
+	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: PLATFORM_ACCESS_KEY holds the key."`
+	TTL       time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Lifetime of a token, in whole seconds (${default}). The platform may shorten it."`
+	Cluster   clusterNames  `placeholder:"NAME" help:"Connected cluster that the token is for. Can be repeated. Absent: every cluster that the access key reaches."`
+	Cache     string        `placeholder:"DIR" help:"Folder for cached tokens. Absent: the cache folder of the user."`
 
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string `kong:"-"`
 
 	now    func() time.Time
@@ -47,11 +48,11 @@ type Token struct {
 	warn   io.Writer
 }
 
-// clusterNames are names of clusters. An empty one is refused: a variable that was forgotten must not make a token
-// for everything.
+// clusterNames are names of clusters. An empty name is refused, so that an unset variable does not result in a token for
+// every cluster.
 type clusterNames []string
 
-// Decode adds the names of one flag, which commas separate.
+// Decode adds the names in one flag, separated by commas.
 func (n *clusterNames) Decode(ctx *kong.DecodeContext) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("NAME", &text); err != nil {
@@ -59,7 +60,7 @@ func (n *clusterNames) Decode(ctx *kong.DecodeContext) error {
 	}
 	for name := range strings.SplitSeq(text, ",") {
 		if name == "" {
-			return errors.New("a name of a cluster is empty; leave the flag out for all that the access key reaches")
+			return errors.New("empty cluster name; omit the flag for every cluster that the access key reaches")
 		}
 		*n = append(*n, name)
 	}
@@ -71,31 +72,32 @@ const (
 	tokenTimeout = 30 * time.Second
 	// maxTokenAnswer is the largest answer, in bytes.
 	maxTokenAnswer = 1 << 20
-	// execInfo is the variable in which kubectl says what it expects of a plugin.
+	// execInfo is the variable in which kubectl says what it expects from a plugin.
 	execInfo = "KUBERNETES_EXEC_INFO"
 )
 
-// keptToken is a token that is in use, as it lies in the cache.
+// keptToken is a cached token, as it is stored.
 type keptToken struct {
 	Token   string    `json:"token"`
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires"`
 }
 
-// good tells whether a token may be given out: it is not over. Young tells that there is no need for another: more than a
-// fifth of its life is left.
+// good reports whether a token can be given out: it has not expired. young reports whether it need not be renewed: more
+// than a fifth of its lifetime is left.
 func (k keptToken) good(now time.Time) bool { return k.Token != "" && now.Before(k.Expires) }
 func (k keptToken) young(now time.Time) bool {
 	return k.good(now) && !now.Before(k.Issued) && k.Expires.Sub(now) > k.Expires.Sub(k.Issued)/5
 }
 
-// refusedError is an answer that says that there will be no token.
+// refusedError is an answer by which the platform refuses a token.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// Run prints an ExecCredential. A token that is young enough comes from the cache. When the platform cannot be reached, one
-// that is not over does, too, with a warning; when it refuses the access key, what is in the cache is removed.
+// Run prints an ExecCredential. A token that is young enough comes from the cache. If the platform cannot be reached, any
+// cached token that has not expired is used, with a warning. If the platform refuses the access key, the cached token is
+// removed.
 func (c *Token) Run(ctx context.Context) error {
 	if c.now == nil {
 		c.now, c.output, c.warn = time.Now, os.Stdout, os.Stderr
@@ -118,13 +120,13 @@ func (c *Token) Run(ctx context.Context) error {
 		case err == nil:
 			kept = fresh
 			if err := writeKept(file, kept); err != nil {
-				_, _ = fmt.Fprintln(c.warn, "platform token: the token is not kept:", err)
+				_, _ = fmt.Fprintln(c.warn, "platform token: caching the token:", err)
 			}
 		case errors.As(err, &refused):
 			_ = os.Remove(file)
 			return err
 		case kept.good(c.now()):
-			_, _ = fmt.Fprintf(c.warn, "platform token: using a token that ends at %s: %v\n", kept.Expires.Format(time.RFC3339), err)
+			_, _ = fmt.Fprintf(c.warn, "platform token: using a cached token that expires at %s: %v\n", kept.Expires.Format(time.RFC3339), err)
 		default:
 			return err
 		}
@@ -135,22 +137,23 @@ func (c *Token) Run(ctx context.Context) error {
 	})
 }
 
-// checkExecInfo refuses to answer a question that is not understood. Without kubectl there is none.
+// checkExecInfo refuses a version of the plugin protocol that this command does not speak. Without kubectl the text is
+// empty.
 func checkExecInfo(text string) error {
 	if text == "" {
 		return nil
 	}
 	var asked metav1.TypeMeta
 	if err := json.Unmarshal([]byte(text), &asked); err != nil {
-		return fmt.Errorf("%s: it is no JSON object", execInfo)
+		return fmt.Errorf("%s is not a JSON object", execInfo)
 	}
 	if want := clientauthenticationv1.SchemeGroupVersion.String(); asked.APIVersion != want {
-		return fmt.Errorf("the kubeconfig asks for apiVersion %q of the plugin; it must say %s", asked.APIVersion, want)
+		return fmt.Errorf("unsupported apiVersion %q of the credential plugin in the kubeconfig; use %s", asked.APIVersion, want)
 	}
 	return nil
 }
 
-// prepare checks the flags. The key is only ever sent to where it is encrypted, or to this machine.
+// prepare checks the flags. The access key is sent over TLS only, or to this machine.
 func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.Client, err error) {
 	parsed, err := url.Parse(c.Server)
 	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.User != nil ||
@@ -158,7 +161,7 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 		return "", "", nil, errors.New("--server: must be an https URL such as https://platform.example/kubernetes/management")
 	}
 	if c.TTL < 0 || c.TTL%time.Second != 0 {
-		return "", "", nil, errors.New("--ttl: must be whole seconds and not negative")
+		return "", "", nil, errors.New("--ttl: must be a whole number of seconds, at least 0s")
 	}
 	bearer = c.Key
 	if c.KeyFile != "" {
@@ -169,7 +172,7 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 		bearer = secret.String(strings.TrimSpace(string(content)))
 	}
 	if bearer == "" {
-		return "", "", nil, errors.New("no access key: give --key-file, or set PLATFORM_ACCESS_KEY")
+		return "", "", nil, errors.New("no access key: use --key-file or set PLATFORM_ACCESS_KEY")
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.Authority != "" {
@@ -179,7 +182,7 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 		}
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM(content) {
-			return "", "", nil, errors.New("--certificate-authority: the file has no certificate")
+			return "", "", nil, errors.New("--certificate-authority: the file has no certificate in PEM")
 		}
 	}
 	client = &http.Client{
@@ -195,7 +198,8 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || address != nil && address.IsLoopback()
 }
 
-// cacheFile is where the token for these flags is kept. What is asked for with another key or scope is another token.
+// cacheFile returns the file in which the token for these flags is cached. Another key, scope or lifetime has another
+// file.
 func (c *Token) cacheFile(endpoint string, bearer secret.String) (string, error) {
 	folder := c.Cache
 	if folder == "" {
@@ -216,8 +220,8 @@ func (c *Token) cacheFile(endpoint string, bearer secret.String) (string, error)
 	return filepath.Join(folder, hex.EncodeToString(sum[:])+".json"), nil
 }
 
-// readKept returns the token in a file; none where there is none, it cannot be read, or others could have read or
-// written it.
+// readKept returns the token in a file. It returns no token if the file is missing or unreadable, or if other users can
+// read or write it.
 func readKept(file string) keptToken {
 	info, err := os.Lstat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
@@ -231,7 +235,8 @@ func readKept(file string) keptToken {
 	return kept
 }
 
-// writeKept puts a token into a file as a whole. Several plugins may do so at once: each has a file of its own until then.
+// writeKept replaces a file with a token as a whole. Several plugins may do so at once: each writes a temporary file of
+// its own.
 func writeKept(file string, kept keptToken) error {
 	text, err := json.Marshal(kept)
 	if err != nil {
@@ -251,7 +256,7 @@ func writeKept(file string, kept keptToken) error {
 	return err
 }
 
-// ask asks the platform for a token. A refusedError says that it has decided.
+// ask requests a token from the platform. A refusedError is final.
 func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, bearer secret.String) (keptToken, error) {
 	object := model.DirectClusterEndpointToken{
 		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: "DirectClusterEndpointToken"},
@@ -277,12 +282,12 @@ func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, b
 	asked := c.now()
 	response, err := client.Do(request)
 	if err != nil {
-		return keptToken{}, fmt.Errorf("asking for a token: %w", err)
+		return keptToken{}, fmt.Errorf("requesting a token: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxTokenAnswer))
 	if err != nil {
-		return keptToken{}, fmt.Errorf("asking for a token: %w", err)
+		return keptToken{}, fmt.Errorf("requesting a token: %w", err)
 	}
 	if response.StatusCode != http.StatusCreated {
 		var status metav1.Status
@@ -292,11 +297,11 @@ func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, b
 		if code := response.StatusCode; code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
 			return keptToken{}, &refusedError{"no token: " + status.Message}
 		}
-		return keptToken{}, fmt.Errorf("asking for a token: %s", status.Message)
+		return keptToken{}, fmt.Errorf("requesting a token: %s", status.Message)
 	}
 	var answer model.DirectClusterEndpointToken
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Status.Token == "" || answer.Status.ExpirationTimestamp == nil {
-		return keptToken{}, errors.New("asking for a token: the answer has none")
+		return keptToken{}, errors.New("requesting a token: the answer has no token")
 	}
 	return keptToken{Token: answer.Status.Token, Issued: asked, Expires: answer.Status.ExpirationTimestamp.Time}, nil
 }

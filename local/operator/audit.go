@@ -13,21 +13,21 @@ import (
 )
 
 type Audit struct {
-	Verify Verify `cmd:"" help:"Follow the hash chain of an audit log and tell what was changed, removed or cut off."`
+	Verify Verify `cmd:"" help:"Verify the hash chain of an audit log. Report events that were changed, removed or cut off."`
 }
 
 type Verify struct {
-	Path     string        `arg:"" placeholder:"DIR" help:"Folder of the audit log, as in audit.path."`
-	Redis    secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State that holds the head of the chain; without it only the one beside the log is compared."`
-	Head     string        `placeholder:"'NUMBER HASH'" help:"A head that was noted before, as this command prints it."`
-	Complete bool          `help:"Count it as a finding when the log does not begin with event 1, as after the removal of old files."`
+	Path     string        `arg:"" placeholder:"DIR" help:"Folder of the audit log (audit.path of the platform configuration)."`
+	Redis    secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State that holds a copy of the head of the chain. Absent: the log is compared with audit.head in its folder only."`
+	Head     string        `placeholder:"'NUMBER HASH'" help:"A head that this command printed earlier. The log must contain it."`
+	Complete bool          `help:"Report a log that does not begin with event 1, for example because old files were removed."`
 }
 
-// Run prints what it found, and ends with an error where the chain is not whole.
+// Run prints its findings. It returns an error if the chain is broken.
 func (c *Verify) Run(ctx context.Context) error {
 	directory, err := filepath.Abs(c.Path)
 	if err != nil {
-		return fmt.Errorf("the folder: %w", err)
+		return fmt.Errorf("finding the folder: %w", err)
 	}
 	var anchors []chain.Anchored
 	if c.Head != "" {
@@ -57,14 +57,14 @@ func (c *Verify) Run(ctx context.Context) error {
 	}
 	findings := report.Findings
 	if c.Complete && report.First > 1 {
-		findings = append([]string{fmt.Sprintf("the log begins with event %d", report.First)}, findings...)
+		findings = append([]string{fmt.Sprintf("the log begins with event %d, not with event 1", report.First)}, findings...)
 	}
 	for _, finding := range findings {
 		fmt.Println(finding)
 	}
 	fmt.Printf("%d events in %d files, from %d on; head %s\n", report.Events, report.Files, report.First, report.Head)
 	if len(findings) > 0 {
-		return errors.New("the chain is not whole")
+		return errors.New("the hash chain is broken")
 	}
 	return nil
 }

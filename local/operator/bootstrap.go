@@ -1,4 +1,6 @@
-// Package operator holds the commands by which an operator of a deployment works on its state, without the API.
+// Package operator has the commands with which an operator of a deployment works on its state directly, without the API:
+// the first admin key, the platform configuration, the signing keys and the verification of the audit log. It serves no
+// requests. Source: ADR-0006, ADR-0011, ADR-0015, ADR-0016.
 package operator
 
 import (
@@ -17,16 +19,16 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// Bootstrap makes the first admin key.
+// Bootstrap creates the first admin key of a deployment.
 type Bootstrap struct {
 	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
-	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The key to use (generated and printed)."`
+	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The admin key to store. Absent: a new one is generated. The key is printed in both cases."`
 
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string `kong:"-"`
 }
 
-// Run makes the first admin key in a Redis and prints it: the only time that it can be seen.
+// Run creates the first admin key in a Redis and prints it. It cannot be read later.
 func (c *Bootstrap) Run(ctx context.Context) error {
 	client, err := state.Connect(ctx, redisAt(c.Redis))
 	if err != nil {
@@ -43,13 +45,13 @@ func (c *Bootstrap) Run(ctx context.Context) error {
 	if err := admin.Create(ctx, env, bearer); err != nil {
 		return err
 	}
-	// A key that is there already is left as it is, which may be no admin's.
+	// An existing key stays as it is, and it may not be an admin's.
 	caller, err := accesskey.OpenAuthenticator(env).Bearer(ctx, bearer)
 	if err != nil {
-		return fmt.Errorf("--admin-key: the key is there already: %w", err)
+		return fmt.Errorf("--admin-key: the key exists already and is refused: %w", err)
 	}
 	if !caller.Admin() || caller.Scope != nil {
-		return fmt.Errorf("--admin-key: the key is there already, of %s, and not one of an admin without a scope", caller.Owner)
+		return fmt.Errorf("--admin-key: the key exists already, belongs to %s and is not an admin key without a scope", caller.Owner)
 	}
 	if _, err := fmt.Println(bearer.Reveal()); err != nil {
 		return fmt.Errorf("printing the admin key: %w", err)

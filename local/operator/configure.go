@@ -15,17 +15,17 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// Configure writes the platform configuration.
+// Configure writes the platform configuration into the state.
 type Configure struct {
 	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
-	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals its secrets, 32 bytes in base64; needed when it has any."`
-	File       string        `arg:"" placeholder:"FILE" help:"Platform configuration (YAML)."`
+	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the secrets of the configuration, 32 bytes in base64. Absent: the configuration must have no secrets."`
+	File       string        `arg:"" placeholder:"FILE" help:"File with the platform configuration (YAML)."`
 
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string `kong:"-"`
 }
 
-// Run writes the configuration of a file into a Redis, as an operator.
+// Run writes the configuration in a file into a Redis, as an operator.
 func (c *Configure) Run(ctx context.Context) error {
 	config, err := platformconfig.ReadFile(c.File)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// SigningKeys changes the signing keys in a Redis beside the functions, which see it within ten seconds. Make it with
+// SigningKeys lists and changes the signing keys in a Redis. Running functions see a change within ten seconds. Make it with
 // NewSigningKeys.
 type SigningKeys struct {
-	Redis      secret.String  `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State (the redis-server that a runner on this data folder has started)."`
-	Data       string         `default:".platform" placeholder:"DIR" help:"Folder with encryption.key (${default})."`
-	Encryption secret.String  `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state (the one in the data folder)."`
+	Redis      secret.String  `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State. Absent: the redis-server of the running platform serve on the data folder."`
+	Data       string         `default:".platform" placeholder:"DIR" help:"Data folder of platform serve, which holds encryption.key (${default})."`
+	Encryption secret.String  `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64. Absent: the one in the data folder."`
 	Signing    flags.Settings `embed:""`
 
-	List   listSigningKeys   `cmd:"" help:"Print each key: kid, algorithm, state, since when and until when."`
-	Rotate rotateSigningKeys `cmd:"" help:"Let the next key sign as soon as it was published long enough."`
-	Taint  taintSigningKey   `cmd:"" help:"Withdraw a key at once: what it signed is refused by who asks for the keys again."`
+	List   listSigningKeys   `cmd:"" help:"Print each key: its kid, algorithm and state, and from when until when it is in that state."`
+	Rotate rotateSigningKeys `cmd:"" help:"Make the next key sign as soon as it has been published long enough."`
+	Taint  taintSigningKey   `cmd:"" help:"Withdraw a key immediately. Verifiers refuse its tokens from their next fetch of the keys on."`
 }
 
 // NewSigningKeys returns the command with its flags.
@@ -37,7 +37,7 @@ type listSigningKeys struct{}
 type rotateSigningKeys struct{}
 
 type taintSigningKey struct {
-	ID string `arg:"" name:"kid" help:"The key to withdraw."`
+	ID string `arg:"" name:"kid" help:"The kid of the key to withdraw, as list prints it."`
 }
 
 // Run prints the keys.
@@ -61,7 +61,7 @@ func (t *taintSigningKey) Run(ctx context.Context, c *SigningKeys) error {
 	})
 }
 
-// with does something to the keys and prints what there is then.
+// with calls do with the keys of the state, and prints the keys that do returns.
 func (c *SigningKeys) with(ctx context.Context, do func(*signingkey.Keys) ([]signingkey.Key, error)) error {
 	s, err := c.Signing.Read()
 	if err != nil {
@@ -71,10 +71,10 @@ func (c *SigningKeys) with(ctx context.Context, do func(*signingkey.Keys) ([]sig
 	if url == "" {
 		socket, err := filepath.Abs(filepath.Join(c.Data, "redis", "redis.sock"))
 		if err != nil {
-			return fmt.Errorf("the data folder: %w", err)
+			return fmt.Errorf("--data: %w", err)
 		}
 		if _, err := os.Stat(socket); err != nil {
-			return fmt.Errorf("--redis: none is given, and no runner has a redis-server in %s", c.Data)
+			return fmt.Errorf("--redis: missing, and no runner has a redis-server in %s", c.Data)
 		}
 		url = secret.String("unix://" + socket)
 	}
@@ -82,7 +82,7 @@ func (c *SigningKeys) with(ctx context.Context, do func(*signingkey.Keys) ([]sig
 	s.Encryption.Keys, s.Encryption.KeysFrom, s.Runner.Data = c.Encryption, "--encryption-key", c.Data
 	file := state.KeyFile(c.Data)
 	if _, err := os.Stat(file); c.Encryption == "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--encryption-key: none is given, and there is no %s", file)
+		return fmt.Errorf("--encryption-key: missing, and there is no file %s", file)
 	}
 	ring, err := state.OpenKeyring(s)
 	if err != nil {

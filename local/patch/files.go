@@ -26,26 +26,26 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// maxFile bounds what is read of a file: as much as the API takes.
+// maxFile is the largest file, in bytes. The API accepts bodies of the same size.
 const maxFile = 3 << 20
 
 // document is one document of a YAML or JSON file.
 type document struct {
-	// name is that of the file.
+	// name is the name of the file.
 	name string
-	// line is where the document begins in the file, from 0.
+	// line is the line of the file at which the document begins, from 0.
 	line int
 	text []byte
 	json []byte
 	kind schema.GroupVersionKind
-	// prefix is what stands in front of the fields of an object that is only a part of the document.
+	// prefix precedes the field paths of an object that is only a part of the document.
 	prefix string
 }
 
 var separator = regexp.MustCompile(`^---[ \t]*(#.*)?\r?\n?$`)
 
-// readDocuments reads a file, or standard input for "-", and finds what is wrong with it. Documents without content are left
-// out; each item of a list is a document.
+// readDocuments reads a file, or standard input for "-", and finds errors in it. Documents without content are left out.
+// Each item of a list is a document.
 func readDocuments(t *terminal, name string) ([]*document, []finding) {
 	in := t.in
 	if name == "-" {
@@ -57,7 +57,7 @@ func readDocuments(t *terminal, name string) ([]*document, []finding) {
 		}
 		defer func() { _ = file.Close() }()
 		if info, err := file.Stat(); err == nil && info.IsDir() {
-			return nil, []finding{{File: name, Message: "it is a folder; files are expected, such as " + filepath.Join(name, "*.yaml")}}
+			return nil, []finding{{File: name, Message: "this is a folder; name files, such as " + filepath.Join(name, "*.yaml")}}
 		}
 		in = file
 	}
@@ -66,7 +66,7 @@ func readDocuments(t *terminal, name string) ([]*document, []finding) {
 	case err != nil:
 		return nil, []finding{unreadable(name, err)}
 	case len(text) > maxFile:
-		return nil, []finding{{File: name, Message: fmt.Sprintf("it is larger than %d bytes", maxFile)}}
+		return nil, []finding{{File: name, Message: fmt.Sprintf("the file is larger than %d bytes", maxFile)}}
 	}
 	parts := []*document{{name: name}}
 	number := 0
@@ -91,7 +91,7 @@ func readDocuments(t *terminal, name string) ([]*document, []finding) {
 	return documents, found
 }
 
-// unreadable is what is said of a file that the system does not give.
+// unreadable is the finding for a file that cannot be read.
 func unreadable(name string, err error) finding {
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = failed.Err
@@ -99,10 +99,10 @@ func unreadable(name string, err error) finding {
 	return finding{File: name, Message: err.Error()}
 }
 
-// one is the only document of a file.
+// one returns the only document of a file.
 func one(name string, documents []*document, found []finding) (*document, []finding) {
 	if len(found) == 0 && len(documents) != 1 {
-		found = []finding{{File: name, Message: fmt.Sprintf("it has %d documents; one is expected", len(documents))}}
+		found = []finding{{File: name, Message: fmt.Sprintf("the file has %d documents; exactly one is required", len(documents))}}
 	}
 	if len(found) > 0 {
 		return nil, found
@@ -124,7 +124,7 @@ func (d *document) parse() []finding {
 			continue
 		}
 		if len(all) == maxComplaints {
-			return append(all, finding{File: d.name, Message: "there is more of this kind"})
+			return append(all, finding{File: d.name, Message: "further errors are omitted"})
 		}
 		line := 1
 		if found := yamlLine.FindStringSubmatch(why); found != nil {
@@ -136,10 +136,10 @@ func (d *document) parse() []finding {
 	return all
 }
 
-// maxComplaints is how much is said about the form of one document.
+// maxComplaints is the largest number of findings about the form of one document.
 const maxComplaints = 20
 
-// items are the objects of a list, as kubectl prints several, or the document itself.
+// items returns the objects of a list, as kubectl prints several objects, or the document itself.
 func (d *document) items() []*document {
 	var list struct {
 		Items []json.RawMessage `json:"items"`
@@ -157,7 +157,7 @@ func (d *document) items() []*document {
 	return all
 }
 
-// recognize finds out the kind of the object.
+// recognize reads the kind of the object.
 func (d *document) recognize() {
 	var of metav1.TypeMeta
 	if json.Unmarshal(d.json, &of) == nil {
@@ -165,7 +165,7 @@ func (d *document) recognize() {
 	}
 }
 
-// decode reads the document as an object. Fields that it does not have, and values of wrong types, are mistakes.
+// decode reads the document as an object. Unknown fields and values of wrong types are findings.
 func (d *document) decode(into any) []finding {
 	unknown, err := sigsjson.UnmarshalStrict(d.json, into)
 	if err == nil && len(unknown) == 0 {
@@ -182,7 +182,7 @@ func (d *document) decode(into any) []finding {
 	return all
 }
 
-// finding is what is to be said about a field of the document; empty: about all of it.
+// finding returns a finding about a field of the document. An empty field means the whole document.
 func (d *document) finding(field, message string) finding {
 	f := finding{Field: d.prefix + field, Message: message}
 	if field == "" {
@@ -192,15 +192,14 @@ func (d *document) finding(field, message string) finding {
 	return f
 }
 
-// configurationFile is a virtual cluster configuration, with what was found in it.
+// configurationFile is a virtual cluster configuration with its findings.
 type configurationFile struct {
 	*document
 	configuration *syncpatch.Configuration
 	findings      []finding
 }
 
-// readConfigurationFile reads the one configuration of a file, and finds what is wrong with it. It is nil where there are
-// errors.
+// readConfigurationFile reads the only configuration of a file, and finds errors in it. With errors it returns nil.
 func readConfigurationFile(t *terminal, name string) (*configurationFile, []finding) {
 	documents, found := readDocuments(t, name)
 	d, found := one(name, documents, found)
@@ -217,7 +216,7 @@ func readConfigurationFile(t *terminal, name string) (*configurationFile, []find
 func newConfigurationFile(d *document) *configurationFile {
 	c := &configurationFile{document: d}
 	if what := d.noConfiguration(); what != "" {
-		c.findings = []finding{d.finding("", what+"; a virtual cluster configuration is expected")}
+		c.findings = []finding{d.finding("", what+"; expected a virtual cluster configuration")}
 		return c
 	}
 	var problems []syncpatch.Problem
@@ -230,8 +229,8 @@ func newConfigurationFile(d *document) *configurationFile {
 	return c
 }
 
-// noConfiguration says what the document is in place of a configuration, which would be found to have nothing to complain of.
-// Empty: it may be one.
+// noConfiguration says what the document is if it is not a configuration. Without this, such a document would have no
+// findings. Empty: the document may be a configuration.
 func (d *document) noConfiguration() string {
 	var of struct {
 		Kind  string          `json:"kind"`
@@ -241,20 +240,20 @@ func (d *document) noConfiguration() string {
 	case json.Unmarshal(d.json, &of) != nil:
 		return ""
 	case of.Kind != "":
-		return fmt.Sprintf("it is an object of kind %q", of.Kind)
+		return fmt.Sprintf("this is an object of kind %q", of.Kind)
 	case of.Tests != nil:
-		return "it is a file of tests, which `patch test` runs"
+		return "this is a test file for `patch test`"
 	}
 	return ""
 }
 
-// resource is the full name of the resource whose patches are meant: the one that was asked for, or that of a kind.
+// resource returns the full name of the resource whose patches are used: the given one, or the one for the kind.
 func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind) (string, error) {
 	if asked != "" {
 		return asked, nil
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	// UnsafeGuessKindToResource makes endpointses of the one kind that is a plural.
+	// UnsafeGuessKindToResource makes "endpointses" of Endpoints, the only kind that is a plural.
 	if kind.Kind == "Endpoints" {
 		plural.Resource = "endpoints"
 	}
@@ -271,14 +270,14 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 			return name, nil
 		}
 	}
-	there := "nothing"
-	if names := c.configuration.Resources(); len(names) > 0 {
-		there = strings.Join(names, ", ")
+	names := c.configuration.Resources()
+	if len(names) == 0 {
+		return "", fmt.Errorf("%s has no patches", c.name)
 	}
-	return "", fmt.Errorf("%s has no patches for a %q; it has %s, and --resource says which is meant", c.name, kind.Kind, there)
+	return "", fmt.Errorf("%s has no patches for kind %q; choose one of its resources with --resource: %s", c.name, kind.Kind, strings.Join(names, ", "))
 }
 
-// patchesField is where the patches of a resource are in a configuration, as problems name it.
+// patchesField returns the field path of the patches of a resource in a configuration.
 func patchesField(configuration *model.JSON, name string) string {
 	read, _ := syncpatch.ReadConfiguration(nil, configuration.Raw)
 	if read != nil {
@@ -296,7 +295,7 @@ func patchesField(configuration *model.JSON, name string) string {
 	return fmt.Sprintf("sync.%s.%s.patches", side, key)
 }
 
-// node is the value of a field in a document, or the nearest one that has it, and tells which.
+// node returns the value of a field in a document, or the value of the nearest parent that exists.
 func (d *document) node(field string) *yamlv3.Node {
 	var root yamlv3.Node
 	if yamlv3.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {
@@ -335,7 +334,7 @@ func below(at *yamlv3.Node, step string) *yamlv3.Node {
 
 var step = regexp.MustCompile(`\[([^\]]*)\]|([^.\[\]]+)`)
 
-// steps are the names and indexes of a field.
+// steps returns the names and indexes in a field path.
 func steps(field string) []string {
 	var all []string
 	for _, found := range step.FindAllStringSubmatch(field, -1) {

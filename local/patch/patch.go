@@ -1,4 +1,6 @@
-// Package patch tries sync patches on files, without a server. Source: Spec 2.8; ADR-0013.
+// Package patch tries sync patches on files, without a server: it evaluates objects, finds errors in configurations and
+// runs test files. It reports every finding with file, line and column. It decides nothing itself: rules and results are
+// those of package syncpatch, as the API has them. Source: Spec 2.8; ADR-0013.
 package patch
 
 import (
@@ -20,11 +22,11 @@ import (
 	"management.platform.sh/shared/syncpatch/worker"
 )
 
-// Commands try sync patches without a server. Make them with New. Source: Spec 2.8; ADR-0013.
+// Commands are the commands that try sync patches without a server. New makes them.
 type Commands struct {
-	Eval  Eval  `cmd:"" help:"Send objects through patches and show what becomes of them."`
-	Check Check `cmd:"" help:"Find what is wrong with the patches of configurations."`
-	Test  Test  `cmd:"" help:"Run test files: objects with what patches are to make of them."`
+	Eval  Eval  `cmd:"" help:"Evaluate the patches on objects and show the result."`
+	Check Check `cmd:"" help:"Find errors in the patches of configurations."`
+	Test  Test  `cmd:"" help:"Run test files: objects with the expected results of patches."`
 }
 
 // New returns the commands with their flags.
@@ -32,10 +34,10 @@ func New() Commands {
 	return Commands{Eval: Eval{Limits: flags.Patches()}, Test: Test{Limits: flags.Patches()}}
 }
 
-// Help is printed below the commands.
+// Help is printed below the list of commands.
 func (*Commands) Help() string {
-	return "Nothing is sent anywhere. Ends with 0 when all is well; with 1 when a patch failed, a check or a test did not pass, or there are " +
-		"warnings under check --strict; with 2 when the input cannot be used. See docs/patches.md."
+	return "Nothing is sent to a server. Exit codes: 0 if everything passed; 1 if a patch, a check or a test failed, or if check --strict " +
+		"found warnings; 2 if the input cannot be used. See docs/patches.md."
 }
 
 // Exit codes of the patch commands. Source: docs/patches.md.
@@ -44,7 +46,7 @@ const (
 	ExitBadInput = 2
 )
 
-// ExitError ends the program with a code. What went wrong has been said where it has no text.
+// ExitError ends the program with a code. If its text is empty, the reason has been printed already.
 type ExitError struct {
 	Code int
 	text string
@@ -56,7 +58,7 @@ func badInput(format string, args ...any) error {
 	return &ExitError{ExitBadInput, fmt.Sprintf(format, args...)}
 }
 
-// ended is how a command ends that has said everything.
+// ended ends a command that has printed everything.
 func ended(code int) error {
 	if code == 0 {
 		return nil
@@ -64,32 +66,32 @@ func ended(code int) error {
 	return &ExitError{Code: code}
 }
 
-// terminal is where patch commands read and write.
+// terminal has the files that patch commands read and write.
 type terminal struct {
 	in          io.Reader
 	out, errors io.Writer
 	colour      bool
 }
 
-// standard is the terminal of this process.
+// standard returns the terminal of this process.
 func standard(colour string) *terminal {
 	return &terminal{in: os.Stdin, out: os.Stdout, errors: os.Stderr, colour: wantsColour(colour, os.Stdout, os.Getenv)}
 }
 
 type Eval struct {
-	Files           []string       `arg:"" name:"file" help:"Objects, or SyncPatchEvaluations, in YAML or JSON; - is standard input."`
-	Config          string         `short:"c" placeholder:"FILE" help:"Virtual cluster configuration that has the patches. It is context.tenant.config as well."`
-	Resource        string         `placeholder:"KEY" help:"Key below sync.toHost or sync.fromHost whose patches are meant, such as endpoints (found by the kind of the object)."`
-	Reverse         bool           `help:"From host to tenant."`
-	NamespaceMode   string         `enum:"Single,Multi" default:"Single" help:"Whether all namespaces of the tenant share one on the host: Single or Multi (${default})."`
-	ClusterDomain   string         `placeholder:"DOMAIN" help:"Domain of the host cluster (cluster.local)."`
+	Files           []string       `arg:"" name:"file" help:"Objects or SyncPatchEvaluations in YAML or JSON. - is standard input."`
+	Config          string         `short:"c" placeholder:"FILE" help:"Virtual cluster configuration that has the patches. Expressions see it as context.tenant.config."`
+	Resource        string         `placeholder:"KEY" help:"Key below sync.toHost or sync.fromHost whose patches are used, such as endpoints. Absent: the one for the kind of the object."`
+	Reverse         bool           `help:"Evaluate from host to tenant."`
+	NamespaceMode   string         `enum:"Single,Multi" default:"Single" help:"How namespaces of the tenant are mapped to the host: Single (all to one) or Multi (each to its own) (${default})."`
+	ClusterDomain   string         `placeholder:"DOMAIN" help:"DNS domain of the host cluster. Absent: cluster.local."`
 	Tenant          string         `placeholder:"NAME" help:"Name of the tenant cluster."`
 	TenantNamespace string         `placeholder:"NAMESPACE" help:"Namespace of the tenant cluster on the host."`
-	HostObject      string         `placeholder:"FILE" help:"What context.hostObject is."`
-	VirtualObject   string         `placeholder:"FILE" help:"What context.virtualObject is."`
-	Check           []string       `enum:"RoundTrip,Fixpoint" placeholder:"NAME" help:"What else to find out: RoundTrip, Fixpoint."`
-	Output          string         `short:"o" enum:"diff,yaml,json,object" default:"diff" help:"diff and what each patch did; yaml or json, the evaluations as the server answers them; object, the objects alone, but for those whose patches failed (${default})."`
-	Color           string         `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+	HostObject      string         `placeholder:"FILE" help:"Object that expressions see as context.hostObject."`
+	VirtualObject   string         `placeholder:"FILE" help:"Object that expressions see as context.virtualObject."`
+	Check           []string       `enum:"RoundTrip,Fixpoint" placeholder:"NAME" help:"Also run a check: RoundTrip or Fixpoint. Can be repeated."`
+	Output          string         `short:"o" enum:"diff,yaml,json,object" default:"diff" help:"diff: the changes, and what each patch did. yaml or json: the evaluations, as the API returns them. object: the resulting objects only, without objects whose patches failed (${default})."`
+	Color           string         `enum:"auto,always,never" default:"auto" help:"Color the output: auto, always or never. auto colors on a terminal unless NO_COLOR is set (${default})."`
 	Limits          flags.Settings `embed:""`
 }
 
@@ -133,7 +135,7 @@ func (c *Eval) run(ctx context.Context, t *terminal) error {
 	return ended(code)
 }
 
-// read makes an evaluation of each document, and tells of all that cannot be one.
+// read makes an evaluation of each document. It reports every document that cannot be one.
 func (c *Eval) read(t *terminal) ([]*offline, error) {
 	var configuration *configurationFile
 	var found []finding
@@ -165,7 +167,7 @@ func (c *Eval) read(t *terminal) ([]*offline, error) {
 	for _, name := range c.Files {
 		documents, wrong := readDocuments(t, name)
 		if len(documents)+len(wrong) == 0 {
-			wrong = []finding{{File: name, Message: "there is no object"}}
+			wrong = []finding{{File: name, Message: "the file has no object"}}
 		}
 		found = append(found, wrong...)
 		if c.Config != "" && configuration == nil {
@@ -184,18 +186,19 @@ func (c *Eval) read(t *terminal) ([]*offline, error) {
 	return all, nil
 }
 
-// evaluation is one document: a whole SyncPatchEvaluation, or an object for the patches of the configuration.
+// evaluation makes an evaluation of one document: a SyncPatchEvaluation, or an object for the patches of the
+// configuration.
 func (c *Eval) evaluation(d *document, common model.SyncPatchEvaluationSpec, from *configurationFile) (*offline, []finding) {
 	if d.isEvaluation() {
 		e, found := readEvaluation(d)
 		if unread := c.unread(); len(unread) > 0 {
-			found = append(found, d.finding("", fmt.Sprintf("%s: a %s says so in its spec", strings.Join(unread, ", "), evaluation.Kind)))
+			found = append(found, d.finding("", fmt.Sprintf("%s: a %s has these settings in its spec; omit the flags", strings.Join(unread, ", "), evaluation.Kind)))
 		}
 		return e, found
 	}
 	if from == nil {
-		return nil, []finding{d.finding("", fmt.Sprintf("a %s is no %s, so --config must say where the patches are",
-			cmp.Or(d.kind.Kind, "text without kind"), evaluation.Kind))}
+		return nil, []finding{d.finding("", fmt.Sprintf("--config is missing: %s has no patches of its own, only a %s has",
+			cmp.Or(d.kind.Kind, "an object without kind"), evaluation.Kind))}
 	}
 	name, err := from.resource(c.Resource, d.kind)
 	if err != nil {
@@ -209,7 +212,7 @@ func (c *Eval) evaluation(d *document, common model.SyncPatchEvaluationSpec, fro
 	return e, nil
 }
 
-// unread are the flags that were given and are about objects alone.
+// unread returns the given flags that apply to objects only.
 func (c *Eval) unread() []string {
 	var all []string
 	for _, flag := range []struct {
@@ -230,30 +233,30 @@ func (c *Eval) unread() []string {
 // offline is an evaluation without a server.
 type offline struct {
 	evaluation model.SyncPatchEvaluation
-	// source is the document that it is, or that holds its object.
+	// source is the document with the evaluation or with its object.
 	source *document
 	// configuration has the patches. Nil: the source has them.
 	configuration *configurationFile
-	// absent are the patches of the source that have no path.
+	// absent are problems with patches of the source that have no path.
 	absent   []syncpatch.Problem
 	findings []finding
 }
 
-// isEvaluation tells whether the document is a SyncPatchEvaluation, of whatever version.
+// isEvaluation reports whether the document is a SyncPatchEvaluation of any version.
 func (d *document) isEvaluation() bool {
 	return d.kind.Kind == evaluation.Kind && d.kind.Group == model.GroupName
 }
 
-// readEvaluation reads a document that is a SyncPatchEvaluation, and finds what is wrong with its form.
+// readEvaluation reads a document that is a SyncPatchEvaluation, and finds errors in its form.
 func readEvaluation(d *document) (*offline, []finding) {
 	if d.kind.Version != model.SchemeGroupVersion.Version {
-		return nil, []finding{d.finding("apiVersion", fmt.Sprintf("%q is none; %q is", d.kind.GroupVersion(), model.SchemeGroupVersion))}
+		return nil, []finding{d.finding("apiVersion", fmt.Sprintf("unsupported apiVersion %q; use %q", d.kind.GroupVersion(), model.SchemeGroupVersion))}
 	}
 	e := &offline{source: d, absent: syncpatch.AbsentPaths(d.json)}
 	return e, d.decode(&e.evaluation)
 }
 
-// evaluate finds what is wrong, and else does what the patches say. It tells whether there is a status.
+// evaluate checks the evaluation and, if it has no errors, evaluates the patches. It reports whether there is a status.
 func (e *offline) evaluate(ctx context.Context, do func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)) (bool, error) {
 	e.evaluation.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(evaluation.Kind))
 	checked, problems := syncpatch.CheckSpec(&e.evaluation.Spec)
@@ -279,7 +282,7 @@ func (e *offline) evaluate(ctx context.Context, do func(context.Context, *syncpa
 	return true, nil
 }
 
-// status is the exit code that the evaluation asks for.
+// status returns the exit code for the evaluation.
 func (e *offline) status() int {
 	status := &e.evaluation.Status
 	switch {
@@ -296,7 +299,7 @@ func (e *offline) status() int {
 	return 0
 }
 
-// print writes finished evaluations in a form for programs.
+// print writes evaluations in a format for programs.
 func (t *terminal) print(form string, all []*model.SyncPatchEvaluation) error {
 	var text []byte
 	var err error
@@ -305,7 +308,7 @@ func (t *terminal) print(form string, all []*model.SyncPatchEvaluation) error {
 		var objects [][]byte
 		for _, e := range all {
 			if e.Status.Error != nil {
-				// It is as it was sent; who pipes it on wants what patches made of it.
+				// The object is unchanged. A reader of the output expects patched objects only.
 				continue
 			}
 			one, err := yaml.JSONToYAML(e.Status.Object.Raw)
@@ -324,7 +327,7 @@ func (t *terminal) print(form string, all []*model.SyncPatchEvaluation) error {
 	return err
 }
 
-// encodeAll is one item as it is, and several in a List as kubectl prints them.
+// encodeAll encodes a single item as it is, and several items as a List, as kubectl prints them.
 func encodeAll[T any](form string, items []T) ([]byte, error) {
 	var all any = map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 	if len(items) == 1 {
@@ -338,10 +341,10 @@ func encodeAll[T any](form string, items []T) ([]byte, error) {
 }
 
 type Check struct {
-	Files  []string `arg:"" name:"file" help:"Virtual cluster configurations, or SyncPatchEvaluations, in YAML or JSON; - is standard input."`
-	Output string   `short:"o" enum:"text,json,yaml" default:"text" help:"text, json or yaml (${default})."`
-	Strict bool     `help:"End with 1 when there are warnings."`
-	Color  string   `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+	Files  []string `arg:"" name:"file" help:"Virtual cluster configurations or SyncPatchEvaluations in YAML or JSON. - is standard input."`
+	Output string   `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
+	Strict bool     `help:"Exit with 1 if there are warnings."`
+	Color  string   `enum:"auto,always,never" default:"auto" help:"Color the output: auto, always or never. auto colors on a terminal unless NO_COLOR is set (${default})."`
 }
 
 // Run checks every file.
@@ -373,11 +376,11 @@ func (c *Check) run(t *terminal) error {
 	return nil
 }
 
-// checkFile finds what is wrong with the patches of a file.
+// checkFile finds errors in the patches of a file.
 func checkFile(t *terminal, name string) []finding {
 	documents, all := readDocuments(t, name)
 	if len(documents)+len(all) == 0 {
-		return []finding{{File: name, Message: "it is empty"}}
+		return []finding{{File: name, Message: "the file is empty"}}
 	}
 	for _, d := range documents {
 		if !d.isEvaluation() {

@@ -76,7 +76,7 @@ var patchFiles = map[string]string{
 	"none_test.yaml":  "tests: []\n",
 }
 
-// patch runs a patch command in a folder with the files above, and returns its exit code and what it says.
+// patch runs a patch command in a folder with the files above, and returns its exit code and its output.
 func patch(t *testing.T, in string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -95,7 +95,7 @@ func patch(t *testing.T, in string, args ...string) (code int, out, errs string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A machine under load takes its time. What a row says comes last, and counts.
+	// A busy machine is slow. The flags of a row come last and win.
 	slow := []string{"--patch-expression-time=25s", "--patch-object-time=25s"}
 	if args[0] == "check" {
 		slow = nil
@@ -127,7 +127,7 @@ func patch(t *testing.T, in string, args ...string) (code int, out, errs string)
 	return code, clean(&stdout), clean(&stderr)
 }
 
-// Each command ends as its page says, and names the place of what is wrong. Source: docs/patches.md.
+// Each command has the exit code that its page says, and names the place of each error. Source: docs/patches.md.
 func TestPatchCommands(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -145,7 +145,7 @@ func TestPatchCommands(t *testing.T) {
 		{"without a tenant", "", []string{"eval", "-c", "vcluster.yaml", "backup.yaml"}, 2, "", "backup.yaml: error: --tenant: "},
 		{"what comes from the host", "", []string{"eval", "-c", "vcluster.yaml", "--reverse", "node.yaml"}, 0, "+  a: 2\n", ""},
 		{"another resource", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "service.yaml"}, 0, "patch 0: spec.image: Skipped: nothing matches: ", ""},
-		{"a resource without patches", "", []string{"eval", "-c", "vcluster.yaml", "service.yaml"}, 2, "", `vcluster.yaml has no patches for a "Service"; it has fromHost.nodes, toHost.customResources.backups.example.com/v1, toHost.pods`},
+		{"a resource without patches", "", []string{"eval", "-c", "vcluster.yaml", "service.yaml"}, 2, "", `vcluster.yaml has no patches for kind "Service"; choose one of its resources with --resource: fromHost.nodes, toHost.customResources.backups.example.com/v1, toHost.pods`},
 		{"an unknown resource", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pots", "pod.yaml"}, 2, "", "pod.yaml: error: --resource: "},
 		{"checks that pass", "", []string{"eval", "-c", "vcluster.yaml", "--check=RoundTrip", "--check=Fixpoint", "pod.yaml"}, 0, "check RoundTrip: passed\ncheck Fixpoint: passed\n", ""},
 		{"a check that does not", "", []string{"eval", "-c", "lossy.yaml", "--check=RoundTrip", "pod.yaml"}, 1, "    spec.image: want \"nginx\", got \"y\"\n", ""},
@@ -157,34 +157,34 @@ func TestPatchCommands(t *testing.T) {
 		{"a test without a path", `{tests: [{name: a, spec: {patches: [{expression: value}], object: {a: 1}}, expect: {a: 1}}]}`, []string{"test", "-"}, 1, "0 passed, 1 failed", `spec.patches[0].path: `},
 		{"colours", "", []string{"eval", "--color=always", "-c", "vcluster.yaml", "pod.yaml"}, 0, "\x1b[31m-  image: nginx\x1b[0m\n\x1b[32m+  image: registry/nginx\x1b[0m\n", ""},
 		{"a configuration with mistakes", "", []string{"eval", "-c", "bad.yaml", "pod.yaml"}, 2, "", "bad.yaml:6:16: error"},
-		{"no configuration", "", []string{"eval", "pod.yaml"}, 2, "", "--config must say"},
+		{"no configuration", "", []string{"eval", "pod.yaml"}, 2, "", "pod.yaml:1:1: error: --config is missing: Pod has no patches of its own"},
 		{"no file", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml"}, 2, "", "nowhere.yaml"},
-		{"no YAML", "", []string{"eval", "-c", "vcluster.yaml", "broken.yaml"}, 2, "", "broken.yaml:2: "},
-		{"no object", "", []string{"eval", "-c", "vcluster.yaml", "empty.yaml"}, 2, "", "there is no object"},
+		{"invalid YAML", "", []string{"eval", "-c", "vcluster.yaml", "broken.yaml"}, 2, "", "broken.yaml:2: "},
+		{"no object", "", []string{"eval", "-c", "vcluster.yaml", "empty.yaml"}, 2, "", "the file has no object"},
 		{"an unknown field", "", []string{"eval", "unknown.yaml"}, 2, "", `unknown.yaml:3:15: error: spec.patch: `},
-		{"too much", strings.Repeat("#", maxFile+1), []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>: error: it is larger than"},
+		{"too much", strings.Repeat("#", maxFile+1), []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>: error: the file is larger than"},
 
 		{"a list", "", []string{"eval", "-c", "vcluster.yaml", "-o", "object", "list.yaml"}, 0, "image: registry/a\n---\n", ""},
-		{"a folder", "", []string{"eval", "-c", "vcluster.yaml", "."}, 2, "", ".: error: it is a folder; files are expected, such as *.yaml"},
-		{"all that cannot be read", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml", "broken.yaml"}, 2, "", "nowhere.yaml: error: no such file or directory\nbroken.yaml:2: error: "},
+		{"a folder", "", []string{"eval", "-c", "vcluster.yaml", "."}, 2, "", ".: error: this is a folder; name files, such as *.yaml"},
+		{"every file that cannot be read", "", []string{"eval", "-c", "vcluster.yaml", "nowhere.yaml", "broken.yaml"}, 2, "", "nowhere.yaml: error: no such file or directory\nbroken.yaml:2: error: "},
 		{"the object of patches that fail", "", []string{"eval", "-c", "failing.yaml", "-o", "object", "pod.yaml"}, 1, "", "TypeError"},
 		{"flags that an evaluation does not read", "", []string{"eval", "-c", "vcluster.yaml", "--resource=pods", "--reverse", "--namespace-mode=Multi", "--cluster-domain=d", "--tenant=t", "--tenant-namespace=n", "--host-object=pod.yaml", "--virtual-object=pod.yaml", "--check=Fixpoint", "evaluation.yaml"}, 2, "",
-			"evaluation.yaml:1:1: error: --config, --resource, --reverse, --namespace-mode, --cluster-domain, --tenant, --tenant-namespace, --host-object, --virtual-object, --check: a SyncPatchEvaluation says so in its spec"},
-		{"another version", "", []string{"eval", "later.yaml"}, 2, "", `later.yaml:1:13: error: apiVersion: "management.platform.sh/v2" is none; "management.platform.sh/v1" is`},
-		{"an object as configuration", "", []string{"eval", "-c", "pod.yaml", "pod.yaml"}, 2, "", `pod.yaml:1:1: error: it is an object of kind "Pod"; a virtual cluster configuration is expected`},
+			"evaluation.yaml:1:1: error: --config, --resource, --reverse, --namespace-mode, --cluster-domain, --tenant, --tenant-namespace, --host-object, --virtual-object, --check: a SyncPatchEvaluation has these settings in its spec; omit the flags"},
+		{"another version", "", []string{"eval", "later.yaml"}, 2, "", `later.yaml:1:13: error: apiVersion: unsupported apiVersion "management.platform.sh/v2"; use "management.platform.sh/v1"`},
+		{"an object as configuration", "", []string{"eval", "-c", "pod.yaml", "pod.yaml"}, 2, "", `pod.yaml:1:1: error: this is an object of kind "Pod"; expected a virtual cluster configuration`},
 		{"evaluations in a list", `{kind: List, items: [{apiVersion: management.platform.sh/v1, kind: SyncPatchEvaluation, spec: {patches: [{path: 'a[', expression: value}], object: {}}}]}`,
 			[]string{"eval", "-"}, 2, "", "<stdin>:1:115: error: items[0].spec.patches[0].path: "},
-		{"no YAML behind a separator", "a: 1\n---\nb: [\n", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>:3: error: did not"},
-		{"an empty list", "{kind: List, items: []}", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "-: error: there is no object"},
-		{"workers below none", "", []string{"eval", "--patch-workers=-1", "-c", "vcluster.yaml", "pod.yaml"}, 2, "", "--patch-workers: must be a number from 1 to 64"},
-		{"limits that are none", "", []string{"eval", "--patch-memory=1Ki", "--patch-result=1Gi", "--patch-depth=9", "--patch-workers=65", "--patch-expression-time=0s", "--patch-object-time=26s", "-c", "vcluster.yaml", "pod.yaml"}, 2, "",
+		{"invalid YAML after a separator", "a: 1\n---\nb: [\n", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>:3: error: did not"},
+		{"an empty list", "{kind: List, items: []}", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "-: error: the file has no object"},
+		{"a negative number of workers", "", []string{"eval", "--patch-workers=-1", "-c", "vcluster.yaml", "pod.yaml"}, 2, "", "--patch-workers: must be a number from 1 to 64"},
+		{"limits out of bounds", "", []string{"eval", "--patch-memory=1Ki", "--patch-result=1Gi", "--patch-depth=9", "--patch-workers=65", "--patch-expression-time=0s", "--patch-object-time=26s", "-c", "vcluster.yaml", "pod.yaml"}, 2, "",
 			"--patch-expression-time: must be a duration from 1ms to 25s\n--patch-object-time: must be a duration from 1ms to 25s\n--patch-memory: must be a quantity from 16Mi to 1Gi\n--patch-result: must be a quantity from 1Ki to 16Mi\n--patch-depth: must be a number from 10 to 1000\n--patch-workers: must be a number from 1 to 64"},
-		{"an object that is checked", "", []string{"check", "pod.yaml"}, 2, `pod.yaml:1:1: error: it is an object of kind "Pod"`, ""},
-		{"tests that are checked", "", []string{"check", "good_test.yaml"}, 2, "good_test.yaml:1:1: error: it is a file of tests, which `patch test` runs", ""},
+		{"an object that is checked", "", []string{"check", "pod.yaml"}, 2, `pod.yaml:1:1: error: this is an object of kind "Pod"`, ""},
+		{"tests that are checked", "", []string{"check", "good_test.yaml"}, 2, "good_test.yaml:1:1: error: this is a test file for `patch test`", ""},
 		{"files behind one that cannot be read", "", []string{"check", "nowhere.yaml", "bad.yaml"}, 2, "bad.yaml:6:16: error: ", ""},
 		{"what cannot be read, as JSON", "", []string{"check", "-o", "json", "broken.yaml"}, 2, `"line": 2,`, ""},
 		{"a key that is there twice", "", []string{"check", "twice.yaml"}, 2, "twice.yaml:2: error: key \"sync\" already set in map\n", ""},
-		{"many keys", "", []string{"check", "twice.yaml"}, 2, "twice.yaml: error: there is more of this kind\n", ""},
+		{"many keys", "", []string{"check", "twice.yaml"}, 2, "twice.yaml: error: further errors are omitted\n", ""},
 		{"tests without limits", "", []string{"test", "--patch-depth=1001", "good_test.yaml"}, 2, "", "--patch-depth: must be a number from 10 to 1000"},
 
 		{"good patches", "", []string{"check", "vcluster.yaml", "nested.yaml"}, 0, "", ""},
@@ -197,7 +197,7 @@ func TestPatchCommands(t *testing.T) {
 		{"a warning", "", []string{"check", "warning.yaml"}, 0, "warning.yaml:6:21: warning: ", ""},
 		{"a warning that counts", "", []string{"check", "--strict", "warning.yaml"}, 1, "warning", ""},
 		{"an evaluation", strings.Replace(patchFiles["evaluation.yaml"], "value.b.c", "value +", 1), []string{"check", "-"}, 2, "<stdin>:4:47: error: spec.patches[0].expression: ", ""},
-		{"an empty file", "", []string{"check", "empty.yaml"}, 2, "empty.yaml: error: it is empty", ""},
+		{"an empty file", "", []string{"check", "empty.yaml"}, 2, "empty.yaml: error: the file is empty", ""},
 
 		{"tests", "", []string{"test", "good_test.yaml"}, 0, "ok  in\nok  out\nok  refused\nok  failed\n4 passed, 0 failed\n", ""},
 		{"tests that fail", "", []string{"test", "wrong_test.yaml"}, 1, "1 passed, 7 failed\n", ""},
@@ -212,13 +212,13 @@ func TestPatchCommands(t *testing.T) {
 		{"two expectations", "", []string{"test", "both_test.yaml"}, 2, "", "exactly one of expect and error"},
 		{"tests of wrong types", "", []string{"test", "types_test.yaml"}, 2, "", "types_test.yaml:1:16: error: configuration: must be a string, is a number\n    configuration: 1\n                   ^\ntypes_test.yaml:2:16: error: tenant.name: must be a string, is true or false\n"},
 		{"an unknown field of a test", "", []string{"test", "types_test.yaml"}, 2, "", "types_test.yaml:5:9: error: tests[0].spek: "},
-		{"files of tests that are not there", "", []string{"test", "files_test.yaml"}, 2, "", "files_test.yaml:5:11: error: tests[0].expect: \"nothing.yaml\" cannot be used\n"},
+		{"files of tests that are not there", "", []string{"test", "files_test.yaml"}, 2, "", "files_test.yaml:5:11: error: tests[0].expect: cannot use \"nothing.yaml\"\n"},
 		{"a test of an object without patches", "", []string{"test", "files_test.yaml"}, 2, "", "files_test.yaml:7:18: error: tests[1].spec.object: "},
-		{"nothing is run where one file is bad", "", []string{"test", "good_test.yaml", "none_test.yaml"}, 2, "", "none_test.yaml:1:8: error: tests: it has no tests"},
+		{"nothing is run where one file is bad", "", []string{"test", "good_test.yaml", "none_test.yaml"}, 2, "", "none_test.yaml:1:8: error: tests: the file has no tests"},
 		{"what a check has found", "", []string{"test", "wrong_test.yaml"}, 1, "does not restore the object\n    a: want 0, got 2\n", ""},
 		{"why a test failed, as JSON", "", []string{"test", "-o", "json", "wrong_test.yaml"}, 1, `"message": "at a: TypeError`, ""},
 		{"a test without a name", "{tests: [{spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}, expect: {a: 1}}]}", []string{"test", "-"}, 0, "ok  tests[0]\n", ""},
-		{"no tests", "", []string{"test", "none_test.yaml"}, 2, "", "it has no tests"},
+		{"no tests", "", []string{"test", "none_test.yaml"}, 2, "", "the file has no tests"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +233,7 @@ func TestPatchCommands(t *testing.T) {
 	}
 }
 
-// Tests find other files by whole paths as well.
+// Test files can name other files by absolute paths.
 func TestPatchTestsOfOtherFolders(t *testing.T) {
 	t.Parallel()
 	folder := localtest.Folder(t, map[string]string{"vcluster.yaml": patchFiles["vcluster.yaml"], "pod.yaml": patchFiles["pod.yaml"], "host.yaml": patchFiles["host.yaml"]})
@@ -244,7 +244,7 @@ func TestPatchTestsOfOtherFolders(t *testing.T) {
 	}
 }
 
-// What is printed as JSON is what the API answers.
+// JSON output is the answer of the API.
 func TestPatchJSON(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"json", "yaml"} {

@@ -18,17 +18,17 @@ import (
 	"management.platform.sh/shared/syncpatch"
 )
 
-// finding is what is to be said about a place in a file.
+// finding is an error or a warning about a place in a file.
 type finding struct {
 	File string `json:"file"`
-	// Line and Column are where, from 1; 0 means not known.
+	// Line and Column are the place, from 1. 0 means unknown.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
-	// Field is the field that it is about.
+	// Field is the path of the field.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 	Warning bool   `json:"warning,omitempty"`
-	// source is the line.
+	// source is the text of the line.
 	source string
 }
 
@@ -44,17 +44,17 @@ func newFinding(p syncpatch.Problem) finding {
 	return f
 }
 
-// specConfiguration begins the fields within the configuration of an evaluation.
+// specConfiguration is the prefix of field paths in the configuration of an evaluation.
 const specConfiguration = "spec.configuration."
 
-// flagNames are what fields of an evaluation are called on the command line.
+// flagNames are the flags for fields of an evaluation.
 var flagNames = map[string]string{
 	"spec.context.tenant.name": "--tenant", "spec.context.tenant.namespace": "--tenant-namespace",
 	"spec.clusterDomain": "--cluster-domain", "spec.resource": "--resource", "spec.context.hostObject": "--host-object",
 	"spec.context.virtualObject": "--virtual-object",
 }
 
-// locate puts a problem of the evaluation where its field is.
+// locate makes a finding of a problem, at the place of its field.
 func (e *offline) locate(p syncpatch.Problem) finding {
 	f := newFinding(p)
 	if e.configuration == nil {
@@ -71,7 +71,7 @@ func (e *offline) locate(p syncpatch.Problem) finding {
 	return f
 }
 
-// locateFailure puts what a patch did wrong where its expression is.
+// locateFailure makes a finding of the error of a patch, at the place of its expression.
 func (e *offline) locateFailure(failed *model.SyncPatchError, request *syncpatch.Request) finding {
 	f := finding{Message: fmt.Sprintf("at %s: %s", failed.Path, failed.Message)}
 	at, patch := "path", request.Patches[failed.Index]
@@ -95,7 +95,7 @@ func (e *offline) locateFailure(failed *model.SyncPatchError, request *syncpatch
 	return f
 }
 
-// place finds the position of a field, and of what is within its value.
+// place sets the position of a field, or of a place in its value.
 func (f *finding) place(d *document, field string, offset syncpatch.Offset) {
 	f.File = d.name
 	node := d.node(field)
@@ -107,9 +107,9 @@ func (f *finding) place(d *document, field string, offset syncpatch.Offset) {
 	if offset.Column > 0 && node.Kind == yamlv3.ScalarNode {
 		switch node.Style &^ yamlv3.TaggedStyle {
 		case yamlv3.FoldedStyle:
-			// Which of its lines it was is gone.
+			// Folding loses the original lines.
 		case yamlv3.LiteralStyle:
-			// The text begins on the next line, behind the indentation of its first one.
+			// The text begins on the next line, after the indentation of its first line.
 			if first := line; first < len(lines) && line+offset.Line <= len(lines) {
 				line += offset.Line
 				column = len(lines[first]) - len(strings.TrimLeft(lines[first], " ")) + offset.Column
@@ -130,7 +130,7 @@ func (f *finding) place(d *document, field string, offset syncpatch.Offset) {
 	}
 }
 
-// widest is how much of a line is shown.
+// widest is the longest line that is shown, in characters.
 const widest = 160
 
 // report writes findings, each with its line and a mark below the place.
@@ -163,7 +163,7 @@ func (t *terminal) report(all []finding) {
 	}
 }
 
-// The colours, as terminals know them.
+// The ANSI codes of colours.
 const (
 	bold   = "1"
 	red    = "31"
@@ -179,7 +179,7 @@ func (t *terminal) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// wantsColour tells whether to colour what goes to a file. NO_COLOR, where it is not empty, says no.
+// wantsColour reports whether output to a file is coloured. A NO_COLOR that is not empty turns colours off.
 // Source: https://no-color.org.
 func wantsColour(asked string, file *os.File, lookup func(string) string) bool {
 	if asked != "auto" {
@@ -188,7 +188,7 @@ func wantsColour(asked string, file *os.File, lookup func(string) string) bool {
 	return lookup("NO_COLOR") == "" && lookup("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// explain shows what became of an object, and what each patch did.
+// explain prints the changes of an object, and what each patch did.
 func (t *terminal) explain(e *offline) {
 	spec, status := &e.evaluation.Spec, &e.evaluation.Status
 	before, after := "tenant", "host"
@@ -227,7 +227,7 @@ func (t *terminal) explain(e *offline) {
 	}
 }
 
-// differences shows what a check found.
+// differences prints the findings of a check.
 func (t *terminal) differences(all []model.SyncPatchDifference) {
 	for _, d := range all {
 		_, _ = fmt.Fprintf(t.out, "    %s: want %s, got %s\n", d.Path, short(d.Want), short(d.Got))
@@ -252,7 +252,7 @@ func qualified(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// short is a value in one line.
+// short returns a value in one line.
 func short(value *model.JSON) string {
 	if value == nil {
 		return "nothing"
@@ -264,7 +264,7 @@ func short(value *model.JSON) string {
 	return text
 }
 
-// diff shows how two objects differ. Nothing is shown when they do not.
+// diff prints the differences of two objects. It prints nothing if they are equal.
 func (t *terminal) diff(oldName string, before *model.JSON, newName string, after *model.JSON) {
 	old, _ := yaml.JSONToYAML(before.Raw)
 	now, _ := yaml.JSONToYAML(after.Raw)
@@ -273,7 +273,7 @@ func (t *terminal) diff(oldName string, before *model.JSON, newName string, afte
 		colour := ""
 		switch {
 		case i == 0:
-			// "diff a b", which says nothing that the next lines do not.
+			// The line "diff a b" repeats the names in the next lines.
 			continue
 		case strings.HasPrefix(l, "---"), strings.HasPrefix(l, "+++"):
 			colour = bold

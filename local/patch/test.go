@@ -19,18 +19,18 @@ import (
 )
 
 type Test struct {
-	Files  []string       `arg:"" name:"file" help:"Test files in YAML or JSON; docs/patches.md shows one."`
-	Output string         `short:"o" enum:"diff,yaml,json" default:"diff" help:"diff, or yaml or json (${default})."`
-	Color  string         `enum:"auto,always,never" default:"auto" help:"auto, always or never (${default}: on a terminal, unless NO_COLOR is set)."`
+	Files  []string       `arg:"" name:"file" help:"Test files in YAML or JSON, as docs/patches.md describes them."`
+	Output string         `short:"o" enum:"diff,yaml,json" default:"diff" help:"Output format: diff, yaml or json (${default})."`
+	Color  string         `enum:"auto,always,never" default:"auto" help:"Color the output: auto, always or never. auto colors on a terminal unless NO_COLOR is set (${default})."`
 	Limits flags.Settings `embed:""`
 }
 
 // testFile is a file of tests.
 type testFile struct {
-	// Configuration is the file with the virtual cluster configuration that the tests are about, beside this one. Empty:
-	// each test has its own patches.
+	// Configuration is the path of the virtual cluster configuration under test, relative to the test file. Empty: each test
+	// has its own patches.
 	Configuration string `json:"configuration,omitempty"`
-	// Tenant is that of all tests that name none.
+	// Tenant is the tenant of all tests that do not set one.
 	Tenant model.SyncPatchTenant `json:"tenant,omitzero"`
 	Tests  []testCase            `json:"tests"`
 }
@@ -38,27 +38,27 @@ type testFile struct {
 // testCase is one test. Exactly one of Expect and Error is given.
 type testCase struct {
 	Name string `json:"name"`
-	// Spec is what to evaluate. Its object may be the name of a file.
+	// Spec is the evaluation. Its object may be the name of a file.
 	Spec model.SyncPatchEvaluationSpec `json:"spec"`
-	// Expect is the object after all patches, or the name of a file that has it.
+	// Expect is the expected object after all patches, or the name of a file with it.
 	Expect *model.JSON `json:"expect,omitempty"`
-	// Error is a part of the error's message.
+	// Error is a part of the expected error message.
 	Error string `json:"error,omitempty"`
 }
 
-// testResult is how a test went.
+// testResult is the result of a test.
 type testResult struct {
 	File   string `json:"file"`
 	Name   string `json:"name"`
 	Passed bool   `json:"passed"`
-	// Reason is why it did not.
+	// Reason is why the test failed.
 	Reason string `json:"reason,omitempty"`
-	// Want and Got are the objects, where they differ.
+	// Want and Got are the expected and the actual object, if they differ.
 	Want *model.JSON `json:"want,omitempty"`
 	Got  *model.JSON `json:"got,omitempty"`
-	// Findings are what is wrong with the patches, or what one of them did wrong.
+	// Findings are errors in the patches, or the error of a patch that failed.
 	Findings []finding `json:"findings,omitempty"`
-	// Differences are what the check that failed has found.
+	// Differences are the findings of a check that failed.
 	Differences []model.SyncPatchDifference `json:"differences,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func (c *Test) run(ctx context.Context, t *terminal) error {
 		}
 		results = append(results, one)
 		if c.Output == "diff" {
-			t.tell(&one)
+			t.printResult(&one)
 		}
 	}
 	if c.Output == "diff" {
@@ -120,8 +120,8 @@ type test struct {
 	offline
 }
 
-// readTests reads a file of tests and what it refers to, and finds all that is wrong with its form. What is wrong with the
-// patches of a test is part of the test: an error may be what one expects.
+// readTests reads a test file and the files that it names, and finds all errors in their form. Errors in the patches of a
+// test belong to its result: the test may expect them.
 func readTests(t *terminal, name string) ([]test, []finding) {
 	documents, found := readDocuments(t, name)
 	d, found := one(name, documents, found)
@@ -139,7 +139,7 @@ func readTests(t *terminal, name string) ([]test, []finding) {
 		return nil, []finding{d.finding("tests", err.Error())}
 	}
 	if len(file.Tests) == 0 {
-		return nil, []finding{d.finding("tests", "it has no tests")}
+		return nil, []finding{d.finding("tests", "the file has no tests")}
 	}
 	beside := func(other string) string {
 		if filepath.IsAbs(other) {
@@ -150,7 +150,7 @@ func readTests(t *terminal, name string) ([]test, []finding) {
 	var configuration *configurationFile
 	if file.Configuration != "" {
 		if configuration, found = readConfigurationFile(t, beside(file.Configuration)); configuration == nil {
-			return nil, append(found, d.finding("configuration", fmt.Sprintf("%q cannot be used", file.Configuration)))
+			return nil, append(found, d.finding("configuration", fmt.Sprintf("cannot use %q", file.Configuration)))
 		}
 	}
 	var tests []test
@@ -170,7 +170,7 @@ func readTest(
 	from.Name = cmp.Or(from.Name, fmt.Sprintf("tests[%d]", i))
 	var found []finding
 	if (from.Expect == nil) == (from.Error == "") {
-		found = append(found, source.finding("", "exactly one of expect and error is expected"))
+		found = append(found, source.finding("", "exactly one of expect and error is required"))
 	}
 	for _, value := range []struct {
 		field string
@@ -183,7 +183,7 @@ func readTest(
 		documents, wrong := readDocuments(t, beside(other))
 		read, wrong := one(beside(other), documents, wrong)
 		if read == nil {
-			found = append(append(found, wrong...), source.finding(value.field, fmt.Sprintf("%q cannot be used", other)))
+			found = append(append(found, wrong...), source.finding(value.field, fmt.Sprintf("cannot use %q", other)))
 			continue
 		}
 		*value.of = &model.JSON{Raw: read.json}
@@ -212,7 +212,7 @@ func readTest(
 	return made, found
 }
 
-// run evaluates, and compares with what is expected.
+// run evaluates the patches and compares the result with the expected one.
 func (c *test) run(ctx context.Context, pool *worker.Pool) (testResult, error) {
 	result := testResult{File: c.source.name, Name: c.Name}
 	ok, err := c.evaluate(ctx, pool.Evaluate)
@@ -226,18 +226,18 @@ func (c *test) run(ctx context.Context, pool *worker.Pool) (testResult, error) {
 			result.Passed = result.Passed || !f.Warning && strings.Contains(f.Field+": "+f.Message, c.Error)
 		}
 		if !result.Passed {
-			result.Reason = "the patches are refused for other reasons"
+			result.Reason = fmt.Sprintf("the patches are refused, but not with %q", c.Error)
 		}
 	case !ok:
 		result.Reason = "the patches are refused"
 	case c.Error != "" && status.Error == nil:
-		result.Reason = fmt.Sprintf("no error, and one with %q was expected", c.Error)
+		result.Reason = fmt.Sprintf("no error; expected an error with %q", c.Error)
 	case c.Error != "":
 		if result.Passed = strings.Contains(status.Error.Message, c.Error); !result.Passed {
-			result.Reason = fmt.Sprintf("another error, and one with %q was expected", c.Error)
+			result.Reason = fmt.Sprintf("wrong error; expected an error with %q", c.Error)
 		}
 	case status.Error != nil:
-		result.Reason = "an error that was not expected"
+		result.Reason = "unexpected error"
 	default:
 		if result.Passed, err = equal(c.Expect, status.Object); err != nil {
 			return result, badInput("%s: %q: expect: %v", c.source.name, c.Name, err)
@@ -257,7 +257,7 @@ func (c *test) run(ctx context.Context, pool *worker.Pool) (testResult, error) {
 	return result, nil
 }
 
-// equal tells whether two texts are the same value.
+// equal reports whether two JSON texts have the same value.
 func equal(a, b *model.JSON) (bool, error) {
 	var left, right any
 	if err := utiljson.Unmarshal(a.Raw, &left); err != nil {
@@ -267,8 +267,8 @@ func equal(a, b *model.JSON) (bool, error) {
 	return reflect.DeepEqual(left, right), err
 }
 
-// tell shows how a test went.
-func (t *terminal) tell(result *testResult) {
+// printResult prints the result of a test.
+func (t *terminal) printResult(result *testResult) {
 	if result.Passed {
 		_, _ = fmt.Fprintf(t.out, "%s  %s\n", t.paint(green, "ok"), result.Name)
 		return

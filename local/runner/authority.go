@@ -23,18 +23,19 @@ import (
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
-	// clockSkew is how far back certificates begin.
+	// clockSkew is how long before their creation certificates become valid.
 	clockSkew = time.Hour
 )
 
-// authority is the certificate authority of a data folder: made once, kept in ca.crt and ca.key.
+// authority is the certificate authority of a data folder. It is made once and kept in ca.crt and ca.key.
 type authority struct {
 	certificate    *x509.Certificate
 	certificatePEM []byte
 	key            *ecdsa.PrivateKey
 }
 
-// openAuthority reads the authority of a folder, or makes it when there is none or it is over.
+// openAuthority reads the authority of a folder. It makes a new one if there is none, or if it expires before a new server
+// certificate would.
 func openAuthority(folder string, now time.Time) (*authority, error) {
 	certificateFile, keyFile := filepath.Join(folder, "ca.crt"), filepath.Join(folder, "ca.key")
 	pair, err := tls.LoadX509KeyPair(certificateFile, keyFile)
@@ -42,13 +43,13 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 	case err == nil:
 		key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 		if !ok {
-			return nil, fmt.Errorf("%s is no ECDSA key", keyFile)
+			return nil, fmt.Errorf("%s is not an ECDSA key", keyFile)
 		}
 		if now.Add(certificateLife).Before(pair.Leaf.NotAfter) {
 			return &authority{certificate: pair.Leaf, certificatePEM: encodePEM("CERTIFICATE", pair.Leaf.Raw), key: key}, nil
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("reading the certificate authority of %s and %s: %w", certificateFile, keyFile, err)
+		return nil, fmt.Errorf("reading the certificate authority in %s and %s: %w", certificateFile, keyFile, err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -81,8 +82,8 @@ func openAuthority(folder string, now time.Time) (*authority, error) {
 	return made, atomicfile.Write(certificateFile, made.certificatePEM)
 }
 
-// serverCertificate makes a certificate for the hosts of addresses, and for the names of this machine's
-// loopback. It lives as long as the process: a restart makes another one.
+// serverCertificate makes a certificate for the hosts of the addresses and for the loopback names of this machine. Every
+// start makes a new one.
 func (a *authority) serverCertificate(now time.Time, addresses ...string) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "management.platform.sh"},
@@ -96,7 +97,7 @@ func (a *authority) serverCertificate(now time.Time, addresses ...string) (tls.C
 	for _, address := range addresses {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
-			return tls.Certificate{}, fmt.Errorf("the listener's address: %w", err)
+			return tls.Certificate{}, fmt.Errorf("--listen: %w", err)
 		}
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
@@ -132,7 +133,7 @@ func encodePEM(kind string, content []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
 }
 
-// lockFolder keeps a second process out of a data folder, whose append-only file two would spoil.
+// lockFolder keeps a second process out of a data folder. Two processes would corrupt its append-only file.
 func lockFolder(folder string) (release func(), err error) {
 	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -140,7 +141,7 @@ func lockFolder(folder string) (release func(), err error) {
 	}
 	if err := lockFile(file); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("another runner uses the data folder %s; choose one with --data", folder)
+		return nil, fmt.Errorf("the data folder %s is in use by another platform serve; choose another folder with --data", folder)
 	}
 	return func() { _ = file.Close() }, nil
 }

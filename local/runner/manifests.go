@@ -25,8 +25,8 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// applyManifests creates every object of the YAML and JSON files in a folder, in the order of their names,
-// and merges those that exist already. It stops at the first that is refused, and says which.
+// applyManifests creates every object in the YAML and JSON files of a folder, in the order of the file names. It merges
+// objects that already exist. It stops at the first object that is refused, and the error names it.
 func applyManifests(ctx context.Context, api *client, folder string) error {
 	if folder == "" {
 		return nil
@@ -68,7 +68,7 @@ func applyObject(ctx context.Context, api *client, object *unstructured.Unstruct
 		return err
 	}
 	if object.GetName() == "" && isKept(object) {
-		return errors.New("metadata.name: Required value: without a name there would be one more at each start")
+		return errors.New("metadata.name: Required value: without a name every start would create another object")
 	}
 	text, err := object.MarshalJSON()
 	if err != nil {
@@ -77,7 +77,7 @@ func applyObject(ctx context.Context, api *client, object *unstructured.Unstruct
 	code, answer, err := api.send(ctx, http.MethodPost, path, "application/json", text)
 	if code == http.StatusConflict && object.GetName() != "" {
 		merged, reason, failed := api.send(ctx, http.MethodPatch, path+"/"+object.GetName(), string(resource.MergePatch), text)
-		// Where there is no object of that name, the conflict was another one, such as a key in use.
+		// Without an object of that name the conflict has another cause, such as a key that is in use.
 		if merged != http.StatusNotFound {
 			code, answer, err = merged, reason, failed
 		}
@@ -88,7 +88,7 @@ func applyObject(ctx context.Context, api *client, object *unstructured.Unstruct
 	return err
 }
 
-// collectionOf is the path that objects of that kind are created at.
+// collectionOf returns the path at which objects of this kind are created.
 func collectionOf(object *unstructured.Unstructured) (string, error) {
 	for _, f := range catalog.Functions {
 		for _, endpoint := range f.Endpoints {
@@ -98,10 +98,10 @@ func collectionOf(object *unstructured.Unstructured) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("no function creates a %s of %s", object.GetKind(), object.GetAPIVersion())
+	return "", fmt.Errorf("the API has no kind %s in %s that can be created", object.GetKind(), object.GetAPIVersion())
 }
 
-// isKept tells whether objects of that kind stay when they have been created.
+// isKept reports whether objects of this kind are stored.
 func isKept(object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(catalog.Functions, func(f *frame.Function) bool {
 		return slices.ContainsFunc(f.Endpoints, func(e frame.Endpoint) bool {
@@ -110,7 +110,7 @@ func isKept(object *unstructured.Unstructured) bool {
 	})
 }
 
-// client is an admin at this process's own listener.
+// client sends requests with the admin key to the listener of this process.
 type client struct {
 	http   *http.Client
 	server string

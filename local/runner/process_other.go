@@ -4,5 +4,5 @@ package runner
 
 import "os"
 
-// lockFile does nothing where there are no such locks; embedded state is then in this process alone.
+// lockFile does nothing: this system has no such locks. Embedded state is then in this process only.
 func lockFile(*os.File) error { return nil }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lockFile takes a lock that ends with the process.
+// lockFile takes a lock that the system releases when the process ends.
 func lockFile(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

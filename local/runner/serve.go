@@ -1,5 +1,6 @@
-// Package runner serves every function of the catalog in one process, with state and a certificate authority of its own.
-// Source: ADR-0006.
+// Package runner serves every function of the catalog in one process over HTTPS, with its own certificate authority and, if
+// no Redis is given, its own state. It writes an admin key and a kubeconfig, runs the schedules, and applies a folder of
+// objects. It is for trying the API and for tests; it is not how the API is deployed. Source: ADR-0006.
 package runner
 
 import (
@@ -231,7 +232,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// announce says what was done and what to try next.
+// announce prints where everything is, and what to try next.
 func announce(version, folder, address, plain, state string) {
 	out := os.Stdout
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
@@ -261,8 +262,8 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// reachable is a listener's address as clients of this machine reach it: one that listens everywhere does so on
-// the loopback.
+// reachable returns the address at which clients on this machine reach a listener: the loopback for one that listens on
+// every address.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {

@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// OpenKeyring returns the encryption keys of the settings, else those in the data folder, else a new one, which is kept
+// OpenKeyring returns the encryption keys in the settings, else the keys in the data folder, else a new key, which it writes
 // there.
 func OpenKeyring(s settings.Settings) (*encryption.Keyring, error) {
 	if s.Encryption.Keys != "" {
@@ -32,7 +32,7 @@ func OpenKeyring(s settings.Settings) (*encryption.Keyring, error) {
 		err = atomicfile.Write(file, []byte(key.Reveal()+"\n"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the encryption key: %w", err)
+		return nil, fmt.Errorf("reading the encryption key: %w", err)
 	}
 	ring, err := encryption.Parse(key)
 	if err != nil {

@@ -4,5 +4,5 @@ package state
 
 import "os/exec"
 
-// dieTogether has nothing to do it with here: the child ends when this process ends in good order.
+// dieTogether does nothing: this system cannot tie a child to its parent. The child ends if this process ends in good order.
 func dieTogether(*exec.Cmd) {}

@@ -1,4 +1,5 @@
-// Package state is the Redis of a process on this machine: a given one, or one of its own.
+// Package state opens the Redis of a process on this machine: the given one, a child redis-server with its data on disk, or
+// one in this process that forgets everything. It also keeps the key that seals secrets in it. Source: ADR-0002, ADR-0006.
 package state
 
 import (
@@ -22,11 +23,11 @@ import (
 )
 
 const (
-	// readyWithin is how long a child redis-server may take to answer; it reads its file first.
+	// readyWithin is how long a child redis-server may take to answer. It reads its data first.
 	readyWithin = 30 * time.Second
-	// restartPause is the pause before a redis-server that ended is started again.
+	// restartPause is the pause before a redis-server is restarted.
 	restartPause = 200 * time.Millisecond
-	// maxSocketPath is the longest path of a unix socket that every system takes.
+	// maxSocketPath is the longest path of a unix socket that every system supports.
 	maxSocketPath = 100
 )
 
@@ -37,8 +38,8 @@ type Redis struct {
 	Close       func() error
 }
 
-// Open connects to the Redis of the settings, or runs one: a child redis-server with an append-only file in the data
-// folder when one is on PATH, else one in this process that forgets everything at its end.
+// Open connects to the Redis in the settings. Without one it starts a child redis-server with an append-only file in the data
+// folder if redis-server is on PATH, else a Redis in this process that forgets everything at its end.
 func Open(ctx context.Context, s settings.Settings, log *slog.Logger) (*Redis, error) {
 	options, folder := options(s), s.Runner.Data
 	if s.Redis.URL != "" {
@@ -61,7 +62,7 @@ func Open(ctx context.Context, s settings.Settings, log *slog.Logger) (*Redis, e
 	}
 	return &Redis{
 		Client:      client,
-		Description: "in this process and VOLATILE: there is no redis-server on PATH, so a restart forgets everything",
+		Description: "in this process and VOLATILE: a restart loses all data, because redis-server is not on PATH",
 		Close: func() error {
 			defer server.Close()
 			return client.Close()
@@ -69,7 +70,7 @@ func Open(ctx context.Context, s settings.Settings, log *slog.Logger) (*Redis, e
 	}, nil
 }
 
-// Connect connects to the Redis of an operator. The error names the setting when Redis cannot be reached.
+// Connect connects to the Redis of an operator. If it cannot be reached, the error names the setting.
 func Connect(ctx context.Context, s settings.Settings) (*redisstore.Client, error) {
 	client, err := redisstore.Open(s.Redis.URL.Reveal(), options(s))
 	if err != nil {
@@ -85,11 +86,11 @@ func options(s settings.Settings) redisstore.Options {
 	return redisstore.Options{PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout}
 }
 
-// hosts names the servers of a URL without what may be secret in it.
+// hosts returns the servers in a URL, without its secrets.
 func hosts(given secret.String) string {
 	var names []string
 	for one := range strings.SplitSeq(given.Reveal(), ",") {
-		// A further host of a cluster or of sentinels has no scheme of its own, and no credentials.
+		// Further hosts of a cluster or of sentinels have no scheme and no credentials.
 		one = strings.TrimSpace(one)
 		if len(names) > 0 && !strings.Contains(one, "://") {
 			one = "redis://" + one
@@ -101,14 +102,14 @@ func hosts(given secret.String) string {
 	return strings.Join(names, ", ")
 }
 
-// childState runs a redis-server on a unix socket, and starts it again when it ends by itself.
+// childState runs a redis-server on a unix socket, and restarts it if it ends by itself.
 func childState(ctx context.Context, program string, options redisstore.Options, folder string, log *slog.Logger) (*Redis, error) {
 	data, err := filepath.Abs(filepath.Join(folder, "redis"))
 	if err != nil {
-		return nil, fmt.Errorf("the data folder: %w", err)
+		return nil, fmt.Errorf("--data: %w", err)
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the embedded state: %w", err)
+		return nil, fmt.Errorf("--data: making the folder of the embedded state: %w", err)
 	}
 	sockets, cleanUp := data, func() {}
 	if len(data) > maxSocketPath-len("/redis.sock") {
@@ -140,7 +141,7 @@ func childState(ctx context.Context, program string, options redisstore.Options,
 	}
 	return &Redis{
 		Client:      client,
-		Description: "redis-server as a child process, every write on disk in " + filepath.Join(folder, "redis"),
+		Description: "redis-server as a child process; every write is on disk in " + filepath.Join(folder, "redis"),
 		Close:       shut,
 	}, nil
 }
@@ -167,9 +168,9 @@ func supervise(ctx context.Context, program, data, socket string, log *slog.Logg
 			}()
 			select {
 			case <-done:
-				log.Error("redis-server ended; starting it again", "error", fmt.Sprint(outcome))
+				log.Error("redis-server ended; restarting it", "error", fmt.Sprint(outcome))
 			case <-ctx.Done():
-				// The child writes what it has and ends; it is ours alone.
+				// The child writes its data and ends. No other process uses it.
 				_ = command.Process.Signal(os.Interrupt)
 				select {
 				case <-done:
