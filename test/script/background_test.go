@@ -16,11 +16,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// follower is a kubectl that goes on while the story does.
+// follower is a kubectl in the background.
 type follower struct {
 	command *exec.Cmd
 	output  lockedBuffer
-	// done is closed when it has ended.
+	// done is closed when the process has ended.
 	done chan struct{}
 	err  error
 }
@@ -43,7 +43,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// background starts a kubectl that the story calls by a name.
+// background starts a kubectl in the background, under a name.
 func background(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) < 2 {
@@ -72,7 +72,7 @@ func followed(ts *testscript.TestScript, name string) *follower {
 	return f
 }
 
-// until waits until what a kubectl in the background has printed matches.
+// until waits until the output of a kubectl in the background matches.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 2 {
@@ -87,8 +87,8 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// finish prints what a kubectl in the background has printed, at its end. One that goes on watching is interrupted;
-// with -within it has to end by itself, and so has kubectl wait or delete.
+// finish prints the output of a kubectl in the background at its end. A watch is interrupted. With -within it must end by
+// itself, as kubectl wait and delete must.
 func finish(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	options := flag.NewFlagSet("finish", flag.ContinueOnError)
@@ -118,7 +118,7 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 	_, _ = fmt.Fprint(ts.Stdout(), text)
 }
 
-// watches tells whether a kubectl goes on until it is interrupted.
+// watches reports whether a kubectl runs until it is interrupted.
 func (f *follower) watches() bool {
 	for _, arg := range f.command.Args {
 		if arg == "-w" {

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// authority makes a certificate authority on the spot: NAME.crt and NAME.key in PEM, and NAME.crt64 and NAME.key64 in
-// base64, as one line. NAME.key.secret and NAME.key.line are parts of the key that no other has.
+// authority makes a certificate authority: NAME.crt and NAME.key in PEM, and NAME.crt64 and NAME.key64 in base64 on one line.
+// NAME.key.secret and NAME.key.line are parts of the key that no other key has.
 func authority(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	name := one(ts, args)
@@ -50,13 +50,13 @@ func authority(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.WriteFile(file, text, 0o600))
 		encoded := base64.StdEncoding.EncodeToString(text)
 		ts.Check(os.WriteFile(file+"64", []byte(encoded+"\n"), 0o600))
-		// Begin and end are those of every PEM.
+		// The begin and the end are the same in every PEM.
 		ts.Check(os.WriteFile(file+".secret", []byte(encoded[64:len(encoded)-64]+"\n"), 0o600))
 		ts.Check(os.WriteFile(file+".line", []byte(strings.Split(string(text), "\n")[2]+"\n"), 0o600))
 	}
 }
 
-// fill writes a file with variables, and lines of other files, in place of their names in braces.
+// fill writes a file in which names in braces are replaced with variables and lines of other files.
 func fill(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) < 3 {
@@ -73,8 +73,8 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }
 
-// clusterServer is an API server as far as kubectl asks for its version: it demands client certificates of an authority,
-// and says who came. The address is in CLUSTER, its own authority in cluster.crt64.
+// clusterServer is an API server that only answers with its version. It requires client certificates of an authority, and
+// its answer names their user. Its address is in CLUSTER, and its own authority in cluster.crt64.
 func clusterServer(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	clients := x509.NewCertPool()
@@ -106,8 +106,8 @@ func clusterServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("cluster.crt64"), []byte(base64.StdEncoding.EncodeToString(text)), 0o600))
 }
 
-// certified verifies the client certificate of a kubeconfig: it is of that authority and user, for client
-// authentication, began five minutes before it was made and lives so many seconds from then.
+// certified verifies the client certificate of a kubeconfig: the authority, the user, the usage for client authentication,
+// the start five minutes before its creation, and the lifetime in seconds from its creation.
 func certified(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 4 {
@@ -142,7 +142,7 @@ func certified(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// field writes one field of a YAML or JSON file to another file: a path of names and indexes with dots between.
+// field writes one field of a YAML or JSON file to another file. The path consists of names and indexes, separated by dots.
 func field(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 3 {
@@ -150,7 +150,7 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text := ts.ReadFile(args[0])
 	if args[0] != "stdout" {
-		// An answer of http begins with its head.
+		// The output of http begins with the head of the answer.
 		if _, body, found := strings.Cut(text, "\n\n"); found && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "apiVersion") {
 			text = body
 		}

@@ -28,8 +28,7 @@ func runProgram(ts *testscript.TestScript, neg bool, args []string) {
 	check(ts, neg, ts.Exec(runnerProgram, args...))
 }
 
-// documented runs a block of a document of the project in a shell, where kubectl and build/platform are the programs under
-// test.
+// documented runs a block of a document of the project in a shell. kubectl and build/platform are the programs under test.
 func documented(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: documented FILE BEGINNING KEYFILE")
@@ -98,7 +97,7 @@ func check(ts *testscript.TestScript, neg bool, err error) {
 		ts.Fatalf("the command failed: %v", err)
 	}
 	if err == nil && neg {
-		ts.Fatalf("the command succeeded, and was to fail")
+		ts.Fatalf("the command succeeded, but must fail")
 	}
 }
 
@@ -130,11 +129,11 @@ func (h *headerFlags) Set(value string) error {
 	return nil
 }
 
-// attempts is how often option -within tries: a busy machine may hold up an answer or two.
+// attempts is how often option -within tries: a busy machine may delay an answer or two.
 const attempts = 4
 
-// request sends an HTTP request and prints the status line, the headers but for those that differ from one
-// answer to the next, and the body.
+// request sends an HTTP request. It prints the status line, the headers that do not differ from one answer to the next,
+// and the body.
 func request(ts *testscript.TestScript, neg bool, args []string) {
 	options := flag.NewFlagSet("http", flag.ContinueOnError)
 	options.SetOutput(io.Discard)
@@ -201,7 +200,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 			break
 		}
 		if attempt == attempts {
-			ts.Fatalf("the answer took %s, longer than %s, and so did those before", took, *within)
+			ts.Fatalf("the answer took %s, longer than %s, in every attempt", took, *within)
 		}
 	}
 	check(ts, neg, err)

@@ -1,12 +1,12 @@
 //go:build unix
 
-// Package script_test tells stories: whole sessions of people and machines with the API, as one would type them,
-// against the real local runner as a child process and an unmodified kubectl. A story is a file in testdata; its
-// first line cites what it shows. It claims nothing about single rules, which the packages under shared test
-// themselves, and it knows nothing that a client could not know. The same stories are told to each shape in which the
-// API is deployed; what a shape leaves out is said with its reason. Source: Spec 2 to 9; ADR-0006, ADR-0010.
+// Package script_test runs stories: whole sessions of users and machines with the API, as they would type them, against the
+// real program as a child process and an unmodified kubectl. A story is a file in testdata. Its first line cites what it
+// shows. Stories do not test single rules: the packages under shared do. A story knows only what a client can know.
+// The same stories run against each shape in which the API is deployed. If a shape leaves a story out, aboutTheRunner has
+// the reason. Source: Spec 2 to 9; ADR-0006, ADR-0010.
 //
-// The commands that a story may use beside those of testscript are listed in commands.
+// commands lists the commands that a story can use beside those of testscript.
 package script_test
 
 import (
@@ -35,46 +35,47 @@ const (
 	// pollEvery is the pause between two polls while a story waits.
 	pollEvery = 20 * time.Millisecond
 
-	// kubectlMinor and kubectlPatch are the release that test/kubectl builds, which kubectl is told by its linker.
+	// kubectlMinor and kubectlPatch are the release that test/kubectl builds. The linker sets them in kubectl.
 	kubectlMinor = "37"
 	kubectlPatch = "2"
 )
 
-// commands are what a story can say beside the words of testscript.
+// commands are the commands of a story beside those of testscript.
 //
-//	serve [-name NAME] [FLAG...]   start the runner and wait for its announcement; with ! it must refuse to start
-//	drain [NAME]                   SIGTERM, which must end it with 0
+//	serve [-name NAME] [FLAG...]   start the runner and wait for its welcome; with ! it must refuse to start
+//	drain [NAME]                   SIGTERM; the runner must exit with 0
 //	crash [NAME]                   SIGKILL
 //	logged PATTERN                 wait until the runner's log matches
-//	platform ARG...                another command of the program, to its end
-//	documented FILE BEGINNING KEYFILE   the block of a document whose command begins so, with that key as $ACCESS_KEY
+//	platform ARG...                run another command of the program
+//	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	kubectl [-exit N] [-issue FILE] ARG...
-//	background NAME ARG...         kubectl goes on while the story does
-//	until NAME PATTERN             wait until what it has printed matches
-//	finish [-within TIME] NAME     its output, at its end; one that watches is interrupted, or ends by itself within a time
+//	background NAME ARG...         run kubectl in the background
+//	until NAME PATTERN             wait until its output matches
+//	finish [-within TIME] NAME     print its output at its end; a watch is interrupted, or must end by itself within the time
 //	http [-k KEYFILE] [-H 'NAME: VALUE'] [-t TYPE] [-o FILE] [-issue FILE] [-until PATTERN] [-within TIME] METHOD PATH [BODY]
 //	oidc [-audience AUDIENCE] [-later TIME] [-forge altered|foreign|none] TOKENFILE
-//	                               an unmodified verifier, which knows the issuer alone, prints the claims or why it refuses
-//	kubeconfig KEYFILE FILE        a kubeconfig with that key for the runner
-//	same FILE NAME FILE NAME       the files are equal but for the names
-//	take NAME PATTERN              a variable, of what the group of the pattern matches in stdout
-//	apart TIME                     the two timestamps in stdout are that far from each other
-//	mode OCTAL FILE...             the files' permissions
-//	generate FILE PART...          a file of parts; N*text repeats, \xNN is a byte
-//	redis kill|freeze|thaw         signals to the redis-server of the runner
+//	                               an unmodified verifier, which knows only the issuer, prints the claims or why it refuses the token
+//	kubeconfig KEYFILE FILE        write a kubeconfig with that key for the runner
+//	same FILE NAME FILE NAME       the files are equal except for the names
+//	take NAME PATTERN              set a variable to the match of the pattern's group in stdout
+//	apart TIME                     the two timestamps in stdout have that distance
+//	mode OCTAL FILE...             the files have these permissions
+//	generate FILE PART...          write a file from parts; N*text repeats, \xNN is a byte
+//	redis kill|freeze|thaw         signal the redis-server of the runner
 //	redis await SOCKET             wait until a redis-server answers
-//	writes begin|end               create keys all the time; at the end all acknowledged ones must be there
+//	writes begin|end               create keys continuously; at the end all acknowledged keys must exist
 //	authority NAME                 a certificate authority: NAME.crt, NAME.key, and both in base64 as .crt64 and .key64
-//	cluster AUTHORITY              a TLS server that demands client certificates and says who came; at $CLUSTER
-//	certified KUBECONFIG AUTHORITY USER SECONDS   its certificate is good, that user's, and lives so long
-//	fill TEMPLATE FILE NAME...     variables and lines of files in place of their names in braces
-//	field FILE PATH OUTPUT         one text of a YAML or JSON document
-//	canary KEYFILE...              no clear key is in anything that the session left behind
+//	cluster AUTHORITY              a TLS server at $CLUSTER that requires client certificates and answers with their user
+//	certified KUBECONFIG AUTHORITY USER SECONDS   its certificate is valid, names that user, and has that lifetime
+//	fill TEMPLATE FILE NAME...     replace names in braces with variables and lines of files
+//	field FILE PATH OUTPUT         write one string of a YAML or JSON document to a file
+//	canary KEYFILE...              no clear key is in anything that the session has left behind
 //
 // The commands serve and kubectl see the environment of the story. After serve it has ORIGIN (plain HTTP), API (ORIGIN
-// and the base path), DATA, ADMIN (the file of the admin key), KUBECONFIG and LOG; KEYS is the path of the access keys and TOKENS that of the tokens.
-// A PATH that http is given is below API unless it is a whole URL; a BODY is a file, or text that begins with a brace
-// or bracket. A line that begins with [local] is for the runner alone. Option -issue takes spec.key or status.token out of the answer, which is then the only one in which a key may be seen.
+// and the base path), DATA, ADMIN (the file of the admin key), KUBECONFIG and LOG. KEYS is the path of the access keys, and
+// TOKENS the path of the tokens. A PATH for http is below API unless it is a whole URL. A BODY is a file, or text that begins
+// with a brace or a bracket. A line that begins with [local] is for the runner only. Option -issue writes spec.key or
+// status.token of the answer to a file. Only such an answer may contain a key.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"serve":      serve,
 	"drain":      drain,
@@ -104,11 +105,11 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"canary":     canary,
 }
 
-// atOnce is how many stories are told at the same time: they wait more than they work.
+// atOnce is how many stories run at the same time. They wait more than they work.
 const atOnce = 4
 
 func TestMain(m *testing.M) {
-	// What the command line says counts more.
+	// A flag on the command line wins.
 	if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
@@ -145,7 +146,7 @@ func TestStories(t *testing.T) {
 					env.Setenv("HOME", home)
 					env.Setenv("KUBECACHEDIR", filepath.Join(home, "cache"))
 					env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))
-					// A busy machine is no outage. Stories of outages set what holds by default.
+					// A busy machine is not an outage. Stories about outages set the default.
 					env.Setenv("PLATFORM_REDIS_TIMEOUT", "15s")
 					env.Setenv("KEYS", "/apis/management.platform.sh/v1/ownedaccesskeys")
 					env.Setenv("TOKENS", "/apis/management.platform.sh/v1/directclusterendpointtokens")
@@ -159,7 +160,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// stories are the files of those that a shape runs: all but those that are about the runner.
+// stories returns the files of the stories that a shape runs. Stories about the runner are for the runner only.
 func stories(t *testing.T, as shape) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -177,7 +178,7 @@ func stories(t *testing.T, as shape) []string {
 	}
 	for name := range aboutTheRunner {
 		if !known[name] {
-			t.Errorf("there is no story %s that could be about the runner", name)
+			t.Errorf("aboutTheRunner names %s, which is not a story", name)
 		}
 	}
 	return files

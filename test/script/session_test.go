@@ -17,17 +17,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// session is what one story has running and has been answered.
+// session has the processes of one story and the answers that it got.
 type session struct {
 	shape   shape
 	folder  string
 	runners map[string]*runner
 	writer  *writer
-	// followers are the kubectl in the background.
+	// followers are the kubectl processes in the background.
 	followers map[string]*follower
 
 	mu sync.Mutex
-	// answers are all that clients were shown, but for the answers that deliver a key.
+	// answers are everything that clients saw, except for the answers that deliver a key.
 	answers []string
 }
 
@@ -39,14 +39,14 @@ func newSession(as shape, folder string) *session {
 
 func sessionOf(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
 
-// saw notes what a client was shown.
+// saw records what a client saw.
 func (s *session) saw(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers = append(s.answers, text)
 }
 
-// end stops what still runs.
+// end stops everything that still runs.
 func (s *session) end() {
 	if s.writer != nil {
 		s.writer.stop()
@@ -56,38 +56,38 @@ func (s *session) end() {
 	}
 	for _, each := range s.runners {
 		if each.redis != 0 {
-			// A frozen redis-server does not hear that it is to end.
+			// A stopped redis-server cannot handle a signal to end.
 			_ = syscall.Kill(each.redis, syscall.SIGCONT)
 		}
 		_ = each.end(syscall.SIGTERM)
 	}
 }
 
-// runner is a runner as a child process, or the functions in another shape.
+// runner is the runner as a child process, or the functions in another shape.
 type runner struct {
-	// deployed are the functions; nil for a runner, which alone has process, done and err.
+	// deployed are the functions in another shape. It is nil for the runner. Only the runner has process, done and err.
 	deployed *deployed
 	process  *os.Process
 	data     string
-	// stdout and stderr are files that every start of the runner appends to.
+	// stdout and stderr are files to which every start of the runner appends.
 	stdout, stderr string
 	// done is closed when the process has ended, with err.
 	done chan struct{}
 	err  error
-	// redis is the redis-server that is frozen; 0 for none.
+	// redis is the process of the redis-server that is stopped. 0: none is.
 	redis int
 }
 
-// inherited are the names of the environment variables that a runner gets from its story.
+// inherited are the names of the environment variables that the runner gets from the story.
 var inherited = append([]string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"}, settings...)
 
-// settings are those of functions that a story may make, in every shape.
+// settings are the settings of functions that a story can set, in every shape.
 var settings = []string{"PLATFORM_REDIS_TIMEOUT", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME", "PLATFORM_PATCH_OBJECT_TIME"}
 
 var announced = regexp.MustCompile(`(?s)API +https://(\S+)/kubernetes/management\n(?:.*plain HTTP +(http://\S+)/kubernetes/management\n)?.*kubectl explain`)
 
-// serve starts a runner with its own data folder and on free ports, unless the flags say otherwise; or the functions in
-// another shape.
+// serve starts the runner with its own data folder and on free ports, unless the flags say otherwise. In another shape it
+// starts the functions.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	s := sessionOf(ts)
 	if s.shape != localRunner {
@@ -149,7 +149,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		output := ts.ReadFile(r.stdout)[before:]
 		if found := announced.FindStringSubmatch(output); found != nil {
 			if neg {
-				ts.Fatalf("the runner was to refuse, and serves")
+				ts.Fatalf("the runner serves, but must refuse to start")
 			}
 			ts.Setenv("DATA", r.data)
 			ts.Setenv("ADMIN", filepath.Join(r.data, "admin.key"))
@@ -168,17 +168,17 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 			if !neg {
 				ts.Fatalf("the runner ended before it served: %v", r.err)
 			} else if r.err == nil {
-				ts.Fatalf("the runner ended with 0, and was to refuse")
+				ts.Fatalf("the runner exited with 0, but must refuse to start")
 			}
 			return
 		case <-deadline:
-			ts.Fatalf("the runner has neither announced itself nor ended; its log:\n%s", ts.ReadFile(r.stderr)[beforeErr:])
+			ts.Fatalf("the runner has neither printed its welcome nor ended; its log:\n%s", ts.ReadFile(r.stderr)[beforeErr:])
 		case <-time.After(pollEvery):
 		}
 	}
 }
 
-// openLog opens a file to append to, and tells how long it is.
+// openLog opens a file for appending, and returns its length.
 func openLog(ts *testscript.TestScript, name string) (*os.File, int64) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	ts.Check(err)
@@ -203,7 +203,7 @@ func (r *runner) end(signal os.Signal) error {
 	}
 }
 
-// named returns the runner that a command means.
+// named returns the runner that the arguments name, by default the one without a name.
 func named(ts *testscript.TestScript, args []string) *runner {
 	name := "runner"
 	if len(args) > 0 {
@@ -241,7 +241,7 @@ func logged(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// await calls until it has nothing to complain of.
+// await calls complaint until it returns an empty text.
 func await(ts *testscript.TestScript, complaint func() string) {
 	deadline := time.After(patience)
 	for {
@@ -257,7 +257,7 @@ func await(ts *testscript.TestScript, complaint func() string) {
 	}
 }
 
-// compile reads a pattern as the command stdout does: anchors are those of lines.
+// compile reads a pattern as the command stdout does: anchors match at lines.
 func compile(ts *testscript.TestScript, pattern string) *regexp.Regexp {
 	compiled, err := regexp.Compile("(?m)" + pattern)
 	ts.Check(err)

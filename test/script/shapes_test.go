@@ -49,7 +49,7 @@ const (
 
 var shapes = []shape{localRunner, frameworkServers, lambdaHTTPAPI, lambdaRESTAPI, lambdaBalancer, lambdaFunctionURL}
 
-// gateways are what stands before the programs for AWS Lambda in each shape: of several, each in turn.
+// gateways are the gateways in front of the programs for AWS Lambda in each shape. Several gateways take turns.
 var gateways = map[shape][]lambdatest.Gateway{
 	lambdaHTTPAPI:     {lambdatest.HTTPAPI},
 	lambdaRESTAPI:     {lambdatest.RESTAPI},
@@ -57,8 +57,8 @@ var gateways = map[shape][]lambdatest.Gateway{
 	lambdaFunctionURL: {lambdatest.FunctionURL},
 }
 
-// aboutTheRunner are the stories that other shapes than the local runner do not run, and why. What they tell is about
-// the runner itself. Single lines of other stories are marked with [local], and say why there.
+// aboutTheRunner has the stories that only the local runner runs, with the reason: they are about the runner itself. Single
+// lines of other stories are marked with [local]; the reason is beside them.
 var aboutTheRunner = map[string]string{
 	"audit":     "files, which one process writes, their verification by a command of the runner, and its metrics",
 	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",
@@ -70,7 +70,7 @@ var aboutTheRunner = map[string]string{
 	"volatile":  "the runner's state without a redis-server",
 }
 
-// deployed are the functions in another shape than the local runner, with a redis-server of their own.
+// deployed are the functions in a shape other than the local runner, with their own redis-server.
 type deployed struct {
 	table   map[string]entry
 	routes  []route
@@ -82,7 +82,7 @@ type deployed struct {
 	stopped bool
 }
 
-// entry is what a deployment knows of a function. Source: infra/deployment.
+// entry is what a deployment knows about a function. Source: infra/deployment.
 type entry struct {
 	Routes          []string
 	Fallback        bool
@@ -98,11 +98,11 @@ type platform interface {
 	serve(name string, w http.ResponseWriter, r *http.Request)
 	// tick runs the schedule of a function.
 	tick(ctx context.Context, name string) error
-	// end ends all processes: by SIGTERM in good order, by SIGKILL at once.
+	// end ends all processes: in good order with SIGTERM, immediately with SIGKILL.
 	end(signal os.Signal) error
 }
 
-// deploy is the command serve for another shape than the local runner.
+// deploy is the command serve for shapes other than the local runner.
 func deploy(ts *testscript.TestScript, args []string) {
 	s := sessionOf(ts)
 	config, every := "", 30*time.Second
@@ -147,7 +147,7 @@ func deploy(ts *testscript.TestScript, args []string) {
 		return ""
 	})
 
-	// The first admin key is made as in a deployment.
+	// The first admin key is created as in a deployment.
 	admin := filepath.Join(data, "admin.key")
 	if _, err := os.Stat(admin); err != nil {
 		command := exec.Command(runnerProgram, "bootstrap", "--redis", "unix://"+socket)
@@ -223,7 +223,7 @@ func (d *deployed) clock(ctx context.Context, name string, every time.Duration, 
 	}
 }
 
-// ServeHTTP is the gateway: it finds the function of a request.
+// ServeHTTP is the gateway: it finds the function for a request.
 func (d *deployed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.run.serve(target(d.routes, r.Method, r.URL.EscapedPath()), w, r)
 }
@@ -251,13 +251,13 @@ func (d *deployed) end(signal os.Signal) error {
 	return err
 }
 
-// route is a pattern of a gateway: variables are single steps, those with a plus at the end of their name all that is left.
+// route is a pattern of a gateway. A variable matches a single step. A variable whose name ends in a plus matches the rest.
 type route struct {
 	method, function string
 	steps            []string
 }
 
-// routesOf are the routes of functions, those with fewer variables first. What none takes goes to the fallback.
+// routesOf returns the routes of functions, those with fewer variables first. The last route is the fallback.
 func routesOf(table map[string]entry) []route {
 	var found []route
 	fallback := ""
@@ -276,7 +276,7 @@ func routesOf(table map[string]entry) []route {
 	return append(found, route{function: fallback})
 }
 
-// target is the function of the first route that takes a request.
+// target returns the function of the first route that matches a request.
 func target(routes []route, method, path string) string {
 	steps := strings.Split(path, "/")
 	at := slices.IndexFunc(routes, func(r route) bool {
@@ -303,7 +303,7 @@ func (r route) takes(steps []string) bool {
 	return len(steps) == len(r.steps)
 }
 
-// framework runs each function in a server of its own, once it is needed.
+// framework runs each function in its own server, which starts with the first request.
 type framework struct {
 	log       *os.File
 	variables func(name string) []string
@@ -321,10 +321,10 @@ type server struct {
 	url     string
 }
 
-// listening is the line of the log in which a server says where it listens.
+// listening matches the log line in which a server names its address.
 var listening = regexp.MustCompile(`"msg":"serving".*"address":"[^"]*:(\d+)"`)
 
-// announcement is a log in which one waits for that line.
+// announcement is a log that reports the port in that line.
 type announcement struct {
 	log  io.Writer
 	text strings.Builder
@@ -342,7 +342,7 @@ func (a *announcement) Write(text []byte) (int, error) {
 	return a.log.Write(text)
 }
 
-// server returns the server of a function, which it starts at the first use.
+// server returns the server of a function. It starts the server at the first use.
 func (f *framework) server(name string) (*server, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -374,7 +374,7 @@ func (f *framework) server(name string) (*server, error) {
 	}
 	s.proxy = &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(address)
-		// As it was sent: the proxy takes out what it cannot read.
+		// The query is passed on as it was sent: the proxy would remove parts that it cannot parse.
 		r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery
 		r.SetXForwarded()
 	}}
@@ -439,7 +439,7 @@ func (f *framework) end(signal os.Signal) error {
 	return wrong
 }
 
-// lambda runs the functions under the runtime API of Lambda. Requests come through each of its gateways in turn.
+// lambda runs the functions under the runtime API of Lambda. Requests go through each of its gateways in turn.
 type lambda struct {
 	gateways  []lambdatest.Gateway
 	functions map[string]*lambdatest.Function
@@ -447,9 +447,9 @@ type lambda struct {
 }
 
 const (
-	// streamed is what is behind the name of a function that is deployed a second time, to stream.
+	// streamed is the suffix of the name under which a function is deployed a second time for streams.
 	streamed = "Stream"
-	// shortWatch is the longest watch, in seconds, that a client may well ask for where answers are not streamed.
+	// shortWatch is the longest watch, in seconds, that goes to a function whose answers are not streamed.
 	shortWatch = 5
 )
 
@@ -478,7 +478,7 @@ func (l *lambda) serve(name string, w http.ResponseWriter, r *http.Request) {
 	}
 	count := l.count.Add(1)
 	gateway := l.gateways[count%int64(len(l.gateways))]
-	// A client that wants events at once, for long, uses the URL that streams; one with much to say, no load balancer.
+	// Long watches use the URL that streams. Large bodies do not use the load balancer.
 	query := r.URL.Query()
 	seconds, _ := strconv.Atoi(query.Get("timeoutSeconds"))
 	if follows := query.Get("watch") != "" && (seconds == 0 || seconds > shortWatch); follows && !gateway.Streams() {

@@ -25,7 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// redisCommand does something to a redis-server.
+// redisCommand signals a redis-server, or waits for one.
 func redisCommand(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) == 2 && args[0] == "await" {
@@ -58,8 +58,8 @@ func openRedis(socket string) *redis.Client {
 	return redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DisableIdentity: true})
 }
 
-// childRedis connects to the redis-server that a runner has started: in its data folder, or in a temporary one
-// when that has too long a name for a socket.
+// childRedis connects to the redis-server of a runner. Its socket is in the data folder, or in a temporary folder if that
+// path is too long for a socket.
 func childRedis(ts *testscript.TestScript, r *runner) *redis.Client {
 	socket := filepath.Join(r.data, "redis", "redis.sock")
 	if _, err := os.Stat(socket); err != nil {
@@ -74,7 +74,7 @@ func childRedis(ts *testscript.TestScript, r *runner) *redis.Client {
 
 var processID = regexp.MustCompile(`(?m)^process_id:(\d+)`)
 
-// redisProcess asks the runner's redis-server which process it is.
+// redisProcess returns the process id of the runner's redis-server.
 func redisProcess(ts *testscript.TestScript, r *runner) int {
 	client := childRedis(ts, r)
 	defer func() { _ = client.Close() }()
@@ -126,9 +126,9 @@ func dump(ctx context.Context, client *redis.Client) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// canary looks for the keys in the files everywhere: in Redis, in the data folder, in what the runner wrote and in
-// what clients were answered. The admin key may be in the two files that are there to hold it. It prints how many of
-// the keys Redis knows by their digest, which shows that it looked at the right place.
+// canary searches for the keys in the files: in Redis, in the data folder, in the output of the runner and in the answers to
+// clients. The admin key may be in the two files that hold it. canary prints how many of the keys Redis knows by their
+// digest, which shows that it searched the right Redis.
 func canary(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	r, s := named(ts, nil), sessionOf(ts)
@@ -179,14 +179,14 @@ func canary(ts *testscript.TestScript, neg bool, args []string) {
 	_, _ = fmt.Fprintf(ts.Stdout(), "searched %d places for %d keys; Redis knows the digests of %d\n", len(places), len(args), known)
 }
 
-// pieces are the texts that would betray a key: sixteen characters of it in a row, as they are or in another alphabet.
+// pieces returns the texts that would reveal a key: sixteen characters of it in a row, in clear, in hex and in base64.
 func pieces(key string) []string {
 	const length = 16
 	var list []string
 	for at := 0; at+length <= len(key); at += length / 2 {
 		piece := key[at : at+length]
 		list = append(list, piece, hex.EncodeToString([]byte(piece)))
-		// Base64 works on three bytes at a time: the key may begin at each of them.
+		// Base64 encodes three bytes at a time, and the key can begin at each of them.
 		for shift := range 3 {
 			whole := (length - shift) / 3 * 3
 			list = append(list, base64.StdEncoding.EncodeToString([]byte(piece[shift:shift+whole])))
@@ -195,7 +195,7 @@ func pieces(key string) []string {
 	return list
 }
 
-// writer creates access keys all the time, and remembers those that were acknowledged.
+// writer creates access keys continuously, and remembers the acknowledged ones.
 type writer struct {
 	quit chan struct{}
 	done sync.WaitGroup
@@ -226,8 +226,8 @@ const (
 	writeEvery = 5 * time.Millisecond
 )
 
-// writes creates keys in the background until the end, when every acknowledged key must authenticate its holder and
-// show him the object.
+// writes creates keys in the background. At the end, every acknowledged key must authenticate its holder, who must see the
+// object.
 func writes(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	s, api := sessionOf(ts), ts.Getenv("API")+ts.Getenv("KEYS")
@@ -255,7 +255,7 @@ func writes(ts *testscript.TestScript, neg bool, args []string) {
 			head, body, err := exchange(sender, request)
 			ts.Check(err)
 			if !strings.HasPrefix(head, "200 ") {
-				ts.Fatalf("key %s was acknowledged, and now its holder gets:\n%s\n%s", name, head, body)
+				ts.Fatalf("key %s was acknowledged, but its holder gets:\n%s\n%s", name, head, body)
 			}
 		}
 		acknowledged, refused := s.writer.counts()

@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// edit is an editor for kubectl edit: it replaces one text by another in a file. Where there is nothing to replace it
-// leaves the file alone, with which kubectl gives up.
+// edit is an editor for kubectl edit: it replaces a text in a file. If the text is missing, the file stays unchanged, and
+// kubectl cancels the edit.
 func edit() {
 	if len(os.Args) != 4 {
 		fmt.Fprintln(os.Stderr, "usage: edit OLD NEW FILE")
@@ -30,7 +30,7 @@ func edit() {
 	}
 }
 
-// same compares two files in which names are the same but for their text.
+// same compares two files that are equal except for the names in them.
 func same(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 4 {
@@ -43,7 +43,7 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// take puts what the group of a pattern matches in stdout into a variable of the story.
+// take sets a variable of the story to the match of the group of a pattern in stdout.
 func take(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) != 2 {
@@ -56,7 +56,7 @@ func take(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// apart compares the two timestamps that stdout is.
+// apart checks the distance of the two timestamps in stdout.
 func apart(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	want, err := time.ParseDuration(one(ts, args))
@@ -96,7 +96,7 @@ var (
 	hexByte  = regexp.MustCompile(`\\x[0-9a-fA-F]{2}`)
 )
 
-// generate writes a file of parts that may be repeated.
+// generate writes a file from parts, which can be repeated.
 func generate(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	if len(args) < 2 {

@@ -20,8 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// verify is what a cluster does with a token that knows nothing of the platform but its URL: go-oidc fetches the
-// discovery document and the keys. It is what kube-apiserver's structured authentication is made of.
+// verify verifies a token like a cluster that knows only the URL of the platform: go-oidc fetches the discovery document and
+// the keys. The structured authentication of kube-apiserver uses the same library.
 func verify(ts *testscript.TestScript, neg bool, args []string) {
 	options := flag.NewFlagSet("oidc", flag.ContinueOnError)
 	options.SetOutput(io.Discard)
@@ -50,7 +50,7 @@ func verify(ts *testscript.TestScript, neg bool, args []string) {
 	check(ts, neg, nil)
 }
 
-// forge makes another token of one: with other claims, with a key of its own, or without a signature.
+// forge makes an invalid token from a valid one: with other claims, with another key, or without a signature.
 func forge(ts *testscript.TestScript, kind, text string) string {
 	parts := strings.Split(text, ".")
 	encode := base64.RawURLEncoding.EncodeToString
