@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/settings"
 )
 
-// parse reads a command line as main does, without the variables of whoever runs the test.
+// parse reads a command line as main does, without the PLATFORM_ variables of the environment.
 func parse(t *testing.T, variables map[string]string, line ...string) (*commands, string, error) {
 	t.Helper()
 	for _, setting := range settings.List {
@@ -49,7 +49,7 @@ func TestHelpFor(t *testing.T) {
 	}
 }
 
-// A key id may begin with hyphens. It is an argument wherever it stands, and the value of a flag stays one.
+// A key id can begin with hyphens. It is an argument at every position, and the value of a flag stays the value.
 func TestKeyIDs(t *testing.T) {
 	const end = "Xq3vN0c8Yw1kTjLr5mZb7HdPs2fGaEuI4oBnC6xV-"
 	for _, id := range []string{"a-" + end, "-a" + end, "--" + end, "-h" + end, "-o" + end} {
@@ -78,7 +78,7 @@ func TestKeyIDs(t *testing.T) {
 			}
 		}
 	}
-	// A short text that begins with a hyphen can be a flag that was mistyped. Behind two hyphens it is an argument.
+	// A short argument that begins with a hyphen may be a mistyped flag. After `--` it is an argument.
 	if _, _, err := parse(t, nil, "signing-keys", "taint", "--lost"); err == nil || !strings.Contains(err.Error(), "--lost") {
 		t.Errorf("an unknown flag: %v", err)
 	}
@@ -183,7 +183,7 @@ func TestFlagsAreRefused(t *testing.T) {
 	}
 }
 
-// A secret is what stands behind its flag, whatever it begins with, and no error shows it.
+// The argument after a secret flag is its value, whatever it begins with. No error shows it.
 func TestSecretFlags(t *testing.T) {
 	const pem = "-----BEGIN EC PRIVATE KEY-----\ncanary\n-----END EC PRIVATE KEY-----"
 	parsed, _, err := parse(t, nil, "--signing-key", pem, "--admin-key=-a", "--encryption-key", "--b")

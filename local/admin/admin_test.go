@@ -50,7 +50,7 @@ func TestEnsureAdminIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A start finds a file and a state that may have nothing to do with each other.
+// The file and the state that a start finds may not match.
 func TestEnsureAdmin(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -121,8 +121,7 @@ func remove(t *testing.T, env *platform.Environment, name string) {
 	}
 }
 
-// Who has disabled the admin key does not find it back at work after a restart. A folder without the file gets
-// another one.
+// A disabled admin key stays disabled after a restart. A folder without the file gets another key.
 func TestEnsureAdminLeavesADisabledKey(t *testing.T) {
 	t.Parallel()
 	env, _ := localtest.Environment(t)
@@ -145,7 +144,7 @@ func TestEnsureAdminLeavesADisabledKey(t *testing.T) {
 	localtest.WantAdmin(t, env, ensure(t, env, "", file), "admin-")
 }
 
-// What is no key is refused, whence it comes is said, what it is is not, and nothing is written.
+// An invalid key is refused and nothing is written. The error names its source and does not quote it.
 func TestEnsureAdminRefuses(t *testing.T) {
 	t.Parallel()
 	const cut = "pak_4Hd68Kx20wQm57ZtLp93VrNc"
@@ -207,7 +206,7 @@ func TestEnsureAdminErrors(t *testing.T) {
 	if _, err := Ensure(ctx, env, "", file); err == nil {
 		t.Error("a key was made without the state")
 	}
-	// What was written down before is the key of the next start.
+	// The key in the file is the key of the next start.
 	kept := strings.TrimSpace(string(localtest.Read(t, file)))
 	if bearer, err := Ensure(t.Context(), env, "", file); err != nil || bearer.Reveal() != kept || len(localtest.Keys(t, env)) != 1 {
 		t.Errorf("the next start: %v", err)

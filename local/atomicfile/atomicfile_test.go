@@ -59,7 +59,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// open makes a file that others may read.
+// open makes a file that other users can read.
 func open(t *testing.T, file string) {
 	t.Helper()
 	localtest.Write(t, file, "old")
@@ -68,7 +68,7 @@ func open(t *testing.T, file string) {
 	}
 }
 
-// Readers see the old content or the new one, and a write that cannot be leaves the old one.
+// Readers see the old content or the new one. A failed write leaves the old content.
 func TestWriteFileIsWhole(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

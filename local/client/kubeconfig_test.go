@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// platform is a platform that answers with kubeconfigs, the file that reaches it, and how often it was asked.
+// platform serves a platform that answers with kubeconfigs. It returns a kubeconfig that reaches it, and a count of requests.
 func platform(t *testing.T) (file string, asked func() int) {
 	t.Helper()
 	const text = "apiVersion: v1\nkind: Config\ncurrent-context: vcluster\nclusters: [{name: vcluster, cluster: {server: 'https://dev.example.com'}}]\n" +
@@ -53,7 +53,7 @@ func platform(t *testing.T) (file string, asked func() int) {
 	}
 }
 
-// contexts are the names of the contexts in a file, and the current one.
+// contexts returns the contexts in a file, and the name of the current one.
 func contexts(t *testing.T, file string) (names map[string]*clientcmdapi.Context, current string) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(file)
@@ -63,7 +63,7 @@ func contexts(t *testing.T, file string) (names map[string]*clientcmdapi.Context
 	return config.Contexts, config.CurrentContext
 }
 
-// mine is a kubeconfig that was there before.
+// mine writes an existing kubeconfig.
 func mine(t *testing.T, file string) {
 	t.Helper()
 	const text = "apiVersion: v1\nkind: Config\ncurrent-context: mine\nclusters: [{name: mine, cluster: {server: 'https://mine', certificate-authority: ca.crt, proxy-url: 'http://proxy'}}]\n" +
@@ -184,7 +184,7 @@ func link(t *testing.T, to, at string) {
 	}
 }
 
-// Many at once lose nothing of each other.
+// Concurrent merges lose no entry.
 func TestKubeconfigAtOnce(t *testing.T) {
 	t.Parallel()
 	file, _ := platform(t)
@@ -205,7 +205,7 @@ func TestKubeconfigAtOnce(t *testing.T) {
 	}
 }
 
-// An entry goes where kubectl would write it, but not into the file that reaches the platform.
+// An entry is merged into the file that kubectl would write, but never into the file that reaches the platform.
 func TestKubeconfigMergesInto(t *testing.T) {
 	dir := t.TempDir()
 	there, platform, absent := filepath.Join(dir, "there"), filepath.Join(dir, "platform"), filepath.Join(dir, "absent")

@@ -29,7 +29,7 @@ import (
 	"management.platform.sh/shared/process"
 )
 
-// plugin is the token command against a platform of its own.
+// plugin is the token command with its own platform.
 type plugin struct {
 	*issuertest.World
 	t      *testing.T
@@ -98,7 +98,7 @@ func (p *plugin) cached() []string {
 	return files
 }
 
-// What is printed is good for a verifier, is kept where nobody else can read it, and is renewed before it ends.
+// A printed token is valid for a verifier, is cached where no other user can read it, and is renewed before it expires.
 func TestTokenIsKeptAndRenewed(t *testing.T) {
 	p := newPlugin(t)
 	first, _, err := p.run(p.command())
@@ -131,7 +131,7 @@ func TestTokenIsKeptAndRenewed(t *testing.T) {
 	}
 }
 
-// Another question is another token.
+// Other flags get another token.
 func TestTokensAreKeptApart(t *testing.T) {
 	p := newPlugin(t)
 	p.Key("other", "ben", model.OwnedAccessKeySpec{})
@@ -161,7 +161,7 @@ func TestTokensAreKeptApart(t *testing.T) {
 	}
 }
 
-// While the platform is away a token that is not over is used, and no other.
+// While the platform is unreachable, a cached token is used until it expires.
 func TestTokenWhileThePlatformIsAway(t *testing.T) {
 	p := newPlugin(t)
 	first, _, err := p.run(p.command())
@@ -179,7 +179,7 @@ func TestTokenWhileThePlatformIsAway(t *testing.T) {
 	}
 }
 
-// A key that is refused gets nothing, and what it had is removed.
+// A refused key gets no token, and its cached token is removed.
 func TestTokenOfARefusedKey(t *testing.T) {
 	p := newPlugin(t)
 	if _, _, err := p.run(p.command()); err != nil {
@@ -195,7 +195,7 @@ func TestTokenOfARefusedKey(t *testing.T) {
 	}
 }
 
-// What lies in the cache and is not as it was written is not used.
+// A cached token is not used if its file was changed or is readable by others.
 func TestTokensThatAreNotTrusted(t *testing.T) {
 	for about, spoil := range map[string]func(t *testing.T, file string) error{
 		"readable by others": func(_ *testing.T, file string) error { return os.Chmod(file, 0o644) },
@@ -232,7 +232,7 @@ func TestTokensThatAreNotTrusted(t *testing.T) {
 	}
 }
 
-// The kubeconfig of the document is one, and its words are those that the command knows.
+// The kubeconfig in the document is valid, and the command knows its arguments.
 func TestTokenOfTheDocument(t *testing.T) {
 	p := newPlugin(t)
 	text, err := os.ReadFile("../../docs/security.md")
@@ -283,7 +283,7 @@ func TestTokenOfTheDocument(t *testing.T) {
 	}
 }
 
-// A name that is empty, such as that of a variable which is not set, does not ask for a token for everything.
+// An empty name, for example from an unset variable, does not request a token for every cluster.
 func TestClusterFlag(t *testing.T) {
 	for _, row := range []struct {
 		line []string

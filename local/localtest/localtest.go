@@ -1,4 +1,5 @@
-// Package localtest has what tests of the packages of the runner share.
+// Package localtest has helpers that the tests of several packages below local share: an environment with its own state,
+// files, and captured output.
 package localtest
 
 import (
@@ -28,10 +29,10 @@ const (
 	OtherKey = secret.String("other-key-8Kx20wQm57ZtLp93VrNc4Hd6")
 )
 
-// Root is who the admin key stands for.
+// Root is the identity of the admin key.
 var Root = identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
 
-// Environment is one over a state of its own, and the URL of that state.
+// Environment returns an environment with its own state, and the URL of that state.
 func Environment(t *testing.T) (*platform.Environment, string) {
 	t.Helper()
 	url := redistest.Embedded(t)
@@ -43,7 +44,7 @@ func Environment(t *testing.T) (*platform.Environment, string) {
 	return environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), "test").Env, url
 }
 
-// Keys are the access keys of a state.
+// Keys returns the access keys of a state.
 func Keys(t *testing.T, env *platform.Environment) []model.OwnedAccessKey {
 	t.Helper()
 	list, err := resource.List(t.Context(), kinds.Open(env).AccessKeys, resource.ListInput{Caller: Root})
@@ -53,7 +54,7 @@ func Keys(t *testing.T, env *platform.Environment) []model.OwnedAccessKey {
 	return list.(*model.OwnedAccessKeyList).Items
 }
 
-// WantAdmin fails unless a key is an admin's, by the name of the object.
+// WantAdmin fails the test unless a key is an admin key whose object has that name.
 func WantAdmin(t *testing.T, env *platform.Environment, bearer secret.String, name string) {
 	t.Helper()
 	caller, err := accesskey.OpenAuthenticator(env).Bearer(t.Context(), bearer)
@@ -69,7 +70,7 @@ func WantAdmin(t *testing.T, env *platform.Environment, bearer secret.String, na
 	}
 }
 
-// Stdout replaces standard output and returns what was written to it. Its user cannot be parallel.
+// Stdout returns what do writes to standard output. Tests that use it cannot be parallel.
 func Stdout(t *testing.T, do func()) string {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -105,7 +106,7 @@ func Write(t *testing.T, file, text string) {
 	}
 }
 
-// WantPrivate fails where others may read a file.
+// WantPrivate fails the test if other users can read a file.
 func WantPrivate(t *testing.T, file string) {
 	t.Helper()
 	info, err := os.Stat(file)
@@ -117,7 +118,7 @@ func WantPrivate(t *testing.T, file string) {
 	}
 }
 
-// Names are the entries of a folder.
+// Names returns the names of the entries in a folder.
 func Names(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -131,7 +132,7 @@ func Names(t *testing.T, folder string) []string {
 	return list
 }
 
-// Folder is a folder with files.
+// Folder makes a folder with files.
 func Folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()

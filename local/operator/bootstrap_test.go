@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Bootstrap prints the key and nothing else, and adds one to what is there.
+// Bootstrap prints the key and nothing else. Each run adds a key.
 func TestBootstrapPrints(t *testing.T) {
 	env, url := localtest.Environment(t)
 	seen := map[string]bool{}
@@ -47,7 +47,7 @@ func TestBootstrapPrints(t *testing.T) {
 	}
 }
 
-// A key that is there already and opens nothing, or not everything, is no first admin key.
+// An existing key that is not an enabled admin key without a scope is refused.
 func TestBootstrapRefusesAKeyOfOthers(t *testing.T) {
 	for _, spec := range []model.OwnedAccessKeySpec{
 		{User: "ana"},
@@ -71,7 +71,7 @@ func TestBootstrapRefusesAKeyOfOthers(t *testing.T) {
 	}
 }
 
-// A key that could not be shown is lost, which is an error.
+// A key that cannot be printed is lost, which is an error.
 func TestBootstrapThatCannotPrint(t *testing.T) {
 	_, url := localtest.Environment(t)
 	closed, err := os.Create(filepath.Join(t.TempDir(), "closed"))
@@ -87,7 +87,7 @@ func TestBootstrapThatCannotPrint(t *testing.T) {
 	}
 }
 
-// A Redis that cannot be reached is told of by the flag that names it, without what is secret of its URL, by every command.
+// If Redis cannot be reached, every command names the flag in its error, without the secrets in the URL.
 func TestRedisThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	url := secret.String("unix://:hunter2@" + filepath.Join(t.TempDir(), "nobody.sock"))

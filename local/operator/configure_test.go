@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// An operator writes the configuration, also where its endpoint is disabled; what is bad is not written.
+// An operator can write the configuration even if its endpoint is disabled. An invalid configuration is not written.
 func TestConfigure(t *testing.T) {
 	t.Parallel()
 	env, url := localtest.Environment(t)

@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// The command makes neither a state nor an encryption key where there is none.
+// The command never creates a state or an encryption key.
 func TestSigningKeysNeedARunner(t *testing.T) {
 	t.Parallel()
 	signing, wrong := flags.Signing(), flags.Signing()

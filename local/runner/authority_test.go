@@ -55,7 +55,7 @@ func leafOf(t *testing.T, from *authority, now time.Time, addresses ...string) *
 	return leaf
 }
 
-// verify checks a certificate as a client does that has the authority from the kubeconfig.
+// verify checks a certificate like a client that has the authority from the kubeconfig.
 func verify(authorityPEM []byte, leaf *x509.Certificate, host string, now time.Time) error {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(authorityPEM)
@@ -84,7 +84,7 @@ func TestAuthorityFiles(t *testing.T) {
 	}
 }
 
-// The authority is made once, and anew while the last server certificate of the old one is good. Source: ADR-0006.
+// The authority is made once. It is replaced before it would expire earlier than a new server certificate. Source: ADR-0006.
 func TestAuthorityIsKept(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -124,7 +124,7 @@ func TestAuthorityIsKept(t *testing.T) {
 	}
 }
 
-// What cannot be read is refused by name and left as it is: it may be all that clients trust.
+// An unreadable file is named in the error and left as it is: clients may trust only this authority.
 func TestAuthorityIsRefused(t *testing.T) {
 	t.Parallel()
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -176,7 +176,7 @@ func TestAuthorityIsRefused(t *testing.T) {
 	}
 }
 
-// Half an authority is none: what is left of it is replaced.
+// If one of the two files is missing, both are replaced.
 func TestAuthorityIsMadeFromHalf(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []string{"ca.crt", "ca.key"} {
@@ -241,7 +241,7 @@ func TestServerCertificate(t *testing.T) {
 	}
 }
 
-// A server certificate is good for the clocks of its clients, for a year, and made anew with each start.
+// A server certificate is valid for a year, with room for clocks of clients that are behind. Every start makes a new one.
 func TestServerCertificateLife(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -262,7 +262,7 @@ func TestServerCertificateLife(t *testing.T) {
 			t.Errorf("%s: %v", row.about, err)
 		}
 	}
-	// Whenever it starts, what clients got from that start is good as long as the certificate.
+	// At every start, the authority that clients get is valid as long as the certificate.
 	for _, later := range []time.Duration{year, 9*year - time.Second, 9 * year, 10*year - time.Second, 20 * year} {
 		now := start.Add(later)
 		then := authorityOf(t, folder, now)
@@ -276,7 +276,7 @@ func TestServerCertificateLife(t *testing.T) {
 	}
 }
 
-// The kubeconfig alone is enough to reach the server, and the server is what it says.
+// The kubeconfig alone is enough to reach the server and to verify it.
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -22,12 +22,12 @@ import (
 	"management.platform.sh/shared/process"
 )
 
-// manifest is a document for a key with further fields of spec.
+// manifest returns a document for a key with further fields of spec.
 func manifest(name, spec string) string {
 	return fmt.Sprintf("{apiVersion: management.platform.sh/v1, kind: OwnedAccessKey, metadata: {name: %s}, spec: {%s}}\n", name, spec)
 }
 
-// clientOf is a client of a handler behind TLS.
+// clientOf returns a client of a handler behind TLS.
 func clientOf(t *testing.T, handler http.Handler) *client {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -37,7 +37,7 @@ func clientOf(t *testing.T, handler http.Handler) *client {
 	return newClient(server.URL+frame.BasePath, encodePEM("CERTIFICATE", server.Certificate().Raw), localtest.GivenKey)
 }
 
-// served is an API with an admin, and a client of it.
+// served returns an API with an admin key, and a client of it.
 func served(t *testing.T) (*platform.Environment, *client) {
 	t.Helper()
 	env, _ := localtest.Environment(t)
@@ -113,7 +113,7 @@ func TestApplyManifestsWithoutAFolder(t *testing.T) {
 	}
 }
 
-// A manifest is sent as an admin, to be read strictly, and whatever is answered is understood.
+// A manifest is sent with the admin key and strict field validation. Every kind of answer is understood.
 func TestApplyManifestsRequests(t *testing.T) {
 	t.Parallel()
 	const path = "/kubernetes/management/apis/management.platform.sh/v1/ownedaccesskeys"
@@ -168,7 +168,7 @@ func TestApplyManifestsRequests(t *testing.T) {
 	}
 }
 
-// The admin key goes to the server of the authority alone.
+// The admin key is sent only to the server that the authority certifies.
 func TestApplyManifestsElsewhere(t *testing.T) {
 	t.Parallel()
 	asked := false

@@ -24,7 +24,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// goodServe is a runner with the defaults, on a state of its own. It reads no variables.
+// goodServe returns a runner with the defaults and its own state. It reads no variables.
 func goodServe(t *testing.T, data string) *Serve {
 	t.Helper()
 	command := New("test")
@@ -37,7 +37,7 @@ func goodServe(t *testing.T, data string) *Serve {
 	return &command
 }
 
-// What cannot be served is refused before anything is made.
+// Wrong settings are refused before anything is created.
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -69,7 +69,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// What the machine does not give is told with the flag that asks for something else.
+// If the machine refuses an address or a folder, the error names the flag.
 func TestServeNamesTheFlag(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,7 +121,7 @@ func TestEvery(t *testing.T) {
 	})
 }
 
-// The process is alive without its state, and ready with it alone.
+// Without its state the process is alive, but not ready.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -170,7 +170,7 @@ func TestHealth(t *testing.T) {
 	if code := ask(http.MethodPost, "/healthz"); code == http.StatusOK {
 		t.Errorf("POST is answered %d", code)
 	}
-	// Signing keys that cannot be opened: alive, and not ready.
+	// With signing keys that cannot be opened, the process is alive, but not ready.
 	other, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// The announcement says where everything is.
+// The welcome says where everything is.
 func TestAnnounce(t *testing.T) {
 	for _, plain := range []string{"", "127.0.0.1:81"} {
 		text := localtest.Stdout(t, func() { announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379") })
@@ -208,7 +208,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the flags is named at once, and no key is quoted.
+// All errors in the flags are reported at once, and no key is quoted.
 func TestTokenFlagsRefused(t *testing.T) {
 	t.Parallel()
 	bad := goodServe(t, filepath.Join(t.TempDir(), "data"))
@@ -228,7 +228,7 @@ func TestTokenFlagsRefused(t *testing.T) {
 	}
 }
 
-// A Redis that cannot be reached is told of by the flag that names it, without what is secret of its URL.
+// If Redis cannot be reached, the error names the flag, without the secrets in the URL.
 func TestRedisThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	serve := goodServe(t, filepath.Join(t.TempDir(), "data"))

@@ -16,14 +16,14 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// at are the settings of a runner with a state and a data folder.
+// at returns the settings of a runner with a state and a data folder.
 func at(url secret.String, folder string) settings.Settings {
 	s := settings.Default()
 	s.Redis.URL, s.Redis.URLFrom, s.Runner.Data = url, settings.RedisURL, folder
 	return s
 }
 
-// The announcement names the state by what is not secret of its URL.
+// The description of the state has the servers in the URL, and none of its secrets.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -84,8 +84,8 @@ func TestOpenStateRefuses(t *testing.T) {
 	}
 }
 
-// A redis-server that cannot be started is an error that names it, and leaves nothing that runs. The folder of a
-// socket whose path would be too long goes with it.
+// If redis-server does not start, the error names it, and nothing keeps running. A temporary folder for the socket is
+// removed.
 func TestChildStateThatDoesNotStart(t *testing.T) {
 	temporary, program := t.TempDir(), filepath.Join(t.TempDir(), "absent")
 	for name, folder := range map[string]string{
