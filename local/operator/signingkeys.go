@@ -16,8 +16,8 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// SigningKeys lists and changes the signing keys in a Redis. Running functions see a change within ten seconds. Make it with
-// NewSigningKeys.
+// SigningKeys lists and changes the signing keys in a Redis. Running functions see a change within ten seconds.
+// NewSigningKeys makes the command.
 type SigningKeys struct {
 	Redis      secret.String  `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State. Absent: the redis-server of the running platform serve on the data folder."`
 	Data       string         `default:".platform" placeholder:"DIR" help:"Data folder of platform serve, which holds encryption.key (${default})."`
