@@ -1,7 +1,7 @@
-// Package encryption seals small secrets for their rest in the state: private keys, the secrets of the configuration,
-// material that clients hand over. A sealed text names its key, so that keys can be changed: the first key of a
-// Keyring seals, all of them open. It is bound to its place, so that nobody who can write the state can move a sealed
-// secret to another record or field.
+// Package encryption encrypts small secrets at rest in the state: private keys, secrets of the configuration and
+// material that clients send. A sealed text names its key, so that keys can be changed: the first key of a Keyring
+// seals, and all of them open. A sealed text is bound to its place: it does not open if someone with write access to
+// the state copies it to another record or field.
 // Source: Spec 2.7; ADR-0018.
 package encryption
 
@@ -26,14 +26,14 @@ const (
 	idBytes = 4
 )
 
-// Errors of a Keyring. None holds any of the key or the text.
+// Errors of a Keyring. They contain no part of the key or the text.
 var (
 	// ErrNoKey: nothing can be sealed or opened, since no key is configured.
 	ErrNoKey = errors.New("no encryption key is configured: PLATFORM_ENCRYPTION_KEY is not set")
 	// ErrUnknownKey: the text is sealed with a key that is not in the ring.
 	ErrUnknownKey = errors.New("sealed with an encryption key that is not configured")
-	// ErrAltered: the text is not what was sealed, or not at this place.
-	ErrAltered = errors.New("the sealed text is damaged, or belongs elsewhere")
+	// ErrAltered: the text is not what was sealed, or it was sealed for another place.
+	ErrAltered = errors.New("the sealed text is damaged or was sealed for another place")
 )
 
 // Keyring holds encryption keys. A nil one has none: all of its methods fail with ErrNoKey. It is safe for concurrent
@@ -43,8 +43,8 @@ type Keyring struct {
 	keys  map[string]cipher.AEAD
 }
 
-// Parse reads keys in base64, 32 bytes each, separated by commas: the first seals, all of them open. Errors say which
-// one is wrong by its position, and quote none.
+// Parse reads keys in base64, 32 bytes each, separated by commas: the first seals, all of them open. Errors give the
+// position of the wrong key and never quote a key.
 func Parse(text secret.String) (*Keyring, error) {
 	ring := &Keyring{keys: map[string]cipher.AEAD{}}
 	for i, field := range strings.Split(text.Reveal(), ",") {
@@ -54,7 +54,7 @@ func Parse(text secret.String) (*Keyring, error) {
 		}
 		id := idOf(key)
 		if _, twice := ring.keys[id]; twice {
-			return nil, fmt.Errorf("key %d stands there twice", i+1)
+			return nil, fmt.Errorf("key %d repeats an earlier key", i+1)
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
@@ -70,27 +70,27 @@ func Parse(text secret.String) (*Keyring, error) {
 	return ring, nil
 }
 
-// Generate makes a key as Parse reads it.
+// Generate makes a random key in the form that Parse reads.
 func Generate() secret.String {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key) // never fails
 	return secret.String(base64.StdEncoding.EncodeToString(key))
 }
 
-// idOf names a key without telling anything of it.
+// idOf returns a key's id, which reveals nothing about the key.
 func idOf(key []byte) string {
 	sum := sha256.Sum256(append([]byte("encryption key id\x00"), key...))
 	return hex.EncodeToString(sum[:idBytes])
 }
 
-// Seal encrypts a text for a place, such as "signingkeys/abc/private": printable ASCII, "<key id>.<base64url>".
-// Errors: ErrNoKey.
+// Seal encrypts a text for a place, such as "signingkeys/abc/private". The result is printable ASCII:
+// "<key id>.<base64url>". Errors: ErrNoKey.
 func (k *Keyring) Seal(text []byte, place string) (string, error) {
 	if k == nil {
 		return "", ErrNoKey
 	}
 	// The cipher draws the nonce itself.
-	sealed := k.keys[k.first].Seal(nil, nil, text, []byte(place)) //nolint:gosec // a nil nonce is what this cipher wants
+	sealed := k.keys[k.first].Seal(nil, nil, text, []byte(place)) //nolint:gosec // this cipher requires a nil nonce
 	return k.first + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
@@ -118,7 +118,7 @@ func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 	return opened, nil
 }
 
-// Stale tells whether a text is sealed with another key than the first, and should be sealed anew.
+// Stale reports whether a text is sealed with a key other than the first, and should be sealed again.
 func (k *Keyring) Stale(sealed string) bool {
 	return k != nil && !strings.HasPrefix(sealed, k.first+".")
 }

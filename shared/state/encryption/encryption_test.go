@@ -41,7 +41,7 @@ func TestSeal(t *testing.T) {
 		}
 	}
 	if before.Stale(sealed) || !during.Stale(sealed) {
-		t.Error("a text is stale once another key seals, and not before")
+		t.Error("a text must be stale if, and only if, another key is the first")
 	}
 	id, rest, _ := strings.Cut(sealed, ".")
 	last := sealed[len(sealed)-1]
@@ -77,7 +77,7 @@ func TestParse(t *testing.T) {
 		"hunter2":              "key 1 is not the base64",
 		good + "," + good[:40]: "key 2 is not the base64",
 		good + ",":             "key 2 is not the base64",
-		good + "," + good:      "key 2 stands there twice",
+		good + "," + good:      "key 2 repeats an earlier key",
 		base64.StdEncoding.EncodeToString(make([]byte, 16)): "32 bytes",
 	} {
 		made, err := Parse(secret.String(text))

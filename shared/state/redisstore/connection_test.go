@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// way stands between a client and a server, and can be cut.
+// way is a proxy between a client and a server, and can be cut.
 type way struct {
 	listener net.Listener
 	to       atomic.Pointer[string]
@@ -30,7 +30,7 @@ type way struct {
 	pairs []*pair
 }
 
-// pair is a connection and its continuation. A dark one forwards nothing and says nothing.
+// pair is a client's connection and its continuation to the server. A dark pair stays open and forwards nothing.
 type pair struct {
 	near, far net.Conn
 	dark      atomic.Bool
@@ -100,7 +100,7 @@ func (p *pair) forward(from, to net.Conn) {
 	}
 }
 
-// cut ends all connections, which both ends hear of.
+// cut closes all connections, so that both ends notice.
 func (w *way) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (w *way) cut() {
 	w.pairs = nil
 }
 
-// darken lets all connections go on as if nothing had happened, but for what they carry.
+// darken keeps all connections open and forwards nothing any more.
 func (w *way) darken() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,16 +120,16 @@ func (w *way) darken() {
 	}
 }
 
-// after waits: what is tested is that time passes.
+// after waits: the tests are about the passing of time.
 func after(d time.Duration) { <-time.After(d) }
 
-// busy is for a busy machine: all limits are in proportion to the timeout.
+// busy are options for a busy machine: all limits are in proportion to the timeout.
 var busy = redisstore.Options{PoolSize: 4, Timeout: 5 * time.Second}
 
-// thawed is longer than a connection may be silent without being asked.
+// thawed is longer than the silence after which a connection is tested with a PING.
 const thawed = 1100 * time.Millisecond
 
-// TestThaw: a function that was frozen comes back with connections that are none. Neither a read nor a write fails.
+// TestThaw: the connections of a function that was frozen are dead when it resumes. Neither a read nor a write fails.
 func TestThaw(t *testing.T) {
 	authority := newAuthority(t)
 	certificate, key := authority.issue(t, time.Hour, "127.0.0.1")
@@ -180,7 +180,7 @@ func TestThaw(t *testing.T) {
 	}
 }
 
-// A connection that was silent and lives is kept: one question is what it costs.
+// A silent connection that still works is kept: it costs one PING.
 func TestSilentConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	way := newWay(t, redistest.Server(t).Address())
@@ -196,7 +196,7 @@ func TestSilentConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// TestReconnecting counts how often many callers connect to what takes connections and drops them.
+// TestReconnecting counts how often many callers connect to a server that accepts connections and closes them.
 func TestReconnecting(t *testing.T) {
 	way := newWay(t, redistest.Server(t).Address())
 	client := open(t, "redis://"+way.address(), prompt)
@@ -224,7 +224,7 @@ func TestReconnecting(t *testing.T) {
 	group.Wait()
 	dials := way.accepted.Load() - before
 	t.Logf("%d connections for %d calls of %d callers", dials, calls.Load(), callers)
-	// A few at once to begin with, then one after each pause: about 35, and some more on a busy machine.
+	// At first a few at once, then one after each pause: about 35, and some more on a busy machine.
 	if dials > callers/3 {
 		t.Errorf("%d connections for %d callers", dials, callers)
 	}
@@ -262,7 +262,7 @@ func TestReadsAreRepeatedOnce(t *testing.T) {
 	}
 }
 
-// What has answered a part is not asked again: it is at work, or talks nonsense.
+// A server that has sent part of a reply is not asked again: it is still working, or its replies are broken.
 func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -298,8 +298,8 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 	}
 }
 
-// A name that leads to another server after a failover, while the old one lives on as a replica: one write fails, not one
-// for each connection that is still there.
+// After a failover a name leads to another server, and the old one lives on as a replica: one write fails, and not one
+// write for each open connection.
 func TestDemotedServer(t *testing.T) {
 	first, second := redistest.Server(t), redistest.Server(t)
 	for _, options := range []redisstore.Options{{}, {Replicas: 1, ReplicaTimeout: time.Millisecond}} {

@@ -19,34 +19,36 @@ import (
 
 // Limits of connections. Source: ADR-0002.
 const (
-	// quiet is how long a connection may have been silent to be used without a question first. A function may have
-	// been frozen since, and what was at the other end may be gone without a word.
-	quiet = time.Second
+	// maxSilence is the longest silence after which a connection is used without a PING first. The function may have
+	// been frozen meanwhile, and the server may be gone without having closed the connection.
+	maxSilence = time.Second
 	// maxDials is how many connections are opened at a time.
 	maxDials = 8
 	// firstPause and longestPause bound the pause between attempts to connect, which doubles each time. Callers wait
-	// for its end, so that nobody is given an error of before he came: it has to fit into an operation.
+	// for the end of the pause, because an error that is older than their call must not reach them. The pause must
+	// therefore be shorter than an operation.
 	firstPause   = 10 * time.Millisecond
 	longestPause = 250 * time.Millisecond
 )
 
-// What is asked to see whether a server is there, and what it answers.
-const question, answer = "*1\r\n$4\r\nPING\r\n", "+PONG\r\n"
+// pingCommand and pingReply test whether a server is there: the command as it is sent, and the expected reply.
+const pingCommand, pingReply = "*1\r\n$4\r\nPING\r\n", "+PONG\r\n"
 
 var (
-	errFull    = errors.New("the server has as many clients as it takes")
-	errSilent  = errors.New("the connection was silent and answers no more")
-	errDemoted = errors.New("the connection leads to a server that is a replica now")
+	errFull    = errors.New("the server has reached its maximum number of clients")
+	errSilent  = errors.New("the connection was silent and no longer answers")
+	errDemoted = errors.New("the connection leads to a server that is now a replica")
 )
 
-// connect opens sockets, with TLS where there is a config for it.
+// connect opens sockets, with TLS if it has a config.
 type connect struct {
 	tls *tls.Config
-	// sentinel bounds a question to a sentinel: the library asks a silent one three times before it goes on. 0: there are none.
+	// sentinel bounds each request to a sentinel: the library asks a silent one three times before it tries the next.
+	// 0: there are no sentinels.
 	sentinel time.Duration
 }
 
-// toPrimary marks a context: the connection is not one to a sentinel.
+// toPrimary marks a context: the connection does not lead to a sentinel.
 type toPrimary struct{}
 
 func (c connect) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -74,36 +76,40 @@ func (c connect) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		spoken = secure
 	}
 	if toSentinel {
-		return hasty{spoken, c.sentinel}, nil
+		return sentinelConn{spoken, c.sentinel}, nil
 	}
 	return spoken, nil
 }
 
-// hasty waits for each answer for the time of a sentinel at most. Waiting for news has no end and stays so.
-type hasty struct {
+// sentinelConn shortens every deadline to the limit for a sentinel. A wait for notifications has no deadline, and none
+// is set.
+type sentinelConn struct {
 	net.Conn
 	limit time.Duration
 }
 
-func (h hasty) SetDeadline(t time.Time) error     { return h.Conn.SetDeadline(h.sooner(t)) }
-func (h hasty) SetReadDeadline(t time.Time) error { return h.Conn.SetReadDeadline(h.sooner(t)) }
+func (h sentinelConn) SetDeadline(t time.Time) error     { return h.Conn.SetDeadline(h.sooner(t)) }
+func (h sentinelConn) SetReadDeadline(t time.Time) error { return h.Conn.SetReadDeadline(h.sooner(t)) }
 
-func (h hasty) sooner(t time.Time) time.Time {
+func (h sentinelConn) sooner(t time.Time) time.Time {
 	if limit := time.Now().Add(h.limit); !t.IsZero() && t.After(limit) {
 		return limit
 	}
 	return t
 }
 
-// gate is before the connections of one client of the library, which are those to one server. Many who want to
-// connect to a server that is away share one attempt, and the pauses between attempts grow. An attempt has
-// succeeded when the server has said something: what accepts and closes is no better than what refuses.
+// gate controls the connections of one client of the library; they all lead to one server. Callers that want to
+// connect to an unreachable server share one attempt, and the pauses between attempts grow. An attempt has succeeded
+// once the server has sent something: accepting a connection and closing it counts as a failure.
 type gate struct {
+	// probe bounds a PING on a silent connection.
 	probe time.Duration
 	slots chan struct{}
-	// condemned is when a silent connection was found dead: others that were silent as long are not asked.
+	// condemned is when a silent connection was last found dead. Silent connections last used before that time are
+	// given up without a PING.
 	condemned atomic.Int64
-	// demoted is when the server last said that it is a replica: where its name leads now, connections of before do not.
+	// demoted is when the server last said that it is a replica. The server's name may lead to another server now, and
+	// connections made before that time do not.
 	demoted atomic.Int64
 
 	mu       sync.Mutex
@@ -112,7 +118,7 @@ type gate struct {
 	trial    *trial
 }
 
-// trial is the one attempt under way while a server is away. err is set before done is closed.
+// trial is the one attempt under way while a server is unreachable. err is set before done is closed.
 type trial struct {
 	began time.Time
 	done  chan struct{}
@@ -123,19 +129,20 @@ func newGate(timeout time.Duration) *gate {
 	return &gate{probe: timeout / 4, slots: make(chan struct{}, maxDials)}
 }
 
-// DialHook never lets the library see that connecting failed: after as many failures as the pool has connections it
-// would answer with the last one for a second, which a frozen process would come back with.
+// DialHook hides failures to connect from the library. After as many failures as the pool has connections, the library
+// would return the last error for a second without trying, and a process that was frozen would resume with that error.
 func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		began := time.Now()
 		turn, err := g.enter(ctx)
 		if err != nil {
-			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection says it
+			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection returns the error
 		}
 		socket, err := next(context.WithValue(ctx, toPrimary{}, true), network, addr)
 		<-g.slots
 		if isReply(err) {
-			// A sentinel's refusal is not the answer to what Redis was asked; "absent" would be taken for one.
+			// A sentinel's error reply must not be taken for the reply to the command: "nil" would mean that a value
+			// is absent.
 			err = errors.New("asking the sentinels: " + err.Error())
 		}
 		if err == nil && turn != nil {
@@ -147,7 +154,7 @@ func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
 			g.settle(turn, err)
 		}
 		if err != nil {
-			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection says it
+			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection returns the error
 		}
 		c := &conn{Conn: socket, gate: g, began: began, made: clock()}
 		c.used.Store(c.made)
@@ -170,12 +177,12 @@ func (g *gate) notice(err error) error {
 	return err
 }
 
-// greet finds out whether a server says anything at all, were it that it wants a password first.
+// greet sends a PING and accepts any reply, even that a password is required: it shows that the server answers.
 func greet(ctx context.Context, socket net.Conn) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = socket.SetDeadline(deadline)
 	}
-	if _, err := io.WriteString(socket, question); err != nil {
+	if _, err := io.WriteString(socket, pingCommand); err != nil {
 		return err
 	}
 	var line []byte
@@ -190,10 +197,10 @@ func greet(ctx context.Context, socket net.Conn) error {
 	return socket.SetDeadline(time.Time{})
 }
 
-// full tells whether a server has too many clients, which it says to close the connection then.
+// full reports whether an answer says that the server has too many clients. The server then closes the connection.
 func full(answer []byte) bool { return bytes.HasPrefix(answer, []byte("-ERR max number of clients")) }
 
-// enter waits for one's turn to connect, and takes a slot. The trial is nil while all is well.
+// enter waits until the caller may connect, and takes a slot. The trial is nil while the server is reachable.
 func (g *gate) enter(ctx context.Context) (*trial, error) {
 	came := time.Now()
 	for {
@@ -228,7 +235,8 @@ func (g *gate) enter(ctx context.Context) (*trial, error) {
 	}
 }
 
-// look says what to do: connect, as a trial or as ever, or wait for another's trial, or for the end of a pause.
+// look says what the caller has to do: connect (as the trial if turn is not nil), wait for the trial of another
+// caller, or wait for the end of a pause.
 func (g *gate) look() (turn, other *trial, pause time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -239,7 +247,8 @@ func (g *gate) look() (turn, other *trial, pause time.Duration) {
 	if g.trial != nil {
 		return nil, g.trial, 0
 	}
-	// By the clock on the wall, which goes on while the process is frozen, and may be put back.
+	// By the wall clock, which goes on while the process is frozen. It may be set back: a pause longer than
+	// longestPause is ignored.
 	if pause = g.next.Sub(now.Round(0)); pause > 0 && pause <= longestPause {
 		return nil, nil, pause
 	}
@@ -247,7 +256,7 @@ func (g *gate) look() (turn, other *trial, pause time.Duration) {
 	return g.trial, nil, 0
 }
 
-// settle notes how an attempt ended. Failures at about the same time are one.
+// settle records how an attempt ended. Failures at about the same time count as one.
 func (g *gate) settle(turn *trial, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -268,22 +277,22 @@ func (g *gate) settle(turn *trial, err error) {
 	g.trial = nil
 }
 
-// clock is the time on the wall in nanoseconds: it goes on while a process or its machine is frozen.
+// clock is the wall clock in nanoseconds: it goes on while a process or its machine is frozen.
 func clock() int64 { return time.Now().UnixNano() }
 
-// conn is one connection. Like the library it is used by one at a time.
+// conn is one connection. One goroutine at a time uses it, as the library does.
 type conn struct {
 	net.Conn
 	gate *gate
-	// began is when it was to be connected, by the clock of the process.
+	// began is when the attempt to connect began, by the monotonic clock.
 	began time.Time
-	// made is when it was connected.
+	// made is when the attempt succeeded.
 	made int64
-	// used is when something was read last.
+	// used is when something was last read.
 	used atomic.Int64
-	// alive: the server has said something. settled: that, or it is noted that it never did.
+	// alive: the server has sent something. settled: the outcome of the attempt is known and recorded.
 	alive, settled atomic.Bool
-	// answered: something was read after what was written last.
+	// answered: something was read after the last write.
 	answered atomic.Bool
 }
 
@@ -311,7 +320,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, c.ended(err)
 }
 
-// ended notes the end of a connection and says what it means for what was sent.
+// ended records the end of a connection and returns the error that tells what became of the last write.
 func (c *conn) ended(err error) error {
 	c.settle(err)
 	switch {
@@ -339,9 +348,9 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// SyscallConn is asked for by the library before it uses a connection that was idle, to look whether the other end
-// has closed it. An error has it take another connection, before anything was sent. The socket below TLS is
-// looked at as well: nothing is to be read from it between two answers.
+// SyscallConn is called by the library before it uses an idle connection, to check whether the server has closed it.
+// After an error the library takes another connection, before anything was sent. With TLS it checks the socket
+// below: between two replies that socket has nothing to read.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	if err := c.prove(); err != nil {
 		return nil, err
@@ -357,26 +366,26 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	return raw.SyscallConn()
 }
 
-// prove asks a connection that was silent for long whether it still is one. What a firewall, a failover or a thaw
-// has cut may not show otherwise.
+// prove sends a PING on a connection that was silent for longer than maxSilence. A connection that a firewall or a
+// failover has cut, or that was cut while the process was frozen, may look healthy until then.
 func (c *conn) prove() error {
 	used, now := c.used.Load(), clock()
 	if c.gate.demoted.Load() > c.made {
 		return errDemoted
 	}
-	if !c.alive.Load() || now-used < int64(quiet) {
+	if !c.alive.Load() || now-used < int64(maxSilence) {
 		return nil
 	}
 	if c.gate.condemned.Load() > used {
 		return errSilent
 	}
 	_ = c.SetDeadline(time.Now().Add(c.gate.probe))
-	got := make([]byte, len(answer))
-	_, err := io.WriteString(c.Conn, question)
+	got := make([]byte, len(pingReply))
+	_, err := io.WriteString(c.Conn, pingCommand)
 	if err == nil {
 		_, err = io.ReadFull(c.Conn, got)
 	}
-	if err == nil && string(got) != answer {
+	if err == nil && string(got) != pingReply {
 		err = errSilent
 	}
 	if err != nil {
@@ -387,13 +396,13 @@ func (c *conn) prove() error {
 	return c.SetDeadline(time.Time{})
 }
 
-// cutError is a connection that ended before any answer came to what was sent last.
+// cutError says that the connection ended before any answer to the last write.
 type cutError struct{ cause error }
 
 func (e *cutError) Error() string { return e.cause.Error() }
 func (e *cutError) Unwrap() error { return e.cause }
 
-// dialError is a connection that could not be used: nothing was sent over it but what sets it up.
+// dialError says that a connection could not be set up. No command of the caller was sent over it.
 type dialError struct {
 	cause error
 	// began is when connecting began.
@@ -403,14 +412,14 @@ type dialError struct {
 func (e *dialError) Error() string { return e.cause.Error() }
 func (e *dialError) Unwrap() error { return e.cause }
 
-// unanswered tells whether a connection ended before any answer.
+// unanswered reports whether the connection ended before any answer.
 func unanswered(err error) bool {
 	var cut *cutError
 	return errors.As(revealed(err), &cut)
 }
 
-// stale tells whether an operation was not done because of an attempt to connect that began before it did. The
-// library hands on what it got for a caller who has given up.
+// stale reports whether an operation failed because of an attempt to connect that had begun before the operation. The
+// library passes on connections that it opened for a caller that has given up.
 func stale(err error, start time.Time) bool {
 	var dial *dialError
 	return errors.As(revealed(err), &dial) && dial.began.Before(start)
@@ -424,16 +433,16 @@ func revealed(err error) error {
 	return err
 }
 
-// broken is a connection that was never made.
+// broken stands for a connection that could not be made: every use returns the error.
 type broken struct{ err *dialError }
 
-// The library takes the outermost error off what stops it from setting a connection up.
+// Read and Write wrap the error, because the library removes the outermost error when setting up a connection fails.
 
 func (b broken) Read([]byte) (int, error)  { return 0, fmt.Errorf("connecting: %w", b.err) }
 func (b broken) Write([]byte) (int, error) { return 0, fmt.Errorf("connecting: %w", b.err) }
 func (broken) Close() error                { return nil }
 
-// SyscallConn keeps it out of use when nobody waited for it any more.
+// SyscallConn keeps the connection out of use if it came into the pool because its caller no longer waited.
 func (b broken) SyscallConn() (syscall.RawConn, error) { return nil, b.err }
 
 func (broken) LocalAddr() net.Addr              { return &net.TCPAddr{} }

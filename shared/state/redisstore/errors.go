@@ -30,7 +30,7 @@ func (c *Client) translate(ctx context.Context, doing string, err error) error {
 			return err
 		}
 	}
-	// The caller's own end of patience is not the state's failure.
+	// If the caller has given up, the state has not failed.
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	}
@@ -43,20 +43,20 @@ func (c *Client) translate(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		// The deadline was ours: the caller must not take it for his.
+		// The deadline was that of the Client: callers must not take it for their own, so the error is not wrapped.
 		return fmt.Errorf("%s: %w: no answer within %v: %s", doing, store.ErrUnavailable, c.timeout, err.Error())
 	}
 	return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 }
 
-// isReply tells an error that Redis answered from one of the way there.
+// isReply reports whether an error is a reply of Redis, and not a failure of the connection.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// once keeps the cluster client from sending a command again whose fate is unknown: it repeats what failed
-// on the network unless it does not recognize the error. Redirections are replies and still followed.
+// once keeps the cluster client from repeating a command that may have been done. The cluster client repeats commands
+// after network errors that it recognizes, so this hook hides them. Redirections are replies and are still followed.
 type once struct{}
 
 func (once) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -73,7 +73,7 @@ func (once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook does the same for a pipeline: a redirected command comes in one.
+// ProcessPipelineHook does the same for pipelines, in which the client sends redirected commands.
 func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)

@@ -14,7 +14,7 @@ import (
 )
 
 func (r *resource) Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]store.Event, error) {
-	// A thousand watchers come here at once: what the words are for is made when they are needed.
+	// A thousand watchers may call this at once, so the text is formatted only for an error.
 	doing := func() string { return fmt.Sprintf("reading events after %d", after) }
 	if after < 0 {
 		return nil, fmt.Errorf("%s: %w", doing(), store.ErrGone)
@@ -31,7 +31,7 @@ func (r *resource) Events(ctx context.Context, after int64, limit int, wait time
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("%s: %w", doing(), err)
 		}
-		// The news are taken before reading, so that no event falls between the two.
+		// The announcement is taken before the read, so that no event is missed between the two.
 		events, news, reached := r.feed.look(after, limit)
 		if !reached {
 			var err error
@@ -59,14 +59,14 @@ func (r *resource) Events(ctx context.Context, after int64, limit int, wait time
 	}
 }
 
-// read returns what the log holds after a revision, in one round trip. Every revision has exactly one
-// event, so what is missing is visible: the first entry must be that of the next revision.
+// read returns the log's events after a revision, in one round trip. Every revision has exactly one
+// event, so a gap is visible: the first entry must be that of the next revision.
 func (r *resource) read(ctx context.Context, doing string, after int64, limit int) ([]store.Event, error) {
 	var current *redis.StringCmd
 	var entries *redis.XMessageSliceCmd
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {
 		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			// The revision first: a write between the two can then only add to the entries.
+			// The revision is read first: a write between the two commands can then only add entries.
 			current = pipe.Get(ctx, r.keys.revision)
 			entries = pipe.XRangeN(ctx, r.keys.log, fmt.Sprintf("(%d-0", after), "+", int64(limit))
 			return nil
@@ -95,7 +95,7 @@ func (r *resource) read(ctx context.Context, doing string, after int64, limit in
 	}
 }
 
-// revisionOf is the revision that a resource is at, of which there is none before the first write.
+// revisionOf reads the current revision of a resource: store.Beginning before the first write.
 func revisionOf(current *redis.StringCmd) (int64, error) {
 	if errors.Is(current.Err(), redis.Nil) {
 		return store.Beginning, nil
@@ -107,14 +107,14 @@ func revisionOf(current *redis.StringCmd) (int64, error) {
 	return revision, err
 }
 
-// decodeEvents reads log entries as far as they follow a revision without a gap and can be read. An error is
-// that of the first.
+// decodeEvents reads log entries that follow a revision, up to the first gap or the first entry that cannot be read.
+// It returns an error only if the first entry cannot be read.
 func decodeEvents(messages []redis.XMessage, after int64) ([]store.Event, error) {
 	events := make([]store.Event, 0, len(messages))
 	for i, message := range messages {
 		event, err := decodeEvent(message)
 		if err != nil && i > 0 {
-			return events, nil // the next call begins with it
+			return events, nil // the next call begins with this entry and returns the error
 		}
 		if err != nil {
 			return nil, err
@@ -164,7 +164,7 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 	return event, err
 }
 
-// trimAtOnce is how many events one script looks at: Redis does nothing else meanwhile.
+// trimAtOnce is how many events one run of the script reads: Redis does nothing else while a script runs.
 const trimAtOnce = 100
 
 func (r *resource) Trim(ctx context.Context, olderThan time.Time) error {

@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// eventually tries for half a minute at most.
+// eventually repeats a call for at most half a minute, until it succeeds.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	end := time.Now().Add(30 * time.Second)
@@ -35,7 +35,7 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// TestFailover has a sentinel put a replica in the place of a primary, which has writes that the replica missed.
+// TestFailover: a sentinel promotes a replica that missed the primary's last writes.
 func TestFailover(t *testing.T) {
 	primary := redistest.Server(t)
 	admin := raw(t, primary.URL())
@@ -49,7 +49,7 @@ func TestFailover(t *testing.T) {
 	s := client.Resource("things")
 	_, err := s.Create(t.Context(), thing("one"))
 	must(t, err)
-	// WAIT is about the writes of its own connection, so that has one after the store's.
+	// WAIT is about the writes of its own connection, so this connection writes after the store has.
 	after := admin.Conn()
 	defer after.Close()
 	must(t, after.Set(t.Context(), "after", "", 0).Err())
@@ -57,7 +57,7 @@ func TestFailover(t *testing.T) {
 		t.Fatalf("%d replicas, %v", copies, err)
 	}
 
-	// From here on the replica misses what is written.
+	// From here on the replica misses all writes.
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "copier", "off").Err())
 	must(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "replica").Err())
 	ahead := int64(0)
@@ -114,7 +114,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestSentinelsAway: when the sentinel that was asked is silent, another one is.
+// TestSentinelsAway: if a sentinel does not answer, the client asks another one.
 func TestSentinelsAway(t *testing.T) {
 	primary := redistest.Server(t)
 	var guards []*redistest.Process
@@ -128,7 +128,7 @@ func TestSentinelsAway(t *testing.T) {
 		client := open(t, url, busy)
 		must(t, client.Ping(t.Context()))
 		guard.Stop()
-		// A new connection has to be made, for which a sentinel is asked.
+		// The client needs a new connection, and asks a sentinel where to connect.
 		must(t, raw(t, primary.URL()).ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
 		if err := client.Ping(t.Context()); err != nil {
 			t.Errorf("Ping without sentinel %d: %v", i, err)
@@ -143,7 +143,7 @@ func TestSentinelsAway(t *testing.T) {
 	}
 }
 
-// TestReplicas: a write is acknowledged when a replica has it, and is done but not acknowledged without.
+// TestReplicas: a write is acknowledged once a replica has it. Without a replica it is done but not acknowledged.
 func TestReplicas(t *testing.T) {
 	primary := redistest.Server(t)
 	replica := redistest.Replica(t, primary)
@@ -178,7 +178,7 @@ func TestReplicas(t *testing.T) {
 	eventually(t, "writing with a replica again", func() error {
 		_, err := s.Update(t.Context(), one)
 		if errors.Is(err, store.ErrConflict) {
-			// Done by the try before, and not acknowledged.
+			// The previous attempt did it, without an acknowledgement.
 			found, err := s.Get(t.Context(), "one")
 			must(t, err)
 			one.Revision = found.Revision
@@ -192,8 +192,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestMigration moves the slot of a resource to another node and back while it is written. What was acknowledged
-// was done once.
+// TestMigration moves the slot of a resource to another node and back during writes. Every acknowledged write was done
+// exactly once.
 func TestMigration(t *testing.T) {
 	nodes := redistest.Nodes(t)
 	// One seed is enough.
@@ -208,7 +208,7 @@ func TestMigration(t *testing.T) {
 			s := open(t, url, options).Resource(resource)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			// A slot that is on its way is only redirected for keys that are all there.
+			// While a slot moves, a script is redirected only if all of its keys exist.
 			full := thing("full")
 			full.Owner, full.Expires, full.References = "ana", created, []string{"u"}
 			_, err := s.Create(t.Context(), full)
@@ -252,7 +252,7 @@ func TestMigration(t *testing.T) {
 				})
 				asked := fmt.Sprint("asked-", round)
 				migrate(t, clients, "p1:{"+resource+"}:", func() {
-					// All keys are there and the slot still belongs to where they were.
+					// All keys have moved, and the slot still belongs to the old node.
 					if _, err := s.Create(t.Context(), thing(asked)); !written(err) {
 						t.Errorf("Create where the old node says ASK: %v", err)
 					}
@@ -292,8 +292,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// migrate moves a slot to the next node, key by key, as redis-cli does. moved is called when all keys have moved and
-// nobody has been told.
+// migrate moves a slot to the next node, key by key, as redis-cli does. It calls moved when all keys have moved and no
+// node knows of it yet.
 func migrate(t *testing.T, nodes []*redis.Client, prefix string, moved func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -324,7 +324,7 @@ func migrate(t *testing.T, nodes []*redis.Client, prefix string, moved func()) {
 		must(t, nodes[from].Migrate(ctx, host, port, keys[0], 0, time.Second).Err())
 	}
 	moved()
-	// The new one first: nobody is without an owner then.
+	// The new node learns it first, so that the slot has an owner at all times.
 	must(t, nodes[to].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[to]).Err())
 	for i, node := range nodes {
 		if i != to {
@@ -333,7 +333,7 @@ func migrate(t *testing.T, nodes []*redis.Client, prefix string, moved func()) {
 	}
 }
 
-// TestRedirectedWritesAreNotRepeated cuts the connection when a write has arrived at the node that another one named.
+// TestRedirectedWritesAreNotRepeated cuts the connection when a redirected write has arrived at its new node.
 func TestRedirectedWritesAreNotRepeated(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	for name, options := range map[string]redisstore.Options{"Plain": {}, "Waiting": {Replicas: 1, ReplicaTimeout: time.Millisecond}} {

@@ -19,25 +19,25 @@ const (
 	windowBytes  = 16 << 20
 	// feedBatch is how many events are read at once.
 	feedBatch = 128
-	// linger is how long a feed goes on when nobody waits: those who write an answer soon wait again.
+	// linger is how long a feed goes on without a waiting caller: callers that have received events soon wait again.
 	linger = time.Second
 )
 
-// feed reads the events of a resource once for all who wait in this process. However many they are, one
-// connection blocks in Redis: with a thousand of them there, each write would pay for waking a thousand
-// connections. It runs while somebody waits, and keeps the last events for them. Source: ADR-0007.
+// feed reads the events of a resource once for all callers in this process that wait for them. However many callers
+// there are, only one connection blocks in Redis: if a thousand connections did, each write would have to wake them
+// all. A feed runs while a caller waits, and keeps the last events. Source: ADR-0007.
 type feed struct {
 	client *Client
 	keys   keys
 
 	mu      sync.Mutex
 	waiting int
-	// asked is when somebody last came or left.
+	// asked is when a caller last read the window or stopped waiting.
 	asked   time.Time
 	running bool
 	news    *news
-	// window holds the last events, without a gap, up to that of revision seen. It is only ever appended to and
-	// cut at the front: what was handed out of it stays as it is.
+	// window holds the last events without a gap; the last one has the revision seen. Events are only appended and
+	// cut off at the front, so that slices returned earlier do not change.
 	window []store.Event
 	size   int
 	seen   int64
@@ -53,8 +53,8 @@ func newFeed(client *Client, keys keys) *feed {
 	return &feed{client: client, keys: keys, news: &news{arrived: make(chan struct{})}}
 }
 
-// look returns the events after a revision as far as the window has them, and the announcement to come. The
-// window reaches to a revision when it holds all events after it, be there none.
+// look returns the window's events after a revision, up to limit, and the next announcement. reached is whether the
+// window holds every event after the revision; there may be none.
 func (f *feed) look(after int64, limit int) (events []store.Event, next *news, reached bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *feed) look(after int64, limit int) (events []store.Event, next *news, r
 	return rest[:n:n], f.news, true
 }
 
-// watch makes sure that every event after a revision will be announced, until leave is called.
+// watch ensures that every event after a revision is announced until leave is called.
 func (f *feed) watch(after int64) (leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,12 +86,12 @@ func (f *feed) watch(after int64) (leave func()) {
 	}
 }
 
-// begin empties the window, which from now on holds what comes after a revision.
+// begin empties the window, which then collects the events after a revision.
 func (f *feed) begin(after int64) {
 	f.window, f.size, f.seen = nil, 0, after
 }
 
-// add puts events at the end of the window, and takes as many from its front as are too many.
+// add appends events to the window, and removes the oldest ones that exceed its bounds.
 func (f *feed) add(events []store.Event) {
 	for _, event := range events {
 		f.size += eventSize(event)
@@ -114,7 +114,7 @@ func eventSize(event store.Event) int {
 	return size
 }
 
-// announce wakes those who wait, after a change of the window. An error ends the feed.
+// announce changes the window and wakes the waiting callers. An error ends the feed.
 func (f *feed) announce(change func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *feed) end() {
 	f.begin(0)
 }
 
-// idle ends the feed when nobody has waited for a while.
+// idle ends the feed if no caller has waited for longer than linger. It reports whether the feed has ended.
 func (f *feed) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,8 +142,8 @@ func (f *feed) idle() bool {
 	return !f.running
 }
 
-// follow blocks in Redis for half a timeout at a time, so that a server that hangs is noticed while one
-// that is merely quiet is not disturbed.
+// follow blocks in Redis for half a timeout at a time. It thereby notices a server that hangs, and tells it from a
+// server that has no events.
 func (f *feed) follow() {
 	for !f.idle() {
 		events, revision, err := f.await(f.seen)
@@ -154,15 +154,15 @@ func (f *feed) follow() {
 		case len(events) > 0:
 			f.announce(func() { f.add(events) }, nil)
 		case revision != f.seen:
-			// It is lower when a replica that had missed writes took over, and higher when the log has moved on
-			// past what was read. Those who wait have to look for themselves.
+			// The revision is lower if a replica that had missed writes took over, and higher if the log has been
+			// trimmed past the last event read. The waiting callers must then read the log themselves.
 			f.announce(func() { f.begin(revision) }, nil)
 		}
 	}
 }
 
-// await returns the events that follow a revision, waiting for the first. Without one it returns the revision
-// that the store is at, once the block is over or there is a gap.
+// await waits for the first event after a revision and returns the events. If there is none within the time of the
+// block, or if there is a gap, it returns the store's current revision.
 func (f *feed) await(seen int64) ([]store.Event, int64, error) {
 	block := f.client.timeout / 2
 	ctx, cancel := context.WithTimeout(context.Background(), block+f.client.timeout)
@@ -170,7 +170,7 @@ func (f *feed) await(seen int64) ([]store.Event, int64, error) {
 	streams, err := f.client.redis.XRead(ctx, &redis.XReadArgs{
 		Streams: []string{f.keys.log, strconv.FormatInt(seen, 10) + "-0"},
 		Count:   feedBatch,
-		Block:   max(block, time.Millisecond), // 0 would be forever
+		Block:   max(block, time.Millisecond), // 0 would block forever
 	}).Result()
 	if present(err) != nil {
 		return nil, 0, err
@@ -186,7 +186,7 @@ func (f *feed) await(seen int64) ([]store.Event, int64, error) {
 		return nil, 0, err
 	}
 	if revision == seen && len(streams) > 0 {
-		// It would never block again.
+		// Otherwise XREAD would return at once every time.
 		return nil, 0, fmt.Errorf("%w: the event log is ahead of revision %d", errCorrupt, revision)
 	}
 	return nil, revision, nil

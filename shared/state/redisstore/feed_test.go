@@ -21,7 +21,7 @@ import (
 // start is the revision of an empty store.
 const start = store.Beginning
 
-// commands counts what a Redis was asked.
+// commands counts the commands that a Redis received.
 type commands struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -44,7 +44,7 @@ func (c *commands) of(name string) int {
 	return c.count[name]
 }
 
-// follow reads events until a revision and returns the revisions. It tells the others, if any, how far it is.
+// follow reads events up to a revision and returns their revisions. It reports its progress to the others, if any.
 func follow(t *testing.T, s store.Store, after, until int64, progress ...chan<- int64) []int64 {
 	var seen []int64
 	for _, each := range progress {
@@ -67,7 +67,7 @@ func follow(t *testing.T, s store.Store, after, until int64, progress ...chan<- 
 	return seen
 }
 
-// TestEventsAreReadOnce: what a hundred watchers of one process wait for is read from Redis once.
+// TestEventsAreReadOnce: events for which a hundred watchers of one process wait are read from Redis once.
 func TestEventsAreReadOnce(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), patient).Resource("things")
@@ -91,7 +91,7 @@ func TestEventsAreReadOnce(t *testing.T) {
 		}
 	}
 	group.Wait()
-	// Each reads some times until the window reaches to where it stands, and not once for each change.
+	// Each watcher reads a few times until the window covers its position, and not once for each change.
 	if reads := asked.of("XRANGE"); reads > 5*watchers {
 		t.Errorf("%d watchers of %d changes asked Redis %d times", watchers, changes, reads)
 	}
@@ -100,7 +100,7 @@ func TestEventsAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestFeedEnds: nobody waits, nothing is asked of Redis.
+// TestFeedEnds: without waiting callers, the feed stops reading from Redis.
 func TestFeedEnds(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{Timeout: 200 * time.Millisecond}).Resource("things")
@@ -118,7 +118,7 @@ func TestFeedEnds(t *testing.T) {
 			t.Fatal("the feed still reads")
 		}
 	}
-	// It begins anew, and knows nothing of what it held before.
+	// A new feed begins with an empty window.
 	if _, err := s.Create(t.Context(), thing("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,8 @@ func TestFeedEnds(t *testing.T) {
 	}
 }
 
-// TestFeedAfterAFailover: the window of a store that went back is dropped; who is ahead hears of it, and who
-// begins anew sees the new history alone.
+// TestFeedAfterAFailover: if the store has gone back, its window is dropped. Watchers that are ahead get an error, and
+// watchers that begin again see only the new history.
 func TestFeedAfterAFailover(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
@@ -166,7 +166,7 @@ func TestFeedAfterAFailover(t *testing.T) {
 	})
 }
 
-// TestFeedFallsBehind: a burst that the log does not hold is a gap for those who had waited, and no more.
+// TestFeedFallsBehind: a burst longer than the log is a gap for the waiting watchers; later reads work.
 func TestFeedFallsBehind(t *testing.T) {
 	embedded := miniredis.RunT(t)
 	url := "redis://" + embedded.Addr()
@@ -199,7 +199,7 @@ func TestFeedFallsBehind(t *testing.T) {
 	}
 }
 
-// TestWindowIsBounded: what a slow reader holds of the window stays as it was, however far it has moved on.
+// TestWindowIsBounded: the events that a slow reader has received do not change, however far the window has moved on.
 func TestWindowIsBounded(t *testing.T) {
 	s := open(t, redistest.Embedded(t), patient).Resource("things")
 	record := thing("one")

@@ -16,14 +16,14 @@ var journalLua string
 
 var journalScript = script(journalLua)
 
-// Journal is a list of texts that only grows at its end and loses the oldest by the clock, and the notes about it. It
-// is what the audit keeps in a Redis. Source: ADR-0016.
+// Journal is a list of texts, and notes about the list. Texts are only appended, and removed once they are too old.
+// The audit log in Redis is a Journal. Source: ADR-0016.
 type Journal struct {
 	client *Client
 	keys   journalKeys
 }
 
-// Journal returns the journal of a name, which is as those of resources are.
+// Journal returns the journal of that name. The rules for names are those of Resource.
 func (c *Client) Journal(name string) *Journal {
 	if !validResource(name) {
 		panic(fmt.Sprintf("redisstore: journal name %q", name))
@@ -31,8 +31,9 @@ func (c *Client) Journal(name string) *Journal {
 	return &Journal{client: c, keys: newJournalKeys(name)}
 }
 
-// Append adds texts at the end, all or none of them, and removes what is older than a time; zero removes nothing. An
-// error that is ErrUnavailable may come after it was done. They are as lasting as what Redis acknowledges.
+// Append adds all texts at the end or none, and removes the texts that are older than a time; the zero time removes
+// nothing. After ErrUnavailable the texts may or may not have been added. They are as durable as any write that Redis
+// acknowledges.
 func (j *Journal) Append(ctx context.Context, texts [][]byte, olderThan time.Time) error {
 	args := make([]any, 1, len(texts)+1)
 	args[0] = ""
@@ -47,7 +48,7 @@ func (j *Journal) Append(ctx context.Context, texts [][]byte, olderThan time.Tim
 	})
 }
 
-// Note returns the note of a name; empty where there is none.
+// Note returns the note of that name, or "" if there is none.
 func (j *Journal) Note(ctx context.Context, name string) (string, error) {
 	var text string
 	err := j.client.run(ctx, "reading a note", func(ctx context.Context) error {
@@ -60,7 +61,7 @@ func (j *Journal) Note(ctx context.Context, name string) (string, error) {
 	return text, err
 }
 
-// SetNote replaces the note of a name.
+// SetNote sets the note of that name.
 func (j *Journal) SetNote(ctx context.Context, name, text string) error {
 	return j.client.run(ctx, "writing a note", func(ctx context.Context) error {
 		return j.client.redis.HSet(ctx, j.keys.notes, name, text).Err()

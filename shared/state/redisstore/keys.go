@@ -2,7 +2,7 @@ package redisstore
 
 import "fmt"
 
-// prefix is the layout's version. A layout that older builds cannot read gets a new one.
+// prefix is the version of the layout. A layout that older builds cannot read gets a new prefix.
 const prefix = "p1"
 
 // keys are the Redis keys of one resource. They share a hash tag, so that a cluster keeps them in one
@@ -25,7 +25,7 @@ type keys struct {
 	created string
 	// activity is a HASH: name -> Activity in milliseconds.
 	activity string
-	// references is a ZSET of uid NUL name, all with score 0: who refers to a uid.
+	// references is a ZSET of uid NUL name, all with score 0: the names of the objects that refer to a uid.
 	references string
 	// log is a STREAM whose entry ids are <revision>-0.
 	log string
@@ -47,7 +47,7 @@ func newKeys(resource string) keys {
 	}
 }
 
-// all is what every write declares, in the order in which lua/record.lua names them.
+// all returns the keys that every write declares, in the order in which lua/record.lua names them.
 func (k keys) all() []string {
 	return []string{
 		k.revision, k.objects, k.names, k.owners, k.digests, k.expires, k.created, k.activity, k.references, k.log,

@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// raw is Redis itself.
+// raw returns a plain client of a Redis.
 func raw(t *testing.T, url string) *redis.Client {
 	t.Helper()
 	options, err := redis.ParseURL(url)
@@ -89,7 +89,7 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%d keys, want 10", n)
 		}
 
-		// What is removed leaves the counter and the log.
+		// After all removals only the counter and the log are left.
 		_, err = s.Delete(ctx, "a/b", 2)
 		must(t, err)
 		_, err = s.Delete(ctx, "c", 3)
@@ -122,8 +122,8 @@ func TestUnknownFormat(t *testing.T) {
 
 			calls := everyCall(t.Context(), s)
 			delete(calls, "Create")
-			delete(calls, "References") // looks at no record
-			delete(calls, "Trim")       // looks at the times of events alone
+			delete(calls, "References") // reads no record
+			delete(calls, "Trim")       // reads only the times of events
 			for call, run := range calls {
 				if err := run(); !errors.Is(err, store.ErrFormat) {
 					t.Errorf("%s: %s: error is %v, want %v", what, call, err, store.ErrFormat)
@@ -154,7 +154,7 @@ func TestUnknownEvent(t *testing.T) {
 	})
 }
 
-// TestEventsWithoutTime: those of an older build are read, and trimmed with the ones after them.
+// TestEventsWithoutTime: events of an older build have no time. They are read, and trimmed with the events after them.
 func TestEventsWithoutTime(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
@@ -180,13 +180,13 @@ func TestEventsWithoutTime(t *testing.T) {
 	})
 }
 
-// TestLargeRevisions: Lua's numbers are doubles, which print as 1e+14 when nobody looks.
+// TestLargeRevisions: Lua's numbers are doubles, which print as 1e+14 by default.
 func TestLargeRevisions(t *testing.T) {
 	for _, start := range []int64{1e14 - 2, 1e15 - 2, 1<<53 - 10} {
 		both(t, func(t *testing.T, url string) {
 			s := open(t, url, redisstore.Options{}).Resource("things")
 			must(t, raw(t, url).Set(t.Context(), "p1:{things}:rev", start, 0).Err())
-			// An empty log after a revision has been trimmed of everything.
+			// The log is empty although the revision is not the first: all events were trimmed.
 			if _, err := s.Events(t.Context(), start-1, 1, time.Hour); !errors.Is(err, store.ErrGone) {
 				t.Errorf("Events before an empty log: %v", err)
 			}
@@ -222,7 +222,7 @@ func TestLargeRevisions(t *testing.T) {
 	}
 }
 
-// TestLostLog: a log that is shorter than the counter says is a reason to read everything anew.
+// TestLostLog: if the log is shorter than the counter says, watchers must list again.
 func TestLostLog(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
@@ -249,7 +249,7 @@ func TestLostLog(t *testing.T) {
 			t.Errorf("Events after the third: %d, %v", len(events), err)
 		}
 
-		// A replica that had missed writes takes over while somebody waits for what follows them.
+		// A replica that had missed writes takes over while a caller waits for the events after them.
 		waiting := make(chan error, 1)
 		go func() {
 			_, err := s.Events(t.Context(), start+3, 10, time.Hour)
@@ -263,7 +263,7 @@ func TestLostLog(t *testing.T) {
 	})
 }
 
-// TestCounterBehindLog: the log refuses an event with an id that was there already, and with it the write.
+// TestCounterBehindLog: the log refuses an event with an id that it has already had, so the write fails.
 func TestCounterBehindLog(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
 		s := open(t, url, redisstore.Options{}).Resource("things")
@@ -319,7 +319,7 @@ func TestContradictions(t *testing.T) {
 	})
 }
 
-// TestListBeyondTheStack lists more names than Lua's unpack can take at once on a real server.
+// TestListBeyondTheStack lists more names than Lua's unpack can return at once on a real server.
 func TestListBeyondTheStack(t *testing.T) {
 	s := open(t, redistest.Server(t).URL(), patient).Resource("things")
 	const many = 9000
@@ -391,7 +391,7 @@ func TestRoundTrips(t *testing.T) {
 		{"Trim", func() (int64, error) { return record.Revision, s.Trim(ctx, created) }},
 		{"Delete", func() (int64, error) { return s.Delete(ctx, "one", record.Revision) }},
 	}
-	// The first time connects and sends the scripts.
+	// The first round connects and sends the scripts.
 	for round := range 2 {
 		for _, step := range steps {
 			before := reads()
@@ -400,7 +400,7 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatalf("%s: %v", step.what, err)
 			}
 			record.Revision = revision
-			// One of the reads is the question itself.
+			// One of the reads is that of the INFO command.
 			if trips := reads() - before - 1; round > 0 && trips != 1 {
 				t.Errorf("%s takes %d round trips", step.what, trips)
 			}
@@ -408,7 +408,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestRefusals: a server that is there and will not do it.
+// TestRefusals: a server that answers and refuses the command.
 func TestRefusals(t *testing.T) {
 	process := redistest.Server(t, redistest.Password("s3cret"))
 	client := open(t, process.URL(), redisstore.Options{})

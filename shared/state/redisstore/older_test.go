@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// TestOlderState: the state as another build has left it, its events without a time and with a field that this build
-// does not know, is read and written on. The file is kept as it is; what it says is what builds have to agree on.
+// TestOlderState: this build reads and continues the state of another build, whose events have no time and have a field
+// that this build does not know. Do not change the file: it is the layout on which builds have to agree.
 func TestOlderState(t *testing.T) {
 	kept, err := os.ReadFile("testdata/older.json")
 	must(t, err)

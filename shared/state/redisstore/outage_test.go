@@ -24,7 +24,7 @@ func thing(name string) store.Record {
 	return store.Record{Name: name, Digest: "digest-" + name, Created: created, Object: []byte(`{}`)}
 }
 
-// everyCall is each method of a Store once, on the object "one".
+// everyCall calls each method of a Store once, on the object "one".
 func everyCall(ctx context.Context, s store.Store) map[string]func() error {
 	one := thing("one")
 	one.Revision = start + 1
@@ -43,11 +43,11 @@ func everyCall(ctx context.Context, s store.Store) map[string]func() error {
 	}
 }
 
-// soon is more than the timeout of an operation takes on a busy machine, and less than a second attempt or the
-// timeouts of go-redis' own.
+// soon is longer than an operation with its timeout takes on a busy machine, and shorter than a second attempt or the
+// timeouts of go-redis.
 const soon = 5 * time.Second / 2
 
-// unavailable expects each call to fail with ErrUnavailable soon, and with the caller's error when he gives up.
+// unavailable expects each call to fail soon: with ErrUnavailable, or with the context's error if the caller gives up.
 func unavailable(t *testing.T, client *redisstore.Client, s store.Store) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -75,8 +75,8 @@ func unavailable(t *testing.T, client *redisstore.Client, s store.Store) {
 	group.Wait()
 }
 
-// available expects a call to succeed after an outage. Only what waited for an answer all of its time may be
-// tried again: a machine can be that busy, and a client that remembers the outage fails earlier.
+// available expects a call to succeed after an outage. It tries again only after a call that waited for its whole
+// timeout: the machine may be that busy. A client that still returns errors of the outage fails earlier.
 func available(t *testing.T, what string, call func() error) {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
@@ -99,7 +99,7 @@ func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*
 	if _, err := s.Create(t.Context(), thing("one")); err != nil {
 		t.Fatal(err)
 	}
-	// A second client that waits all the time, and has connections that are idle.
+	// A second client waits for events all the time, and has idle connections.
 	patient := open(t, url(process), prompt)
 	waiting := make(chan error, 1)
 	var group sync.WaitGroup
@@ -120,7 +120,7 @@ func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*
 		begin(process)
 		unavailable(t, client, s)
 		end(process)
-		// Right away, and without a new client. Writes of before may have been done or not.
+		// The same client works again at once. Earlier writes may or may not have been done.
 		available(t, "Ping", func() error { return client.Ping(t.Context()) })
 		available(t, "List", func() error { _, err := s.List(t.Context(), store.Query{}); return err })
 		available(t, "Create", func() error { _, err := s.Create(t.Context(), thing(fresh())); return err })
@@ -146,8 +146,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestClusterOutage takes one of three masters away. Resources live in different slots, so that all masters
-// have some.
+// TestClusterOutage stops one of three masters. Resources are in different slots, so that every master
+// has some.
 func TestClusterOutage(t *testing.T) {
 	for name, change := range map[string]struct{ begin, end func(*redistest.Process) }{
 		"Killed":  {(*redistest.Process).Kill, (*redistest.Process).Restart},
@@ -188,7 +188,7 @@ func TestClusterOutage(t *testing.T) {
 			}
 			group.Wait()
 			if failed.Load() == 0 {
-				t.Error("nothing was unavailable without one of the masters")
+				t.Error("everything was available without one of the masters")
 			}
 			if err := client.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("Ping without one of the masters: %v", err)
@@ -233,7 +233,7 @@ func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
 func TestNothingListens(t *testing.T) {
 	process := redistest.Server(t)
 	process.Kill()
-	// Open connects to nothing, and closing what never connected works.
+	// Open does not connect, and a client that never connected can be closed.
 	for _, url := range []string{process.URL(), process.UnixURL(), process.URL() + "," + process.URL()} {
 		client := open(t, url, prompt)
 		unavailable(t, client, client.Resource("things"))
@@ -291,7 +291,7 @@ func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
 		}
 		return true
 	})
-	// Nothing is half there: one event and one object for each revision.
+	// No write is half done: there is one event and one object for each revision.
 	if page.Revision != start+int64(len(found)) {
 		t.Errorf("%d objects at revision %d", len(found), page.Revision)
 	}
@@ -343,7 +343,7 @@ func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
 	if events, err := s.Events(t.Context(), start, 1, 5*timeout); err != nil || len(events) != 0 {
 		t.Errorf("Events: %d events, %v", len(events), err)
 	}
-	// Far more wait than the pool has connections, and a write still gets one.
+	// Far more callers wait than the pool has connections, and a write still gets a connection.
 	const waiters = 300
 	var group sync.WaitGroup
 	var asked sync.WaitGroup
@@ -353,7 +353,7 @@ func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
 			asked.Done()
 			for {
 				events, err := s.Events(t.Context(), start, 1, time.Minute)
-				// On a busy machine half a second may not do for 300 at once.
+				// On a busy machine half a second may be too short for 300 callers at once.
 				if errors.Is(err, store.ErrUnavailable) {
 					continue
 				}

@@ -17,18 +17,18 @@ import (
 //
 //	<format> <revision> <created ms> <expires ms or -> <digest or -> <references or -> <owner>\n<object>
 //
-// References are uids, separated by commas. A digest or a list of references that begins with a dash has it doubled.
-// The owner is last because it may hold blanks. Scripts read the header with a pattern (lua/record.lua)
+// References are uids, separated by commas. If a digest or a list of references begins with a dash, that dash is
+// doubled. The owner is last because it may contain blanks. Scripts read the header with a pattern (lua/record.lua)
 // and never look at the object. Source: ADR-0002.
 const format = "1"
 
 // none stands for an absent digest, expiry or list of references in a header.
 const none = "-"
 
-// milliseconds is t as a header, a score or an argument holds it.
+// milliseconds formats a time for headers, scores and arguments.
 func milliseconds(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
-// optional is milliseconds, or absent for the zero time.
+// optional formats a time as milliseconds does, and the zero time as absent.
 func optional(t time.Time, absent string) string {
 	if t.IsZero() {
 		return absent
@@ -36,10 +36,10 @@ func optional(t time.Time, absent string) string {
 	return milliseconds(t)
 }
 
-// digestToken is the digest as headers, scripts and the digest index hold it.
+// digestToken formats a digest for headers, scripts and the digest index.
 func digestToken(digest string) string { return token(digest) }
 
-// referencesToken is a list of uids as headers and scripts hold it, each once.
+// referencesToken formats a list of uids for headers and scripts, without repeated ones.
 func referencesToken(uids []string) string {
 	var once []string
 	for _, uid := range uids {
@@ -50,7 +50,7 @@ func referencesToken(uids []string) string {
 	return token(strings.Join(once, ","))
 }
 
-// token is a text as headers hold it. A leading dash is doubled, so that none stays free.
+// token formats a text for headers. It doubles a leading dash, so that a single dash can only mean none.
 func token(text string) string {
 	if text == "" {
 		return none
@@ -110,8 +110,8 @@ func decode(name, raw, activity string) (store.Record, error) {
 	return record, nil
 }
 
-// check refuses what would break a header or an index. Callers validate long before, so that an error
-// here is a mistake in the program and has no sentinel.
+// check refuses records that would break a header or an index. Callers validate long before, so an error
+// here is a mistake in the program, and the contract has no error value for it.
 func check(record store.Record) error {
 	switch {
 	case record.Name == "":
@@ -130,7 +130,7 @@ func check(record store.Record) error {
 	return nil
 }
 
-// maxReference is the most bytes of a uid that is referred to.
+// maxReference is the maximum length of a referenced uid in bytes.
 const maxReference = 128
 
 func validReference(uid string) bool {

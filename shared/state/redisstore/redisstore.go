@@ -1,10 +1,10 @@
 // Package redisstore keeps a resource's state in Redis, for any number of functions that share nothing
-// else: one Lua script per write, all or nothing, and every key of a resource in one slot. It runs the
-// same on Redis 7, on a cluster and on the server embedded in the local runner.
+// else. Each write is one Lua script, all or nothing, and all keys of a resource are in one slot. It works the
+// same with Redis 7, a cluster and the server embedded in the local runner.
 // Source: Spec 2.2 (resourceVersion), 7; ADR-0002.
 //
-// It does not parse objects or keep them, subscribe to anything while nobody waits, or repeat a write
-// whose fate is unknown.
+// It does not parse or cache objects, does not block in Redis unless a caller waits for events, and does not repeat a
+// write that may already have been done.
 package redisstore
 
 import (
@@ -31,39 +31,39 @@ const DefaultTimeout = settings.DefaultRedisTimeout
 // DefaultLogLength is the length of an event log when Options.LogLength is zero. Source: ADR-0002.
 const DefaultLogLength = 10000
 
-// idleTimeout is below the 350 seconds after which cloud networks drop a silent connection unannounced.
+// idleTimeout is shorter than the 350 seconds after which cloud networks drop a silent connection without notice.
 const idleTimeout = 4 * time.Minute
 
-// maxNames bounds how many digests are remembered with the name that they led to.
+// maxNames bounds how many digests are cached with the name that each led to.
 const maxNames = 4096
 
 // DefaultPoolSize is the number of connections when Options.PoolSize is zero. Source: ADR-0002.
 const DefaultPoolSize = settings.DefaultPoolSize
 
-// Options are the settings of a Client. The zero value is good for a server. Source: ADR-0002.
+// Options are the settings of a Client. The zero value suits a server. Source: ADR-0002.
 type Options struct {
-	// LogLength is how many events of each resource are kept at least, once that many happened. Redis
+	// LogLength is the minimum number of events kept for each resource, once there have been that many. Redis
 	// trims in blocks, so there may be some more. 0: DefaultLogLength.
 	LogLength int
-	// Timeout bounds every operation, connecting included, except for the time that Events is told to
+	// Timeout bounds every operation, including connecting, but not the time that a caller of Events asks to
 	// wait. 0: DefaultTimeout.
 	Timeout time.Duration
-	// PoolSize bounds the connections per Redis node; they are opened as they are needed. A function that serves
-	// one request at a time does with 4. 0: DefaultPoolSize.
+	// PoolSize bounds the connections per Redis node; they are opened as they are needed. For a function that serves
+	// one request at a time, 4 are enough. 0: DefaultPoolSize.
 	PoolSize int
-	// TLS is what rediss:// and its like verify the server with; parameters of the URL add to it. With a URL
-	// that has no TLS it is an error. nil: the authorities of the system.
+	// TLS is the configuration with which rediss:// and the other schemes with TLS verify the server; parameters of
+	// the URL add to it. It is an error if the URL's scheme has no TLS. nil: the system's certificate authorities.
 	TLS *tls.Config
-	// Replicas is how many replicas must have a write of an object before it is acknowledged. Where fewer have it
-	// in time the write is done and reported as ErrUnavailable, since it may be lost yet. Touch and Trim do not
-	// wait. The embedded server has no replicas: every write fails there. 0: the primary's word is enough.
+	// Replicas is how many replicas must have a write of an object before it is acknowledged. If fewer have it
+	// in time, the write is done but reported as ErrUnavailable, because it may still be lost. Touch and Trim do not
+	// wait. The embedded server has no replicas, so every write fails there. 0: the primary alone acknowledges.
 	Replicas int
 	// ReplicaTimeout is how long to wait for them, in whole milliseconds and less than Timeout. 0: half of Timeout.
 	ReplicaTimeout time.Duration
 }
 
-// Client is a pool of connections to one Redis or one cluster. It is safe for concurrent use, outlives a
-// restart of Redis and is to be opened once per process.
+// Client is a pool of connections to one Redis or one cluster. It is safe for concurrent use and outlives a
+// restart of Redis. Open one per process.
 type Client struct {
 	redis          redis.UniversalClient
 	timeout        time.Duration
@@ -82,18 +82,18 @@ type Client struct {
 //	redis-cluster://[user:password@]host[:port][,host[:port]...]
 //	redis-sentinel://[user:password@]host[:port][,host[:port]...]/name[/database]
 //
-// and rediss, rediss-cluster and rediss-sentinel with TLS. Hosts of a cluster are seeds, one is enough; those of
-// the last form are sentinels, which say where the primary of that name is. User and password are for Redis,
-// parameters sentinel_username and sentinel_password for the sentinels. Special characters of a password are
-// percent-encoded. Several redis:// or rediss:// URLs separated by commas are a cluster too; credentials and
-// parameters are those of the first.
+// and rediss, rediss-cluster and rediss-sentinel with TLS. Hosts of a cluster are seeds, and one is enough. Hosts of
+// the last form are sentinels, which know where the primary of that name is. User and password are for Redis;
+// the parameters sentinel_username and sentinel_password are for the sentinels. Special characters of a password are
+// percent-encoded. Several redis:// or rediss:// URLs separated by commas are a cluster too, with the credentials and
+// parameters of the first.
 //
-// Parameters of the forms with TLS: ca_file is a file of authorities in PEM, in place of those of the system;
-// server_name the name to verify in place of the host that is dialled; cert_file and key_file the client's own
-// certificate; skip_verify=true verifies nothing. Files are read once.
+// Parameters of the forms with TLS: ca_file is a PEM file of certificate authorities that replace the system's;
+// server_name is the name to verify in place of the host; cert_file and key_file are the client's own
+// certificate; skip_verify=true turns verification off. Files are read once.
 //
-// It does not connect: a Redis that is away is seen at the first use. Errors name what is wrong with the URL and
-// never quote it, since it may hold a password.
+// Open does not connect: the first use shows whether Redis is reachable. Errors say what is wrong with the URL and
+// never quote it, because it may contain a password.
 func Open(rawURL string, opts Options) (*Client, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
@@ -102,7 +102,7 @@ func Open(rawURL string, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store: Redis URL: %w", err)
 	}
-	// The client library writes plain text to standard error; everything it has to say is in our errors.
+	// The client library logs plain text to standard error; the errors returned here contain the same.
 	logging.Disable()
 	return &Client{
 		redis: newRedis(at, opts), timeout: opts.Timeout, logLength: opts.LogLength,
@@ -110,7 +110,7 @@ func Open(rawURL string, opts Options) (*Client, error) {
 	}, nil
 }
 
-// complete fills in what is zero.
+// complete checks the options and replaces zero values by their defaults.
 func (o *Options) complete() error {
 	switch {
 	case o.LogLength < 0:
@@ -120,22 +120,22 @@ func (o *Options) complete() error {
 	case o.PoolSize < 0:
 		return fmt.Errorf("pool size %d is negative", o.PoolSize)
 	case o.Replicas < 0:
-		return fmt.Errorf("%d replicas is negative", o.Replicas)
+		return fmt.Errorf("number of replicas %d is negative", o.Replicas)
 	}
 	o.LogLength = cmp.Or(o.LogLength, DefaultLogLength)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.PoolSize = cmp.Or(o.PoolSize, DefaultPoolSize)
 	o.ReplicaTimeout = cmp.Or(o.ReplicaTimeout, max(o.Timeout/2, time.Millisecond))
-	// Zero is forever for Redis.
+	// For Redis, zero means forever.
 	if o.Replicas > 0 && (o.ReplicaTimeout < time.Millisecond || o.ReplicaTimeout >= o.Timeout) {
-		return fmt.Errorf("timeout %v for replicas is not between a millisecond and that of operations, %v", o.ReplicaTimeout, o.Timeout)
+		return fmt.Errorf("timeout %v for replicas must be at least 1ms and less than the timeout of operations, %v", o.ReplicaTimeout, o.Timeout)
 	}
 	return nil
 }
 
-// newRedis sets the client library up. It repeats nothing, says nothing of itself and keeps one pool per node.
+// newRedis sets up the client library: without retries, without sending its own name, and with one pool per node.
 func newRedis(at address, opts Options) redis.UniversalClient {
-	// An operation still has time to report what is wrong.
+	// Half of the timeout leaves an operation time to report why it could not connect.
 	dial := opts.Timeout / 2
 	connect := connect{tls: at.tls}
 	if at.kind == sentinel {
@@ -167,7 +167,7 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 	switch at.kind {
 	case cluster:
 		nodes := options.Cluster()
-		nodes.DisableRoutingPolicies = true // saves asking for the command table at the first use
+		nodes.DisableRoutingPolicies = true // saves the request for the command table at the first use
 		client := redis.NewClusterClient(nodes)
 		client.OnNewNode(func(node *redis.Client) {
 			node.AddHook(once{})
@@ -189,8 +189,8 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 	}
 }
 
-// Resource returns the Store of one resource. The name consists of a-z, 0-9, dash and dot; another one is a
-// programmer's error and panics. Stores of the same name share their state.
+// Resource returns the Store of one resource. The name consists of a-z, 0-9, dash and dot; any other name is a
+// mistake in the program, and Resource panics. Stores of the same name share their state.
 func (c *Client) Resource(name string) store.Store {
 	if !validResource(name) {
 		panic(fmt.Sprintf("redisstore: resource name %q", name))
@@ -203,13 +203,13 @@ func (c *Client) Resource(name string) store.Store {
 		f = newFeed(c, k)
 		c.feeds[name] = f
 	}
-	// Only a size below one is an error.
+	// The only error is that of a size below one.
 	names, _ := lru.New[string, string](maxNames)
 	return &resource{client: c, keys: k, feed: f, names: names}
 }
 
-// Ping tells whether state can be reached: nil, ErrUnavailable, or the context's error. On a cluster every
-// master must answer.
+// Ping returns nil if the state can be reached, and otherwise ErrUnavailable or the context's error. On a cluster
+// every master must answer.
 func (c *Client) Ping(ctx context.Context) error {
 	return c.run(ctx, "pinging", func(ctx context.Context) error {
 		if cluster, ok := c.redis.(*redis.ClusterClient); ok {
@@ -226,8 +226,8 @@ func (c *Client) Close() error {
 	return c.redis.Close()
 }
 
-// run does an operation that changes nothing, or nothing that doing it twice would change again. When a connection
-// ends before any byte of the answer it is done once more.
+// run runs an operation that only reads, or that may safely run twice. If the connection ends before any byte of the
+// answer, it runs the operation once more.
 func (c *Client) run(ctx context.Context, doing string, operation func(context.Context) error) error {
 	return c.runOnce(ctx, doing, func(ctx context.Context) error {
 		err := operation(ctx)
@@ -238,7 +238,8 @@ func (c *Client) run(ctx context.Context, doing string, operation func(context.C
 	})
 }
 
-// runOnce does one operation within the timeout and translates its error. Only what was not sent is done again.
+// runOnce runs one operation within the timeout and translates its error. It repeats an operation only if nothing of it
+// was sent.
 func (c *Client) runOnce(ctx context.Context, doing string, operation func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -252,7 +253,7 @@ func (c *Client) runOnce(ctx context.Context, doing string, operation func(conte
 	}
 	err = c.translate(ctx, doing, err)
 	if cluster, ok := c.redis.(*redis.ClusterClient); ok && errors.Is(err, store.ErrUnavailable) {
-		// A replica may have taken over; otherwise that would be noticed some ten seconds later.
+		// A replica may have taken over; without a reload the client would notice it about ten seconds later.
 		cluster.ReloadState(ctx)
 	}
 	return err

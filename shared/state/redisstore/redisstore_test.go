@@ -13,13 +13,13 @@ import (
 	"management.platform.sh/shared/state/storetest"
 )
 
-// patient is for tests of what the store does, not of how quickly: a busy machine must not fail them.
+// patient is for tests of what the store does, not of how fast: they must not fail on a busy machine.
 var patient = redisstore.Options{LogLength: storetest.LogLength, Timeout: 30 * time.Second}
 
-// prompt is for tests of what happens when Redis does not answer in time.
+// prompt is for tests in which Redis does not answer in time.
 var prompt = redisstore.Options{Timeout: redisstore.DefaultTimeout}
 
-// open is patient, unless the options say otherwise.
+// open opens a client. Options that are zero are those of patient.
 func open(t testing.TB, url string, options redisstore.Options) *redisstore.Client {
 	t.Helper()
 	options.Timeout = cmp.Or(options.Timeout, patient.Timeout)
@@ -33,7 +33,7 @@ func open(t testing.TB, url string, options redisstore.Options) *redisstore.Clie
 
 var resources atomic.Int64
 
-// fresh is a name that no test has used on its server. Different names are in different slots.
+// fresh returns a name that no test has used on its server. Different names are in different slots.
 func fresh() string { return fmt.Sprintf("things-%d", resources.Add(1)) }
 
 func suite(t *testing.T, url string) {

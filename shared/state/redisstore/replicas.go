@@ -10,12 +10,12 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// maxRedirects bounds how often a write follows a slot that is on its way to another node.
+// maxRedirects bounds how often a write is redirected while its slot moves to another node.
 const maxRedirects = 3
 
-// replicated runs a script and waits for replicas in the same pipeline: Redis waits for what this connection has
-// written. It says how many replicas are missing. The library cannot do that on a cluster, where WAIT has no key to
-// be routed by.
+// replicated runs a script and WAIT in the same pipeline, because WAIT is about the writes of its own connection. It
+// returns the script's answer and how many replicas have not acknowledged the write. It chooses the node of a cluster
+// itself: the library cannot route WAIT, which has no key.
 func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []string, args []any) (string, int, error) {
 	var node redis.Cmdable = c.redis
 	cluster, spread := c.redis.(*redis.ClusterClient)
@@ -29,7 +29,7 @@ func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []st
 	asking := false
 	for redirects := 0; ; redirects++ {
 		answer, acknowledged, err := c.waited(ctx, node, asking, script, keys, args)
-		// A redirection says that nothing was done.
+		// After a redirection nothing has been done.
 		to, moved := redis.IsMovedError(err)
 		if !moved {
 			to, asking = redis.IsAskError(err)
@@ -45,12 +45,12 @@ func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []st
 	}
 }
 
-// waited sends the script and WAIT, by hash first.
+// waited sends the script and WAIT: the script by its hash, and in full if Redis does not know the hash.
 func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, script *redis.Script, keys []string, args []any) (string, int, error) {
 	send := func(run func(redis.Scripter) *redis.Cmd) (*redis.Cmd, *redis.Cmd) {
 		var answer *redis.Cmd
 		var wait *redis.Cmd
-		// The error is that of one of the commands.
+		// The error of the pipeline is also that of one of the commands.
 		_, _ = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			if asking {
 				pipe.Do(ctx, "ASKING")
@@ -71,12 +71,12 @@ func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, sc
 	}
 	acknowledged, err := wait.Int()
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: written and may be lost yet: waiting for replicas: %w", store.ErrUnavailable, err)
+		return "", 0, fmt.Errorf("%w: written, but may still be lost: waiting for replicas: %w", store.ErrUnavailable, err)
 	}
 	return text, acknowledged, nil
 }
 
-// masterAt is the node of a cluster at an address that another node has named.
+// masterAt returns the master of a cluster with that address, which another node gave in a redirection.
 func masterAt(ctx context.Context, cluster *redis.ClusterClient, addr string) (*redis.Client, error) {
 	var mu sync.Mutex
 	var found *redis.Client
@@ -89,7 +89,7 @@ func masterAt(ctx context.Context, cluster *redis.ClusterClient, addr string) (*
 		return nil
 	})
 	if err == nil && found == nil {
-		err = fmt.Errorf("%w: the slot has moved to a node that is not known yet", store.ErrUnavailable)
+		err = fmt.Errorf("%w: the slot has moved to a node that is not yet known", store.ErrUnavailable)
 	}
 	return found, err
 }

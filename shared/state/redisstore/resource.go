@@ -15,8 +15,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// errCorrupt: the keys of a resource contradict each other, or a script and its reader do. It has no
-// sentinel in the contract: nobody can do anything about it but a person.
+// errCorrupt: the keys of a resource contradict each other, or a script returned what its reader does not expect. The
+// contract has no error value for it, because no program can repair it.
 var errCorrupt = errors.New("state contradicts itself")
 
 // resource is the Store of one resource.
@@ -24,7 +24,7 @@ type resource struct {
 	client *Client
 	keys   keys
 	feed   *feed
-	// names are the names that digests led to.
+	// names caches the name that each digest led to.
 	names *lru.Cache[string, string]
 }
 
@@ -60,8 +60,8 @@ func (r *resource) Touch(ctx context.Context, record store.Record, activity, exp
 	return err
 }
 
-// write runs a script that answers with a revision or a word, and has that many replicas acknowledge it. The time
-// is the last argument of each.
+// write runs a script that answers with a revision or a word, and waits until that many replicas have acknowledged
+// it. It adds the current time as the last argument.
 func (r *resource) write(ctx context.Context, doing, name string, script *redis.Script, replicas int, args ...any) (int64, error) {
 	doing = fmt.Sprintf("%s record %q", doing, name)
 	args = append(args, milliseconds(time.Now()))
@@ -99,7 +99,7 @@ func (r *resource) write(ctx context.Context, doing, name string, script *redis.
 			return 0, fmt.Errorf("%s: %w: answer %q", doing, errCorrupt, answer)
 		}
 		if short > 0 {
-			return 0, fmt.Errorf("%s: %w: written at revision %d and may be lost yet: %d of %d replicas have not acknowledged it",
+			return 0, fmt.Errorf("%s: %w: written at revision %d, but may still be lost: %d of %d replicas have not acknowledged it",
 				doing, store.ErrUnavailable, revision, short, replicas)
 		}
 		return revision, nil
@@ -119,7 +119,7 @@ func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {
 	return *found[0], nil
 }
 
-// present is err, unless it says that a value is absent.
+// present returns err, or nil if err says that a value is absent.
 func present(err error) error {
 	if errors.Is(err, redis.Nil) {
 		return nil
@@ -132,8 +132,8 @@ func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record
 	return record, err
 }
 
-// GetWith tries the name that the digest led to before, which costs the state less than looking it up and lets
-// another object come along. The record itself says whether it is the one.
+// GetWith first tries the name that the digest led to the last time. This costs Redis less than a lookup, and the same
+// round trip can read the other object. The record's own digest shows whether the name is still right.
 func (r *resource) GetWith(ctx context.Context, digest, name string) (store.Record, *store.Record, error) {
 	if known, ok := r.names.Get(digest); ok {
 		names := []string{known}
@@ -153,7 +153,7 @@ func (r *resource) GetWith(ctx context.Context, digest, name string) (store.Reco
 	return record, nil, err
 }
 
-// getAll returns the objects of those names in one round trip, nil where there is none.
+// getAll returns the objects with the given names in one round trip; nil for a name that no object has.
 func (r *resource) getAll(ctx context.Context, doing string, names ...string) ([]*store.Record, error) {
 	var objects, activity *redis.SliceCmd
 	err := r.client.run(ctx, doing, func(ctx context.Context) error {
@@ -185,7 +185,7 @@ func (r *resource) getAll(ctx context.Context, doing string, names ...string) ([
 
 // lookUp finds an object by its digest.
 func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, error) {
-	// A digest is a credential's: it stays out of errors.
+	// The digest is that of a credential, so errors do not contain it.
 	const doing = "reading record by digest"
 	if digest == "" {
 		return store.Record{}, fmt.Errorf("%s: %w", doing, store.ErrNotFound)
@@ -216,10 +216,10 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 	lower, upper := bounds(query)
 	switch {
 	case query.Reference != "" && query.Owners != nil:
-		return store.Page{}, errors.New("listing records: a query is by owners or by a reference")
+		return store.Page{}, errors.New("listing records: a query selects by owners or by a reference, not by both")
 	case query.Reference != "":
 		keys[2] = r.keys.references
-		// Nothing refers to a uid that cannot be written, and NUL ends the uid in the index.
+		// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
 		if validReference(query.Reference) {
 			args = append(args, within(query.Reference, lower, upper)...)
 		}
@@ -232,7 +232,7 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 		keys[2] = r.keys.owners
 		seen := map[string]bool{}
 		for _, owner := range query.Owners {
-			// Nothing has an owner with a control character, and NUL ends the owner in the index.
+			// No object has an owner with a control character, and a NUL in it would end the owner in the index.
 			if seen[owner] || hasControl(owner) {
 				continue
 			}
@@ -265,8 +265,8 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 	return page, nil
 }
 
-// within is the range of names in the part of an index that is one owner's or one uid's, as the list script
-// takes it.
+// within returns the arguments of the list script for a range of names in the part of an index that belongs to one
+// owner or uid.
 func within(part, lower, upper string) []any {
 	end := "(" + part + "\x01"
 	if upper != "" {
@@ -275,14 +275,14 @@ func within(part, lower, upper string) []any {
 	return []any{lower[:1] + part + "\x00" + lower[1:], end, len(part) + 1}
 }
 
-// bounds are the lexicographical limits of a query's names, as ZRANGE BYLEX writes them. upper is empty
-// when there is none.
+// bounds returns the lexicographical limits of a query's names, in the form of ZRANGE BYLEX. upper is empty
+// if there is no upper limit.
 func bounds(query store.Query) (lower, upper string) {
 	lower = "[" + query.Prefix
 	if query.After != "" && query.After >= query.Prefix {
 		lower = "(" + query.After
 	}
-	// The first string above all that begin with the prefix is the prefix with its last byte raised.
+	// The upper limit is the first string after all strings with the prefix: the prefix with its last byte raised.
 	end := []byte(query.Prefix)
 	for len(end) > 0 && end[len(end)-1] == 0xff {
 		end = end[:len(end)-1]
@@ -343,7 +343,7 @@ func (r *resource) Due(ctx context.Context, expiredBy, createdBy time.Time, limi
 
 func (r *resource) References(ctx context.Context, from int64, limit int) ([]store.Reference, int64, error) {
 	if limit < 1 || from < 0 {
-		return nil, 0, errors.New("reading references: the position is negative or the limit not positive")
+		return nil, 0, errors.New("reading references: the position must not be negative and the limit must be positive")
 	}
 	var total *redis.IntCmd
 	var members *redis.StringSliceCmd

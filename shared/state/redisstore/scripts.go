@@ -36,7 +36,7 @@ var dueLua string
 //go:embed lua/trim.lua
 var trimLua string
 
-// The scripts, known to Redis by their SHA-1: sent in full once per Redis, by hash ever after.
+// The scripts. Each is sent to a Redis in full once, and after that by its SHA-1 hash.
 var (
 	createScript   = script(recordLua + createLua)
 	updateScript   = script(recordLua + updateLua)
@@ -48,7 +48,7 @@ var (
 	trimScript     = script(trimLua)
 )
 
-// script is hashed at its first use: a function has use for few of them, and none while it starts.
+// script defers hashing to the first use: a function uses few scripts, and none while it starts.
 func script(text string) func() *redis.Script {
 	return sync.OnceValue(func() *redis.Script { return redis.NewScript(text) })
 }
@@ -68,7 +68,7 @@ func stringList(reply any) ([]string, error) {
 	return list, nil
 }
 
-// call runs a script that returns a list and gives its parts.
+// call runs a script that returns a list, and returns the items of that list.
 func (r *resource) call(ctx context.Context, script *redis.Script, keys []string, args []any) ([]any, error) {
 	return script.Run(ctx, r.client.redis, keys, args...).Slice()
 }

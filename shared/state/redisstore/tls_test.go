@@ -44,7 +44,7 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{certificate: certificate, key: key, file: write(t, "CERTIFICATE", der)}
 }
 
-// issue returns the files of a certificate for a host that ends after a time, and of its key.
+// issue returns the files of a certificate for a host and of its key. The certificate expires after the given time.
 func (a *authority) issue(t *testing.T, ends time.Duration, host string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -90,8 +90,8 @@ func TestTLS(t *testing.T) {
 	for _, row := range []struct {
 		about, url string
 		tls        *tls.Config
-		// want are words of the error. Empty: it works. How a server says that it wants a certificate is a race of
-		// its alert with its closing.
+		// want is a part of the error. Empty: there must be no error. If a server requires a certificate, either its
+		// alert or the end of the connection arrives first, so the error's text is not checked.
 		want string
 	}{
 		{"a file of authorities", trusting(good.SecureURL()), nil, ""},
@@ -134,7 +134,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestUsers: an ACL names who may do what.
+// TestUsers: the server's ACL allows each user other commands.
 func TestUsers(t *testing.T) {
 	process := redistest.Server(t)
 	admin := raw(t, process.URL())

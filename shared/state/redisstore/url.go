@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// kind is what answers at an address.
+// kind is the kind of server at an address.
 type kind int
 
 const (
@@ -24,7 +24,7 @@ const (
 	sentinel
 )
 
-// scheme is what the word before :// says.
+// scheme is what the scheme of a URL stands for.
 type scheme struct {
 	kind   kind
 	secure bool
@@ -42,7 +42,7 @@ var schemes = map[string]scheme{
 	"rediss-sentinel": {kind: sentinel, port: "26379", secure: true},
 }
 
-// address is what a URL says.
+// address is the content of a URL.
 type address struct {
 	scheme
 	// hosts are host:port, or the one path of a socket.
@@ -55,7 +55,7 @@ type address struct {
 	sentinelUsername, sentinelPassword string
 }
 
-// parameters are those after the question mark, with what they are for.
+// parameters are the known parameters of a URL. The value reports whether a scheme has the parameter.
 var parameters = map[string]func(scheme) bool{
 	"db":                func(s scheme) bool { return s.kind != cluster },
 	"ca_file":           isSecure,
@@ -69,19 +69,19 @@ var parameters = map[string]func(scheme) bool{
 
 func isSecure(s scheme) bool { return s.secure }
 
-// parse reads a URL, or several of single servers with commas between them: the seeds of a cluster. No word of a
-// URL gets into an error: what looks like a scheme, a port or a parameter may be a piece of a password.
+// parse reads a URL, or several URLs of single servers separated by commas, which are the seeds of a cluster. Errors
+// quote no part of a URL, because what looks like a scheme, a port or a parameter may be part of a password.
 func parse(raw string, base *tls.Config) (address, error) {
-	word, _, _ := strings.Cut(strings.TrimSpace(raw), "://")
+	name, _, _ := strings.Cut(strings.TrimSpace(raw), "://")
 	seeds := []string{raw}
-	if schemes[word].kind == single {
+	if schemes[name].kind == single {
 		seeds = strings.Split(raw, ",")
 	}
 	var first address
 	for i, seed := range seeds {
 		one, err := parseOne(strings.TrimSpace(seed), base)
 		if err != nil && len(seeds) > 1 {
-			return address{}, fmt.Errorf("number %d of %d: %w", i+1, len(seeds), err)
+			return address{}, fmt.Errorf("URL %d of %d: %w", i+1, len(seeds), err)
 		}
 		if err != nil {
 			return address{}, err
@@ -93,7 +93,7 @@ func parse(raw string, base *tls.Config) (address, error) {
 		case len(seeds) == 1:
 			return one, nil
 		case one.kind != single || one.socket:
-			return address{}, errors.New("a cluster is reached through redis:// or rediss:// URLs only")
+			return address{}, errors.New("several URLs are the nodes of a cluster: all must be redis:// or rediss:// URLs")
 		case one.database != 0:
 			return address{}, errors.New("a cluster has no database number")
 		case one.secure != first.secure:
@@ -107,19 +107,19 @@ func parse(raw string, base *tls.Config) (address, error) {
 }
 
 func parseOne(raw string, base *tls.Config) (address, error) {
-	word, rest, ok := strings.Cut(raw, "://")
-	of, known := schemes[word]
+	name, rest, ok := strings.Cut(raw, "://")
+	found, known := schemes[name]
 	switch {
 	case !ok:
 		return address{}, errors.New("it has no scheme; write redis://[user:password@]host[:port][/database]")
 	case !known:
-		return address{}, errors.New("the scheme is not redis, rediss, unix, redis-cluster, rediss-cluster, redis-sentinel or rediss-sentinel")
+		return address{}, errors.New("the scheme must be redis, rediss, unix, redis-cluster, rediss-cluster, redis-sentinel or rediss-sentinel")
 	case strings.Contains(rest, "#"):
-		return address{}, errors.New("it has a number sign: write %23 for one in a password")
+		return address{}, errors.New("it has a number sign: write %23 for a number sign in a password")
 	case strings.ContainsFunc(rest, unicode.IsControl):
 		return address{}, errors.New("it has a control character")
 	}
-	a := address{scheme: of}
+	a := address{scheme: found}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path := rest, ""
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
@@ -143,7 +143,7 @@ func parseOne(raw string, base *tls.Config) (address, error) {
 			return address{}, err
 		}
 	} else if base != nil {
-		return address{}, errors.New("there are settings for TLS and the scheme has none")
+		return address{}, errors.New("TLS is configured, but the scheme has no TLS")
 	}
 	return a, nil
 }
@@ -154,28 +154,28 @@ func (a *address) credentials(text string) error {
 	a.username, errUser = url.PathUnescape(user)
 	a.password, errPassword = url.PathUnescape(password)
 	if errUser != nil || errPassword != nil {
-		return errors.New("a percent sign of the user or password is not followed by two hexadecimal digits: write %25 for it")
+		return errors.New("a percent sign in the user or password is not followed by two hexadecimal digits: write %25 for a percent sign")
 	}
 	return nil
 }
 
-// place reads what comes between credentials and parameters.
+// place reads the part between credentials and parameters.
 func (a *address) place(authority, path string) error {
 	if a.socket {
 		socket, err := url.PathUnescape(path)
 		switch {
 		case authority != "":
-			return errors.New("unix:// is not followed by an absolute path")
+			return errors.New("unix:// must be followed by an absolute path")
 		case path == "" || path == "/":
-			return errors.New("it has no path of a socket")
+			return errors.New("it has no socket path")
 		case err != nil:
-			return errors.New("a percent sign of the path is not followed by two hexadecimal digits")
+			return errors.New("a percent sign in the path is not followed by two hexadecimal digits")
 		}
 		a.hosts = []string{socket}
 		return nil
 	}
 	if strings.Contains(path, "@") {
-		return errors.New("there is a slash before the @: write %2F for one in a password")
+		return errors.New("there is a slash before the @: write %2F for a slash in a password")
 	}
 	for host := range strings.SplitSeq(authority, ",") {
 		full, err := hostPort(strings.TrimSpace(host), a.port)
@@ -187,21 +187,21 @@ func (a *address) place(authority, path string) error {
 	steps := strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
 	switch {
 	case a.kind == cluster && len(steps) > 0:
-		return errors.New("a cluster has no database number: nothing can follow the hosts but parameters")
+		return errors.New("a cluster has no database number: only parameters can follow the hosts")
 	case a.kind == cluster:
 		return nil
 	case a.kind == sentinel && len(steps) == 0:
-		return errors.New("it has no name of the primary: write redis-sentinel://host1,host2/name")
+		return errors.New("it does not name the primary: write redis-sentinel://host1,host2/name")
 	case a.kind == sentinel:
 		name, err := url.PathUnescape(steps[0])
 		if err != nil {
-			return errors.New("a percent sign of the primary's name is not followed by two hexadecimal digits")
+			return errors.New("a percent sign in the primary's name is not followed by two hexadecimal digits")
 		}
 		a.master, steps = name, steps[1:]
 	}
 	switch {
 	case len(steps) > 1:
-		return errors.New("its path has too many steps")
+		return errors.New("its path has too many segments")
 	case len(steps) == 1:
 		return a.choose(steps[0])
 	default:
@@ -212,25 +212,25 @@ func (a *address) place(authority, path string) error {
 func (a *address) choose(database string) error {
 	number, err := strconv.Atoi(database)
 	if err != nil || number < 0 {
-		return errors.New("the database is not a number from 0 on")
+		return errors.New("the database must be a number, 0 or greater")
 	}
 	a.database = number
 	return nil
 }
 
-// settings reads what follows the question mark.
+// settings reads the part after the question mark.
 func (a *address) settings(query string) (url.Values, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, errors.New("a parameter is not percent-encoded as it has to be")
+		return nil, errors.New("a parameter is not correctly percent-encoded")
 	}
 	for name, given := range values {
 		fits, known := parameters[name]
 		switch {
 		case !known:
-			return nil, fmt.Errorf("it has an unknown parameter; there are %s", strings.Join(parameterNames(), ", "))
+			return nil, fmt.Errorf("it has an unknown parameter: use %s", strings.Join(parameterNames(), ", "))
 		case !fits(a.scheme):
-			return nil, fmt.Errorf("parameter %s does not go with this scheme", name)
+			return nil, fmt.Errorf("parameter %s cannot be used with this scheme", name)
 		case len(given) > 1:
 			return nil, fmt.Errorf("parameter %s is given twice", name)
 		case given[0] == "":
@@ -253,7 +253,7 @@ func parameterNames() []string {
 	return names
 }
 
-// hostPort checks a host and puts the port behind it that is used when there is none.
+// hostPort checks a host and returns it with its port, or with the given default port if it has none.
 func hostPort(text, port string) (string, error) {
 	if text == "" {
 		return "", errors.New("it has no host")
@@ -266,24 +266,24 @@ func hostPort(text, port string) (string, error) {
 	switch {
 	case strings.HasPrefix(text, "["):
 		if _, err := netip.ParseAddr(host); err != nil {
-			return "", errors.New("what is in brackets is no IPv6 address")
+			return "", errors.New("the text in brackets is not an IPv6 address")
 		}
 	case host == "":
 		return "", errors.New("it has no host")
 	case strings.Contains(host, ":"):
-		return "", errors.New("the port is not a number; an IPv6 address stands in brackets, and a password before an @")
+		return "", errors.New("the port is not a number; write an IPv6 address in brackets, and a password before an @")
 	case strings.ContainsFunc(host, func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("-._", c)
 	}):
-		return "", errors.New("the host has a character that no host has")
+		return "", errors.New("the host has an invalid character: use letters, digits, dash, underscore and dot")
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-		return "", errors.New("the port is not a number from 1 to 65535")
+		return "", errors.New("the port must be a number from 1 to 65535")
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// tlsConfig is base with what the parameters add.
+// tlsConfig returns base with what the parameters add.
 func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if base != nil {
@@ -297,7 +297,7 @@ func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
 		config.InsecureSkipVerify = true
 	case "", "false", "0":
 	default:
-		return nil, errors.New("parameter skip_verify is neither true nor false")
+		return nil, errors.New("parameter skip_verify must be true or false")
 	}
 	if file := values.Get("ca_file"); file != "" {
 		text, err := os.ReadFile(file)
@@ -311,7 +311,7 @@ func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
 	}
 	certificate, key := values.Get("cert_file"), values.Get("key_file")
 	if (certificate == "") != (key == "") {
-		return nil, errors.New("parameters cert_file and key_file go together")
+		return nil, errors.New("parameters cert_file and key_file must be given together")
 	}
 	if certificate != "" {
 		pair, err := tls.LoadX509KeyPair(certificate, key)
@@ -323,7 +323,7 @@ func tlsConfig(base *tls.Config, values url.Values) (*tls.Config, error) {
 	return config, nil
 }
 
-// bare is an error without the path that it is about.
+// bare returns an error without the path that it quotes.
 func bare(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

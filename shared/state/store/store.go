@@ -1,10 +1,10 @@
-// Package store is the contract for versioned state: one Store holds the objects of one resource,
-// every write is all or nothing and moves one rising revision, and every change is an event whose id
-// is that revision. Source: Spec 2.2 (resourceVersion), 3, 7; ADR-0002.
+// Package store is the contract for versioned state. One Store holds the objects of one resource. Every write is all
+// or nothing and raises the resource's revision. Every change is an event, and its id is that revision.
+// Source: Spec 2.2 (resourceVersion), 3, 7; ADR-0002.
 //
 // Implementations pass the suite of package storetest; redisstore is the one that is deployed. The
 // package knows nothing of keys, scopes or HTTP: a Record carries an opaque JSON object and the few
-// values that it is found by.
+// values by which it is found.
 package store
 
 import (
@@ -18,56 +18,56 @@ var (
 	// ErrNotFound: no object has that name or digest.
 	ErrNotFound = errors.New("not found")
 	// ErrExists: an object has that name already.
-	ErrExists = errors.New("name exists already")
+	ErrExists = errors.New("name already exists")
 	// ErrTaken: an object has that digest already.
-	ErrTaken = errors.New("digest is taken already")
-	// ErrConflict: the object has another revision than the one expected.
+	ErrTaken = errors.New("digest is already taken")
+	// ErrConflict: the object's revision is not the expected one.
 	ErrConflict = errors.New("revision has changed")
-	// ErrGone: the event log no longer holds the revision asked for, or has not reached it yet.
+	// ErrGone: the event log no longer holds the requested revision, or has not reached it yet.
 	ErrGone = errors.New("revision is not in the event log")
-	// ErrFormat: the stored record was written in a format that this build does not know.
+	// ErrFormat: the stored record has a format that this build does not know.
 	ErrFormat = errors.New("unknown record format")
-	// ErrUnavailable: the state could not be reached in time. Whether a write was done is not known.
+	// ErrUnavailable: the state could not be reached in time. A write may or may not have been done.
 	ErrUnavailable = errors.New("state is unavailable")
 )
 
-// Beginning is the revision of a resource that nothing was ever written to; the first write has the next one.
-// Clients may compare versions as numbers from 1 upwards: 0 means another thing in a request. Source: ADR-0002.
+// Beginning is the revision of a resource without any write; the first write has the next one. It is not 0, because
+// clients may compare versions as numbers from 1 upwards, and 0 has another meaning in a request. Source: ADR-0002.
 const Beginning int64 = 1
 
-// Record is one object and what it is found by. A Record that was read is the caller's to change, unless it
-// came with an Event.
+// Record is one object and the values by which it is found. Callers may change a Record that they have read, unless
+// it came with an Event.
 type Record struct {
 	// Name identifies the object within the resource: "name", or "namespace/name". Not empty, no
 	// control characters.
 	Name string
 	// Revision is the revision of the last write to the object, above Beginning. Ignored by Create.
 	Revision int64
-	// Owner is the value that Query.Owners selects by. May be empty; no control characters.
+	// Owner is the value by which Query.Owners selects. It may be empty; it has no control characters.
 	Owner string
 	// Digest is a second, unique name for GetByDigest. Empty: none. No blanks or control characters.
 	Digest string
-	// Created is when the object was made, exact to the millisecond. Not zero.
+	// Created is the time at which the object was created, exact to the millisecond. Not zero.
 	Created time.Time
-	// Expires is when the object is due for removal, exact to the millisecond. Zero: never.
+	// Expires is the time at which the object is due for removal, exact to the millisecond. Zero: never.
 	Expires time.Time
 	// References are the uids of the objects that this one refers to, for Query.Reference and References.
-	// nil: none. Each is not empty, at most 128 bytes long and without blanks, commas and control characters.
+	// nil: none. Each has 1 to 128 bytes and no blanks, commas or control characters.
 	// A store may drop repeated ones; the order stays.
 	References []string
 	// Object is the object as JSON. The store neither reads nor changes it.
 	Object []byte
-	// Activity is the last time given to Touch, exact to the millisecond. Zero: none. Writes ignore it
-	// and keep what there is; Delete removes it.
+	// Activity is the latest time given to Touch, exact to the millisecond. Zero: none. Create and Update ignore
+	// this field and keep the stored value; Delete removes it.
 	Activity time.Time
 }
 
 // Store holds the objects of one resource. It is safe for concurrent use. Every method fails with
-// ErrUnavailable within about a second when the state cannot be reached, and with ErrFormat when a
+// ErrUnavailable within about a second if the state cannot be reached, and with ErrFormat if a
 // record is newer than the build.
 type Store interface {
-	// Create writes a new object and returns its revision. ErrExists when the name is in use (checked
-	// first), ErrTaken when the digest is.
+	// Create writes a new object and returns its revision. Errors: ErrExists if the name is in use (checked
+	// first), ErrTaken if the digest is in use.
 	Create(ctx context.Context, record Record) (int64, error)
 
 	// Get returns the object of that name. ErrNotFound.
@@ -76,45 +76,46 @@ type Store interface {
 	// GetByDigest returns the object with that digest, in one round trip or at most two. ErrNotFound.
 	GetByDigest(ctx context.Context, digest string) (Record, error)
 
-	// GetWith is GetByDigest that brings the object of a name along, where that takes no further round trip.
-	// nil: it does, or there is none; Get knows. ErrNotFound when no object has the digest.
+	// GetWith is GetByDigest and also returns the object of that name, if this takes no further round trip.
+	// A nil second record means that it would take one or that no object has the name: Get tells which.
+	// ErrNotFound if no object has the digest.
 	GetWith(ctx context.Context, digest, name string) (Record, *Record, error)
 
 	// Update replaces the object of record.Name if its revision is record.Revision, and returns the new
-	// revision. ErrNotFound, ErrConflict, ErrTaken when the digest is another object's.
+	// revision. Errors: ErrNotFound, ErrConflict, ErrTaken if another object has the digest.
 	Update(ctx context.Context, record Record) (int64, error)
 
 	// Delete removes the object of that name if its revision is the given one, and returns the revision
-	// of the removal. ErrNotFound, ErrConflict.
+	// of the removal. Errors: ErrNotFound, ErrConflict.
 	Delete(ctx context.Context, name string, revision int64) (int64, error)
 
-	// List returns one page of a resource: a snapshot of one revision.
+	// List returns one page of the resource: a snapshot at one revision.
 	List(ctx context.Context, query Query) (Page, error)
 
-	// Touch notes that the object was used at a time, and moves its due time. The zero time leaves either
-	// as it is; activity never moves back. Neither the object's revision nor the event log changes. It
-	// does nothing, without an error, when the object is gone or has another digest than record.
+	// Touch records when the object was used last (activity) and when it is due for removal (expires). A zero
+	// time leaves the stored value unchanged, and activity never moves back. Neither the object's revision nor
+	// the event log changes. If the object is gone or its digest is not that of record, Touch does nothing and
+	// returns no error.
 	Touch(ctx context.Context, record Record, activity, expires time.Time) error
 
 	// Due returns up to limit objects whose Expires is not after expiredBy, or whose Created is not after
-	// createdBy, the longest due first. A zero time selects nothing.
+	// createdBy. Those that have been due for the longest time come first. A zero time selects nothing.
 	Due(ctx context.Context, expiredBy, createdBy time.Time, limit int) ([]Record, error)
 
-	// References returns up to limit references, of all objects, in the order of uid and name, beginning with
-	// the one at a position from 0 on, and how many there are in all. The order stands still only while nobody
-	// writes.
+	// References returns up to limit references of all objects, sorted by uid and name, and the total number of
+	// references. from is the position of the first one, counted from 0. Positions shift with writes.
 	References(ctx context.Context, from int64, limit int) ([]Reference, int64, error)
 
 	// Events returns up to limit events after a revision, oldest first, waiting up to wait for the first
-	// one. No event within that time is an empty result without an error. ErrGone when events after the
-	// revision have been trimmed, or when the revision is ahead of the store. Where wait is positive the result
-	// may hold fewer events than there are, and trimmed ones that the process still has: it helps those who are
-	// slow. Whether the log reaches back to a revision is asked without waiting. The events are shared: neither
-	// they nor their records are to be changed. Source: ADR-0007.
+	// one. If no event comes within that time, the result is empty and there is no error. ErrGone if events
+	// after the revision have been trimmed, or if the revision is ahead of the store. If wait is positive, the
+	// result may hold fewer events than there are, and may include trimmed events that the process still has,
+	// which helps slow readers. To learn whether the log still reaches back to a revision, call it with wait 0.
+	// The events are shared: callers must change neither them nor their records. Source: ADR-0007.
 	Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]Event, error)
 
-	// Trim removes the oldest events, up to the first that was not written before olderThan. Events of unknown
-	// time go with those around them. Source: ADR-0007.
+	// Trim removes the oldest events, up to the first that was not written before olderThan. Events whose time is
+	// unknown are removed with the events around them. Source: ADR-0007.
 	Trim(ctx context.Context, olderThan time.Time) error
 }
 
@@ -122,24 +123,24 @@ type Store interface {
 type Query struct {
 	// Prefix selects names that begin with it, "namespace/" for one namespace.
 	Prefix string
-	// Owners selects objects of any of these owners. nil: of every owner; empty but not nil: none.
+	// Owners selects the objects of these owners. nil: of every owner; empty but not nil: no object.
 	Owners []string
-	// Reference selects objects that refer to this uid, of every owner: Owners has to be nil then. Empty: it
-	// does not matter.
+	// Reference selects the objects of every owner that refer to this uid; Owners must then be nil. Empty: no
+	// selection by reference.
 	Reference string
-	// After is the last name of the page before. Empty: from the first.
+	// After is the last name of the previous page. Empty: begin with the first.
 	After string
-	// Limit is the most records to return. 0: all of them.
+	// Limit is the maximum number of records. 0: all of them.
 	Limit int
 }
 
 // Page is a part of a list, in order of names.
 type Page struct {
-	// Revision is the resource's revision at which the page was true.
+	// Revision is the resource's revision at which the page was read.
 	Revision int64
 	// Records are the objects.
 	Records []Record
-	// Remaining is how many more the query selects after the last record.
+	// Remaining is the number of records that the query selects after the last one of this page.
 	Remaining int64
 }
 
@@ -148,7 +149,7 @@ type Reference struct {
 	UID, Name string
 }
 
-// EventType tells what happened to an object.
+// EventType says what happened to an object.
 type EventType string
 
 // The types of events.
@@ -158,13 +159,13 @@ const (
 	Deleted EventType = "deleted"
 )
 
-// Event is one change. Record is the object after it, for a Deleted one as it was before, with the
-// revision of the removal. Previous is the object before the change; nil for a Created one.
+// Event is one change. Record is the object after the change; for Deleted, it is the object before the removal, with
+// the revision of the removal. Previous is the object before the change; nil for Created.
 type Event struct {
 	Type     EventType
 	Revision int64
 	Record   Record
 	Previous *Record
-	// At is when the change was written, by the clock of who wrote it, exact to the millisecond. Zero: unknown.
+	// At is the time of the write by the writer's clock, exact to the millisecond. Zero: unknown.
 	At time.Time
 }

@@ -42,7 +42,7 @@ func testTouch(t *testing.T, open Open) {
 			}
 			expect(t, what+": Due", due[0], record)
 			if due, err := s.Due(t.Context(), record.Expires.Add(-time.Millisecond), time.Time{}, 1); err != nil || len(due) != 0 {
-				t.Errorf("%s: before its time %q is due (%v)", what, names(due), err)
+				t.Errorf("%s: %q is due too early (%v)", what, names(due), err)
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func testTouch(t *testing.T, open Open) {
 	if got := events(t, s, start+2); len(got) != 0 {
 		t.Errorf("Touch made the event %+v", got[0])
 	}
-	// The revision that was read before is still good for a write, and the write keeps the activity.
+	// A write with the revision that was read earlier still succeeds, and it keeps the activity.
 	revision, err := s.Update(t.Context(), record)
 	if err != nil {
 		t.Fatalf("Update after Touch: %v", err)
@@ -85,7 +85,7 @@ func testTouch(t *testing.T, open Open) {
 	expect(t, "the event", change.Record, record)
 	expect(t, "the event's previous", *change.Previous, before)
 
-	// Whoever is latest wins, in whatever order they arrive.
+	// The latest time wins, in whatever order the calls arrive.
 	_, errs := race(20, func(i int) (int64, error) {
 		return 0, s.Touch(t.Context(), record, at(100+i*7%20), time.Time{})
 	})
@@ -115,7 +115,7 @@ func testTouchGuards(t *testing.T, open Open) {
 		}
 	})
 	if due, err := s.Due(t.Context(), at(10), time.Time{}, 10); err != nil || len(due) != 0 {
-		t.Errorf("after Touch of strangers %q are due (%v)", names(due), err)
+		t.Errorf("after Touch with other digests %q are due (%v)", names(due), err)
 	}
 	if err := s.Touch(t.Context(), bare, at(1), time.Time{}); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func testTouchGuards(t *testing.T, open Open) {
 	if got := get(t, s, "bare").Activity; !got.Equal(at(1)) {
 		t.Errorf("the activity of an object without digest is %v, want %v", got, at(1))
 	}
-	// Not even the activity of an object survives it.
+	// The activity of an object is removed with it.
 	if _, err := s.Delete(t.Context(), "bare", bare.Revision); err != nil {
 		t.Fatal(err)
 	}
@@ -255,10 +255,10 @@ func sameEvent(t testing.TB, got, want store.Event) {
 func testEventsWait(t *testing.T, open Open) {
 	s := open(t)
 	if got, err := s.Events(t.Context(), start, 10, 50*time.Millisecond); err != nil || len(got) != 0 {
-		t.Errorf("Events in quiet times: %d events, %v", len(got), err)
+		t.Errorf("Events while there are none: %d events, %v", len(got), err)
 	}
 
-	// Several followers, some quicker than others, see each event once and in order.
+	// Several followers, some faster than others, see each event once and in order.
 	const followers, changes = 8, 60
 	errs := make(chan error, followers)
 	for i := range followers {
@@ -292,7 +292,7 @@ func testEventsWait(t *testing.T, open Open) {
 		}
 	}
 
-	// One wait follows the other, with nothing between them but the event.
+	// One wait follows the other, with only the event between them.
 	var group sync.WaitGroup
 	for i := range 5 {
 		group.Go(func() {
@@ -318,7 +318,7 @@ func testEventsGone(t *testing.T, open Open) {
 		fails(t, fmt.Sprintf("Events after %d of %d", after, start+1), err, store.ErrGone)
 	}
 
-	// The log holds LogLength events, perhaps some more, but not all of them for ever.
+	// The log holds LogLength events, perhaps some more, but it does not keep all events.
 	current := record.Revision
 	var err error
 	for current < 50*LogLength {
@@ -345,7 +345,7 @@ func testEventsGone(t *testing.T, open Open) {
 		}
 	}
 	if held := current - first + 1; first < 0 || held < LogLength {
-		t.Errorf("the log begins at %d of %d, it should hold %d", first, current, LogLength)
+		t.Errorf("the log begins at %d of %d; it must hold %d events", first, current, LogLength)
 	}
 	if got, err := s.Events(t.Context(), current, 1, 0); err != nil || len(got) != 0 {
 		t.Errorf("Events after the last: %d events, %v", len(got), err)
@@ -375,7 +375,7 @@ func testCallerGivesUp(t *testing.T, open Open) {
 			err := call()
 			fails(t, what, err, want)
 			if errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s takes a caller who gave up for unavailable state: %v", what, err)
+				t.Errorf("%s reports unavailable state although the caller gave up: %v", what, err)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// pages walks through a list and fails the test when a page is not what a page should be.
+// pages reads a list page by page and fails the test if a page contradicts the contract.
 func pages(t *testing.T, s store.Store, query store.Query) []string {
 	t.Helper()
 	var all []string
@@ -36,14 +36,14 @@ func pages(t *testing.T, s store.Store, query store.Query) []string {
 	}
 }
 
-// awkward are names that sort around each other's prefixes, in byte order.
+// awkward are names in byte order that sort around each other's prefixes.
 var awkward = []string{
 	"A", "a", "a b", "a!", "a-b/", "a-b/x", "a.b/x", "a/", "a/a", "a/b", "a/b/c", "a/~", "a0", "a0/x", "aa", "b", "b/a", "ä", "ä/x", "\xf4\x8f\xbf\xbfz", "\xff",
 }
 
 func fill(t *testing.T, s store.Store, owner func(i int) string) {
 	t.Helper()
-	// Not in their order, as one finds them.
+	// They are created in another order than that of the list.
 	for i := range awkward {
 		j := i * 8 % len(awkward)
 		record := object(awkward[j])
@@ -60,7 +60,7 @@ func testListOrder(t *testing.T, open Open) {
 			t.Errorf("limit %d: %q, want %q", limit, got, awkward)
 		}
 	}
-	// After need not name an object that is still there.
+	// After may name an object that does not exist.
 	for _, after := range []string{"", "Z", "a/aa", "a/b", "zzz", "\xff", "\xff\xff"} {
 		want := slices.DeleteFunc(slices.Clone(awkward), func(name string) bool { return name <= after })
 		if got := pages(t, s, store.Query{After: after, Limit: 4}); !slices.Equal(got, want) {
@@ -104,7 +104,7 @@ func testListPrefix(t *testing.T, open Open) {
 
 func testListOwners(t *testing.T, open Open) {
 	s := open(t)
-	// One is a beginning of the other, one is empty, one has a blank.
+	// One owner is a prefix of another, one is empty, and one has a blank.
 	all := []string{"", "o", "o1", "o 1"}
 	fill(t, s, func(i int) string { return all[i%len(all)] })
 	for _, owners := range [][]string{
@@ -122,11 +122,11 @@ func testListOwners(t *testing.T, open Open) {
 		}
 	}
 	if page := list(t, s, store.Query{Owners: []string{}}); page.Revision != start+int64(len(awkward)) {
-		t.Errorf("the revision of nobody's page is %d, want %d", page.Revision, start+int64(len(awkward)))
+		t.Errorf("the revision of the page of no owners is %d, want %d", page.Revision, start+int64(len(awkward)))
 	}
 }
 
-// testListMany goes beyond what fits on a stack anywhere.
+// testListMany lists more names than fit on any stack.
 func testListMany(t *testing.T, open Open) {
 	s := open(t)
 	const many = 2500
@@ -156,8 +156,8 @@ func testListMany(t *testing.T, open Open) {
 	}
 }
 
-// testListSnapshot lists while another one writes. After r writes there are r objects, the first r, until
-// half of the time; then they go one by one.
+// testListSnapshot lists while another goroutine writes. In the first half, each write adds the next object, so that
+// after r writes the first r objects exist. In the second half each write removes one.
 func testListSnapshot(t *testing.T, open Open) {
 	s := open(t)
 	const half = 150

@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// model is a Store as simple as it can be: what every answer of a real one is compared with.
+// model is the simplest possible Store. Every answer of a real Store is compared with it.
 type model struct {
 	revision int64
 	records  map[string]store.Record
@@ -114,7 +114,8 @@ func (m *model) list(query store.Query) ([]store.Record, int64) {
 	return all[:query.Limit], int64(len(all) - query.Limit)
 }
 
-// overdue is how long a record is due by the deadline that it missed the longest; negative when it is not.
+// overdue returns by how much a record is due: Expires against expiredBy or Created against createdBy, whichever is
+// more. It is negative if the record is not due.
 func overdue(record store.Record, expiredBy, createdBy time.Time) time.Duration {
 	by := time.Duration(-1)
 	if !expiredBy.IsZero() && !record.Expires.IsZero() {
@@ -152,7 +153,7 @@ func testModel(t *testing.T, open Open) {
 				References: rapid.SliceOfN(reference, 0, 3).Draw(rt, "references"),
 			}
 		}
-		// revision is mostly the one that is stored.
+		// revision is usually the stored one.
 		revision := func(rt *rapid.T, name string) int64 {
 			if rapid.IntRange(0, 4).Draw(rt, "stale") == 0 {
 				return rapid.Int64Range(-1, m.revision+1).Draw(rt, "revision")
@@ -281,7 +282,7 @@ func testModel(t *testing.T, open Open) {
 				if err != nil {
 					rt.Fatalf("Due: %v", err)
 				}
-				// Those that are due for the same time come in any order.
+				// Records that have been due for the same time may come in any order.
 				var want, times []time.Duration
 				for _, record := range m.records {
 					if by := overdue(record, expiredBy, createdBy); by >= 0 {

@@ -9,13 +9,13 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// referring are the names of the objects that refer to a uid, page by page.
+// referring returns the names of the objects that refer to a uid, read page by page.
 func referring(t *testing.T, s store.Store, uid string, limit int) []string {
 	t.Helper()
 	return pages(t, s, store.Query{Reference: uid, Limit: limit})
 }
 
-// references are all of a store, read in pages.
+// references returns all references of a store, read page by page.
 func references(t *testing.T, s store.Store, limit int) []store.Reference {
 	t.Helper()
 	all := []store.Reference{}
@@ -134,7 +134,7 @@ func testReferences(t *testing.T, open Open) {
 		t.Errorf("References beyond the end: %q, %d, %v", page, total, err)
 	}
 
-	// Many that refer to one.
+	// Many objects refer to one uid.
 	for i := range 50 {
 		refer(fmt.Sprintf("n%02d", i), "owner")
 	}

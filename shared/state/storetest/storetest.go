@@ -1,8 +1,8 @@
 // Package storetest is the contract of package store as a test: every implementation passes Run.
 // Source: Spec 2.2 (resourceVersion), 7; ADR-0002.
 //
-// It looks at a Store from outside only. What an implementation promises beyond the contract (another
-// process, a crash, a newer build) it tests itself.
+// It uses only the methods of a Store. Promises of an implementation beyond the contract (with another
+// process, after a crash, with a newer build) are tested by the implementation's own tests.
 package storetest
 
 import (
@@ -18,18 +18,18 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// LogLength is the length of the event log that open configures: the suite relies on the last LogLength
-// events, and on older ones being gone after some thousand.
+// LogLength is the length of the event log that Open has to configure. The suite relies on the last LogLength
+// events being there, and on older ones being gone after a few thousand.
 const LogLength = 100
 
 // start is where every store begins: the n-th write has revision start+n.
 const start = store.Beginning
 
 // Open returns an empty Store of a resource of its own, with an event log of LogLength and a timeout that
-// a busy machine does not reach. What it needs to close it leaves to t.Cleanup.
+// a busy machine does not reach. It registers with t.Cleanup whatever has to be closed.
 type Open func(t *testing.T) store.Store
 
-// Run tests an implementation.
+// Run tests an implementation of store.Store.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, test := range []struct {
 		name string
@@ -123,7 +123,7 @@ func names(records []store.Record) []string {
 	return list
 }
 
-// difference says how two records differ; "" when they do not. Times count to the millisecond.
+// difference describes how two records differ; "" if they are equal. Times are compared to the millisecond.
 func difference(got, want store.Record) string {
 	var all []string
 	note := func(field string, got, want any) {
@@ -162,7 +162,7 @@ func difference(got, want store.Record) string {
 	return strings.Join(all, "; ")
 }
 
-// distinct is a list without what it repeats.
+// distinct returns a list without repeated items.
 func distinct(list []string) []string {
 	var once []string
 	for _, each := range list {
@@ -187,7 +187,7 @@ func fails(t testing.TB, what string, err, want error) {
 	}
 }
 
-// unchanged fails the test when refused calls have left a trace.
+// unchanged fails the test if refused calls have changed the store.
 func unchanged(t *testing.T, s store.Store, calls func()) {
 	t.Helper()
 	before := list(t, s, store.Query{})
@@ -235,7 +235,7 @@ func testCreate(t *testing.T, open Open) {
 	}
 	expect(t, "Get", get(t, s, "two"), bare)
 
-	// A name that was removed is free, and its new object is a new one.
+	// The name of a removed object is free, and a new object of that name inherits nothing.
 	if err := s.Touch(t.Context(), full, at(7), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func testDigestRace(t *testing.T, open Open) {
 	}
 }
 
-// race calls at once from several goroutines.
+// race calls a function from several goroutines at once.
 func race(racers int, call func(i int) (int64, error)) ([]int64, []error) {
 	revisions, errs := make([]int64, racers), make([]error, racers)
 	start := make(chan struct{})
@@ -330,7 +330,7 @@ func race(racers int, call func(i int) (int64, error)) ([]int64, []error) {
 	return revisions, errs
 }
 
-// onlyWinner returns the one that had no error; all others must have the given one.
+// onlyWinner returns the index of the only call without an error; all others must have the given error.
 func onlyWinner(t *testing.T, errs []error, loss error) int {
 	t.Helper()
 	winner := -1
@@ -368,7 +368,7 @@ func testGetByDigest(t *testing.T, open Open) {
 		_, err := s.GetByDigest(t.Context(), digest)
 		fails(t, fmt.Sprintf("GetByDigest(%q)", digest), err, store.ErrNotFound)
 	}
-	// A digest may come to lead to another name, or to none.
+	// A digest may later lead to another name, or to none.
 	first, err := s.GetByDigest(t.Context(), "-x")
 	if err != nil {
 		t.Fatal(err)
@@ -432,19 +432,19 @@ func testUpdate(t *testing.T, open Open) {
 		t.Errorf("at the new expiry %q are due (%v)", names(due), err)
 	}
 
-	// Without digest, owner and expiry, nothing finds it by them.
+	// Once its digest, owner and expiry are removed, the object is not found by them.
 	record.Owner, record.Digest, record.Expires = "", "", time.Time{}
 	if record.Revision, err = s.Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "Get", get(t, s, "one"), record)
 	if _, err := s.GetByDigest(t.Context(), "d2"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a digest that was taken away still finds something: %v", err)
+		t.Errorf("a removed digest still finds something: %v", err)
 	}
 	if due, err := s.Due(t.Context(), at(1e6), time.Time{}, 10); err != nil || len(due) != 0 {
 		t.Errorf("without expiry %q are due (%v)", names(due), err)
 	}
-	// The digest is free again, and one's own is not taken.
+	// The digest is free again, and an update may keep the object's own digest.
 	third := object("third")
 	third.Digest = "d2"
 	third = create(t, s, third)

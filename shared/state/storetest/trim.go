@@ -9,14 +9,14 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// testEventsShared: whoever waits gets the events that a question without patience gets, wherever he stands
-// and however many others do.
+// testEventsShared: callers that wait get the same events as callers that do not wait, whatever their position in the
+// log and however many they are.
 func testEventsShared(t *testing.T, open Open) {
 	s := open(t)
-	// One less than the log holds: the last write must not take away what is still being read.
+	// One less than the log holds: the last write must not trim events that are still being read.
 	const changes, readers = LogLength - 1, 6
 	want := make([]store.Event, 0, changes)
-	// One follows all the time, so that an implementation that keeps events for those who wait has them.
+	// One caller follows all the time, so that an implementation that keeps events for waiting callers has them.
 	followed := make(chan []store.Event, 1)
 	go func() {
 		var got []store.Event
@@ -50,7 +50,7 @@ func testEventsShared(t *testing.T, open Open) {
 				return
 			}
 			if event.Revision > start+changes {
-				continue // the last, which may come while others read
+				continue // the last event, which may come while others read
 			}
 			sameEvent(t, event, want[after-start+int64(i)])
 			if !event.At.Equal(want[after-start+int64(i)].At) {
@@ -60,7 +60,7 @@ func testEventsShared(t *testing.T, open Open) {
 	}
 	same(start, <-followed)
 
-	// Somebody waits at the end while others read what was before.
+	// One caller waits at the end while others read earlier events.
 	var group sync.WaitGroup
 	group.Go(func() {
 		if got, err := s.Events(t.Context(), start+changes, 1, 30*time.Second); err != nil || len(got) != 1 {
@@ -82,7 +82,7 @@ func testEventsShared(t *testing.T, open Open) {
 			fails(t, "waiting ahead of the store", err, store.ErrGone)
 		})
 	}
-	// After the readers: a write of one who waits for it must not end their wait early.
+	// This write ends the wait of the first caller. It comes last, so that it does not end those of the readers early.
 	create(t, s, object("last"))
 	group.Wait()
 }
@@ -100,7 +100,7 @@ func testEventTimes(t *testing.T, open Open) {
 	}
 	ended := time.Now()
 	for _, event := range events(t, s, start) {
-		// An implementation that runs elsewhere may have a clock that is somewhat off.
+		// The clock of an implementation on another machine may differ a little.
 		if event.At.Before(begun.Add(-time.Minute)) || event.At.After(ended.Add(time.Minute)) || event.At.Location() != time.UTC {
 			t.Errorf("event %d is of %v, written between %v and %v", event.Revision, event.At, begun, ended)
 		}
@@ -116,7 +116,7 @@ func testTrim(t *testing.T, open Open) {
 		}
 	}
 	trim(time.Now())
-	// Until some are younger than the first.
+	// Write until some events are younger than the first.
 	record := create(t, s, object("one"))
 	update := func() {
 		t.Helper()
@@ -143,7 +143,7 @@ func testTrim(t *testing.T, open Open) {
 	trim(first.At.Add(-time.Hour))
 	held := events(t, s, start)
 	if len(held) != int(record.Revision-start) {
-		t.Errorf("%d of %d events are left where none was too old", len(held), record.Revision-start)
+		t.Errorf("%d of %d events are left, although none was too old", len(held), record.Revision-start)
 	}
 	trim(young)
 	_, err := s.Events(t.Context(), start, 1, 0)
@@ -160,7 +160,7 @@ func testTrim(t *testing.T, open Open) {
 		}
 	}
 
-	// Everything, and more than an implementation may look at in one go.
+	// Trim everything, with more events than an implementation may read in one call.
 	for record.Revision < 4*LogLength {
 		update()
 	}

@@ -1,8 +1,8 @@
 // Package redistest starts Redis for tests: embedded, as a process of its own that can be killed, stopped
 // and started again, and as a cluster. Source: Spec 7; ADR-0002.
 //
-// Nothing here is for production. It uses no fixed port and no server that it did not start itself, and
-// what it started ends with the test process, however that ends.
+// Nothing here is for production. It uses no fixed port and only servers that it started itself. These end with the
+// test process, however that ends.
 package redistest
 
 import (
@@ -56,8 +56,8 @@ func Argument(args ...string) Option {
 	return func(p *Process) { p.args = append(p.args, args...) }
 }
 
-// TLS makes Redis listen with TLS at a further port, SecureURL. The arguments are files in PEM; clients need a
-// certificate of their own if so said.
+// TLS makes Redis listen with TLS at a second port, which SecureURL returns. The arguments are PEM files; clients is
+// whether clients need a certificate of their own.
 func TLS(certificate, key, authority string, clients bool) Option {
 	return func(p *Process) {
 		p.securePort = freePort(p.t)
@@ -71,7 +71,7 @@ func TLS(certificate, key, authority string, clients bool) Option {
 }
 
 // Process is a redis-server of its own: a TCP port on loopback, a unix socket, a data directory. Its
-// methods fail the test when they cannot do what they say. It is not safe for concurrent use.
+// methods fail the test if they fail. It is not safe for concurrent use.
 type Process struct {
 	t          testing.TB
 	port       int
@@ -83,8 +83,8 @@ type Process struct {
 	command    *exec.Cmd
 }
 
-// Server starts redis-server from PATH and waits until it answers. The test is skipped where there is none,
-// and fails instead when the environment variable CI is set.
+// Server starts redis-server from PATH and waits until it answers. If redis-server is not in PATH, the test is
+// skipped; if the environment variable CI is set, the test fails instead.
 func Server(t testing.TB, options ...Option) *Process {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -145,7 +145,7 @@ func (p *Process) Kill() {
 // Stop suspends the server: connections stay, nothing answers.
 func (p *Process) Stop() { p.signal(syscall.SIGSTOP) }
 
-// Cont lets a stopped server go on.
+// Cont resumes a suspended server.
 func (p *Process) Cont() { p.signal(syscall.SIGCONT) }
 
 // Restart starts the server again with the same addresses, settings and data directory.
@@ -166,7 +166,7 @@ func (p *Process) end() {
 	if p.command == nil {
 		return
 	}
-	// Both only fail for a process that has ended by itself.
+	// Both fail only if the process has ended by itself.
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
 	p.command = nil
@@ -200,10 +200,10 @@ func (p *Process) client() *redis.Client {
 	})
 }
 
-// Replica starts a replica of a server and waits until it has what the server has.
+// Replica starts a replica of a server and waits until it is in sync.
 func Replica(t testing.TB, of *Process, options ...Option) *Process {
 	t.Helper()
-	// No pause before a full copy, which is small.
+	// The full copy is small and needs no pause before it.
 	p := Server(t, append(options, Argument("--replicaof", "127.0.0.1", strconv.Itoa(of.port), "--repl-diskless-sync-delay", "0"))...)
 	client := p.client()
 	defer client.Close()
@@ -215,8 +215,8 @@ func Replica(t testing.TB, of *Process, options ...Option) *Process {
 	return p
 }
 
-// Sentinel starts a sentinel that knows a server by a name and decides alone, and waits until it has found that many
-// replicas.
+// Sentinel starts a sentinel that monitors a server under a name and needs no quorum, and waits until it has found
+// that many replicas.
 func Sentinel(t testing.TB, name string, of *Process, replicas int) *Process {
 	t.Helper()
 	p := &Process{t: t, port: freePort(t)}
@@ -224,7 +224,7 @@ func Sentinel(t testing.TB, name string, of *Process, replicas int) *Process {
 	config := fmt.Sprintf("bind 127.0.0.1\nport %d\nsentinel monitor %s 127.0.0.1 %d 1\n"+
 		"sentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 10000\n", p.port, name, of.port, name, name)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatalf("writing the file of a sentinel: %v", err)
+		t.Fatalf("writing the configuration of a sentinel: %v", err)
 	}
 	p.args = []string{file, "--sentinel"}
 	t.Cleanup(p.end)
@@ -247,7 +247,7 @@ func Cluster(t testing.TB) string {
 	return strings.Join(urls, ",")
 }
 
-// Nodes starts a cluster of three masters and returns them, once each says that the cluster is well.
+// Nodes starts a cluster of three masters and returns them once each reports that the cluster is healthy.
 func Nodes(t testing.TB) []*Process {
 	t.Helper()
 	const nodes, slots = 3, 16384
@@ -282,13 +282,13 @@ func Nodes(t testing.TB) []*Process {
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_size:%d", nodes))
 		})
 		if !ready {
-			t.Fatalf("node %d is not well:\n%s", i, info)
+			t.Fatalf("node %d is not healthy:\n%s", i, info)
 		}
 	}
 	return processes
 }
 
-// poll asks until the answer is yes or time is up.
+// poll calls ready until it returns true or the time is up.
 func poll(ready func() bool) bool {
 	for end := time.Now().Add(readiness); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // bounded polling of a process
 		if ready() {
@@ -298,7 +298,7 @@ func poll(ready func() bool) bool {
 	return false
 }
 
-// freePort returns a TCP port that nobody listens on.
+// freePort returns a TCP port that is not in use.
 func freePort(t testing.TB) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -315,8 +315,8 @@ var spawner struct {
 	errors   chan error
 }
 
-// spawn starts a command on a thread that lives as long as the process: "parent" in the kernel's promise to
-// end a child with its parent is the thread that started it.
+// spawn starts a command on a thread that lives as long as the process. The kernel ends a child together with its
+// parent, and here the parent is the thread that started the child.
 func spawn(command *exec.Cmd) error {
 	spawner.once.Do(func() {
 		spawner.commands, spawner.errors = make(chan *exec.Cmd), make(chan error)
