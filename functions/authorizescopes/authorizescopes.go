@@ -17,24 +17,19 @@ import (
 type Deps struct{}
 
 // Input is the request.
-type Input = frame.Question
+type Input = frame.ReviewRequest[*authorizationv1.SubjectAccessReview]
 
 // Do answers a SubjectAccessReview. BadRequest when the URL does not name the API of the request, or the review is not
 // about exactly one of a resource and a path.
 func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
-	asked := &authorizationv1.SubjectAccessReview{}
-	kind := authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview")
-	if err := in.Read(asked, kind, asked.Unmarshal); err != nil {
-		return nil, err
-	}
 	target, err := review.Target(in.Parameter)
 	if err != nil {
 		return nil, err
 	}
-	if err := review.AnswerAccess(target, asked); err != nil {
+	if err := review.AnswerAccess(target, in.Object); err != nil {
 		return nil, err
 	}
-	return asked, nil
+	return in.Object, nil
 }
 
 // endpoint is the path with its parameters in the query.
@@ -47,8 +42,8 @@ var Function = &frame.Function{
 	Name: "authorizescopes",
 	Endpoints: []frame.Endpoint{
 		endpoint,
-		endpoint.Below("/cluster/{cluster}"),
-		endpoint.Below("/project/{project}/space/{space}"),
-		endpoint.Below("/project/{project}/virtualcluster/{virtualCluster}"),
+		endpoint.WithPrefix("/cluster/{cluster}"),
+		endpoint.WithPrefix("/project/{project}/space/{space}"),
+		endpoint.WithPrefix("/project/{project}/virtualcluster/{virtualCluster}"),
 	},
 }

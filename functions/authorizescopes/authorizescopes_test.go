@@ -11,7 +11,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
-	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/process"
 )
@@ -84,15 +83,20 @@ func TestTargets(t *testing.T) {
 
 func TestBadReviews(t *testing.T) {
 	t.Parallel()
+	w := issuertest.New(t)
+	w.Key("cluster", "cluster", model.OwnedAccessKeySpec{})
+	handler := process.NewServer(w.Env).Mount(Function)
 	for about, body := range map[string]string{
 		"nothing": "", "asks for nothing": "{}", "no JSON": "{", "another kind": `{"kind":"Pod","apiVersion":"v1"}`,
 		"two things": `{"spec":{"resourceAttributes":{"verb":"get"},"nonResourceAttributes":{"verb":"get"}}}`,
 	} {
-		got, err := Do(t.Context(), Deps{}, Input{ContentType: "application/json", Body: []byte(body), Parameter: func(name string) string {
-			return map[string]string{"cluster": "a"}[name]
-		}})
-		if accesskeytest.Code(err) != 400 || got != nil {
-			t.Errorf("%s: %+v, %v", about, got, err)
+		request := httptest.NewRequest("POST", base+"/cluster/a"+route, strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+issuertest.Bearer+"cluster")
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if answer.Code != 400 {
+			t.Errorf("%s: %d %s", about, answer.Code, answer.Body)
 		}
 	}
 }

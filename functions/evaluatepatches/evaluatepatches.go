@@ -5,9 +5,9 @@ package evaluatepatches
 import (
 	"context"
 
-	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/evaluation"
@@ -17,37 +17,30 @@ import (
 type Deps struct{ Evaluator *evaluation.Evaluator }
 
 // Input is the request.
-type Input = frame.Question
+type Input = frame.ReviewRequest[*model.SyncPatchEvaluation]
 
-// Do evaluates patches. Errors: those of evaluation.Evaluator, and BadRequest for a body that is not a
-// SyncPatchEvaluation. A patch that fails is not an error.
-func Do(ctx context.Context, deps Deps, in Input) (*model.SyncPatchEvaluation, error) {
-	body, err := codec.Read(in.ContentType, in.Body)
+// Output is the answer.
+type Output = frame.ReviewResult[*model.SyncPatchEvaluation]
+
+// Do evaluates patches. Errors: those of evaluation.Evaluator, and BadRequest for an empty body. A patch that fails is not an
+// error.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if len(in.JSON) == 0 {
+		return Output{}, apierror.BadRequest("the body is empty; a "+evaluation.Kind+" was expected", nil)
+	}
+	status, err := deps.Evaluator.Evaluate(ctx, in.Object, syncpatch.AbsentPaths(in.JSON))
 	if err != nil {
-		return nil, err
+		return Output{}, err
 	}
-	object := &model.SyncPatchEvaluation{}
-	warnings, err := codec.Decode(body, object, in.Validation)
-	if err != nil {
-		return nil, err
-	}
-	want := model.SchemeGroupVersion.WithKind(evaluation.Kind)
-	if err := frame.CheckKind(object, want); err != nil {
-		return nil, err
-	}
-	object.SetGroupVersionKind(want)
-	if object.Status, err = deps.Evaluator.Evaluate(ctx, object, syncpatch.AbsentPaths(body.JSON)); err != nil {
-		return nil, err
-	}
-	in.Warn(append(warnings, object.Status.Warnings...)...)
-	return object, nil
+	in.Object.Status = status
+	return Output{Object: in.Object, Warnings: status.Warnings}, nil
 }
 
 // Function is the operation as it is deployed. Its memory has room for two workers at their memory limit and the function
 // itself.
 var Function = &frame.Function{
 	Name:      "evaluatepatches",
-	Endpoints: []frame.Endpoint{frame.Review(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).Tabulated(evaluation.Table)},
+	Endpoints: []frame.Endpoint{frame.ReviewWithWarnings(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).Tabulated(evaluation.Table)},
 	MemoryMB:  1024,
 }
 

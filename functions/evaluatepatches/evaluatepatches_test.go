@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/syncpatch/evaluation"
 )
 
 const (
@@ -15,6 +17,18 @@ const (
 	head = "apiVersion: management.platform.sh/v1\nkind: SyncPatchEvaluation\n"
 	spec = `spec: {namespaceMode: Multi, patches: [{path: a, labels: {}}], object: {a: {b: c}}}`
 )
+
+// ask evaluates the object in a body, as the frame hands it over.
+func ask(t *testing.T, deps Deps, contentType, body string, strictness codec.Strictness) (*model.SyncPatchEvaluation, []string, error) {
+	t.Helper()
+	object := &model.SyncPatchEvaluation{}
+	sent, warnings, err := codec.DecodeObject(contentType, []byte(body), object, model.SchemeGroupVersion.WithKind(evaluation.Kind), strictness)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := Do(t.Context(), deps, Input{Object: object, JSON: sent.JSON})
+	return out.Object, append(warnings, out.Warnings...), err
+}
 
 // The answer is that of the evaluator, which is opened without a state. Source: Spec 2.8.
 func TestDo(t *testing.T) {
@@ -29,11 +43,7 @@ func TestDo(t *testing.T) {
 		{"an unknown field", yaml, spec + "\nsepc: {}", 1},
 		{"a warning of the evaluation", yaml, `spec: {patches: [{path: b, expression: 'null'}], object: {a: {b: c}}}`, 1},
 	} {
-		var warnings []string
-		got, err := Do(t.Context(), deps, Input{
-			ContentType: row.contentType, Body: []byte(row.body), Validation: codec.Warn,
-			Warn: func(more ...string) { warnings = append(warnings, more...) },
-		})
+		got, warnings, err := ask(t, deps, row.contentType, row.body, codec.Warn)
 		if err != nil {
 			t.Errorf("%s: %v", row.about, err)
 			continue
@@ -57,13 +67,11 @@ func TestRefused(t *testing.T) {
 		{"an unknown field under Strict", yaml, `spec: {patches: [{path: a, expression: value}], object: {}, patch: []}`, codec.Strict, 400, []string{"spec.patch"}},
 		{"a patch without a path", yaml, `spec: {patches: [{expression: value}], object: {}}`, codec.Warn, 422, []string{"spec.patches[0].path"}},
 		{"no body", yaml, ``, codec.Warn, 400, nil},
-		{"another kind", yaml, `{apiVersion: v1, kind: Pod}`, codec.Warn, 400, []string{"kind", "apiVersion"}},
+		{"another kind", yaml, `{apiVersion: v1, kind: Pod}`, codec.Warn, 400, []string{"apiVersion", "kind"}},
 		{"another version", yaml, `{apiVersion: management.platform.sh/v9, kind: SyncPatchEvaluation}`, codec.Warn, 400, []string{"apiVersion"}},
 		{"another media type", "text/plain", `{}`, codec.Warn, 415, nil},
 	} {
-		answer, err := Do(t.Context(), deps, Input{
-			ContentType: row.contentType, Body: []byte(row.body), Validation: row.strictness, Warn: func(...string) {},
-		})
+		answer, _, err := ask(t, deps, row.contentType, row.body, row.strictness)
 		if err == nil {
 			t.Errorf("%s: answered %+v", row.about, answer)
 			continue

@@ -42,8 +42,8 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{
 		frame.List(instance.Definition, open, Do),
 		frame.Watch(instance.Definition, open, Watch),
-		frame.Everywhere(frame.List(instance.Definition, open, Do)),
-		frame.Everywhere(frame.Watch(instance.Definition, open, Watch)),
+		frame.AllNamespaces(frame.List(instance.Definition, open, Do)),
+		frame.AllNamespaces(frame.Watch(instance.Definition, open, Watch)),
 	},
 }
 

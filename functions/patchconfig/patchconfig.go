@@ -30,7 +30,7 @@ var endpoint = frame.Patch(platformconfig.Definition, open, Do)
 var Function = &frame.Function{
 	Name:      "patchconfig",
 	Encrypts:  true,
-	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+	Endpoints: []frame.Endpoint{endpoint, endpoint.Alias(platformconfig.Name)},
 }
 
 func open(env *platform.Environment) Deps {

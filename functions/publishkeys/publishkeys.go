@@ -66,7 +66,7 @@ var Function = &frame.Function{
 }
 
 func document(path string) frame.Endpoint {
-	return frame.Document(path, frame.Everyone, open, Do).AtRoot()
+	return frame.Document(path, frame.Everyone, open, Do).AlsoAtRoot().AboutAuthentication()
 }
 
 func open(env *platform.Environment) Deps { return Deps{Issuer: issuer.Open(env)} }

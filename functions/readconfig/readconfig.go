@@ -47,10 +47,10 @@ func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*mo
 }
 
 var (
-	list    = frame.List(platformconfig.Definition, open, List).Revealing()
+	list    = frame.List(platformconfig.Definition, open, List).WithReveal()
 	watch   = frame.Watch(platformconfig.Definition, open, Watch)
-	get     = frame.Get(platformconfig.Definition, open, Get).Revealing()
-	history = frame.GetPart(platformconfig.HistoryDefinition, "history", open, History)
+	get     = frame.Get(platformconfig.Definition, open, Get).WithReveal()
+	history = frame.GetSubresource(platformconfig.HistoryDefinition, "history", open, History)
 )
 
 // Function is the operation as it is deployed.
@@ -59,7 +59,7 @@ var Function = &frame.Function{
 	Encrypts: true,
 	Endpoints: []frame.Endpoint{
 		list, watch, get, history,
-		list.At(platformconfig.Name), watch.At(platformconfig.Name), get.At(platformconfig.Name), history.At(platformconfig.Name),
+		list.Alias(platformconfig.Name), watch.Alias(platformconfig.Name), get.Alias(platformconfig.Name), history.Alias(platformconfig.Name),
 	},
 }
 

@@ -22,26 +22,21 @@ type Deps struct {
 }
 
 // Input is the request.
-type Input = frame.Question
+type Input = frame.ReviewRequest[*authenticationv1.TokenReview]
 
 // Do answers a TokenReview. BadRequest when it has no token. A refused bearer is an answer, not an error.
 func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview, error) {
-	asked := &authenticationv1.TokenReview{}
-	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenReview")
-	if err := in.Read(asked, kind, asked.Unmarshal); err != nil {
+	if err := deps.Credentials.Answer(ctx, in.Object); err != nil {
 		return nil, err
 	}
-	if err := deps.Credentials.Answer(ctx, asked); err != nil {
-		return nil, err
-	}
-	return asked, nil
+	return in.Object, nil
 }
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "reviewtokens", Encrypts: true,
 	Endpoints: []frame.Endpoint{frame.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
-		"TokenReview", "tokenreview", open, Do)},
+		"TokenReview", "tokenreview", open, Do).AboutAuthentication()},
 }
 
 func open(env *platform.Environment) Deps {

@@ -28,13 +28,13 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return Output{Object: made}, err
 }
 
-var endpoint = frame.CreatePart(platformconfig.RollbackDefinition, "rollback", open, Do)
+var endpoint = frame.CreateSubresource(platformconfig.RollbackDefinition, "rollback", open, Do)
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "rollbackconfig",
 	Encrypts:  true,
-	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+	Endpoints: []frame.Endpoint{endpoint, endpoint.Alias(platformconfig.Name)},
 }
 
 func open(env *platform.Environment) Deps {

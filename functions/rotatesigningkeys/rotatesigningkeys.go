@@ -34,7 +34,7 @@ var Function = &frame.Function{
 		for _, key := range done.Keys {
 			states = append(states, slog.String(key.ID, string(key.State)))
 		}
-		return []slog.Attr{slog.GroupAttrs("keys", states...), slog.Bool("resealed", done.Resealed)}
+		return []slog.Attr{slog.GroupAttrs("keys", states...), slog.Bool("changed", done.Changed), slog.Bool("resealed", done.Resealed)}
 	}),
 }
 

@@ -31,7 +31,7 @@ var endpoint = frame.Update(platformconfig.Definition, open, Do)
 var Function = &frame.Function{
 	Name:      "updateconfig",
 	Encrypts:  true,
-	Endpoints: []frame.Endpoint{endpoint, endpoint.At(platformconfig.Name)},
+	Endpoints: []frame.Endpoint{endpoint, endpoint.Alias(platformconfig.Name)},
 }
 
 func open(env *platform.Environment) Deps {

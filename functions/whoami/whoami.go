@@ -30,18 +30,17 @@ type Deps struct {
 	Config func() *model.ConfigStatus
 }
 
-// Input is the request.
-type Input = frame.Question
+// Input is a request about the caller in the platform's own words; SubjectInput and AccessInput are what kubectl sends.
+type (
+	Input        = frame.ReviewRequest[*model.Self]
+	SubjectInput = frame.ReviewRequest[*authenticationv1.SelfSubjectReview]
+	AccessInput  = frame.ReviewRequest[*authorizationv1.SelfSubjectAccessReview]
+)
 
 // Self answers POST selves: the caller, or the owner of spec.accessKey. Unauthorized when that key is refused; BadRequest
 // for a body that is not a Self. An empty body asks about the caller.
 func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
-	self := &model.Self{}
-	kind := model.SchemeGroupVersion.WithKind("Self")
-	if err := in.Read(self, kind, nil); err != nil {
-		return nil, err
-	}
-	caller := in.Caller
+	self, caller := in.Object, in.Caller
 	if bearer := secret.String(self.Spec.AccessKey); bearer != "" {
 		var err error
 		if caller, err = deps.Authenticate(ctx, bearer); err != nil {
@@ -69,12 +68,8 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 }
 
 // SubjectReview answers kubectl auth whoami.
-func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfSubjectReview, error) {
-	answer := &authenticationv1.SelfSubjectReview{}
-	kind := authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview")
-	if err := in.Read(answer, kind, answer.Unmarshal); err != nil {
-		return nil, err
-	}
+func SubjectReview(_ context.Context, _ Deps, in SubjectInput) (*authenticationv1.SelfSubjectReview, error) {
+	answer := in.Object
 	answer.Status.UserInfo = authenticationv1.UserInfo{
 		Username: in.Caller.Owner.Username(),
 		UID:      in.Caller.Owner.String(),
@@ -86,12 +81,8 @@ func SubjectReview(_ context.Context, _ Deps, in Input) (*authenticationv1.SelfS
 
 // AccessReview answers kubectl auth can-i: what the frame would decide for that request of the caller. It does not say
 // whether the caller owns a single object. BadRequest unless the review is about exactly one of a resource and a path.
-func AccessReview(_ context.Context, deps Deps, in Input) (*authorizationv1.SelfSubjectAccessReview, error) {
-	answer := &authorizationv1.SelfSubjectAccessReview{}
-	kind := authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview")
-	if err := in.Read(answer, kind, answer.Unmarshal); err != nil {
-		return nil, err
-	}
+func AccessReview(_ context.Context, deps Deps, in AccessInput) (*authorizationv1.SelfSubjectAccessReview, error) {
+	answer := in.Object
 	resource := answer.Spec.ResourceAttributes
 	if resource != nil && resource.Group == model.GroupName && !namespaced[resource.Resource] {
 		// kubectl sends the namespace of its context for resources without namespaces, too.
@@ -114,9 +105,9 @@ var namespaced = map[string]bool{"virtualclusterinstances": true}
 var Function = &frame.Function{
 	Name: "whoami",
 	Endpoints: []frame.Endpoint{
-		frame.Review(model.SchemeGroupVersion.WithResource("selves"), "Self", "self", open, Self),
+		frame.Review(model.SchemeGroupVersion.WithResource("selves"), "Self", "self", open, Self).AboutAuthentication(),
 		frame.Review(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
-			"SelfSubjectReview", "selfsubjectreview", open, SubjectReview),
+			"SelfSubjectReview", "selfsubjectreview", open, SubjectReview).AboutAuthentication(),
 		frame.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"),
 			"SelfSubjectAccessReview", "selfsubjectaccessreview", open, AccessReview),
 	},

@@ -12,7 +12,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -80,6 +83,18 @@ func code(err error) int32 {
 	return apierror.From(err).Status().Code
 }
 
+// decoded calls an operation with the object in a body, as the frame does.
+func decoded[T, O runtime.Object](
+	do func(context.Context, Deps, frame.ReviewRequest[T]) (O, error), config model.ConfigStatus, caller identity.Caller, contentType string, body []byte, object T,
+	kind schema.GroupVersionKind,
+) (O, error) {
+	if _, _, err := codec.DecodeObject(contentType, body, object, kind, codec.Warn); err != nil {
+		var none O
+		return none, err
+	}
+	return do(context.Background(), deps(config), frame.ReviewRequest[T]{Caller: caller, Object: object})
+}
+
 func TestSelf(t *testing.T) {
 	t.Parallel()
 	meta := metav1.TypeMeta{APIVersion: "management.platform.sh/v1", Kind: "Self"}
@@ -124,7 +139,7 @@ func TestSelf(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			got, err := Self(t.Context(), deps(row.config), Input{Caller: row.caller, ContentType: row.contentType, Body: []byte(row.body)})
+			got, err := decoded(Self, row.config, row.caller, row.contentType, []byte(row.body), &model.Self{}, model.SchemeGroupVersion.WithKind("Self"))
 			if code(err) != row.code || !reflect.DeepEqual(got, row.want) {
 				t.Errorf("answered %+v, %v\nwant %+v, %d", got, err, row.want, row.code)
 			}
@@ -163,7 +178,8 @@ func TestSubjectReview(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			got, err := SubjectReview(t.Context(), deps(model.ConfigStatus{}), Input{Caller: row.caller, ContentType: row.contentType, Body: row.body})
+			got, err := decoded(SubjectReview, model.ConfigStatus{}, row.caller, row.contentType, row.body,
+				&authenticationv1.SelfSubjectReview{}, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
 			if code(err) != row.code {
 				t.Fatalf("answered %+v, %v", got, err)
 			}
@@ -220,7 +236,8 @@ func TestAccessReview(t *testing.T) {
 				"application/yaml":                    asJSON,
 				"application/vnd.kubernetes.protobuf": protobuf(t, meta.APIVersion, meta.Kind, sent),
 			} {
-				got, err := AccessReview(t.Context(), deps(model.ConfigStatus{}), Input{Caller: row.caller, ContentType: contentType, Body: body})
+				got, err := decoded(AccessReview, model.ConfigStatus{}, row.caller, contentType, body,
+					&authorizationv1.SelfSubjectAccessReview{}, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
 				if code(err) != row.code {
 					t.Fatalf("%s: answered %+v, %v", contentType, got, err)
 				}

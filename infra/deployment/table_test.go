@@ -45,7 +45,7 @@ func TestTable(t *testing.T) {
 		return frame.Endpoint{Method: http.MethodGet, Path: path, Verb: verb}
 	}
 	one := &frame.Function{Name: "discoverapi", Endpoints: []frame.Endpoint{
-		get("/.a", "list").AtRoot(), get("/.a", "watch"), get("/a/{name}/{rest...}", "get"),
+		get("/.a", "list").AlsoAtRoot(), get("/.a", "watch"), get("/a/{name}/{rest...}", "get"),
 	}}
 	entries, err := table([]*frame.Function{one, {Name: "clock", Schedule: &frame.Schedule{}}})
 	if err != nil {

@@ -58,7 +58,7 @@ func start(t *testing.T, name string, timeout time.Duration, variables ...string
 	t.Helper()
 	p := &platform{t: t, stderr: &environmenttest.Log{}}
 	var err error
-	if p.Sandbox, err = lambdatest.Start(bootstrap(t, name), timeout, p.stderr, variables...); err != nil {
+	if p.Sandbox, err = lambdatest.Start(bootstrap(t, name), timeout, p.stderr, append(variables, "PLATFORM_LOG_LEVEL=debug")...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

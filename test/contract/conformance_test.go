@@ -44,23 +44,23 @@ func conformance(version string) string {
 	}
 	fmt.Fprintf(&b, `# Conformance with Kubernetes
 
-This page is written by the tests in [test/contract](../test/contract) and compared with them in every run of
-%[1]s; %[2]s writes it anew. What it is compared with is k8s.io/apiserver %[3]s.
+The tests in [test/contract](../test/contract) write this page: %[2]s writes it again, and every run
+of %[1]s compares it with the tests. They compare the platform with k8s.io/apiserver %[3]s.
 
 ## Storage
 
 %[1]s runs the public contract tests of k8s.io/apiserver/pkg/storage/testing, which etcd and the watch cache pass in
 Kubernetes, against the Redis store: on the embedded server and on a real redis-server. %[4]d of %[5]d apply, and pass.
-A test that the package adds fails the run until it is listed.
+If the package adds a test, the run fails until the test is listed.
 
-Between the tests and the store stands a thin storage.Interface. The store itself gives revisions, optimistic writes,
+A thin storage.Interface adapts the store to the tests. The store itself provides revisions, optimistic writes,
 snapshots of the present and events. The adapter adds
 
 - encoding, keys as paths, the retry loop of updates, and selection after reading;
-- lists of the past: the present with the events since taken back, as far as the event log reaches;
+- lists of the past: the present without the later events, as far back as the event log reaches;
 - bookmarks, from the revision of the last event;
 - the revision up to which the log is trimmed, found by asking for events;
-- nothing for objects with a time to live: they are removed as the scheduled function removes them.
+- nothing for objects with a time to live: they are removed in the same way as by the scheduled function.
 
 | test | result |
 |---|---|
@@ -79,10 +79,10 @@ snapshots of the present and events. The adapter adds
 	fmt.Fprintf(&b, `
 ## Handlers
 
-%d requests, written by hand and drawn from a fixed seed, go to our handlers and to those of k8s.io/apiserver, which
-serve the same type as a custom resource with our rules in it. Compared are status, reason, the fields and reasons of
-details.causes, headers and bodies; uids, times, generated names, managedFields, the bearer and the prose of messages are not.
-Every difference is in this list, and each entry of it occurs.
+%d requests go to our handlers and to those of k8s.io/apiserver, which serve the same type as a custom resource with our rules
+in it. The requests are written by hand or drawn from a fixed seed. The tests compare status, reason, the fields and reasons of
+details.causes, headers and bodies. They do not compare uids, times, generated names, managedFields, the bearer token and the
+prose of messages. Every difference is in this list, and each entry of the list occurs.
 
 | difference | why it stays |
 |---|---|

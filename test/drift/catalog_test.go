@@ -100,7 +100,7 @@ func served(functions []*frame.Function) map[string]bool {
 	found := map[string]bool{}
 	for _, f := range functions {
 		for _, e := range f.Endpoints {
-			if e.Resource.Group == model.GroupName && !e.Alias {
+			if e.Resource.Group == model.GroupName && !e.IsAlias {
 				found[e.Method+" "+e.Path] = true
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -54,10 +55,15 @@ func (w *World) Lookup(more map[string]string) func(string) string {
 		if value, ok := more[name]; ok {
 			return value
 		}
-		if name == "PLATFORM_REDIS_URL" {
+		switch name {
+		case settings.RedisURL:
 			return w.URL
+		case settings.LogLevel:
+			// Tests count requests and runs in the log.
+			return "debug"
+		default:
+			return ""
 		}
-		return ""
 	}
 }
 

@@ -126,7 +126,7 @@ func TestAcceptBeforeWrites(t *testing.T) {
 	refused(t, w.do(request{method: "POST", path: root + "?includeObject=All", body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: table}), 400, metav1.StatusReasonBadRequest, "includeObject")
 	// Neither is a question asked that would panic.
 	for _, header := range []map[string]string{unwanted, table} {
-		refused(t, w.do(request{method: "POST", path: "/apis/test.example/v1/probes", body: "panic", header: header}), 406, metav1.StatusReasonNotAcceptable)
+		refused(t, w.do(request{method: "POST", path: "/apis/test.example/v1/probes", body: asking("panic"), header: header}), 406, metav1.StatusReasonNotAcceptable)
 	}
 	refused(t, w.do(request{path: root + "/unwanted"}), 404, metav1.StatusReasonNotFound)
 	if answer := w.do(request{path: root + "/ana"}); answer.Code != 200 {

@@ -143,11 +143,11 @@ func TestEvents(t *testing.T) {
 			"RequestResponse RequestReceived root get ownedaccesskeys/none",
 			"RequestResponse ResponseComplete root get ownedaccesskeys/none Not Found, allow",
 		}},
-		{"a panic", request{method: "POST", path: probe, body: "panic"}, 500, []string{
+		{"a panic", request{method: "POST", path: probe, body: asking("panic")}, 500, []string{
 			"RequestResponse RequestReceived root create probes/",
 			"RequestResponse Panic root create probes/ Internal Server Error, allow",
 		}},
-		{"an answer that cannot be encoded", request{method: "POST", path: probe, body: "unencodable"}, 500, []string{
+		{"an answer that cannot be encoded", request{method: "POST", path: probe, body: asking("unencodable")}, 500, []string{
 			"RequestResponse RequestReceived root create probes/",
 			"RequestResponse ResponseComplete root create probes/ Internal Server Error, allow",
 		}},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -109,9 +110,8 @@ func readDeleteOptions(c *call) (*metav1.DeleteOptions, error) {
 			return nil, err
 		}
 		// A body of another kind is a mistake: perhaps the client meant to delete another object.
-		if kind := options.Kind; kind != "" && kind != "DeleteOptions" {
-			return nil, apierror.BadRequest(fmt.Sprintf("the kind in the data (%s) does not match the expected kind (DeleteOptions)", kind),
-				field.ErrorList{field.NotSupported(field.NewPath("kind"), kind, []string{"DeleteOptions"})})
+		if err := codec.CheckKind(options, schema.GroupVersionKind{Kind: "DeleteOptions"}); err != nil {
+			return nil, err
 		}
 	}
 	if given, ok := c.query["dryRun"]; ok {

@@ -58,7 +58,7 @@ type Endpoint struct {
 	// Path is the pattern below BasePath, in the form of net/http.ServeMux without a method.
 	Path string
 	// Root tells whether clients look for the endpoint at the root of the host as well, where gateways lead to it then: the
-	// discovery of OpenID Connect. Set it with AtRoot.
+	// discovery of OpenID Connect. Set it with AlsoAtRoot.
 	Root bool
 	// Verb is the Kubernetes verb.
 	Verb string
@@ -72,10 +72,12 @@ type Endpoint struct {
 	Singular   string
 	ShortNames []string
 	Namespaced bool
-	// Alias tells that the path is a second one of an endpoint, which self-descriptions name by its first.
-	Alias bool
+	// IsAlias tells that the path is a second one of an endpoint, which self-descriptions name by its first.
+	IsAlias bool
 	// reveals tells that reveal=true asks for secrets in clear, which is a verb of its own: reveal.
 	reveals bool
+	// authenticates tells that the endpoint is about authentication. Set it with AboutAuthentication.
+	authenticates bool
 	// unconfigured tells that the answer depends on no configuration.
 	unconfigured bool
 	// object is the type of what is sent and answered; nil where that is not known. stored tells that it is kept.
@@ -111,9 +113,17 @@ func (e Endpoint) WithPrefetch() Endpoint {
 	return e
 }
 
-// AtRoot returns the endpoint as one that clients look for at the root of the host as well.
-func (e Endpoint) AtRoot() Endpoint {
+// AlsoAtRoot returns the endpoint as one that clients look for at the root of the host as well.
+func (e Endpoint) AlsoAtRoot() Endpoint {
 	e.Root = true
+	return e
+}
+
+// AboutAuthentication returns the endpoint as one that is about authentication: who somebody is, and the keys that tokens
+// are verified with. Its answers have the custom headers of the configuration. Source: Spec 2.7 (customHttpHeaders);
+// ADR-0015.
+func (e Endpoint) AboutAuthentication() Endpoint {
+	e.authenticates = true
 	return e
 }
 

@@ -25,7 +25,6 @@ import (
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
-	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -132,11 +131,11 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.log(ctx, span, c, reply, err, took)
 }
 
-// addCustomHeaders sets those of the configuration on the answers of endpoints that are about authentication: the
-// reviews of who somebody is and the keys that tokens are verified with. The platform's own stay as they are.
+// addCustomHeaders sets the headers of the configuration on the answers of endpoints that are about authentication. The
+// platform's own stay as they are.
 // Source: Spec 2.7 (customHttpHeaders); ADR-0015.
 func (f *frame) addCustomHeaders(header http.Header) {
-	if !f.endpoint.authenticates() {
+	if !f.endpoint.authenticates {
 		return
 	}
 	settings := f.server.Env.Config().Auth
@@ -148,12 +147,6 @@ func (f *frame) addCustomHeaders(header http.Header) {
 			header.Set(name, value)
 		}
 	}
-}
-
-// authenticates tells whether an endpoint is about authentication.
-func (e *Endpoint) authenticates() bool {
-	return e.Resource.Group == "authentication.k8s.io" || e.Resource.GroupResource() == model.Resource("selves") ||
-		strings.HasPrefix(e.Path, "/.well-known/") || strings.HasPrefix(e.Path, "/openid/")
 }
 
 // phases runs everything that can be refused, and turns a panic into an error.
@@ -323,9 +316,13 @@ func (f *frame) describe(span trace.Span, c *call, reply *reply) {
 	}
 }
 
-// log writes the one line of a request. Bodies, headers and queries are not in it.
+// log writes the one line of a request: at debug level where it succeeded, at info level where it was refused, and at
+// error level where the platform has failed. Bodies, headers and queries are not in it.
 func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply, err error, took time.Duration, more ...slog.Attr) {
-	level := slog.LevelInfo
+	level := slog.LevelDebug
+	if reply.status >= http.StatusBadRequest || reply.reason != "" {
+		level = slog.LevelInfo
+	}
 	if reply.status >= http.StatusInternalServerError || err != nil && apierror.From(err).Status().Code >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}

@@ -170,7 +170,7 @@ func TestAuthenticationComesFirst(t *testing.T) {
 		{method: "POST", path: root, body: "{}", header: map[string]string{"Content-Type": "image/png"}},
 		{method: "PATCH", path: root + "/ana", body: "{"},
 		{method: "DELETE", path: root + "/absent"},
-		{method: "POST", path: probe, body: "panic"},
+		{method: "POST", path: probe, body: asking("panic")},
 	} {
 		r.bearer = nobody
 		t.Log(r.method, r.path)
@@ -275,12 +275,12 @@ func TestFailures(t *testing.T) {
 		reason metav1.StatusReason
 		stack  bool
 	}{
-		{"a panic", request{method: "POST", path: probe, body: "panic"}, 500, "InternalError", true},
-		{"a panic with an error", request{method: "POST", path: probe, body: "panic with an error"}, 500, "InternalError", true},
-		{"an error that is none of ours", request{method: "POST", path: probe, body: "error"}, 500, "InternalError", false},
-		{"a state out of reach", request{method: "POST", path: probe, body: "unavailable"}, 503, "ServiceUnavailable", false},
-		{"a wrapped refusal", request{method: "POST", path: probe, body: "wrapped"}, 404, "NotFound", false},
-		{"an answer that cannot be encoded", request{method: "POST", path: probe, body: "unencodable"}, 500, "InternalError", false},
+		{"a panic", request{method: "POST", path: probe, body: asking("panic")}, 500, "InternalError", true},
+		{"a panic with an error", request{method: "POST", path: probe, body: asking("panic with an error")}, 500, "InternalError", true},
+		{"an error that is none of ours", request{method: "POST", path: probe, body: asking("error")}, 500, "InternalError", false},
+		{"a state out of reach", request{method: "POST", path: probe, body: asking("unavailable")}, 503, "ServiceUnavailable", false},
+		{"a wrapped refusal", request{method: "POST", path: probe, body: asking("wrapped")}, 404, "NotFound", false},
+		{"an answer that cannot be encoded", request{method: "POST", path: probe, body: asking("unencodable")}, 500, "InternalError", false},
 		{"a panic while the answer is made", request{
 			path: "/apis/test.example/v1/unprintables", header: map[string]string{"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"},
 		}, 500, "InternalError", true},
@@ -343,7 +343,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("recovered %v", problem)
 		}
 	}()
-	w.do(request{method: "POST", path: probe, body: "abort"})
+	w.do(request{method: "POST", path: probe, body: asking("abort")})
 }
 
 // A bearer that somebody puts where a name belongs is not logged.
@@ -375,7 +375,7 @@ func TestRequestLog(t *testing.T) {
 	}
 	record := records[0]
 	for name, want := range map[string]any{
-		"level": "INFO", "function": "testkeys", "requestID": "a.b-c_9", "method": "PATCH", "path": root + "/ana", "verb": "patch",
+		"level": "DEBUG", "function": "testkeys", "requestID": "a.b-c_9", "method": "PATCH", "path": root + "/ana", "verb": "patch",
 		"status": 200.0, "caller": "user:ana", "key": "ana", "traceID": "0af7651916cd43dd8448eb211c80319c",
 	} {
 		if record[name] != want {
@@ -434,7 +434,7 @@ func TestMetrics(t *testing.T) {
 	w.do(request{path: root, bearer: nobody})
 	w.do(request{method: "DELETE", path: root})
 	w.do(request{path: "/no/such/place"})
-	w.do(request{method: "POST", path: probe, body: "panic"})
+	w.do(request{method: "POST", path: probe, body: asking("panic")})
 	for _, row := range []struct {
 		function, verb, code string
 		want                 float64
@@ -466,7 +466,7 @@ func TestMetrics(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	refused(t, w.do(request{method: "POST", path: probe + "?timeout=1ms", body: "wait"}), 504, metav1.StatusReasonTimeout)
+	refused(t, w.do(request{method: "POST", path: probe + "?timeout=1ms", body: asking("wait")}), 504, metav1.StatusReasonTimeout)
 	records := w.log.take(t)
 	if record := records[len(records)-1]; record["cause"] == nil {
 		t.Errorf("the log does not know why: %v", record)
@@ -482,7 +482,7 @@ func TestDeadlines(t *testing.T) {
 
 	// A client that has given up.
 	for _, r := range []request{
-		{method: "POST", path: probe, body: "wait"},
+		{method: "POST", path: probe, body: asking("wait")},
 		{path: root},
 		{path: root + "/ana"},
 		{method: "DELETE", path: root + "/ana"},

@@ -295,18 +295,25 @@ func TestPatchTypes(t *testing.T) {
 	}
 }
 
-// Reviews take any body, bounded, and read it themselves.
-func TestReviewQuestion(t *testing.T) {
+// Reviews are handed the object in the body.
+func TestReviewRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	answer := w.do(request{method: "POST", path: probe, body: "hello", header: map[string]string{"Content-Type": "x/y"}})
+	yaml := map[string]string{"Content-Type": "application/yaml"}
+	answer := w.do(request{method: "POST", path: probe, body: "do: hello\n", header: yaml})
 	got := decodeInto[map[string]any](t, answer)
-	if answer.Code != 201 || got["caller"] != "user:root" || got["contentType"] != "x/y" || got["body"] != 5.0 {
+	if answer.Code != 201 || got["caller"] != "user:root" || got["kind"] != "Probe" || got["do"] != "hello" || got["sent"] != `{"do":"hello"}` {
 		t.Errorf("answered %d: %v", answer.Code, got)
 	}
+	answer = w.do(request{method: "POST", path: probe})
+	if got := decodeInto[map[string]any](t, answer); answer.Code != 201 || got["kind"] != "Probe" || got["do"] != "" {
+		t.Errorf("without a body answered %d: %v", answer.Code, got)
+	}
+	refused(t, w.do(request{method: "POST", path: probe, body: `{"kind":"Pod","apiVersion":"v1"}`}), 400, metav1.StatusReasonBadRequest, "apiVersion", "kind")
 	refused(t, w.do(request{method: "POST", path: probe + "?dryRun=x"}), 422, metav1.StatusReasonInvalid, "dryRun")
-	answer = w.do(request{method: "POST", path: probe + "?fieldValidation=Strict", body: "warn"})
-	if got := decodeInto[map[string]any](t, answer); got["validation"] != "Strict" || len(answer.Header().Values("Warning")) != 2 {
-		t.Errorf("answered %v, %v", got, answer.Header())
+	refused(t, w.do(request{method: "POST", path: probe + "?fieldValidation=Strict", body: `{"to":"x"}`}), 400, metav1.StatusReasonBadRequest, "to")
+	answer = w.do(request{method: "POST", path: probe, body: `{"do":"warn","to":"x"}`})
+	if len(answer.Header().Values("Warning")) != 3 {
+		t.Errorf("warned %v", answer.Header())
 	}
 }

@@ -12,26 +12,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 )
 
-// Question is what an endpoint that stores nothing is asked.
-type Question struct {
+// ReviewRequest is what an endpoint that stores nothing is asked.
+type ReviewRequest[T runtime.Object] struct {
 	// Caller is who asks.
 	Caller identity.Caller
-	// ContentType and Body are the request's.
-	ContentType string
-	Body        []byte
-	// Validation tells what becomes of unknown and duplicate fields of the body.
-	Validation codec.Strictness
-	// Warn puts warnings into the answer.
-	Warn func(warnings ...string)
+	// Object is what the client sends, of the kind of the endpoint. An empty body is an object with all fields empty.
+	Object T
+	// JSON is the same as it was sent, for fields whose absence Object does not show. Empty for a body in protobuf.
+	JSON []byte
 	// Random is that of resource.CreateInput.
 	Random io.Reader
 	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
@@ -39,65 +34,31 @@ type Question struct {
 	Parameter func(name string) string
 }
 
-// Read reads the body into an object, which is given the kind that is wanted. An empty body asks with all fields
-// empty. The clients of Kubernetes send protobuf for its kinds, which fromProtobuf reads; nil where there is none.
-//
-// Errors: those of codec.Read and codec.Decode, and BadRequest for a body that says that it is of another kind or version;
-// it may leave both out. Source: Spec 2.1, 7.
-func (q Question) Read(into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
-	if err := q.read(into, want, fromProtobuf); err != nil {
-		return err
-	}
-	into.GetObjectKind().SetGroupVersionKind(want)
-	return nil
+// ReviewResult is the answer to a ReviewRequest.
+type ReviewResult[O any] struct {
+	Object O
+	// Warnings are for the client, behind those about its body.
+	Warnings []string
 }
 
-func (q Question) read(into runtime.Object, want schema.GroupVersionKind, fromProtobuf func([]byte) error) error {
-	if len(q.Body) == 0 {
-		return nil
-	}
-	if fromProtobuf != nil && codec.IsProtobuf(q.ContentType) {
-		return codec.DecodeProtobuf(q.Body, fromProtobuf)
-	}
-	body, err := codec.Read(q.ContentType, q.Body)
-	if err != nil {
-		return err
-	}
-	warnings, err := codec.Decode(body, into, q.Validation)
-	if err != nil {
-		return err
-	}
-	if err := CheckKind(into, want); err != nil {
-		return err
-	}
-	if len(warnings) > 0 {
-		q.Warn(warnings...)
-	}
-	return nil
-}
-
-// CheckKind refuses a body that says that it is of another kind or version than is wanted, with a cause for each. It may
-// leave both out. Source: Spec 2.1, 9.
-func CheckKind(body runtime.Object, want schema.GroupVersionKind) error {
-	apiVersion, kind := body.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	var wrong field.ErrorList
-	if kind != "" && kind != want.Kind {
-		wrong = append(wrong, field.NotSupported(field.NewPath("kind"), kind, []string{want.Kind}))
-	}
-	if apiVersion != "" && apiVersion != want.GroupVersion().String() {
-		wrong = append(wrong, field.NotSupported(field.NewPath("apiVersion"), apiVersion, []string{want.GroupVersion().String()}))
-	}
-	if len(wrong) == 0 {
-		return nil
-	}
-	return apierror.BadRequest(fmt.Sprintf("the body is a %s of %s; a %s of %s was expected", kind, apiVersion, want.Kind, want.GroupVersion()), wrong)
-}
-
-// Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer.
-func Review[D, O any](
+// Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer. T is a pointer to
+// what the client sends.
+func Review[T runtime.Object, D, O any](
 	resource schema.GroupVersionResource, kind, singular string, open func(*platform.Environment) D,
-	do func(context.Context, D, Question) (O, error),
+	do func(context.Context, D, ReviewRequest[T]) (O, error),
 ) Endpoint {
+	return ReviewWithWarnings(resource, kind, singular, open, func(ctx context.Context, deps D, in ReviewRequest[T]) (ReviewResult[O], error) {
+		object, err := do(ctx, deps, in)
+		return ReviewResult[O]{Object: object}, err
+	})
+}
+
+// ReviewWithWarnings is Review for an operation that warns.
+func ReviewWithWarnings[T runtime.Object, D, O any](
+	resource schema.GroupVersionResource, kind, singular string, open func(*platform.Environment) D,
+	do func(context.Context, D, ReviewRequest[T]) (ReviewResult[O], error),
+) Endpoint {
+	want := resource.GroupVersion().WithKind(kind)
 	return Endpoint{
 		Method:   http.MethodPost,
 		Path:     "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource,
@@ -106,7 +67,7 @@ func Review[D, O any](
 		Kind:     kind,
 		Singular: singular,
 		empty:    func() any { return reflect.New(reflect.TypeFor[O]().Elem()).Interface() },
-		object:   reflect.TypeFor[O](),
+		object:   reflect.TypeFor[T](),
 		open: func(env *platform.Environment) operation {
 			deps := open(env)
 			return func(ctx context.Context, c *call) (*answer, error) {
@@ -114,29 +75,30 @@ func Review[D, O any](
 				if err != nil {
 					return nil, err
 				}
-				body, err := c.body()
+				data, err := c.body()
 				if err != nil {
 					return nil, err
 				}
-				result := &answer{status: http.StatusCreated}
-				object, err := do(ctx, deps, Question{
-					Caller: c.caller, ContentType: c.http.Header.Get("Content-Type"), Body: body, Random: c.random,
-					Validation: options.validation,
-					Warn:       func(warnings ...string) { result.warnings = append(result.warnings, warnings...) },
-					Parameter:  func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
+				object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+				body, warnings, err := codec.DecodeObject(c.http.Header.Get("Content-Type"), data, object, want, options.validation)
+				if err != nil {
+					return nil, err
+				}
+				result, err := do(ctx, deps, ReviewRequest[T]{
+					Caller: c.caller, Object: object, JSON: body.JSON, Random: c.random,
+					Parameter: func(name string) string { return cmp.Or(c.http.PathValue(name), c.query.Get(name)) },
 				})
 				if err != nil {
 					return nil, err
 				}
-				result.object = object
-				return result, nil
+				return &answer{status: http.StatusCreated, object: result.Object, warnings: append(warnings, result.Warnings...)}, nil
 			}
 		},
 	}
 }
 
-// Below returns the endpoint at the same path behind a prefix, which may have parameters: "/cluster/{cluster}".
-func (e Endpoint) Below(prefix string) Endpoint {
+// WithPrefix returns the endpoint at the same path behind a prefix, which may have parameters: "/cluster/{cluster}".
+func (e Endpoint) WithPrefix(prefix string) Endpoint {
 	e.Path = prefix + e.Path
 	return e
 }

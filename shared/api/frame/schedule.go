@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/platform"
 )
 
-// Scheduled binds an operation to the clock. Report says in log attributes what a run did.
+// Scheduled binds an operation to the clock. Report says in log attributes what a run did: counts, which are 0 for nothing,
+// and flags, which are false for nothing.
 func Scheduled[D, O any](open func(*platform.Environment) D, do func(context.Context, D) (O, error), report func(O) []slog.Attr) *Schedule {
 	return &Schedule{open: func(env *platform.Environment) func(context.Context) ([]slog.Attr, error) {
 		deps := open(env)
@@ -22,7 +24,8 @@ func Scheduled[D, O any](open func(*platform.Environment) D, do func(context.Con
 	}}
 }
 
-// run does the work once: bounded, counted and logged, with a panic as an error.
+// run does the work once: bounded, counted and logged, with a panic as an error. The log has it at debug level where it did
+// nothing.
 func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err error) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, MaxDuration)
@@ -42,10 +45,13 @@ func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err 
 		if unrecorded := recorded.concludeRun(stage, attrs, err); err == nil {
 			err = unrecorded
 		}
-		outcome, level := "done", slog.LevelInfo
-		if err != nil {
+		outcome, level := "done", slog.LevelDebug
+		switch {
+		case err != nil:
 			outcome, level = "failed", slog.LevelError
 			attrs = append(attrs, slog.String("cause", err.Error()))
+		case slices.ContainsFunc(attrs, counts):
+			level = slog.LevelInfo
 		}
 		s.metrics().Run(name, outcome)
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
@@ -59,4 +65,16 @@ func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err 
 	}
 	attrs, err = schedule.open(s.Env)(ctx)
 	return err
+}
+
+// counts tells whether an attribute of a report says that something was done.
+func counts(attr slog.Attr) bool {
+	switch value := attr.Value; value.Kind() {
+	case slog.KindInt64:
+		return value.Int64() != 0
+	case slog.KindBool:
+		return value.Bool()
+	default:
+		return false
+	}
 }

@@ -35,6 +35,7 @@ func TestScheduledRuns(t *testing.T) {
 		done    any
 	}{
 		{"a success", scheduled(func(context.Context) (int, error) { return 3, nil }), "done", false, false, 3.0},
+		{"a success that did nothing", scheduled(func(context.Context) (int, error) { return 0, nil }), "done", false, false, 0.0},
 		{"an error tells what was done before", scheduled(func(context.Context) (int, error) { return 2, errors.New("lost " + hush) }), "failed", true, false, 2.0},
 		{"a panic", scheduled(func(context.Context) (int, error) { panic("lost " + hush) }), "failed", true, true, nil},
 		{"no schedule at all", &frame.Function{Name: "testsweep"}, "failed", true, true, nil},
@@ -51,8 +52,11 @@ func TestScheduledRuns(t *testing.T) {
 			}
 			record := records[0]
 			level := "INFO"
-			if row.failed {
+			switch {
+			case row.failed:
 				level = "ERROR"
+			case row.done == 0.0:
+				level = "DEBUG"
 			}
 			cause, _ := record["cause"].(string)
 			if record["level"] != level || record["function"] != "testsweep" || record["done"] != row.done || (cause != "") != row.failed {

@@ -135,7 +135,7 @@ func Patch[T resource.Object, D any](
 func GetStatus[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D, do func(context.Context, D, resource.GetInput) (T, error),
 ) Endpoint {
-	return below(Get(definition, open, do), status)
+	return ofSubresource(Get(definition, open, do), status)
 }
 
 // UpdateStatus binds an operation to PUT on the status of one object. Source: ADR-0017.
@@ -143,7 +143,7 @@ func UpdateStatus[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.UpdateInput[T]) (resource.Result[T], error),
 ) Endpoint {
-	return below(Update(definition, open, func(ctx context.Context, deps D, in resource.UpdateInput[T]) (resource.Result[T], error) {
+	return ofSubresource(Update(definition, open, func(ctx context.Context, deps D, in resource.UpdateInput[T]) (resource.Result[T], error) {
 		in.Status = true
 		return do(ctx, deps, in)
 	}), status)
@@ -154,48 +154,48 @@ func PatchStatus[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.PatchInput) (resource.Result[T], error),
 ) Endpoint {
-	return below(Patch(definition, open, func(ctx context.Context, deps D, in resource.PatchInput) (resource.Result[T], error) {
+	return ofSubresource(Patch(definition, open, func(ctx context.Context, deps D, in resource.PatchInput) (resource.Result[T], error) {
 		in.Status = true
 		return do(ctx, deps, in)
 	}), status)
 }
 
-// At returns the endpoint on a second plural name of its resource, as an alias.
-func (e Endpoint) At(plural string) Endpoint {
+// Alias returns the endpoint on a second plural name of its resource.
+func (e Endpoint) Alias(plural string) Endpoint {
 	base := "/apis/" + e.Resource.Group + "/" + e.Resource.Version + "/"
 	e.Path = base + plural + e.Path[len(base+e.Resource.Resource):]
-	e.Alias = true
+	e.IsAlias = true
 	return e
 }
 
-// Revealing returns the endpoint with secrets in clear for those who ask with reveal=true and may do that: the verb
-// is reveal then, for authorization, log and metrics. Source: ADR-0015.
-func (e Endpoint) Revealing() Endpoint {
+// WithReveal returns the endpoint with secrets in clear for callers who ask with reveal=true and may do that: the verb is
+// then reveal, for authorization, log and metrics. Source: ADR-0015.
+func (e Endpoint) WithReveal() Endpoint {
 	e.reveals = true
 	return e
 }
 
-// Everywhere is the endpoint of a list or watch over all namespaces.
-func Everywhere(endpoint Endpoint) Endpoint {
+// AllNamespaces is the endpoint of a list or watch over all namespaces.
+func AllNamespaces(endpoint Endpoint) Endpoint {
 	endpoint.Path = strings.Replace(endpoint.Path, inNamespace, "", 1)
 	return endpoint
 }
 
-// GetPart binds an operation to GET on a subresource that is an object of its own kind, and not stored as one. Part is that
+// GetSubresource binds an operation to GET on a subresource that is an object of its own kind, and not stored as one. Part is that
 // kind, under the resource that it is a part of.
-func GetPart[O resource.Object, D any](
+func GetSubresource[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*platform.Environment) D,
 	do func(context.Context, D, resource.GetInput) (O, error),
 ) Endpoint {
 	endpoint := Get(part, open, do)
 	endpoint.stored = false
-	return below(endpoint, subresource)
+	return ofSubresource(endpoint, subresource)
 }
 
-// CreatePart binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part is the
+// CreateSubresource binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part is the
 // kind of those, under the resource that they are a part of. An empty body is an object that leaves everything open. A
 // kind without columns has no Table.
-func CreatePart[O resource.Object, D any](
+func CreateSubresource[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*platform.Environment) D,
 	do func(context.Context, D, resource.SubresourceInput[O]) (resource.Result[O], error),
 ) Endpoint {
@@ -204,7 +204,7 @@ func CreatePart[O resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		object, warnings, err := decodePart(c, part, options.validation)
+		object, warnings, err := decodeSubresource(c, part, options.validation)
 		if err != nil {
 			return nil, err
 		}
@@ -218,11 +218,11 @@ func CreatePart[O resource.Object, D any](
 		return &answer{status: http.StatusCreated, object: made.Object, warnings: append(warnings, made.Warnings...)}, nil
 	})
 	endpoint.stored = false
-	return below(endpoint, subresource)
+	return ofSubresource(endpoint, subresource)
 }
 
-// decodePart reads the body of a request about a part of an object.
-func decodePart[O resource.Object](c *call, part *resource.Definition[O], validation codec.Strictness) (O, []string, error) {
+// decodeSubresource reads the body of a request about a part of an object.
+func decodeSubresource[O resource.Object](c *call, part *resource.Definition[O], validation codec.Strictness) (O, []string, error) {
 	var none O
 	data, err := c.body()
 	if err != nil {
@@ -253,8 +253,8 @@ const (
 	inNamespace = "/namespaces/{namespace}"
 )
 
-// below is an endpoint of a subresource.
-func below(endpoint Endpoint, subresource string) Endpoint {
+// ofSubresource is an endpoint of a subresource.
+func ofSubresource(endpoint Endpoint, subresource string) Endpoint {
 	endpoint.Path += "/" + subresource
 	endpoint.Subresource = subresource
 	return endpoint

@@ -524,7 +524,7 @@ func TestWatchEnds(t *testing.T) {
 			if row.mark {
 				want = 2
 			}
-			if record["ended"] != row.why || record["status"] != 200.0 || record["events"] != want || record["level"] != "INFO" {
+			if record["ended"] != row.why || record["status"] != 200.0 || record["events"] != want || record["level"] != "DEBUG" {
 				t.Errorf("ended with %v", record)
 			}
 		})

@@ -103,7 +103,7 @@ func newWorld(t testing.TB) *world {
 		Stores:  client.Resource,
 		Now:     func() time.Time { return now },
 		Random:  rand.NewChaCha8([32]byte{1}),
-		Log:     slog.New(slog.NewJSONHandler(&w.log, nil)),
+		Log:     slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Config:  func() *model.ConfigStatus { return w.config },
 		Version: "test",
 	}
@@ -246,34 +246,48 @@ var keys = &frame.Function{Name: "testkeys", Endpoints: []frame.Endpoint{
 // heldBack gives the request of a probe to its test, and waits for what it says.
 type heldBack struct{}
 
+// probing is the object that a probe is sent.
+type probing struct {
+	metav1.TypeMeta `json:",inline"`
+	// Do is what the operation does.
+	Do string `json:"do"`
+}
+
+func (p *probing) DeepCopyObject() runtime.Object { return new(*p) }
+
+// asking is the body of a request to a probe.
+func asking(do string) string { return fmt.Sprintf(`{"do":%q}`, do) }
+
 // probes does what its body asks for.
 var probes = &frame.Function{Name: "testprobes", Endpoints: []frame.Endpoint{
-	frame.Review(schema.GroupVersionResource{Group: "test.example", Version: "v1", Resource: "probes"}, "Probe", "probe",
+	frame.ReviewWithWarnings(schema.GroupVersionResource{Group: "test.example", Version: "v1", Resource: "probes"}, "Probe", "probe",
 		func(*platform.Environment) heldBack { return heldBack{} },
-		func(ctx context.Context, _ heldBack, in frame.Question) (any, error) {
-			switch string(in.Body) {
+		func(ctx context.Context, _ heldBack, in frame.ReviewRequest[*probing]) (frame.ReviewResult[any], error) {
+			var none frame.ReviewResult[any]
+			switch in.Object.Do {
 			case "panic":
 				panic("lost " + hush)
 			case "panic with an error":
 				panic(errors.New("lost " + hush))
 			case "warn":
-				in.Warn("first", "second")
-				return map[string]any{"validation": in.Validation}, nil
+				return frame.ReviewResult[any]{Object: in.Object, Warnings: []string{"first", "second"}}, nil
 			case "abort":
 				panic(http.ErrAbortHandler)
 			case "error":
-				return nil, errors.New("lost " + hush)
+				return none, errors.New("lost " + hush)
 			case "unavailable":
-				return nil, apierror.Unavailable().Because(errors.New("lost " + hush))
+				return none, apierror.Unavailable().Because(errors.New("lost " + hush))
 			case "wrapped":
-				return nil, fmt.Errorf("asking: %w", apierror.NotFound(schema.GroupResource{Resource: "probes"}, "x").Because(errors.New("lost "+hush)))
+				return none, fmt.Errorf("asking: %w", apierror.NotFound(schema.GroupResource{Resource: "probes"}, "x").Because(errors.New("lost "+hush)))
 			case "wait":
 				<-ctx.Done()
-				return nil, fmt.Errorf("waiting: %w", ctx.Err())
+				return none, fmt.Errorf("waiting: %w", ctx.Err())
 			case "unencodable":
-				return func() {}, nil
+				return frame.ReviewResult[any]{Object: func() {}}, nil
 			default:
-				return map[string]any{"caller": in.Caller.Owner.String(), "contentType": in.ContentType, "body": len(in.Body)}, nil
+				return frame.ReviewResult[any]{Object: map[string]any{
+					"caller": in.Caller.Owner.String(), "kind": in.Object.Kind, "do": in.Object.Do, "sent": string(in.JSON),
+				}}, nil
 			}
 		}),
 	frame.Document("/page/{name}", func(config *model.ConfigStatus) bool { return !config.AuthenticateVersionEndpoint },

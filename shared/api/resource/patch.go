@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
@@ -126,23 +125,7 @@ func (d *Definition[T]) ReadBody(body codec.Body, strictness codec.Strictness) (
 // CheckKind refuses an object of another kind or API version. Both may be left out: the endpoint implies
 // them. Source: Spec 2.1, 7.
 func (d *Definition[T]) CheckKind(object T) error {
-	want := d.GroupVersionKind()
-	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	if written, ok := object.GetObjectKind().(*metav1.TypeMeta); ok {
-		// As the client wrote it: a version that cannot be parsed was not left out.
-		apiVersion, kind = written.APIVersion, written.Kind
-	}
-	if apiVersion != "" && apiVersion != want.GroupVersion().String() {
-		return apierror.BadRequest(fmt.Sprintf(
-			"the API version in the data (%s) does not match the expected API version (%s)", apiVersion, want.GroupVersion()),
-			field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), apiVersion, []string{want.GroupVersion().String()})})
-	}
-	if kind != "" && kind != want.Kind {
-		return apierror.BadRequest(fmt.Sprintf(
-			"the kind in the data (%s) does not match the expected kind (%s)", kind, want.Kind),
-			field.ErrorList{field.NotSupported(field.NewPath("kind"), kind, []string{want.Kind})})
-	}
-	return nil
+	return codec.CheckKind(object, d.GroupVersionKind())
 }
 
 // ParsePatch reads a patch document and returns what applies it to the JSON of an object. Errors: those that Patch says of

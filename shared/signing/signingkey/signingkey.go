@@ -137,6 +137,8 @@ func (k *Keys) Current(ctx context.Context) (*Set, error) {
 type Report struct {
 	// Keys are all of them, in the order in which they were made.
 	Keys []Key
+	// Changed says that keys were added or removed, or changed their state.
+	Changed bool
 	// Resealed says that they were encrypted with another key before and have been encrypted again.
 	Resealed bool
 }
@@ -301,7 +303,7 @@ func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, 
 	if err != nil {
 		return Report{}, fmt.Errorf("writing the signing keys: %w", err)
 	}
-	return Report{Keys: after.keys(), Resealed: stale}, nil
+	return Report{Keys: after.keys(), Changed: !bytes.Equal(was, plain), Resealed: stale}, nil
 }
 
 // Describe returns a key in one line, for people.

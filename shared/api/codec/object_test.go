@@ -1,4 +1,4 @@
-package frame_test
+package codec_test
 
 import (
 	"reflect"
@@ -7,14 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/codec"
-	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 )
 
-// A question with a field that nobody knows may be another question than the asker means: fieldValidation says what
-// becomes of it, as it does for what is stored. Source: Spec 2.1, 9; D2 of the design.
-func TestQuestionsAreValidated(t *testing.T) {
+// A review with an unknown field may ask for something else than the client means: fieldValidation says what becomes of it,
+// as it does for stored objects. Source: Spec 2.1, 9.
+func TestDecodeObject(t *testing.T) {
 	t.Parallel()
 	const unknown, twice = `{"spec":{"accesskey":"x"}}`, `{"spec":{"accessKey":"x","accessKey":"y"}}`
 	for _, row := range []struct {
@@ -34,12 +33,9 @@ func TestQuestionsAreValidated(t *testing.T) {
 	} {
 		t.Run(row.about+" "+string(row.validation), func(t *testing.T) {
 			t.Parallel()
-			var warnings, fields []string
+			var fields []string
 			self := &model.Self{}
-			err := frame.Question{
-				ContentType: row.contentType, Body: []byte(row.body), Validation: row.validation,
-				Warn: func(said ...string) { warnings = append(warnings, said...) },
-			}.Read(self, model.SchemeGroupVersion.WithKind("Self"), nil)
+			_, warnings, err := codec.DecodeObject(row.contentType, []byte(row.body), self, model.SchemeGroupVersion.WithKind("Self"), row.validation)
 			if err != nil {
 				status := apierror.From(err).Status()
 				if status.Reason != metav1.StatusReasonBadRequest || status.Details == nil {
