@@ -253,8 +253,8 @@ func plain[S any](name string, run func(context.Context, *testing.T, S)) contrac
 	}}
 }
 
-const corrupt = "unsafe deletion of objects whose encryption at rest is broken: an alpha feature of kube-apiserver, whose errors " +
-	"are private to its etcd code"
+const corrupt = "unsafe deletion of objects whose encryption at rest is broken. This is an alpha feature of kube-apiserver, and " +
+	"its errors are private to its etcd code"
 
 // contractTests is every test of the package, in its order.
 var contractTests = []contractTest{
