@@ -207,9 +207,9 @@ func (s *Source) load(ctx context.Context) (store.Record, error) {
 
 // settle puts a new version into effect, or notes why there is none, under the lock. nil: nothing is new.
 func (s *Source) settle(ctx context.Context, next *version, err error) error {
-	now, stays := s.current.Load(), "the one before stays"
+	now, stays := s.current.Load(), "the previous version stays in effect"
 	if now == nil {
-		stays = "there is none before it"
+		stays = "no version is in effect"
 	}
 	var bad *badVersion
 	switch {
