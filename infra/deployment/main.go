@@ -1,7 +1,7 @@
-// Command deployment writes what the manifests of a deployment need to know of the functions: the table that
+// Command deployment writes what the manifests of a deployment need to know about the functions: the table that
 // Terraform reads, and the sections of serverless.yml with one entry per function. It reads the catalog, so that a
-// function joins every deployment by its line there. What is the same for all functions is written by hand, in
-// serverless.yml and infra/terraform. Run it from the top of the repository: `go run ./infra/deployment`.
+// function listed there is part of every deployment. The parts that are the same for all functions are written by hand,
+// in serverless.yml and infra/terraform. Run it from the top of the repository: `go run ./infra/deployment`.
 // Source: ADR-0001.
 package main
 
@@ -50,7 +50,7 @@ func write(root string) error {
 	return nil
 }
 
-// encode is JSON as a person reads it.
+// encode returns indented JSON.
 func encode(content any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -10,25 +10,25 @@ import (
 // object is a piece of a manifest.
 type object = map[string]any
 
-// Of a function that streams there is a second one of the same program, behind a URL of its own: a function on AWS
-// answers either buffered or streaming, and an HTTP API takes the first alone.
+// A function that streams is deployed a second time, from the same program and with its own URL: a function on AWS
+// answers either buffered or streaming, and an HTTP API supports only buffered answers.
 const (
 	streamSuffix = "Stream"
-	// streamSeconds is the longest that Lambda permits; streamWindow ends a watch before it, with a bookmark.
+	// streamSeconds is the longest timeout of Lambda; streamWindow ends a watch before that, with a bookmark.
 	streamSeconds = 900
 	streamWindow  = "14m"
 )
 
-// encryptionKey is the secret with the encryption keys.
+// encryptionKey refers to the secret with the encryption keys.
 const encryptionKey = "${param:encryptionKeySecretArn}"
 
-// roleOf is the name of a function's role in the stack.
+// roleOf returns the name of a function's role in the stack.
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
-// deployedName is the name of a function on AWS, in the words of serverless.yml.
+// deployedName returns the name of a function on AWS, with the variables of serverless.yml.
 func deployedName(function string) string { return "${self:service}-${sls:stage}-" + function }
 
-// serverlessFunctions are the functions of serverless.yml.
+// serverlessFunctions returns the functions of serverless.yml.
 func serverlessFunctions(entries map[string]entry) object {
 	functions := object{}
 	for name, one := range entries {
@@ -72,11 +72,12 @@ func serverlessFunctions(entries map[string]entry) object {
 	return functions
 }
 
-// maxEventAge is how many seconds Lambda keeps an event of the clock that it cannot start, the least that there is: the
-// next run does what a lost one would have done. Without, it would keep one for six hours, and repeat a failed run twice.
+// maxEventAge is how many seconds Lambda keeps a schedule's event for which it cannot start the function. It is the
+// minimum, because the next run does the work of a lost one. By default Lambda keeps an event for six hours and repeats
+// a failed run twice.
 const maxEventAge = 60
 
-// rate is an interval as EventBridge writes it.
+// rate returns an interval in the form of EventBridge.
 func rate(minutes int) string {
 	if minutes == 1 {
 		return "rate(1 minute)"
@@ -84,15 +85,16 @@ func rate(minutes int) string {
 	return fmt.Sprintf("rate(%d minutes)", minutes)
 }
 
-// networkActions are what Lambda needs to put a function into a VPC. It asks for them with the role of the function
-// and on all resources.
+// networkActions are the permissions that Lambda needs to put a function into a VPC. The role of the function must grant
+// them, for all resources.
 var networkActions = []string{
 	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 }
 
-// serverlessRoles are the resources of serverless.yml: a role for each function, which may write its own log, read the
-// URL of the Redis, and the encryption key where it seals secrets, and let Lambda join the network. The code of the function is denied the last.
+// serverlessRoles returns the resources of serverless.yml: one role for each function. It permits to write the
+// function's own log, to read the URL of the Redis and, for functions that seal secrets, the encryption key. It also
+// permits Lambda to join the network, but denies that to the code of the function.
 func serverlessRoles(entries map[string]entry) object {
 	roles := object{}
 	for name, one := range entries {

@@ -8,36 +8,36 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// fallback is the function that answers what no route takes, so that clients get the Status that they understand
-// and not the words of a gateway.
+// fallback is the function that answers requests without a route, so that clients get a Status, which they understand,
+// and not the text of a gateway.
 const fallback = "discoverapi"
 
 // Limits of a function on AWS; docs/deploy.md says why.
 const (
-	// gatewaySeconds is below the 30 seconds after which an HTTP API gives up.
+	// gatewaySeconds is less than the 30 seconds after which an HTTP API gives up.
 	gatewaySeconds = 29
-	// scheduledSeconds is above the longest run of a schedule, frame.MaxDuration, so that the run itself ends first.
+	// scheduledSeconds is more than the longest run of a schedule, frame.MaxDuration, so that the run itself ends first.
 	scheduledSeconds = 75
-	// memoryMB decides on the share of a processor as well: about a third of one.
+	// memoryMB also sets the share of a processor: about a third of one.
 	memoryMB = 512
 	// everyMinutes is how often schedules run: as often as EventBridge can.
 	everyMinutes = 1
 )
 
-// entry is what a deployment needs to know of a function.
+// entry is what a deployment needs to know about a function.
 type entry struct {
 	// Routes are methods with paths from the root of the host, in the form of an API Gateway: "GET /a/{b}".
 	Routes []string `json:"routes"`
-	// Fallback tells whether the function takes what no route does.
+	// Fallback is whether the function takes requests without a route.
 	Fallback bool `json:"fallback"`
-	// Stream tells whether answers may last for minutes: the function has a watch. Where a function is invoked either
-	// buffered or streaming, as on AWS, it is deployed a second time for that.
+	// Stream is whether answers may last for minutes, because the function has a watch. On platforms that invoke a
+	// function either buffered or streaming, such as AWS, the function is deployed a second time for streaming.
 	Stream bool `json:"stream"`
-	// Encrypts tells whether the function is given the encryption key.
+	// Encrypts is whether the function gets the encryption key.
 	Encrypts bool `json:"encrypts"`
-	// ScheduleMinutes is how often the function runs by the clock. 0: never.
+	// ScheduleMinutes is the interval at which the function runs on a schedule. 0: it has no schedule.
 	ScheduleMinutes int `json:"scheduleMinutes"`
-	// TimeoutSeconds is the limit on AWS, for buffered answers.
+	// TimeoutSeconds is the timeout on AWS, for buffered answers.
 	TimeoutSeconds int `json:"timeoutSeconds"`
 	// MemoryMB is the limit of its memory.
 	MemoryMB int `json:"memoryMB"`
@@ -49,20 +49,20 @@ var (
 	name    = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 )
 
-// table is the entry of each function by its name. Errors: a name or path that no gateway can take, or a function
-// that nothing starts.
+// table returns the entry of each function by its name. Errors: a name or path that a gateway cannot take, or a
+// function without a route and a schedule.
 func table(functions []*frame.Function) (map[string]entry, error) {
 	entries := map[string]entry{}
 	for _, f := range functions {
 		if !name.MatchString(f.Name) {
-			return nil, fmt.Errorf("function %q: want a name of small letters and digits", f.Name)
+			return nil, fmt.Errorf("function %q: the name must consist of small letters and digits", f.Name)
 		}
 		one := entry{Routes: []string{}, Fallback: f.Name == fallback, Encrypts: f.Encrypts, TimeoutSeconds: gatewaySeconds, MemoryMB: memoryMB}
 		for _, endpoint := range f.Endpoints {
 			for _, path := range endpoint.Paths() {
 				path = rest.ReplaceAllString(path, "{$1+}")
 				if !pattern.MatchString(path) {
-					return nil, fmt.Errorf("function %s: a gateway has no pattern for the path %q", f.Name, endpoint.Path)
+					return nil, fmt.Errorf("function %s: the path %q cannot be a route of a gateway", f.Name, endpoint.Path)
 				}
 				if route := endpoint.Method + " " + path; !slices.Contains(one.Routes, route) {
 					one.Routes = append(one.Routes, route)
@@ -82,7 +82,7 @@ func table(functions []*frame.Function) (map[string]entry, error) {
 		entries[f.Name] = one
 	}
 	if _, known := entries[fallback]; !known {
-		return nil, fmt.Errorf("there is no function %s to answer what no route takes", fallback)
+		return nil, fmt.Errorf("there is no function %s to answer requests without a route", fallback)
 	}
 	return entries, nil
 }

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// The files in the repository are what the command writes.
+// The files in the repository are equal to what the command writes.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -60,10 +60,10 @@ func TestTable(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for want, functions := range map[string][]*frame.Function{
-		"want a name":     {one, {Name: "Two"}},
-		"no pattern":      {one, {Name: "two", Endpoints: []frame.Endpoint{get("/a/{$}", "get")}}},
-		"neither a route": {one, {Name: "two"}},
-		"no function":     catalog.Functions[1:],
+		"the name must":     {one, {Name: "Two"}},
+		"cannot be a route": {one, {Name: "two", Endpoints: []frame.Endpoint{get("/a/{$}", "get")}}},
+		"neither a route":   {one, {Name: "two"}},
+		"no function":       catalog.Functions[1:],
 	} {
 		if _, err := table(functions); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -1,7 +1,7 @@
-// Package framework runs functions of the catalog where the Functions Framework runs: on Cloud Functions, which brings
-// a server of its own, and on Cloud Run and Knative, where Serve is the server. A function with routes is of the kind
-// HTTP, one with a schedule of the kind CloudEvent: any event runs it once. Functions are registered by name and never
-// by path: the framework answers an unknown FUNCTION_TARGET with the last function that has no name.
+// Package framework runs functions of the catalog where the Functions Framework runs: on Cloud Functions, which has
+// its own server, and on Cloud Run and Knative, where Serve is the server. A function with routes is an HTTP function. A
+// function with a schedule is a CloudEvent function: any event runs it once. Functions are registered by name and never
+// by path, because the framework answers an unknown FUNCTION_TARGET with the last function that has no name.
 // Source: Spec 7; ADR-0010.
 package framework
 
@@ -35,22 +35,23 @@ import (
 const (
 	// drain is how long requests may take to finish after SIGTERM; Cloud Run kills after ten seconds.
 	drain = 9 * time.Second
-	// maxBody bounds what is read of a request at all. The frame refuses a body before, with a Status.
+	// maxBody is the largest request body that is read. The frame refuses smaller ones with a Status.
 	maxBody = frame.MaxBodyBytes + 1<<20
-	// maxEvent bounds an event of the clock.
+	// maxEvent is the largest event of a schedule in bytes.
 	maxEvent = 256 << 10
-	// tracer is the name of what makes spans, for an SDK that is attached from outside.
+	// tracer is the name of the tracer that makes spans, for an SDK that is attached from outside.
 	tracer = "management.platform.sh"
 )
 
-// sinks are all there are. A server that is not ours is frozen when it has answered, and ends without a word.
+// sinks are all sinks of the audit log. flush is for the server of Cloud Functions, which is frozen once it has answered
+// and ends without notice.
 func sinks(server *frame.Server, flush bool) environment.Sinks {
 	return environment.Sinks{Flush: flush, Openers: []audit.Opener{
 		audit.Output(os.Stdout), filesink.Opener(nil, server.Env.Log), redissink.Opener, postgressink.Opener,
 	}}
 }
 
-// Register gives a function to the framework, for a server that is not ours. A setting that is wrong ends the process.
+// Register registers a function with the framework, for the server of Cloud Functions. A wrong setting ends the process.
 func Register(f *frame.Function) {
 	open := sync.OnceValue(func() *frame.Server {
 		server, err := environment.Open(os.Getenv, os.Stderr, true)
@@ -73,7 +74,7 @@ func Register(f *frame.Function) {
 	functions.HTTP(f.Name, func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
-// errRun is what a sender is told. What went wrong is in the log.
+// errRun is the error that a sender gets. The cause is in the log.
 var errRun = errors.New("the run failed")
 
 func run(ctx context.Context, f *frame.Function, server *frame.Server) error {
@@ -83,7 +84,7 @@ func run(ctx context.Context, f *frame.Function, server *frame.Server) error {
 	return nil
 }
 
-// Handler is a function as Serve serves it, of either kind.
+// Handler returns a function, HTTP or CloudEvent, in the form in which Serve serves it.
 func Handler(f *frame.Function, server *frame.Server) http.Handler {
 	if f.Schedule == nil {
 		return http.MaxBytesHandler(server.Mount(f), maxBody)
@@ -91,7 +92,7 @@ func Handler(f *frame.Function, server *frame.Server) http.Handler {
 	receive := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "events are sent by POST", http.StatusMethodNotAllowed)
+			http.Error(w, "events must be sent with POST", http.StatusMethodNotAllowed)
 			return
 		}
 		event, err := cloudevents.NewEventFromHTTPRequest(r)
@@ -103,7 +104,7 @@ func Handler(f *frame.Function, server *frame.Server) http.Handler {
 			return
 		}
 		if err != nil {
-			http.Error(w, "this is no CloudEvent: "+err.Error(), http.StatusBadRequest)
+			http.Error(w, "the request is not a CloudEvent: "+err.Error(), http.StatusBadRequest)
 			return
 		}
 		if err := run(r.Context(), f, server); err != nil {
@@ -126,10 +127,10 @@ func Target(all []*frame.Function, lookup func(string) string) (*frame.Function,
 	for _, f := range all {
 		names = append(names, f.Name)
 	}
-	return nil, fmt.Errorf("FUNCTION_TARGET: %q is no function; there are %s", target, strings.Join(names, ", "))
+	return nil, fmt.Errorf("FUNCTION_TARGET: unknown function %q: use one of %s", target, strings.Join(names, ", "))
 }
 
-// timeLimit is the time that Cloud Run gives a request, 0 for no bound.
+// timeLimit returns the time that Cloud Run gives a request; 0 means no limit.
 func timeLimit(lookup func(string) string) (time.Duration, error) {
 	text := lookup("CLOUD_RUN_TIMEOUT_SECONDS")
 	if text == "" {
@@ -137,12 +138,12 @@ func timeLimit(lookup func(string) string) (time.Duration, error) {
 	}
 	seconds, err := strconv.Atoi(text)
 	if err != nil || seconds <= 0 {
-		return 0, errors.New("CLOUD_RUN_TIMEOUT_SECONDS: must be a number above zero")
+		return 0, errors.New("CLOUD_RUN_TIMEOUT_SECONDS: must be a number greater than 0")
 	}
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// portOf is where to listen, as a number.
+// portOf returns the port to listen on.
 func portOf(lookup func(string) string) (string, error) {
 	port := cmp.Or(lookup("PORT"), "8080")
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
@@ -152,8 +153,8 @@ func portOf(lookup func(string) string) (string, error) {
 }
 
 // Serve serves the function that FUNCTION_TARGET names, at every path and on PORT, until the context ends. Then it ends
-// the watches, whose clients resume elsewhere, and lets other requests finish. Ready is told the address; it may be nil.
-// Its error names every setting that is wrong.
+// the watches, whose clients resume elsewhere, and lets other requests finish. It calls ready, unless that is nil, with
+// its address. Its error names every wrong setting.
 func Serve(ctx context.Context, all []*frame.Function, lookup func(string) string, out io.Writer, ready func(net.Addr)) error {
 	f, wrongTarget := Target(all, lookup)
 	limit, wrongLimit := timeLimit(lookup)
@@ -189,18 +190,18 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	err = listening.Shutdown(patient)
 	environment.EndAudit(patient, server)
 	if err != nil {
-		// What is still open is broken off.
+		// Requests that are still open are cut off.
 		cancel()
 		return errors.Join(fmt.Errorf("draining: %w", err), listening.Close())
 	}
 	return nil
 }
 
-// newServer has the limits that the framework's own server lacks.
+// newServer returns a server with the limits that the framework's own server lacks.
 func newServer(base context.Context, handler http.Handler) *http.Server {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
-	// In front of functions stands a proxy that may speak HTTP/2 in clear.
+	// The proxy in front of functions may speak HTTP/2 without TLS.
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           handler,
@@ -213,7 +214,7 @@ func newServer(base context.Context, handler http.Handler) *http.Server {
 	}
 }
 
-// bounded gives each request the time that the platform gives it, 0 for no bound.
+// bounded gives each request the time limit of the platform; 0 means no limit.
 func bounded(handler http.Handler, limit time.Duration) http.Handler {
 	if limit == 0 {
 		return handler

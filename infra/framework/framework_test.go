@@ -16,7 +16,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// served is a function behind our server.
+// served is a function behind the server of Serve.
 type served struct {
 	t     *testing.T
 	world *environmenttest.World
@@ -77,7 +77,7 @@ func (s *served) do(method, path, body string, header map[string]string) (*http.
 	return answer, string(text)
 }
 
-// The kind HTTP: any path and method reaches the function, which knows its routes below "/".
+// HTTP functions: any path and method reaches the function, which knows its routes below "/".
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "getaccesskey", nil)
@@ -137,7 +137,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// A watch ends before the platform would break it off.
+// A watch ends before the platform would cut it off.
 func TestRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "listaccesskeys", map[string]string{"CLOUD_RUN_TIMEOUT_SECONDS": "1"})
@@ -146,7 +146,7 @@ func TestRequestTimeout(t *testing.T) {
 	}
 }
 
-// The kind CloudEvent: binary and structured events run the schedule, and what is no event does not.
+// CloudEvent functions: binary and structured events run the schedule, and requests that are no event do not.
 func TestCloudEvent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "expirekeys", nil)
@@ -161,16 +161,16 @@ func TestCloudEvent(t *testing.T) {
 	}{
 		"binary": {"POST", "{}", map[string]string{"Content-Type": "application/json", "Ce-Id": "1", "Ce-Source": "/ping",
 			"Ce-Type": "dev.knative.sources.ping", "Ce-Specversion": "1.0"}, true, 204, ""},
-		"structured":                      {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json"}, true, 204, ""},
-		"of a type unknown, without data": {"POST", "", map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "com.example.unknown", "Ce-Specversion": "1.0"}, true, 204, ""},
-		"in UTF-8 and says so":            {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json; charset=utf-8"}, true, 204, ""},
-		"of a version unknown":            {"POST", "", map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x", "Ce-Specversion": "9"}, false, 400, "CloudEvent: "},
-		"without a type":                  {"POST", "{}", map[string]string{"Ce-Id": "1", "Ce-Source": "/ping", "Ce-Specversion": "1.0"}, false, 400, "type: MUST"},
-		"no event":                        {"POST", "{}", map[string]string{"Content-Type": "application/json"}, false, 400, "CloudEvent: "},
-		"broken":                          {"POST", "{", map[string]string{"Content-Type": "application/cloudevents+json"}, false, 400, "CloudEvent: "},
-		"a GET":                           {"GET", "", nil, false, 405, "POST"},
-		"larger than it is":               {"POST", strings.Repeat(" ", maxEvent) + structured, map[string]string{"Content-Type": "application/cloudevents+json"}, false, 413, "262144"},
-		"larger than it is, binary":       {"POST", strings.Repeat("x", maxEvent+1), map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x", "Ce-Specversion": "1.0"}, false, 413, "262144"},
+		"structured":                       {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json"}, true, 204, ""},
+		"of an unknown type, without data": {"POST", "", map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "com.example.unknown", "Ce-Specversion": "1.0"}, true, 204, ""},
+		"with charset=utf-8":               {"POST", structured, map[string]string{"Content-Type": "application/cloudevents+json; charset=utf-8"}, true, 204, ""},
+		"of an unknown version":            {"POST", "", map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x", "Ce-Specversion": "9"}, false, 400, "CloudEvent: "},
+		"without a type":                   {"POST", "{}", map[string]string{"Ce-Id": "1", "Ce-Source": "/ping", "Ce-Specversion": "1.0"}, false, 400, "type: MUST"},
+		"no event":                         {"POST", "{}", map[string]string{"Content-Type": "application/json"}, false, 400, "CloudEvent: "},
+		"broken":                           {"POST", "{", map[string]string{"Content-Type": "application/cloudevents+json"}, false, 400, "CloudEvent: "},
+		"a GET":                            {"GET", "", nil, false, 405, "POST"},
+		"too large":                        {"POST", strings.Repeat(" ", maxEvent) + structured, map[string]string{"Content-Type": "application/cloudevents+json"}, false, 413, "262144"},
+		"too large, binary":                {"POST", strings.Repeat("x", maxEvent+1), map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x", "Ce-Specversion": "1.0"}, false, 413, "262144"},
 	} {
 		answer, text := s.do(row.method, "/", row.body, row.header)
 		if answer.StatusCode != row.code || !strings.Contains(text, row.says) {
@@ -185,7 +185,7 @@ func TestCloudEvent(t *testing.T) {
 	}
 }
 
-// A failed run is the sender's to repeat, and says nothing of what went wrong.
+// The response to a failed run asks the sender to repeat it and does not contain the cause.
 func TestCloudEventFails(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "collectgarbage", map[string]string{"PLATFORM_REDIS_URL": "redis://:hunter2@127.0.0.1:1"})
@@ -219,7 +219,7 @@ func TestRefusesToStart(t *testing.T) {
 	}
 }
 
-// Who sends slowly, or nothing more, does not hold a connection for ever.
+// A client that sends slowly, or stops sending, does not hold a connection for ever.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for what, limit := range map[string]time.Duration{
@@ -231,7 +231,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A drain ends a watch with a bookmark, lets the request finish, and takes no new one.
+// A drain ends a watch with a bookmark, lets other requests finish, and accepts no new ones.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "listaccesskeys", nil)
@@ -268,7 +268,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// HTTP/2 in clear is what some proxies speak.
+// Some proxies speak HTTP/2 without TLS.
 func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "getaccesskey", nil)

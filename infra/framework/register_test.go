@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/infra/framework"
 )
 
-// The server of Cloud Functions finds a registered function, and gives it every path.
+// The server of Cloud Functions finds a registered function, and calls it for every path.
 func TestRegister(t *testing.T) {
 	t.Setenv("FUNCTION_TARGET", "getaccesskey")
 	t.Setenv("PLATFORM_REDIS_URL", environmenttest.New(t).URL)

@@ -7,7 +7,7 @@ import (
 	"management.platform.sh/infra/environment/environmenttest"
 )
 
-// Evaluations run in workers of the program. What a request and its answer can be is that of every resource.
+// Evaluations run in workers of the program. Their requests and responses are handled as those of every resource.
 // Source: Spec 2.8; ADR-0014.
 func TestEvaluations(t *testing.T) {
 	t.Parallel()

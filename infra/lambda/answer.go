@@ -13,15 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// The largest answers that are sent in one piece; more would be an error of the platform that tells nobody why.
+// The largest answers that are sent in one piece. For a larger one the platform would return an error without a reason.
 const (
-	// maxAnswer is what Lambda takes, less what stands around it.
+	// maxAnswer is Lambda's limit, less the size of the fields around the body.
 	maxAnswer = 6<<20 - 64<<10
-	// maxBalancerAnswer is what a load balancer takes.
+	// maxBalancerAnswer is the limit of a load balancer, less the same.
 	maxBalancerAnswer = 1<<20 - 16<<10
 )
 
-// answer is what a gateway makes an HTTP response of. Each kind reads some of the fields.
+// answer is the JSON from which a gateway makes an HTTP response. Each kind of gateway reads some of the fields.
 type answer struct {
 	StatusCode        int                 `json:"statusCode"`
 	StatusDescription string              `json:"statusDescription,omitempty"`
@@ -32,11 +32,11 @@ type answer struct {
 	IsBase64Encoded   bool                `json:"isBase64Encoded"`
 }
 
-// headed is an answer with a status and headers, in the form of a kind.
+// headed returns an answer with a status and headers, in the form of a kind.
 func (e *event) headed(of kind, status int, header http.Header) *answer {
 	a := &answer{StatusCode: status}
 	header = header.Clone()
-	// Who sends the answer on counts for itself.
+	// The gateway sets the length itself.
 	header.Del("Content-Length")
 	switch {
 	case of == gatewayV1, of == balancer && e.MultiValueHeaders != nil:
@@ -67,7 +67,7 @@ type buffer struct {
 
 func newBuffer() *buffer { return &buffer{header: http.Header{}} }
 
-// Header is what will be sent with the first byte.
+// Header returns the headers that will be sent with the first byte.
 func (b *buffer) Header() http.Header { return b.header }
 
 // WriteHeader fixes the status and the headers.
@@ -83,7 +83,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.body.Write(p)
 }
 
-// answer is the collected answer in the form of a kind.
+// answer returns the collected answer in the form of a kind.
 func (b *buffer) answer(e *event, of kind) *answer {
 	b.WriteHeader(http.StatusOK)
 	most := maxAnswer
@@ -92,7 +92,7 @@ func (b *buffer) answer(e *event, of kind) *answer {
 	}
 	a := e.headed(of, b.status, b.sent)
 	a.Body = b.body.String()
-	// JSON in JSON grows by what is escaped; base64 by a third.
+	// JSON within JSON grows by its escapes, and base64 by a third.
 	if text := utf8.Valid(b.body.Bytes()); !text || quoted(a.Body) > most {
 		a.Body, a.IsBase64Encoded = base64.StdEncoding.EncodeToString(b.body.Bytes()), true
 	}
@@ -101,13 +101,13 @@ func (b *buffer) answer(e *event, of kind) *answer {
 	}
 	refused := newBuffer()
 	refuse(refused, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
-		fmt.Sprintf("the answer is larger than the %d bytes that can be sent here: ask for less, such as with limit", most))
+		fmt.Sprintf("the response is larger than the %d bytes that can be sent here: request less, for example with limit", most))
 	refused.header.Set("X-Request-Id", b.sent.Get("X-Request-Id"))
 	refused.sent = refused.header
 	return refused.answer(e, of)
 }
 
-// quoted is how long a text is as a string of the JSON that the library writes, without its quotes.
+// quoted returns the length of a text as a JSON string of the library's encoder, without the quotes.
 func quoted(text string) int {
 	length := len(text) + 3*(strings.Count(text, "\u2028")+strings.Count(text, "\u2029"))
 	for i := range len(text) {
@@ -121,7 +121,7 @@ func quoted(text string) int {
 	return length
 }
 
-// refuse answers with a Status where there is no frame to do it.
+// refuse answers with a Status where no frame does.
 func refuse(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, private")
@@ -132,7 +132,7 @@ func refuse(w http.ResponseWriter, code int, reason, message string) {
 	})
 }
 
-// stream passes an answer on while it is made: status and headers as a line of JSON, eight zero bytes, the body.
+// stream sends an answer while it is being made: status and headers as a line of JSON, eight zero bytes, the body.
 type stream struct {
 	event   *event
 	kind    kind
@@ -142,7 +142,7 @@ type stream struct {
 	prelude chan []byte
 }
 
-// Header is what will be sent with the first byte.
+// Header returns the headers that will be sent with the first byte.
 func (s *stream) Header() http.Header { return s.header }
 
 // WriteHeader sends the status and the headers.
@@ -162,31 +162,31 @@ func (s *stream) WriteHeader(status int) {
 	s.prelude <- append(text, make([]byte, 8)...)
 }
 
-// Write sends a piece of the body. It returns when the platform has taken it.
+// Write sends a part of the body. It returns once the platform has read it.
 func (s *stream) Write(p []byte) (int, error) {
 	s.WriteHeader(http.StatusOK)
 	return s.out.Write(p)
 }
 
-// FlushError has nothing to do: nothing is held back.
+// FlushError does nothing, because Write buffers nothing.
 func (s *stream) FlushError() error {
 	s.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// streamed is what the library sends on: it reads until the end.
+// streamed is the answer that the library reads to its end and sends.
 type streamed struct {
 	io.Reader
 	body *io.PipeReader
 }
 
-// Close tells the handler that nobody reads on.
+// Close tells the handler that no more will be read.
 func (s *streamed) Close() error { return s.body.Close() }
 
-// ContentType tells the platform that a prelude comes first.
+// ContentType says that the answer begins with status and headers.
 func (*streamed) ContentType() string { return "application/vnd.awslambda.http-integration-response" }
 
 // MarshalJSON fails, which tells the library to read instead.
 func (*streamed) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("an answer that is streamed is not JSON")
+	return nil, errors.New("a streamed answer is not JSON")
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// kind is the sort of an event, which tells what its answer looks like.
+// kind is the kind of an event, which decides on the form of the answer.
 type kind int
 
 const (
@@ -30,17 +30,17 @@ const (
 	clock
 )
 
-// event is whatever Lambda is called with: the fields of all kinds together, of which each kind fills some.
+// event is the input of Lambda. It has the fields of all kinds together; each kind fills some of them.
 type event struct {
 	Version string `json:"version"`
 
-	// Payload format 2.0. RouteKey is the route that was found, such as "GET /a/{name}".
+	// Payload format 2.0. RouteKey is the matched route, such as "GET /a/{name}".
 	RouteKey       string   `json:"routeKey"`
 	RawPath        string   `json:"rawPath"`
 	RawQueryString string   `json:"rawQueryString"`
 	Cookies        []string `json:"cookies"`
 
-	// REST API and load balancer. Resource is the route that was found, such as "/a/{name}" or "/{proxy+}".
+	// REST API and load balancer. Resource is the matched route, such as "/a/{name}" or "/{proxy+}".
 	Resource          string              `json:"resource"`
 	HTTPMethod        string              `json:"httpMethod"`
 	Path              string              `json:"path"`
@@ -73,7 +73,7 @@ type requestContext struct {
 	ELB *struct{} `json:"elb"`
 }
 
-// kind tells the sort of an event by its shape.
+// kind recognizes the kind of an event by its fields.
 func (e *event) kind() kind {
 	switch {
 	case e == nil: // The event was null.
@@ -93,7 +93,7 @@ func (e *event) kind() kind {
 	}
 }
 
-// request makes the request that the client sent of an event. Its errors are of events that no gateway makes.
+// request makes an event into the request that the client sent. Errors are for events that no gateway makes.
 func (e *event) request(ctx context.Context, of kind, invocation string) (*http.Request, error) {
 	method, address, source := e.HTTPMethod, &url.URL{}, e.Context.Identity.SourceIP
 	path := e.path(of)
@@ -102,7 +102,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 		method, source = e.Context.HTTP.Method, e.Context.HTTP.SourceIP
 		address.RawQuery = e.RawQueryString
 	case balancer:
-		// It passes on what the client escaped.
+		// It keeps the client's escapes.
 		address.RawQuery = e.query(func(text string) string { return text })
 	default:
 		address.RawQuery = e.query(url.QueryEscape)
@@ -111,7 +111,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 		path = "/" + path
 	}
 	address.Path = path
-	// An HTTP API has decoded the path, in either format; the others pass on what the client escaped.
+	// An HTTP API has decoded the path, in either format; the others keep the client's escapes.
 	if of != gatewayV2 && e.Version != "1.0" {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			address.Path, address.RawPath = decoded, path
@@ -123,7 +123,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if e.IsBase64Encoded {
 		decoded, err := base64.StdEncoding.DecodeString(e.Body)
 		if err != nil {
-			return nil, errors.New("body: it is not base64, which isBase64Encoded says it is")
+			return nil, errors.New("body: it is not base64, although isBase64Encoded is true")
 		}
 		body, length = strings.NewReader(string(decoded)), len(decoded)
 	}
@@ -156,8 +156,8 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	return r, nil
 }
 
-// path is the path as the gateway passes it on, without what the gateway has put before it: the name of a stage, and
-// what a domain of one's own is mapped by. Where it has found a route, that tells where the path begins.
+// path returns the gateway's path without the parts that the gateway adds in front: the name of a stage, and the mapping
+// of a custom domain. If the gateway has matched a route, the path begins where that route does.
 func (e *event) path(of kind) string {
 	path, route := e.Path, e.Resource
 	if of == gatewayV2 || of == functionURL {
@@ -176,8 +176,8 @@ func (e *event) path(of kind) string {
 	return path
 }
 
-// takes tells whether a path is one of a route. What a parameter for the rest of a path, {name+}, stands for is told
-// beside it, with its escapes or without.
+// takes reports whether a path matches a route. The event contains the value of a parameter for the rest of a path,
+// {name+}, with or without its escapes.
 func (e *event) takes(route, path string) bool {
 	if route == "" {
 		return false
@@ -196,7 +196,7 @@ func (e *event) takes(route, path string) bool {
 	return len(steps) == len(wanted)
 }
 
-// query puts parameters together again, in the order of their names.
+// query joins the parameters to a query string, sorted by name.
 func (e *event) query(escape func(string) string) string {
 	all := map[string][]string{}
 	for name, value := range e.Query {
@@ -211,7 +211,7 @@ func (e *event) query(escape func(string) string) string {
 			pairs = append(pairs, escape(name)+"="+escape(value))
 		}
 	}
-	// By name alone would be enough, but for tests.
+	// The order of the names is fixed for tests. The order of the values of one name is kept.
 	slices.SortStableFunc(pairs, func(a, b string) int {
 		first, _, _ := strings.Cut(a, "=")
 		second, _, _ := strings.Cut(b, "=")
@@ -220,8 +220,8 @@ func (e *event) query(escape func(string) string) string {
 	return strings.Join(pairs, "&")
 }
 
-// requestID is what the gateway calls the request, else what Lambda calls the invocation. Ids of gateways may end in
-// the padding of base64, and trace ids name their root.
+// requestID returns the gateway's id of the request, or else Lambda's id of the invocation. Ids of gateways may end in
+// base64 padding, and trace ids have the prefix of their root.
 func (e *event) requestID(header http.Header, invocation string) string {
 	if id := strings.TrimRight(e.Context.RequestID, "="); id != "" {
 		return id
@@ -234,8 +234,8 @@ func (e *event) requestID(header http.Header, invocation string) string {
 	return invocation
 }
 
-// forwardedFor is the address of the client as the load balancer saw it, which is the last that it wrote down. It may be
-// told to write the port behind it.
+// forwardedFor returns the address of the client that the load balancer saw, which is the last one in its header. The
+// load balancer may be configured to add the port.
 func forwardedFor(header http.Header) string {
 	all := header.Get("X-Forwarded-For")
 	last := strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])
@@ -245,7 +245,7 @@ func forwardedFor(header http.Header) string {
 	return last
 }
 
-// remote is the address of a client as net/http writes it, with a port; the gateways do not tell which.
+// remote returns the address of a client in the form of net/http, with a port, which the gateways do not give.
 func remote(source string) string {
 	if address, err := netip.ParseAddr(source); err == nil {
 		return netip.AddrPortFrom(address, 0).String()

@@ -1,10 +1,10 @@
-// Package lambda runs one function of the catalog on AWS Lambda. It makes of the events of an HTTP API, a REST API, a
-// load balancer and a Function URL the request that the client sent, and of the answer what each of them expects; an
-// event of EventBridge runs the schedule of the function. Which it is shows by the shape of the event.
+// Package lambda runs one function of the catalog on AWS Lambda. It turns an event of an HTTP API, a REST API, a load
+// balancer or a Function URL into the request that the client sent, and the answer into the form that the sender
+// expects. An event of EventBridge runs the schedule of the function. The fields of an event show its kind.
 //
-// Where PLATFORM_STREAM says that the function is invoked with response streaming, answers to a Function URL and to a
-// REST API are sent while they are made, and a watch lasts until the time of the function is nearly over. Elsewhere
-// an answer is one piece, and a watch ends after a short window. Source: Spec 7; ADR-0010.
+// If PLATFORM_STREAM says that the function is invoked with response streaming, answers to a Function URL and to a
+// REST API are sent while they are being made, and a watch lasts until the function's time is nearly over. Otherwise
+// an answer is sent in one piece, and a watch ends after a short window. Source: Spec 7; ADR-0010.
 package lambda
 
 import (
@@ -29,21 +29,21 @@ import (
 	"management.platform.sh/shared/audit/redissink"
 )
 
-// margin is what is left of the time that Lambda gives, to say that the rest was not enough.
+// margin is the part of Lambda's time limit that is kept to answer that the rest was not enough.
 const margin = time.Second
 
-// sinks are those whose libraries a function can carry. Its files do not last, and events on the standard output go
-// where its log goes. The process is frozen as soon as it has answered.
+// sinks are the sinks of the audit log that suit a function. Files of a function do not last, and events on the standard
+// output go to its log. Events are flushed before each answer, because the process is frozen once it has answered.
 var sinks = environment.Sinks{Openers: []audit.Opener{audit.Output(os.Stdout), redissink.Opener}, Flush: true}
 
-// shell is one function as Lambda calls it.
+// shell is one function in the form that Lambda calls.
 type shell struct {
 	function *frame.Function
 	// first is the server that was opened at the start.
 	first *frame.Server
-	// streams tells whether the function is invoked with response streaming.
+	// streams is whether the function is invoked with response streaming.
 	streams bool
-	// whole and flowing serve what is answered in one piece and what is streamed.
+	// whole serves requests that are answered in one piece; flowing serves requests with streamed answers.
 	whole, flowing func() (*served, error)
 
 	mu       sync.Mutex
@@ -57,8 +57,8 @@ type served struct {
 	handler http.Handler
 }
 
-// Start serves a function until the platform ends the process. It does not return. A setting that is wrong ends the
-// process at once, with an error that names it.
+// Start serves a function until the platform ends the process. It does not return. A wrong setting ends the
+// process at once, with an error that names the setting.
 func Start(f *frame.Function) {
 	s, err := newShell(f, os.Getenv, os.Stderr)
 	if err != nil {
@@ -67,8 +67,8 @@ func Start(f *frame.Function) {
 	}
 	options := []lambda.Option{}
 	if s.streams {
-		// The platform sends SIGTERM to processes that have asked for it, which costs a round trip at the start. An
-		// answer in one piece does not last long enough to need it.
+		// The platform sends SIGTERM only to processes that have registered for it, which costs a round trip at the
+		// start. An answer in one piece does not last long enough to need it.
 		options = append(options, lambda.WithEnableSIGTERM(s.drain))
 	}
 	lambda.StartWithOptions(s.handle, options...)
@@ -88,7 +88,7 @@ func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*sh
 		})
 	}
 	s.whole, s.flowing = opens(false), opens(true)
-	// The one that will be used is made ready while the platform waits for the process to start.
+	// The handler that will be used is prepared while the platform waits for the process to start.
 	first := s.whole
 	if s.streams {
 		first = s.flowing
@@ -124,7 +124,7 @@ func (s *shell) drain() {
 func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	if end, bounded := ctx.Deadline(); bounded {
 		bound, cancel := context.WithTimeout(ctx, allowed(time.Until(end)))
-		// A streamed answer is made after this returns; the library ends its context.
+		// A streamed answer is made after this function returns; the library ends its context.
 		context.AfterFunc(ctx, cancel)
 		ctx = bound
 	}
@@ -170,17 +170,18 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	return s.flow(e, of, r, handler), nil
 }
 
-// allowed is what of the time that is left a request may take: all but the margin, of a short time all but a tenth.
+// allowed returns how much of the remaining time a request may take: all but the margin, or all but a tenth if that is
+// less than the margin.
 func allowed(left time.Duration) time.Duration { return left - min(margin, left/10) }
 
-// healthy answers the health checks of a load balancer, whatever their path: that the function can be called is all that
-// they are to find out.
+// healthy answers the health checks of a load balancer at every path. A health check only finds out whether the function
+// can be called.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// flow serves a request beside what sends the answer on.
+// flow serves a request in a goroutine, while the library sends the answer that flow returns.
 func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *streamed {
 	read, write := io.Pipe()
 	out := &stream{event: e, kind: of, header: http.Header{}, out: write, prelude: make(chan []byte, 1)}
@@ -194,7 +195,7 @@ func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *
 			out.header = http.Header{}
 			refuse(out, http.StatusInternalServerError, "InternalError", "the request could not be answered")
 		default:
-			_ = write.CloseWithError(errors.New("the answer was broken off"))
+			_ = write.CloseWithError(errors.New("the response was cut off"))
 			return
 		}
 		_ = write.Close()
@@ -202,7 +203,7 @@ func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *
 	return &streamed{Reader: io.MultiReader(bytes.NewReader(<-out.prelude), read), body: read}
 }
 
-// serve calls a handler and tells whether it came to its end.
+// serve calls a handler and reports whether the handler returned without a panic.
 func (s *shell) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (done bool) {
 	defer func() {
 		if problem := recover(); problem != nil {

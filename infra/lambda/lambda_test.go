@@ -23,7 +23,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// parse reads an event as the library does.
+// parse reads an event in the way of the library.
 func parse(t *testing.T, text string) *event {
 	t.Helper()
 	e := &event{}
@@ -33,7 +33,7 @@ func parse(t *testing.T, text string) *event {
 	return e
 }
 
-// got is what a handler sees of a request.
+// got is the part of a request that a handler sees.
 type got struct {
 	Method, URI, Path, Host, Remote, Body string
 	Length                                int64
@@ -93,7 +93,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What a gateway puts before a path is none of the function's business: stages and what a domain of one's own is mapped by.
+// The function does not see what a gateway puts before a path: the name of a stage or the mapping of a custom domain.
 func TestPath(t *testing.T) {
 	t.Parallel()
 	const own = "x.execute-api.eu-west-1.amazonaws.com"
@@ -118,7 +118,7 @@ func TestPath(t *testing.T) {
 		"REST API, mapping like a path":  {`{"resource":"/apis","path":"/apis/apis","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis"},
 		"REST API, rest":                 {`{"resource":"/{proxy+}","path":"/v1/prod/apis/a%20b/","pathParameters":{"proxy":"apis/a b"},"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/a%20b/"},
 		"REST API, rest with its escape": {`{"resource":"/{proxy+}","path":"/v1/apis/a%2Fb","pathParameters":{"proxy":"apis/a%2Fb"},"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/a%2Fb"},
-		"REST API, rest not told":        {`{"resource":"/{proxy+}","path":"/apis/x","pathParameters":null,"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/x"},
+		"REST API, rest missing":         {`{"resource":"/{proxy+}","path":"/apis/x","pathParameters":null,"httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/x"},
 		"HTTP API, format 1.0":           {`{"version":"1.0","resource":"/apis/{name}","path":"/prod/apis/100%25","httpMethod":"GET","requestContext":{"stage":"prod"}}`, "/apis/100%2525"},
 		"balancer":                       {`{"path":"/prod/apis%20","httpMethod":"GET","requestContext":{"elb":{}}}`, "/prod/apis%20"},
 	} {
@@ -130,7 +130,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// The address of the client is one whatever its family, and whether the port stands behind it.
+// The address of the client is found in every address family, with a port and without.
 func TestRemoteAddress(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct{ event, want string }{
@@ -188,7 +188,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// An answer that the platform would not take is one that says so.
+// An answer that is too large for the platform is replaced by one that says so.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
@@ -220,7 +220,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// What stands in the answer is reckoned as the library writes it.
+// The size of an answer is computed in the way in which the library encodes it.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	every := ""
@@ -240,7 +240,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// A load balancer finds any function healthy that can be called, at any path and without a key.
+// The health check of a load balancer succeeds for every function that can be called, at any path and without a key.
 func TestHealthCheck(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"getaccesskey", "expirekeys"} {
@@ -253,7 +253,7 @@ func TestHealthCheck(t *testing.T) {
 			}
 		}
 	}
-	// Others that call themselves so are answered as before.
+	// Other requests with that user agent get the usual answer.
 	e := ask("GET", "/admin", "", "")
 	e.Headers = map[string]string{"user-agent": "ELB-HealthChecker/2.0"}
 	if a := open(t, "getaccesskey", io.Discard, nil).whole1(t, e); a.StatusCode != 401 {
@@ -261,7 +261,7 @@ func TestHealthCheck(t *testing.T) {
 	}
 }
 
-// named is a function of the catalog.
+// named returns a function of the catalog.
 func named(t *testing.T, name string) *frame.Function {
 	t.Helper()
 	for _, f := range catalog.Functions {
@@ -282,7 +282,7 @@ func open(t *testing.T, name string, log io.Writer, variables map[string]string)
 	return s
 }
 
-// ask is a request of format 2.0 for access keys.
+// ask returns an event of format 2.0 that requests access keys.
 func ask(method, below, query, body string) *event {
 	e := &event{RawPath: environmenttest.Root + below, RawQueryString: query, Body: body,
 		Headers: map[string]string{"authorization": "Bearer " + environmenttest.Admin, "content-type": "application/yaml"}}
@@ -314,7 +314,7 @@ func TestBase64Body(t *testing.T) {
 	if a := s.whole1(t, ask("GE T", "", "", "")); a.StatusCode != 400 || !strings.Contains(a.Body, "GE T") {
 		t.Errorf("%+v", a)
 	}
-	// The largest that Lambda passes on is refused by the frame.
+	// The frame refuses the largest body that Lambda passes on.
 	large := ask("POST", "", "", strings.Repeat("x", 5<<20))
 	if a := s.whole1(t, large); a.StatusCode != 413 || !strings.Contains(a.Body, `"reason":"RequestEntityTooLarge"`) {
 		t.Errorf("%+v", a)
@@ -348,16 +348,16 @@ func TestSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := away.handle(t.Context(), &event{Source: "aws.events"}); err == nil {
-		t.Error("a run without state is no error")
+		t.Error("a run without state has no error")
 	}
 }
 
-// Where answers cannot be streamed a watch ends after its window, with a bookmark to resume from.
+// If answers cannot be streamed, a watch ends after its window, with a bookmark from which it can be resumed.
 func TestWatchInOnePiece(t *testing.T) {
 	t.Parallel()
 	for what, variables := range map[string]map[string]string{
 		"buffered": {"PLATFORM_WATCH_WINDOW": "50ms"},
-		// An HTTP API cannot stream whatever the setting says.
+		// An HTTP API cannot stream, whatever the setting says.
 		"streaming": {"PLATFORM_WATCH_WINDOW": "50ms", "PLATFORM_STREAM": "true"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestWatchInOnePiece(t *testing.T) {
 	}
 }
 
-// A watch does not outlast the time that Lambda gives, nor the process.
+// A watch ends before Lambda's time limit, and before the process does.
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	s := open(t, "listaccesskeys", io.Discard, map[string]string{"PLATFORM_WATCH_WINDOW": "1h"})
@@ -392,7 +392,7 @@ func TestDeadline(t *testing.T) {
 		29 * time.Second: 28 * time.Second, 10 * time.Second: 9 * time.Second, time.Second: 900 * time.Millisecond, 0: 0, -time.Second: -900 * time.Millisecond,
 	} {
 		if got := allowed(left); got != want {
-			t.Errorf("of %s it allows %s, not %s", left, got, want)
+			t.Errorf("of %s it allows %s, want %s", left, got, want)
 		}
 	}
 	s := open(t, "getaccesskey", io.Discard, nil)
@@ -430,13 +430,13 @@ func TestPanic(t *testing.T) {
 			}
 			whole := newBuffer()
 			if s.serve(whole, nil, row.handler) {
-				t.Error("it came to its end")
+				t.Error("the handler came to its end")
 			}
 		})
 	}
 }
 
-// Whoever does not read a stream to its end ends it.
+// A reader that closes a stream early ends it.
 func TestStreamClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t, "getaccesskey", io.Discard, nil)
@@ -448,11 +448,11 @@ func TestStreamClosed(t *testing.T) {
 	}))
 	body.Close()
 	if err := <-gone; err == nil {
-		t.Error("it was written")
+		t.Error("a write to a closed stream succeeded")
 	}
 }
 
-// What a REST API streams has its headers with all values.
+// A streamed answer of a REST API has all values of its headers.
 func TestStreamedHeaders(t *testing.T) {
 	t.Parallel()
 	s := open(t, "getaccesskey", io.Discard, nil)
@@ -464,7 +464,7 @@ func TestStreamedHeaders(t *testing.T) {
 	}
 }
 
-// The gateways of the tests make events of each kind, in which the request is the same.
+// The gateways of the tests make events of every kind, from which the same request is read.
 func TestGateways(t *testing.T) {
 	t.Parallel()
 	for gateway, want := range map[lambdatest.Gateway]kind{

@@ -26,7 +26,7 @@ type platform struct {
 
 var bootstraps sync.Map
 
-// bootstrap builds a function as it is deployed, once.
+// bootstrap builds a function in its deployed form, once.
 func bootstrap(t *testing.T, name string) string {
 	t.Helper()
 	build, _ := bootstraps.LoadOrStore(name, sync.OnceValues(func() (string, error) {
@@ -39,7 +39,7 @@ func bootstrap(t *testing.T, name string) string {
 	return file
 }
 
-// built is where bootstraps are.
+// built is the folder of the bootstraps.
 var built string
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// start runs a function under a platform of its own.
+// start runs a function in its own platform.
 func start(t *testing.T, name string, timeout time.Duration, variables ...string) *platform {
 	t.Helper()
 	p := &platform{t: t, stderr: &environmenttest.Log{}}
@@ -70,7 +70,7 @@ func start(t *testing.T, name string, timeout time.Duration, variables ...string
 	return p
 }
 
-// call sends an event and returns the answer while it comes.
+// call sends an event and returns the answer as soon as it begins.
 func (p *platform) call(event string) *lambdatest.Answer {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
@@ -82,7 +82,7 @@ func (p *platform) call(event string) *lambdatest.Answer {
 	return a
 }
 
-// whole reads an answer of one piece.
+// whole reads an answer that is sent in one piece.
 func whole(t *testing.T, a *lambdatest.Answer, into any) {
 	t.Helper()
 	defer a.Close()
@@ -91,7 +91,7 @@ func whole(t *testing.T, a *lambdatest.Answer, into any) {
 	}
 }
 
-// urlEvent is a request of format 2.0 through a domain.
+// urlEvent returns an event of format 2.0 with a request to a domain.
 func urlEvent(domain, path, query string) string {
 	return fmt.Sprintf(`{"version":"2.0","rawPath":%q,"rawQueryString":%q,"headers":{"authorization":"Bearer %s","host":%q},
 		"requestContext":{"domainName":%q,"requestId":"JKJaXmPLvHcESHA=","stage":"$default","http":{"method":"GET","path":%q,"sourceIp":"192.0.2.1"}}}`,
@@ -122,7 +122,7 @@ func TestBootstrap(t *testing.T) {
 		t.Errorf("the log has the key: %s", p.stderr)
 	}
 	if p.Terminate() {
-		t.Error("it has registered for SIGTERM, a round trip at the start, and streams nothing")
+		t.Error("a process that does not stream has registered for SIGTERM, which costs a round trip at the start")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestBootstrapStreams(t *testing.T) {
 			if one := next(); one.Type != "BOOKMARK" {
 				t.Fatalf("%+v", one)
 			}
-			// It comes while the answer is still open.
+			// The event comes while the answer is still open.
 			w.Key("second", "second-0123456789-0123456789-0123456789")
 			if one := next(); one.Type != "ADDED" || one.Object.Metadata.Name != "second" {
 				t.Fatalf("%+v", one)
@@ -180,7 +180,7 @@ func TestBootstrapStreams(t *testing.T) {
 			if failure := a.Trailer().Get("Lambda-Runtime-Function-Error-Type"); failure != "" {
 				t.Error(failure)
 			}
-			// The line of the log comes after the answer.
+			// The log line comes after the answer.
 			patience := time.NewTimer(10 * time.Second)
 			defer patience.Stop()
 			for tick := time.NewTicker(5 * time.Millisecond); !strings.Contains(p.stderr.String(), `"ended":"`+what+`"`); {
@@ -196,7 +196,7 @@ func TestBootstrapStreams(t *testing.T) {
 
 func TestBootstrapRefusesToStart(t *testing.T) {
 	t.Parallel()
-	// The program is built first: the deadline is for its start only.
+	// The program is built before, because the deadline is only for its start.
 	program := bootstrap(t, "getaccesskey")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// The program starts itself anew as a worker. An attack ends the worker and not the program, which is given only its
-// settings. Source: ADR-0014.
+// The program, whose environment has only its settings, starts itself again as a worker. An attack ends the worker but
+// not the program. Source: ADR-0014.
 func TestBootstrapStartsWorkers(t *testing.T) {
 	t.Parallel()
 	w := environmenttest.New(t)

@@ -87,7 +87,7 @@ func kindOf(endpoint frame.Endpoint) *metav1.GroupVersionKind {
 	return &metav1.GroupVersionKind{Group: endpoint.Resource.Group, Version: endpoint.Resource.Version, Kind: endpoint.Kind}
 }
 
-// with adds a word in the order of the alphabet, once.
+// with adds a word to a sorted list, unless the list has it.
 func with(words []string, word string) []string {
 	if at, found := slices.BinarySearch(words, word); !found {
 		words = slices.Insert(words, at, word)

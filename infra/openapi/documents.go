@@ -112,7 +112,7 @@ func documents(resources []resourcePaths) (map[string][]byte, error) {
 	return map[string][]byte{v3Name: v3JSON, "v2.json": v2JSON, "v2.pb": v2Proto}, nil
 }
 
-// kindNames are the kinds that a schema describes, by its name.
+// kindNames maps the name of each schema to the kinds that it describes.
 type kindNames map[string][]schema.GroupVersionKind
 
 func kindsByName(scheme *runtime.Scheme) kindNames {
@@ -145,7 +145,7 @@ func kindExtension(gvk schema.GroupVersionKind) map[string]any {
 	return map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
 }
 
-// readable makes the descriptions of the model fit for users. The docstrings begin with the Go name of a field: the
+// readable rewrites the descriptions of the model for users. The docstrings begin with the Go name of a field: the
 // description begins with the name that users write. The docstrings end with their source: the description leaves it
 // out, because users of the API have neither the specification nor the decisions at hand.
 func readable(get common.GetOpenAPIDefinitions, scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
@@ -171,7 +171,7 @@ func readable(get common.GetOpenAPIDefinitions, scheme *runtime.Scheme) common.G
 	}
 }
 
-// withoutSource cuts the last part of a docstring, "Source: ...", off.
+// withoutSource removes the last part of a docstring, "Source: ...".
 func withoutSource(description string) string {
 	text, _, _ := strings.Cut(description, "Source: ")
 	return strings.TrimSpace(text)
@@ -179,8 +179,8 @@ func withoutSource(description string) string {
 
 var modelPackage = reflect.TypeFor[model.Scope]().PkgPath()
 
-// collectNames fills into, by the name of the schema and the JSON name of a field, the word that the
-// docstring of the field begins with.
+// collectNames adds to into the first word of each field's docstring, by the name of the schema and the JSON name of the
+// field.
 func collectNames(goType reflect.Type, into map[string]map[string]string) {
 	switch goType.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

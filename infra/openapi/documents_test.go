@@ -37,7 +37,7 @@ func buildV3(t *testing.T, resources []resourcePaths) *spec3.OpenAPI {
 	return &document
 }
 
-// operations are the operations of a document, by method and path.
+// operations returns the operations of a document, by method and path.
 func operations(document *spec3.OpenAPI) map[string]*spec3.Operation {
 	found := map[string]*spec3.Operation{}
 	for path, item := range document.Paths.Paths {
@@ -132,7 +132,7 @@ func TestOperationsAreWhole(t *testing.T) {
 	ids := map[string]bool{}
 	for name, operation := range operations(buildV3(t, resources)) {
 		if ids[operation.OperationId] {
-			t.Errorf("%s stands twice", operation.OperationId)
+			t.Errorf("%s is used twice", operation.OperationId)
 		}
 		ids[operation.OperationId] = true
 		method, path, _ := strings.Cut(name, " ")
@@ -213,7 +213,7 @@ func TestSchemas(t *testing.T) {
 		}
 		_, isKind := schema.Properties["metadata"]
 		if _, marked := schema.Extensions[extensionGVK]; marked != isKind {
-			t.Errorf("%s: the extension of kinds is there: %t", name, marked)
+			t.Errorf("%s: has the extension of kinds: %t", name, marked)
 		}
 		if !sentence.MatchString(schema.Description) {
 			t.Errorf("%s: the description is not made of sentences for users: %q", name, schema.Description)
@@ -222,7 +222,7 @@ func TestSchemas(t *testing.T) {
 			if !strings.HasPrefix(property.Description, field+" ") {
 				t.Errorf("%s.%s: the description does not begin with the name: %q", name, field, property.Description)
 			}
-			// What Kubernetes says of kind and apiVersion ends in an address.
+			// The descriptions by Kubernetes of kind and apiVersion end in an address.
 			if field != "kind" && field != "apiVersion" && !sentence.MatchString(property.Description) {
 				t.Errorf("%s.%s: the description is not made of sentences for users: %q", name, field, property.Description)
 			}
@@ -240,7 +240,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// kubectl reads v2 as protobuf only, so this is the form that must be whole.
+// kubectl reads v2 only as protobuf, so this form must be complete.
 func TestProtobufIsTheJSONOfV2(t *testing.T) {
 	t.Parallel()
 	files := build(t, resources)

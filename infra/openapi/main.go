@@ -1,9 +1,9 @@
-// Command openapi writes the description that the API gives of itself: which resources there are
-// (discovery), and what their fields mean: OpenAPI v3, which kubectl asks for explain, create and apply, and
-// OpenAPI v2 as JSON and as protobuf, which older clients and client-side apply ask for. It reads the catalog
-// and the docstrings of the model; the function that serves the documents embeds what it writes, so that no
-// schema is built while a request waits. It also writes the schemas that field ownership is computed with, and the
-// routes that a fallback must know of. Run it from the top of the repository: `go run ./infra/openapi`.
+// Command openapi writes the documents with which the API describes itself. Discovery lists the resources. OpenAPI
+// describes their fields: kubectl requests version 3 for explain, create and apply; older clients and client-side apply
+// request version 2, as JSON or protobuf. The command reads the catalog and the docstrings of the model. The function
+// that serves the documents embeds them, so that no schema is built while a request waits. The command also writes the
+// schemas for the computation of field ownership, and the routes that the fallback must know. Run it from the top of
+// the repository: `go run ./infra/openapi`.
 // Source: Spec 2, 4; ADR-0003.
 package main
 
@@ -15,8 +15,8 @@ import (
 	"management.platform.sh/functions/catalog"
 )
 
-// The folders of those who embed what is written here: the function that serves the documents, and the package that
-// computes field ownership.
+// The folders of the packages that embed the documents: the function that serves them, and the package that computes
+// field ownership.
 const (
 	target       = "functions/discoverapi"
 	schemaTarget = "shared/api/fieldmanager"

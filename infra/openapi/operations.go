@@ -72,7 +72,7 @@ var (
 	writeParameters = []common.Parameter{dryRun, fieldManager, fieldValidation}
 )
 
-// routes are the operations of one resource.
+// routes returns the operations of one resource.
 func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 	object, err := scheme.New(groupVersion.WithKind(r.Kind))
 	if err != nil {
@@ -91,7 +91,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 	operation := func(verb string) string {
 		name := verb + camel(groupVersion.String()) + scope + r.Kind
 		if r.Subresource == "status" {
-			// Its kind is that of the object.
+			// Its kind is the kind of the object.
 			name += "Status"
 		}
 		return name
@@ -171,13 +171,13 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 				body: &metav1.DeleteOptions{}, answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
 			}, pathParameters, append(slices.Clone(deleteParameters), selectParameters()...)...)
 		default:
-			return nil, fmt.Errorf("verb %q of %s: want create, get, list, watch, update, patch, delete or deletecollection", verb, r.Resource)
+			return nil, fmt.Errorf("unknown verb %q of %s: use create, get, list, watch, update, patch, delete or deletecollection", verb, r.Resource)
 		}
 	}
 	return routes, nil
 }
 
-// selectParameters are the parameters of a list without those that only a watch has.
+// selectParameters returns the parameters of a list without those that only a watch has.
 func selectParameters() []common.Parameter {
 	watchOnly := []string{"allowWatchBookmarks", "watch"}
 	return slices.DeleteFunc(slices.Clone(listParameters), func(p common.Parameter) bool {

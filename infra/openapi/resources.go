@@ -8,8 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// resourcePaths is one resource, or one subresource, as far as the paths and operations that it is
-// served at depend on it.
+// resourcePaths is the part of a resource or subresource on which its paths and operations depend.
 type resourcePaths struct {
 	// Resource is the plural name in paths.
 	Resource string
@@ -17,13 +16,13 @@ type resourcePaths struct {
 	Subresource string
 	// Kind is the kind in bodies. A list has the kind with the suffix List.
 	Kind string
-	// Namespaced puts the namespace into the paths; a list across namespaces is then served besides.
+	// Namespaced puts the namespace into the paths. A list across namespaces is then also served.
 	Namespaced bool
 	// Verbs are create, get, list, watch, update, patch, delete and deletecollection.
 	Verbs []string
 }
 
-// resources are what is described: what the catalog serves of the management group, in its order.
+// resources are the resources to describe: those of the management group in the catalog, in its order.
 var resources = served(catalog.Functions)
 
 func served(functions []*frame.Function) []resourcePaths {

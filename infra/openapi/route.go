@@ -4,7 +4,7 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 )
 
-// container, route, parameter and answer are what the two builders of kube-openapi read, so that one
+// container, route, parameter and answer implement the interfaces of both builders of kube-openapi, so that one
 // description of an operation becomes its v2 and its v3 form.
 type container []common.Route
 

@@ -7,7 +7,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 )
 
-// routes are the methods of each path that functions serve, for the one that a gateway sends what has no route.
+// routes returns the methods of each path that functions serve, for the function that answers requests without a route.
 func routes(functions []*frame.Function) ([]byte, error) {
 	found := map[string][]string{}
 	for _, f := range functions {

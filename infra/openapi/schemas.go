@@ -12,8 +12,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// schemas are the types that field ownership is computed with: those of the kinds that can be changed and what they are
-// made of, as the OpenAPI v3 document has them, without the texts for readers. Source: ADR-0008.
+// schemas returns the schemas for the computation of field ownership: those of the kinds that can be changed, and of
+// their parts, as in the OpenAPI v3 document but without descriptions. Source: ADR-0008.
 func schemas(document []byte, resources []resourcePaths) ([]byte, error) {
 	var described spec3.OpenAPI
 	if err := json.Unmarshal(document, &described); err != nil {
@@ -36,7 +36,7 @@ func schemas(document []byte, resources []resourcePaths) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// describes tells whether a schema is that of a kind of the management group.
+// describes reports whether a schema is that of a kind of the management group.
 func describes(candidate *spec.Schema, kind string) bool {
 	kinds, _ := candidate.Extensions[extensionGVK].([]any)
 	return slices.ContainsFunc(kinds, func(each any) bool {
@@ -57,7 +57,7 @@ func collectSchemas(name string, all, into map[string]*spec.Schema) {
 	})
 }
 
-// bare takes the description out of a schema and all in it, and visits what it refers to.
+// bare removes the descriptions from a schema and its parts, and calls visit for the schemas to which it refers.
 func bare(s *spec.Schema, visit func(reference string)) {
 	s.Description = ""
 	if reference := s.Ref.String(); reference != "" {

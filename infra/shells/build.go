@@ -45,7 +45,7 @@ func buildLambda(dir string, functions []*frame.Function) error {
 		for _, f := range functions {
 			program, err := os.ReadFile(filepath.Join(together, f.Name))
 			if err != nil {
-				return fmt.Errorf("reading what was built: %w", err)
+				return fmt.Errorf("reading the program: %w", err)
 			}
 			packed, err := pack(program)
 			if err != nil {
@@ -63,7 +63,7 @@ func buildLambda(dir string, functions []*frame.Function) error {
 	return nil
 }
 
-// pack is a zip file with the program as bootstrap, the same whenever it is made.
+// pack returns a zip file with the program as bootstrap. The same program always makes the same file.
 func pack(program []byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
@@ -82,8 +82,8 @@ func pack(program []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// stage lays out <dir>/<function>: a module of the name of this one, with the function at its root and those packages
-// of ours that it is made of.
+// stage writes <dir>/<function>: a module with the name of this one, with the function at its root and the packages of
+// this project that the function needs.
 func stage(root, dir string, functions []*frame.Function) error {
 	for _, f := range functions {
 		if err := stageOne(root, filepath.Join(dir, f.Name), f); err != nil {
@@ -143,7 +143,7 @@ func stageOne(root, dir string, f *frame.Function) error {
 func copyFile(to, from string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
-		return fmt.Errorf("reading what is staged: %w", err)
+		return fmt.Errorf("reading the staged files: %w", err)
 	}
 	return writeFile(to, text, 0o644)
 }

@@ -1,7 +1,7 @@
-// Command shells makes of the catalog what platforms deploy. `generate` writes what is kept in the repository: a
-// program per function for AWS Lambda, and the manifests for Knative. `build` makes the bootstraps and their zip files,
-// the same from the same source. `stage` lays out source that Cloud Functions builds. Run it from the top of the
-// repository. A function joins every shape by its line in the catalog. Source: ADR-0010.
+// Command shells makes from the catalog what platforms deploy. `generate` writes the files that are kept in the
+// repository: a program per function for AWS Lambda, and the manifests for Knative. `build` makes the bootstraps and
+// their zip files; the same source makes the same files. `stage` writes the source that Cloud Functions builds. Run it
+// from the top of the repository. A function listed in the catalog is part of every form. Source: ADR-0010.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what: generate, build or stage, and then the functions if not all")
+		return errors.New("a command is missing: use generate, build or stage, followed by the names of functions or by nothing for all of them")
 	}
 	chosen, err := choose(args[1:])
 	if err != nil {
@@ -53,20 +53,20 @@ func choose(names []string) ([]*frame.Function, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(catalog.Functions, func(f *frame.Function) bool { return f.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%q is no function of the catalog", name)
+			return nil, fmt.Errorf("the catalog has no function %q", name)
 		}
 		chosen = append(chosen, catalog.Functions[i])
 	}
 	return chosen, nil
 }
 
-// The folders that hold nothing but what is generated.
+// The folders that contain only generated files.
 const (
 	lambdaFolder  = "infra/lambda/functions"
 	knativeFolder = "infra/knative"
 )
 
-// files are the generated files by path.
+// files returns the generated files by path.
 func files(functions []*frame.Function) (map[string][]byte, error) {
 	found := map[string][]byte{}
 	for _, f := range functions {
@@ -103,7 +103,7 @@ func generate(root string, functions []*frame.Function) error {
 	}
 	for _, folder := range []string{lambdaFolder, knativeFolder} {
 		if err := os.RemoveAll(filepath.Join(root, folder)); err != nil {
-			return fmt.Errorf("removing what was generated before: %w", err)
+			return fmt.Errorf("removing earlier generated files: %w", err)
 		}
 	}
 	for path, text := range wanted {

@@ -26,7 +26,7 @@ import (
 
 const root = "../.."
 
-// What is kept is what the catalog says: every function, and nothing else.
+// The files in the repository are those that the catalog generates: every function, and nothing else.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	wanted, err := files(catalog.Functions)
@@ -67,11 +67,12 @@ func TestGenerate(t *testing.T) {
 		t.Errorf("left are %v, %v", left, err)
 	}
 	if err := generate(folder, []*frame.Function{{Name: "neither"}}); err == nil {
-		t.Error("a function that nothing calls")
+		t.Error("a function without a route and a schedule is accepted")
 	}
 }
 
-// Each function is a service that scales to zero, runs as nobody and has its secret from a file; each schedule has a clock.
+// Each function is a service that scales to zero, runs as an unprivileged user and reads its secret from a file; each
+// schedule has a PingSource.
 func TestKnative(t *testing.T) {
 	t.Parallel()
 	all, err := files(catalog.Functions)
@@ -133,11 +134,11 @@ func TestChoose(t *testing.T) {
 		t.Errorf("%v, %v", one, err)
 	}
 	if _, err := choose([]string{"whoareyou"}); err == nil {
-		t.Error("there is no such function")
+		t.Error("an unknown function is accepted")
 	}
 	for _, args := range [][]string{nil, {"dance"}, {"build", "whoareyou"}} {
 		if run(args) == nil {
-			t.Errorf("%v is no error", args)
+			t.Errorf("%v is accepted", args)
 		}
 	}
 }
@@ -184,7 +185,7 @@ func build(t *testing.T, folder, name string) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// sources copies what programs are made of.
+// sources copies the source of the programs.
 func sources(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -236,7 +237,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// What is staged is a module that the framework finds a function in.
+// A staged module is one in which the framework finds the function.
 func TestStage(t *testing.T) {
 	t.Parallel()
 	staged := filepath.Join(t.TempDir(), "expirekeys")

@@ -1,5 +1,5 @@
-// Package bootstrap says how the programs of functions for AWS Lambda are built, for those who deploy, measure and test
-// them. Source: ADR-0010.
+// Package bootstrap says how the programs of functions for AWS Lambda are built, so that deployment, measurements and
+// tests use the same programs. Source: ADR-0010.
 package bootstrap
 
 import (
@@ -7,15 +7,16 @@ import (
 	"os/exec"
 )
 
-// LinkFlags leave out symbols, and the ids of the build, which change with every package that is imported even if nothing
-// of it is linked: a program changes when something that it runs does.
+// LinkFlags leave out symbols and build ids. A build id changes with every imported package, even if nothing of it is
+// linked; without the ids, a program changes only if something that it runs changes.
 const LinkFlags = "-s -w -buildid="
 
-// Command is a go build that has yet to be run. Its arguments are more flags, which win over those here, and packages.
+// Command returns a go build command that has not been run. Its arguments are further flags, which override those here,
+// and packages.
 //
-// It makes the same program of the same source in every folder. There is no version in it: a function that did not
-// change is the same file in the next release, and PLATFORM_VERSION says which that is. The runtime API speaks neither
-// net/rpc nor HTTP/2.
+// The same source makes the same program in every folder. The program contains no version, so that a function without
+// changes is the same file in the next release; PLATFORM_VERSION gives the release. net/rpc and HTTP/2 are left out,
+// because the runtime API uses neither.
 func Command(output string, args ...string) *exec.Cmd {
 	flags := []string{"build", "-tags", "lambda.norpc,nethttpomithttp2", "-trimpath", "-buildvcs=false", "-ldflags", LinkFlags, "-o", output}
 	command := exec.Command("go", append(flags, args...)...)

@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// Gateway is what stands before a function and calls it with events of its kind. It does as the documentation of AWS
-// says of bodies, paths, queries and headers, with one exception: a REST API and a Function URL call WWW-Authenticate
-// by another name in answers, which clients of this API have no need of.
+// Gateway stands in front of a function and calls it with events of its kind. It treats bodies, paths, queries and
+// headers as the documentation of AWS says, with one exception: a REST API and a Function URL rename WWW-Authenticate in
+// answers, and a Gateway does not, because clients of this API do not need that header.
 type Gateway int
 
 // The kinds.
@@ -27,7 +27,7 @@ const (
 	RESTAPI
 	// Balancer is an application load balancer: the last of each header and parameter.
 	Balancer
-	// BalancerMulti is one whose target group has multi-value headers.
+	// BalancerMulti is a load balancer whose target group has multi-value headers.
 	BalancerMulti
 	// FunctionURL is a Function URL.
 	FunctionURL
@@ -41,15 +41,16 @@ const (
 	urlDomain = "x.lambda-url.eu-west-1.on.aws"
 )
 
-// Takes tells whether the gateway passes on a body of a size.
+// Takes reports whether the gateway passes on a body of a size.
 func (g Gateway) Takes(size int) bool {
 	return g != Balancer && g != BalancerMulti || size <= maxBalancerBody
 }
 
-// Streams tells whether the gateway sends answers on while they are made, where the function is invoked for that.
+// Streams reports whether the gateway sends answers while they are being made, if the function is invoked with response
+// streaming.
 func (g Gateway) Streams() bool { return g == RESTAPI || g == FunctionURL }
 
-// Event is the event that the gateway makes of a request with a body.
+// Event returns the event into which the gateway turns a request with a body.
 func (g Gateway) Event(r *http.Request, body []byte, id string) ([]byte, error) {
 	event := map[string]any{}
 	domain := apiDomain
@@ -121,14 +122,14 @@ func (g Gateway) Event(r *http.Request, body []byte, id string) ([]byte, error) 
 	return json.Marshal(event)
 }
 
-// isText tells whether a body is put into an event as it is. What is no UTF-8 would not survive in JSON.
+// isText reports whether a body is put into an event unchanged. JSON would damage a body that is not UTF-8.
 func isText(contentType string, body []byte) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return len(body) == 0 || utf8.Valid(body) && err == nil && (strings.HasPrefix(media, "text/") || media == "application/json" ||
 		media == "application/javascript" || media == "application/xml")
 }
 
-// parameters are those of a query, in whichever form they are passed on.
+// parameters returns the parameters of a query, in the form in which the gateway passes them on.
 func parameters(query string, form func(string) string) map[string][]string {
 	found := map[string][]string{}
 	for pair := range strings.SplitSeq(query, "&") {
@@ -150,7 +151,7 @@ func last(all map[string][]string) map[string]string {
 	return found
 }
 
-// Head is status and headers of an answer, and its body where that is not streamed.
+// Head is the status and the headers of an answer, and its body unless that is streamed.
 type Head struct {
 	StatusCode        int
 	StatusDescription string
@@ -161,8 +162,8 @@ type Head struct {
 	IsBase64Encoded   bool
 }
 
-// Respond makes a response of an answer and closes it. An answer that no gateway can read is 502. An answer that breaks
-// off breaks the response off, with a panic that net/http knows.
+// Respond turns an answer into a response and closes the answer. If a gateway cannot read the answer, the response is
+// 502. If the answer is cut off, so is the response, with the panic that net/http has for this.
 func (g Gateway) Respond(w http.ResponseWriter, a *Answer) {
 	if a.Failed {
 		a.Close()
@@ -194,7 +195,7 @@ func (g Gateway) Respond(w http.ResponseWriter, a *Answer) {
 	_, _ = w.Write(body)
 }
 
-// headers puts the headers of an answer where each kind reads them.
+// headers reads the headers of an answer from the fields that the kind of gateway reads.
 func (g Gateway) headers(header http.Header, answered Head) error {
 	if answered.StatusCode < 100 {
 		return errors.New("it has no status")
@@ -218,13 +219,13 @@ func (g Gateway) headers(header http.Header, answered Head) error {
 	return nil
 }
 
-// flow sends a streamed answer on as it comes: a line of JSON, eight zero bytes, the body.
+// flow sends a streamed answer as it arrives: a line of JSON, eight zero bytes, the body.
 func (g Gateway) flow(w http.ResponseWriter, a *Answer) {
-	// Whoever leaves early does not stop the function.
+	// A client that disconnects early does not stop the function.
 	defer func() { go a.Close() }()
 	answered, err := Prelude(a.Body)
 	if err == nil && !g.Streams() {
-		err = errors.New("it is streamed, and this gateway cannot")
+		err = errors.New("it is streamed, and this gateway cannot stream")
 	}
 	if err == nil {
 		err = g.headers(w.Header(), *answered)
@@ -252,7 +253,7 @@ func (g Gateway) flow(w http.ResponseWriter, a *Answer) {
 	}
 }
 
-// Prelude reads status and headers of a streamed answer, up to its body.
+// Prelude reads the status and the headers of a streamed answer, up to its body.
 func Prelude(body io.Reader) (*Head, error) {
 	var text []byte
 	one := make([]byte, 1)

@@ -1,6 +1,6 @@
-// Package lambdatest is what stands around a function on AWS Lambda, for tests: the runtime API that its program asks
-// for events, the sandboxes that are started as they are needed, and the gateways that make events of requests and
-// responses of answers. The programs are those that are deployed, as processes of their own. Nothing here knows what a
+// Package lambdatest is the surroundings of a function on AWS Lambda, for tests: the runtime API that its program asks
+// for events, the sandboxes that are started as needed, and the gateways that turn requests into events and answers into
+// responses. The programs are those that are deployed, each in its own process. The package does not know what a
 // function does. Source: ADR-0010.
 package lambdatest
 
@@ -24,13 +24,13 @@ import (
 	"management.platform.sh/infra/lambda/bootstrap"
 )
 
-// Build makes the programs of functions in a folder, for this machine, by their names. What is up to date stays.
+// Build builds the programs of the named functions in a folder, for this machine. Programs that are up to date stay.
 func Build(folder string, names ...string) error {
 	packages := []string{}
 	for _, name := range names {
 		packages = append(packages, "management.platform.sh/infra/lambda/functions/"+name)
 	}
-	// With a slash at its end it is a folder, whether it is there or not.
+	// With a slash at the end, go build takes the path for a folder even if that does not exist yet.
 	command := bootstrap.Command(folder+string(filepath.Separator), packages...)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w: %s", strings.Join(names, ", "), err, output)
@@ -53,28 +53,28 @@ type Sandbox struct {
 	count   int
 }
 
-// Answer is what a function has sent back, while it comes.
+// Answer is the answer of a function, which may still be arriving.
 type Answer struct {
-	// ID is that of the invocation.
+	// ID is the id of the invocation.
 	ID string
-	// ContentType tells whether the answer is streamed.
+	// ContentType says whether the answer is streamed.
 	ContentType string
-	// Failed tells whether the function returned an error.
+	// Failed is whether the function returned an error.
 	Failed bool
 	// Body is the answer, which the function may still be making.
 	Body io.Reader
-	// Trailer is what stands behind the body, once that is read.
+	// Trailer returns the trailer, once the body has been read.
 	Trailer func() http.Header
-	// taken is closed when enough of it was read.
+	// taken is called when enough of the body has been read.
 	taken func()
 }
 
-// Close lets the function go on. What was not read before is lost, and the function is told so.
+// Close lets the function continue. The rest of the body is lost, and the function gets an error for it.
 func (a *Answer) Close() { a.taken() }
 
-// Start starts a program under a runtime API of its own. An invocation has the timeout to answer. The process has the
+// Start starts a program with its own runtime API. The timeout bounds each invocation. The process has the
 // variables and no other environment, and writes to the output. It ends by itself when the runtime API is gone, even
-// with a test that is killed.
+// if the test is killed.
 func Start(program string, timeout time.Duration, output io.Writer, variables ...string) (*Sandbox, error) {
 	s := &Sandbox{calls: make(chan []byte), answers: make(chan *Answer), timeout: timeout, ended: make(chan struct{})}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +96,7 @@ func Start(program string, timeout time.Duration, output io.Writer, variables ..
 	return s, nil
 }
 
-// ServeHTTP is the runtime API, and that of extensions, which a program with a handler of SIGTERM is.
+// ServeHTTP is the runtime API, and the API of extensions, as which a program with a handler of SIGTERM registers.
 func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const invocation = "/2018-06-01/runtime/invocation/"
 	rest, _ := strings.CutPrefix(r.URL.Path, invocation)
@@ -132,8 +132,8 @@ func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Call sends an event and returns the answer while it comes. The answer must be closed before the next call. An error
-// says that the process has ended, or that the context did.
+// Call sends an event and returns the answer as soon as it begins. The answer must be closed before the next call. An
+// error says that the process or the context has ended.
 func (s *Sandbox) Call(ctx context.Context, event []byte) (*Answer, error) {
 	select {
 	case s.calls <- event:
@@ -154,26 +154,26 @@ func (s *Sandbox) Call(ctx context.Context, event []byte) (*Answer, error) {
 
 var errEnded = errors.New("the process has ended")
 
-// Terminate sends SIGTERM to the process if it has registered for that, and tells whether it has.
+// Terminate sends SIGTERM to the process if it has registered for that, and reports whether it has.
 func (s *Sandbox) Terminate() bool {
 	return s.listens.Load() && s.process.Process.Signal(syscall.SIGTERM) == nil
 }
 
-// Kill ends the process as Lambda does, without a word.
+// Kill ends the process as Lambda does, without notice.
 func (s *Sandbox) Kill() {
 	_ = s.process.Process.Kill()
 	<-s.ended
 	_ = s.server.Close()
 }
 
-// Function is a function as Lambda runs it: an event that comes while all sandboxes are busy starts another. Fields are
-// set before the first use; it is safe for concurrent use after.
+// Function is a function in Lambda: an event that comes while all sandboxes are busy starts another sandbox. Fields are
+// set before the first use; after that it is safe for concurrent use.
 type Function struct {
 	// Program is the file of the program.
 	Program string
 	// Timeout is how long an invocation may take.
 	Timeout time.Duration
-	// Output takes what the processes write.
+	// Output receives the output of the processes.
 	Output io.Writer
 	// Variables are the whole environment of the processes.
 	Variables []string
@@ -193,14 +193,14 @@ func (f *Function) Call(ctx context.Context, event []byte) (*Answer, error) {
 	}
 	a, err := s.Call(ctx, event)
 	if err != nil {
-		// It may still be at work: nobody is to get an answer of another.
+		// The process may still be working, and its answer must not reach another caller.
 		s.Kill()
 		f.busy.Done()
 		return nil, err
 	}
 	taken := a.taken
 	a.taken = sync.OnceFunc(func() {
-		// Lambda does not tell a function that its client is gone: it works to its end.
+		// Lambda does not tell a function that its client is gone, so the function runs to its end.
 		_, _ = io.Copy(io.Discard, a.Body)
 		taken()
 		f.mu.Lock()
@@ -232,8 +232,8 @@ func (f *Function) take() (*Sandbox, error) {
 	return s, nil
 }
 
-// Drain sends SIGTERM to the processes that have registered for it, waits until all have answered what they were called
-// with, and kills them.
+// Drain sends SIGTERM to the processes that have registered for it, waits until all calls are answered, and kills the
+// processes.
 func (f *Function) Drain() {
 	for _, s := range f.close() {
 		s.Terminate()

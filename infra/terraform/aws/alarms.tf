@@ -21,7 +21,7 @@ resource "aws_cloudwatch_metric_alarm" "schedule" {
   for_each = aws_cloudwatch_event_rule.schedule
 
   alarm_name          = "${var.name}-${each.key}-silent"
-  alarm_description   = "The function was not started by the clock for a quarter of an hour."
+  alarm_description   = "The schedule did not start the function for a quarter of an hour."
   namespace           = "AWS/Lambda"
   metric_name         = "Invocations"
   dimensions          = { FunctionName = aws_lambda_function.function[each.key].function_name }
@@ -37,7 +37,7 @@ resource "aws_cloudwatch_metric_alarm" "schedule" {
 
 resource "aws_cloudwatch_metric_alarm" "gateway" {
   alarm_name          = "${var.name}-gateway-5xx"
-  alarm_description   = "More than one in a hundred requests was answered 5xx."
+  alarm_description   = "More than one percent of the requests were answered with 5xx."
   namespace           = "AWS/ApiGateway"
   metric_name         = "5xx"
   dimensions          = { ApiId = aws_apigatewayv2_api.api.id }
@@ -53,11 +53,11 @@ resource "aws_cloudwatch_metric_alarm" "gateway" {
 }
 
 locals {
-  # Above: the server refuses writes soon, is one processor wide, or has lost its replicas.
+  # Above these limits the server will soon refuse writes, uses up its one processor, or has lost its replicas.
   redis_limits = {
-    DatabaseMemoryUsagePercentage = { above = 75, why = "Three quarters of the memory of the Redis are taken." }
+    DatabaseMemoryUsagePercentage = { above = 75, why = "More than three quarters of the Redis memory are in use." }
     EngineCPUUtilization          = { above = 80, why = "The one thread that runs commands is busy." }
-    Evictions                     = { above = 0, why = "The Redis forgets keys: its policy is not noeviction." }
+    Evictions                     = { above = 0, why = "The Redis evicts keys: its policy is not noeviction." }
     ReplicationLag                = { above = 5, why = "A replica is more than five seconds behind." }
   }
 

@@ -1,8 +1,8 @@
 locals {
-  # Generated from the catalog: a function that joins it is deployed by the next apply.
+  # Generated from the catalog: the next apply deploys functions that were added to it.
   functions = jsondecode(file("${path.module}/../functions.json"))
 
-  # A function answers either buffered, which is all that an HTTP API takes, or streaming, behind a URL of its own.
+  # A function answers either buffered, for the HTTP API, which cannot stream, or streaming, behind its own URL.
   buffered = { for name, f in local.functions : name => merge(f, { program = name, environment = { PLATFORM_WATCH_WINDOW = var.watch_window } }) }
   streamed = {
     for name, f in local.functions : "${name}Stream" => merge(f, {
@@ -13,7 +13,7 @@ locals {
   }
   deployed = merge(local.buffered, local.streamed)
 
-  # What Lambda needs to put a function into a network. It asks for them on all resources.
+  # The permissions that Lambda needs to put a function into a network. They must be granted for all resources.
   network_actions = [
     "ec2:AssignPrivateIpAddresses",
     "ec2:CreateNetworkInterface",
@@ -132,7 +132,7 @@ resource "aws_lambda_function" "function" {
   depends_on = [aws_iam_role_policy.function, aws_secretsmanager_secret_version.redis_url]
 }
 
-# Whoever calls a function URL has an access key, which the function asks for; the keys are not those of AWS.
+# A function URL needs no AWS credential: callers have an access key of the platform, which the function checks.
 resource "aws_lambda_function_url" "stream" {
   for_each = local.streamed
 
@@ -174,14 +174,14 @@ resource "aws_cloudwatch_event_target" "schedule" {
   rule = each.value.name
   arn  = aws_lambda_function.function[each.key].arn
 
-  # The next run does what a lost one would have done.
+  # The next run also does the work of a lost one.
   retry_policy {
     maximum_retry_attempts       = 0
     maximum_event_age_in_seconds = 60
   }
 }
 
-# Lambda would repeat a failed run twice, and keep for six hours what it cannot start.
+# By default Lambda repeats a failed run twice, and keeps an event that it cannot start for six hours.
 resource "aws_lambda_function_event_invoke_config" "schedule" {
   for_each = aws_cloudwatch_event_rule.schedule
 

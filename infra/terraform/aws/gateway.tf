@@ -58,7 +58,7 @@ resource "aws_apigatewayv2_stage" "default" {
   access_log_settings {
     destination_arn = aws_cloudwatch_log_group.gateway.arn
 
-    # No headers: one of them is the access key.
+    # Headers are not logged: one of them is the access key.
     format = jsonencode({
       time   = "$context.requestTime"
       id     = "$context.requestId"

@@ -2,7 +2,7 @@ data "aws_availability_zones" "available" {
   state = "available"
 }
 
-# A network without a way out: the functions need Redis and Secrets Manager alone.
+# The network has no route to the internet: the functions need only Redis and Secrets Manager.
 resource "aws_vpc" "main" {
   cidr_block           = var.network_cidr
   enable_dns_hostnames = true

@@ -1,10 +1,10 @@
 output "server" {
-  description = "What a kubeconfig has as its server."
+  description = "Server for kubeconfigs."
   value       = "${aws_apigatewayv2_api.api.api_endpoint}/kubernetes/management"
 }
 
 output "watch_servers" {
-  description = "Servers that stream watches, by the function that answers there."
+  description = "Servers that stream watches, by the name of the function."
   value       = { for name, url in aws_lambda_function_url.stream : local.streamed[name].program => "${trimsuffix(url.function_url, "/")}/kubernetes/management" }
 }
 
@@ -19,6 +19,6 @@ output "private_subnets" {
 }
 
 output "functions_security_group" {
-  description = "Security group of who may reach the Redis."
+  description = "Security group of the clients that may reach the Redis."
   value       = aws_security_group.functions.id
 }

@@ -12,7 +12,7 @@ resource "aws_elasticache_parameter_group" "redis" {
   name   = "${var.name}-valkey8"
   family = "valkey8"
 
-  # State, not a cache: a full server refuses writes instead of forgetting keys.
+  # The Redis is not a cache: a full server must refuse writes and not evict keys.
   parameter {
     name  = "maxmemory-policy"
     value = "noeviction"
@@ -46,7 +46,7 @@ resource "aws_elasticache_replication_group" "redis" {
   }
 }
 
-# Of the functions, those that seal secrets in the Redis read it. To change it, put a new key in front of the old one.
+# Only the functions that seal secrets in the Redis read it. To change it, put a new key in front of the old one.
 resource "random_bytes" "encryption_key" {
   length = 32
 }

@@ -5,18 +5,18 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{1,20}$", var.name))
-    error_message = "Want a small letter, then up to 20 small letters, digits and dashes."
+    error_message = "Use a small letter, then up to 20 small letters, digits and dashes."
   }
 }
 
 variable "region" {
-  description = "Region of AWS."
+  description = "AWS region."
   type        = string
   default     = "eu-central-1"
 }
 
 variable "build" {
-  description = "Folder of the programs that make build writes for Lambda."
+  description = "Folder into which `make build` writes the programs for Lambda."
   type        = string
   default     = "../../../build/lambda"
 }
@@ -28,7 +28,7 @@ variable "architecture" {
 
   validation {
     condition     = contains(["arm64", "amd64"], var.architecture)
-    error_message = "Want arm64 or amd64."
+    error_message = "Use arm64 or amd64."
   }
 }
 
@@ -38,25 +38,25 @@ variable "secrets_layer_arn" {
 }
 
 variable "network_cidr" {
-  description = "Addresses of the network that is made."
+  description = "Address range of the network that is created."
   type        = string
   default     = "10.60.0.0/16"
 }
 
 variable "redis_node_type" {
-  description = "Kind of the nodes of the Redis."
+  description = "Node type of the Redis."
   type        = string
   default     = "cache.t4g.small"
 }
 
 variable "redis_nodes" {
-  description = "Number of nodes of the Redis: one that is written to and replicas in other zones. With 1 there is no failover."
+  description = "Number of nodes of the Redis: a primary, and replicas in other zones. With 1 there is no failover."
   type        = number
   default     = 2
 
   validation {
     condition     = var.redis_nodes >= 1 && var.redis_nodes <= 6
-    error_message = "Want 1 to 6 nodes."
+    error_message = "Use 1 to 6 nodes."
   }
 }
 
@@ -67,18 +67,18 @@ variable "redis_snapshot_days" {
 }
 
 variable "release" {
-  description = "What /version says is deployed, such as the tag of the build: letters, digits, dots and dashes."
+  description = "Version that /version returns, such as the tag of the build: letters, digits, dots and dashes."
   type        = string
   default     = "dev"
 
   validation {
     condition     = can(regex("^[0-9A-Za-z.-]+$", var.release))
-    error_message = "Want letters, digits, dots and dashes."
+    error_message = "Use letters, digits, dots and dashes."
   }
 }
 
 variable "log_level" {
-  description = "Least level of the log: debug, info, warn or error."
+  description = "Lowest level that is logged: debug, info, warn or error."
   type        = string
   default     = "info"
 }
@@ -90,25 +90,25 @@ variable "log_retention_days" {
 }
 
 variable "watch_window" {
-  description = "How long a watch lasts on the gateway, which cannot stream: its client sees the events when it ends."
+  description = "Duration of a watch on the gateway, which cannot stream: the client receives the events when the watch ends."
   type        = string
   default     = "10s"
 }
 
 variable "requests_per_second" {
-  description = "Requests per second above which the gateway answers 429."
+  description = "Number of requests per second above which the gateway answers 429."
   type        = number
   default     = 500
 }
 
 variable "requests_burst" {
-  description = "Requests at once above which the gateway answers 429."
+  description = "Number of concurrent requests above which the gateway answers 429."
   type        = number
   default     = 1000
 }
 
 variable "alarm_topics" {
-  description = "ARNs of the SNS topics that alarms are sent to. Empty: alarms are shown and sent to nobody."
+  description = "ARNs of the SNS topics that receive alarms. Empty: alarms are shown but not sent."
   type        = list(string)
   default     = []
 }

@@ -1,5 +1,5 @@
 locals {
-  # Generated from the catalog: a function that joins it is deployed by the next apply.
+  # Generated from the catalog: the next apply deploys functions that were added to it.
   functions = jsondecode(file("${path.module}/../functions.json"))
 
   # Names of service accounts have at most 30 characters.
@@ -14,7 +14,7 @@ locals {
     "${pair[0]}/${pair[1]}" => { function = pair[0], secret = pair[1] }
   }
 
-  # Routes are answered without an identity of Google: whoever calls has an access key, which the function asks for.
+  # Routes need no Google identity: callers have an access key, which the function checks.
   routed    = { for name, f in local.functions : name => f if length(f.routes) > 0 }
   scheduled = { for name, f in local.functions : name => f if f.scheduleMinutes > 0 }
 }
@@ -83,7 +83,7 @@ resource "google_cloud_run_v2_service" "function" {
     }
 
     containers {
-      # One image holds all of them; the target decides.
+      # One image has all functions; the target selects one.
       image = var.image
 
       resources {
@@ -115,7 +115,7 @@ resource "google_cloud_run_v2_service" "function" {
         value = var.release
       }
 
-      # The certificate of the Redis is of an authority of its own.
+      # The Redis has its own certificate authority.
       env {
         name  = "SSL_CERT_DIR"
         value = "/etc/ssl/certs:/etc/platform/redis"
@@ -189,7 +189,7 @@ resource "google_cloud_scheduler_job" "schedule" {
   time_zone        = "Etc/UTC"
   attempt_deadline = "90s"
 
-  # The next run does what a lost one would have done.
+  # The next run also does the work of a lost one.
   retry_config {
     retry_count = 0
   }
@@ -199,7 +199,7 @@ resource "google_cloud_scheduler_job" "schedule" {
     uri         = google_cloud_run_v2_service.function[each.key].uri
     body        = base64encode("{}")
 
-    # A CloudEvent in binary mode.
+    # The request is a CloudEvent in binary mode.
     headers = {
       "Content-Type"   = "application/json"
       "ce-specversion" = "1.0"

@@ -1,9 +1,9 @@
-# An external application load balancer and not API Gateway: that one puts a token of its own in the place of the
-# access key, and does not stream.
+# This is an external application load balancer, because API Gateway replaces the access key with its own token and does
+# not stream.
 locals {
   fallback = one([for name, f in local.functions : name if f.fallback])
 
-  # Rules are tried in order of their priority: paths without a variable come before those with one.
+  # Rules are tried in the order of their priority: paths without a variable come before those with one.
   rules = [
     for key in sort([
       for rule in flatten([

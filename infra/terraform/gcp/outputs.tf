@@ -4,7 +4,7 @@ output "server" {
 }
 
 output "address" {
-  description = "Where the DNS entry of the domain must lead."
+  description = "Address to which the DNS entry of the domain must lead."
   value       = google_compute_global_address.api.address
 }
 

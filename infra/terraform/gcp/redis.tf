@@ -9,7 +9,7 @@ resource "google_redis_instance" "state" {
   auth_enabled            = true
   transit_encryption_mode = "SERVER_AUTHENTICATION"
 
-  # State, not a cache: a full server refuses writes instead of forgetting keys.
+  # The Redis is not a cache: a full server must refuse writes and not evict keys.
   redis_configs = {
     "maxmemory-policy" = "noeviction"
   }
@@ -33,7 +33,7 @@ locals {
   }
 }
 
-# Of the functions, those that seal secrets in the Redis read it. To change it, put a new key in front of the old one.
+# Only the functions that seal secrets in the Redis read it. To change it, put a new key in front of the old one.
 resource "random_bytes" "encryption_key" {
   length = 32
 }

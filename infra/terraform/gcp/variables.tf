@@ -1,10 +1,10 @@
 variable "project" {
-  description = "Project of Google Cloud."
+  description = "Google Cloud project."
   type        = string
 }
 
 variable "region" {
-  description = "Region of Google Cloud."
+  description = "Google Cloud region."
   type        = string
   default     = "europe-west3"
 }
@@ -16,12 +16,12 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{1,12}$", var.name))
-    error_message = "Want a small letter, then up to 12 small letters, digits and dashes."
+    error_message = "Use a small letter, then up to 12 small letters, digits and dashes."
   }
 }
 
 variable "domain" {
-  description = "Name under which the API is reached. Its DNS entry must lead to the address in the outputs before the certificate is given."
+  description = "Host name of the API. Its DNS entry must lead to the address in the outputs before the certificate can be issued."
   type        = string
 }
 
@@ -31,36 +31,36 @@ variable "image" {
 }
 
 variable "network_cidr" {
-  description = "Addresses of the subnet of the functions: /26 or more."
+  description = "Address range of the subnet of the functions: /26 or larger."
   type        = string
   default     = "10.60.0.0/24"
 }
 
 variable "redis_memory_gb" {
-  description = "Memory of the Redis."
+  description = "Memory of the Redis in GiB."
   type        = number
   default     = 1
 }
 
 variable "redis_tier" {
-  description = "BASIC: one node, nothing survives its end but snapshots. STANDARD_HA: with a replica in another zone."
+  description = "BASIC: one node; if it fails, only snapshots survive. STANDARD_HA: with a replica in another zone."
   type        = string
   default     = "STANDARD_HA"
 
   validation {
     condition     = contains(["BASIC", "STANDARD_HA"], var.redis_tier)
-    error_message = "Want BASIC or STANDARD_HA."
+    error_message = "Use BASIC or STANDARD_HA."
   }
 }
 
 variable "max_instances" {
-  description = "Most instances of one function."
+  description = "Maximum number of instances of one function."
   type        = number
   default     = 100
 }
 
 variable "concurrency" {
-  description = "Requests that one instance answers at once."
+  description = "Maximum number of requests that one instance answers at once."
   type        = number
   default     = 80
 }
@@ -89,7 +89,7 @@ variable "log_retention_days" {
 }
 
 variable "alarm_channels" {
-  description = "Notification channels of Cloud Monitoring that alarms are sent to."
+  description = "Notification channels of Cloud Monitoring that receive alarms."
   type        = list(string)
   default     = []
 }
