@@ -30,16 +30,12 @@ type Deps struct {
 	Config func() *model.ConfigStatus
 }
 
-// Input is a request about the caller in the platform's own words; SubjectInput and AccessInput are what kubectl sends.
-type (
-	Input        = frame.ReviewRequest[*model.Self]
-	SubjectInput = frame.ReviewRequest[*authenticationv1.SelfSubjectReview]
-	AccessInput  = frame.ReviewRequest[*authorizationv1.SelfSubjectAccessReview]
-)
+// Input is a request about the caller, or about another access key.
+type Input = frame.ReviewRequest[*model.Self]
 
-// Self answers POST selves: the caller, or the owner of spec.accessKey. Unauthorized when that key is refused; BadRequest
+// Do answers POST selves: the caller, or the owner of spec.accessKey. Unauthorized when that key is refused; BadRequest
 // for a body that is not a Self. An empty body asks about the caller.
-func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
+func Do(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	self, caller := in.Object, in.Caller
 	if bearer := secret.String(self.Spec.AccessKey); bearer != "" {
 		var err error
@@ -67,8 +63,8 @@ func Self(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 	return self, nil
 }
 
-// SubjectReview answers kubectl auth whoami.
-func SubjectReview(_ context.Context, _ Deps, in SubjectInput) (*authenticationv1.SelfSubjectReview, error) {
+// subjectReview answers kubectl auth whoami.
+func subjectReview(_ context.Context, _ Deps, in frame.ReviewRequest[*authenticationv1.SelfSubjectReview]) (*authenticationv1.SelfSubjectReview, error) {
 	answer := in.Object
 	answer.Status.UserInfo = authenticationv1.UserInfo{
 		Username: in.Caller.Owner.Username(),
@@ -79,9 +75,9 @@ func SubjectReview(_ context.Context, _ Deps, in SubjectInput) (*authenticationv
 	return answer, nil
 }
 
-// AccessReview answers kubectl auth can-i: what the frame would decide for that request of the caller. It does not say
+// accessReview answers kubectl auth can-i: what the frame would decide for that request of the caller. It does not say
 // whether the caller owns a single object. BadRequest unless the review is about exactly one of a resource and a path.
-func AccessReview(_ context.Context, deps Deps, in AccessInput) (*authorizationv1.SelfSubjectAccessReview, error) {
+func accessReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authorizationv1.SelfSubjectAccessReview]) (*authorizationv1.SelfSubjectAccessReview, error) {
 	answer := in.Object
 	resource := answer.Spec.ResourceAttributes
 	if resource != nil && resource.Group == model.GroupName && !namespaced[resource.Resource] {
@@ -105,11 +101,11 @@ var namespaced = map[string]bool{"virtualclusterinstances": true}
 var Function = &frame.Function{
 	Name: "whoami",
 	Endpoints: []frame.Endpoint{
-		frame.Review(model.SchemeGroupVersion.WithResource("selves"), "Self", "self", open, Self).AboutAuthentication(),
+		frame.Review(model.SchemeGroupVersion.WithResource("selves"), "Self", "self", open, Do).AboutAuthentication(),
 		frame.Review(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"),
-			"SelfSubjectReview", "selfsubjectreview", open, SubjectReview).AboutAuthentication(),
+			"SelfSubjectReview", "selfsubjectreview", open, subjectReview).AboutAuthentication(),
 		frame.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"),
-			"SelfSubjectAccessReview", "selfsubjectaccessreview", open, AccessReview),
+			"SelfSubjectAccessReview", "selfsubjectaccessreview", open, accessReview),
 	},
 }
 

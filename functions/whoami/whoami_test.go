@@ -139,7 +139,7 @@ func TestSelf(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			got, err := decoded(Self, row.config, row.caller, row.contentType, []byte(row.body), &model.Self{}, model.SchemeGroupVersion.WithKind("Self"))
+			got, err := decoded(Do, row.config, row.caller, row.contentType, []byte(row.body), &model.Self{}, model.SchemeGroupVersion.WithKind("Self"))
 			if code(err) != row.code || !reflect.DeepEqual(got, row.want) {
 				t.Errorf("answered %+v, %v\nwant %+v, %d", got, err, row.want, row.code)
 			}
@@ -178,7 +178,7 @@ func TestSubjectReview(t *testing.T) {
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()
-			got, err := decoded(SubjectReview, model.ConfigStatus{}, row.caller, row.contentType, row.body,
+			got, err := decoded(subjectReview, model.ConfigStatus{}, row.caller, row.contentType, row.body,
 				&authenticationv1.SelfSubjectReview{}, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"))
 			if code(err) != row.code {
 				t.Fatalf("answered %+v, %v", got, err)
@@ -236,7 +236,7 @@ func TestAccessReview(t *testing.T) {
 				"application/yaml":                    asJSON,
 				"application/vnd.kubernetes.protobuf": protobuf(t, meta.APIVersion, meta.Kind, sent),
 			} {
-				got, err := decoded(AccessReview, model.ConfigStatus{}, row.caller, contentType, body,
+				got, err := decoded(accessReview, model.ConfigStatus{}, row.caller, contentType, body,
 					&authorizationv1.SelfSubjectAccessReview{}, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
 				if code(err) != row.code {
 					t.Fatalf("%s: answered %+v, %v", contentType, got, err)
