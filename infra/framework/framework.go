@@ -24,12 +24,12 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel"
 
-	"management.platform.sh/infra/environment"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/process"
 )
 
 const (
@@ -45,8 +45,8 @@ const (
 
 // sinks are all sinks of the audit log. flush is for the server of Cloud Functions, which is frozen once it has answered
 // and ends without notice.
-func sinks(server *frame.Server, flush bool) environment.Sinks {
-	return environment.Sinks{Flush: flush, Openers: []audit.Opener{
+func sinks(server *frame.Server, flush bool) process.Sinks {
+	return process.Sinks{Flush: flush, Openers: []audit.Opener{
 		audit.Output(os.Stdout), filesink.Opener(nil, server.Env.Log), redissink.Opener, postgressink.Opener,
 	}}
 }
@@ -54,13 +54,13 @@ func sinks(server *frame.Server, flush bool) environment.Sinks {
 // Register registers a function with the framework, for the server of Cloud Functions. A wrong setting ends the process.
 func Register(f *frame.Function) {
 	open := sync.OnceValue(func() *frame.Server {
-		server, err := environment.Open(os.Getenv, os.Stderr, true)
+		server, err := process.Open(os.Getenv, os.Stderr, true)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, f.Name+":", err)
 			os.Exit(1)
 		}
 		server.Tracer = otel.Tracer(tracer)
-		environment.BeginAudit(server, sinks(server, true))
+		process.BeginAudit(server, sinks(server, true))
 		return server
 	})
 	if os.Getenv("FUNCTION_TARGET") == f.Name {
@@ -159,12 +159,12 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	f, wrongTarget := Target(all, lookup)
 	limit, wrongLimit := timeLimit(lookup)
 	port, wrongPort := portOf(lookup)
-	server, wrongSettings := environment.Open(lookup, out, true)
+	server, wrongSettings := process.Open(lookup, out, true)
 	if err := errors.Join(wrongTarget, wrongLimit, wrongPort, wrongSettings); err != nil {
 		return err
 	}
 	server.Tracer = otel.Tracer(tracer)
-	environment.BeginAudit(server, sinks(server, false))
+	process.BeginAudit(server, sinks(server, false))
 	listener, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		return fmt.Errorf("PORT: listening: %w", err)
@@ -188,7 +188,7 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	patient, stop := context.WithTimeout(base, drain)
 	defer stop()
 	err = listening.Shutdown(patient)
-	environment.EndAudit(patient, server)
+	process.EndAudit(patient, server)
 	if err != nil {
 		// Requests that are still open are cut off.
 		cancel()

@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/infra/environment/environmenttest"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/process/processtest"
 )
 
 // served is a function behind the server of Serve.
 type served struct {
 	t     *testing.T
-	world *environmenttest.World
+	world *processtest.World
 	url   string
-	log   *environmenttest.Log
+	log   *processtest.Log
 	// stop begins the drain; ended is what Serve returned.
 	stop  context.CancelFunc
 	ended chan error
@@ -29,7 +29,7 @@ type served struct {
 
 func serve(t *testing.T, name string, variables map[string]string) *served {
 	t.Helper()
-	s := &served{t: t, world: environmenttest.New(t), log: &environmenttest.Log{}, ended: make(chan error, 1)}
+	s := &served{t: t, world: processtest.New(t), log: &processtest.Log{}, ended: make(chan error, 1)}
 	all := map[string]string{"FUNCTION_TARGET": name, "PORT": "0"}
 	for name, value := range variables {
 		all[name] = value
@@ -61,7 +61,7 @@ func (s *served) do(method, path, body string, header map[string]string) (*http.
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+environmenttest.Admin)
+	r.Header.Set("Authorization", "Bearer "+processtest.Admin)
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
@@ -86,10 +86,10 @@ func TestHTTP(t *testing.T) {
 		code               int
 		contains           string
 	}{
-		{"GET", environmenttest.Root + "/admin", "", 200, `"name":"admin"`},
-		{"GET", strings.TrimPrefix(environmenttest.Root, frame.BasePath) + "/admin", "", 200, `"name":"admin"`},
-		{"GET", environmenttest.Root + "/none", "", 404, `"reason":"NotFound"`},
-		{"DELETE", environmenttest.Root + "/admin", "", 405, `"kind":"Status"`},
+		{"GET", processtest.Root + "/admin", "", 200, `"name":"admin"`},
+		{"GET", strings.TrimPrefix(processtest.Root, frame.BasePath) + "/admin", "", 200, `"name":"admin"`},
+		{"GET", processtest.Root + "/none", "", 404, `"reason":"NotFound"`},
+		{"DELETE", processtest.Root + "/admin", "", 405, `"kind":"Status"`},
 		{"GET", "/", "", 404, `"kind":"Status"`},
 		{"GET", "//apis/", "", 404, `"kind":"Status"`},
 		{"GET", "/getaccesskey", "", 404, `"kind":"Status"`},
@@ -103,15 +103,15 @@ func TestHTTP(t *testing.T) {
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "createaccesskey", nil)
-	answer, text := s.do("POST", environmenttest.Root, `{"metadata":{"name":"ci"}}`, map[string]string{"Content-Type": "application/json"})
+	answer, text := s.do("POST", processtest.Root, `{"metadata":{"name":"ci"}}`, map[string]string{"Content-Type": "application/json"})
 	if answer.StatusCode != 201 || !strings.Contains(text, `"name":"ci"`) {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	}
-	answer, text = s.do("POST", environmenttest.Root, strings.Repeat("x", frame.MaxBodyBytes+1), nil)
+	answer, text = s.do("POST", processtest.Root, strings.Repeat("x", frame.MaxBodyBytes+1), nil)
 	if answer.StatusCode != 413 || !strings.Contains(text, `"reason":"RequestEntityTooLarge"`) {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	}
-	if answer, _ := s.do("GET", environmenttest.Root, "", map[string]string{"X-Large": strings.Repeat("x", 128<<10)}); answer.StatusCode != 431 {
+	if answer, _ := s.do("GET", processtest.Root, "", map[string]string{"X-Large": strings.Repeat("x", 128<<10)}); answer.StatusCode != 431 {
 		t.Errorf("answered %d", answer.StatusCode)
 	}
 }
@@ -121,11 +121,11 @@ func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "listaccesskeys", nil)
 	for range 10 {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+environmenttest.Root+"?watch=true", http.NoBody)
+		r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+processtest.Root+"?watch=true", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Authorization", "Bearer "+environmenttest.Admin)
+		r.Header.Set("Authorization", "Bearer "+processtest.Admin)
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestConcurrent(t *testing.T) {
 func TestRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "listaccesskeys", map[string]string{"CLOUD_RUN_TIMEOUT_SECONDS": "1"})
-	if answer, text := s.do("GET", environmenttest.Root+"?watch=true&allowWatchBookmarks=true", "", nil); answer.StatusCode != 200 || !strings.Contains(text, "BOOKMARK") {
+	if answer, text := s.do("GET", processtest.Root+"?watch=true&allowWatchBookmarks=true", "", nil); answer.StatusCode != 200 || !strings.Contains(text, "BOOKMARK") {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	}
 }
@@ -235,11 +235,11 @@ func TestLimits(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "listaccesskeys", nil)
-	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+environmenttest.Root+"?watch=true&allowWatchBookmarks=true", http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+processtest.Root+"?watch=true&allowWatchBookmarks=true", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+environmenttest.Admin)
+	r.Header.Set("Authorization", "Bearer "+processtest.Admin)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

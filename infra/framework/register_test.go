@@ -11,14 +11,14 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/infra/environment/environmenttest"
 	"management.platform.sh/infra/framework"
+	"management.platform.sh/shared/process/processtest"
 )
 
 // The server of Cloud Functions finds a registered function, and calls it for every path.
 func TestRegister(t *testing.T) {
 	t.Setenv("FUNCTION_TARGET", "getaccesskey")
-	t.Setenv("PLATFORM_REDIS_URL", environmenttest.New(t).URL)
+	t.Setenv("PLATFORM_REDIS_URL", processtest.New(t).URL)
 	for _, f := range catalog.Functions {
 		framework.Register(f)
 	}
@@ -31,11 +31,11 @@ func TestRegister(t *testing.T) {
 	_, port, _ := net.SplitHostPort(address)
 	failed := make(chan error, 1)
 	go func() { failed <- funcframework.StartHostPort("127.0.0.1", port) }()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+environmenttest.Root+"/admin", http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+processtest.Root+"/admin", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+environmenttest.Admin)
+	r.Header.Set("Authorization", "Bearer "+processtest.Admin)
 	for begun := time.Now(); ; {
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil && time.Since(begun) < 30*time.Second {

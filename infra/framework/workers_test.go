@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/infra/environment/environmenttest"
+	"management.platform.sh/shared/process/processtest"
 )
 
 // Evaluations run in workers of the program. Their requests and responses are handled as those of every resource.
 // Source: Spec 2.8; ADR-0014.
 func TestEvaluations(t *testing.T) {
 	t.Parallel()
-	path := strings.Replace(environmenttest.Root, "ownedaccesskeys", "syncpatchevaluations", 1)
+	path := strings.Replace(processtest.Root, "ownedaccesskeys", "syncpatchevaluations", 1)
 	const good = `{"spec":{"patches":[{"path":"a","expression":"value + 1"}],"object":{"a":1}}}`
 	s := serve(t, "evaluatepatches", map[string]string{"PLATFORM_PATCH_EXPRESSION_TIME": "20s", "PLATFORM_PATCH_OBJECT_TIME": "20s"})
 	for _, row := range []struct {

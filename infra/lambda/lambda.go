@@ -23,10 +23,10 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
-	"management.platform.sh/infra/environment"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/process"
 )
 
 // margin is the part of Lambda's time limit that is kept to answer that the rest was not enough.
@@ -34,7 +34,7 @@ const margin = time.Second
 
 // sinks are the sinks of the audit log that suit a function. Files of a function do not last, and events on the standard
 // output go to its log. Events are flushed before each answer, because the process is frozen once it has answered.
-var sinks = environment.Sinks{Openers: []audit.Opener{audit.Output(os.Stdout), redissink.Opener}, Flush: true}
+var sinks = process.Sinks{Openers: []audit.Opener{audit.Output(os.Stdout), redissink.Opener}, Flush: true}
 
 // shell is one function in the form that Lambda calls.
 type shell struct {
@@ -75,14 +75,14 @@ func Start(f *frame.Function) {
 }
 
 func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*shell, error) {
-	s := &shell{function: f, streams: environment.Streams(lookup)}
+	s := &shell{function: f, streams: process.Streams(lookup)}
 	opens := func(streams bool) func() (*served, error) {
 		return sync.OnceValues(func() (*served, error) {
-			server, err := environment.Open(lookup, out, streams)
+			server, err := process.Open(lookup, out, streams)
 			if err != nil {
 				return nil, err
 			}
-			environment.BeginAudit(server, sinks)
+			process.BeginAudit(server, sinks)
 			s.opened(server)
 			return &served{server: server, handler: server.Mount(f)}, nil
 		})

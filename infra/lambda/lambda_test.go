@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"management.platform.sh/functions/catalog"
-	"management.platform.sh/infra/environment/environmenttest"
 	"management.platform.sh/infra/lambda/lambdatest"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/process/processtest"
 )
 
 // parse reads an event in the way of the library.
@@ -275,7 +275,7 @@ func named(t *testing.T, name string) *frame.Function {
 
 func open(t *testing.T, name string, log io.Writer, variables map[string]string) *shell {
 	t.Helper()
-	s, err := newShell(named(t, name), environmenttest.New(t).Lookup(variables), log)
+	s, err := newShell(named(t, name), processtest.New(t).Lookup(variables), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,8 +284,8 @@ func open(t *testing.T, name string, log io.Writer, variables map[string]string)
 
 // ask returns an event of format 2.0 that requests access keys.
 func ask(method, below, query, body string) *event {
-	e := &event{RawPath: environmenttest.Root + below, RawQueryString: query, Body: body,
-		Headers: map[string]string{"authorization": "Bearer " + environmenttest.Admin, "content-type": "application/yaml"}}
+	e := &event{RawPath: processtest.Root + below, RawQueryString: query, Body: body,
+		Headers: map[string]string{"authorization": "Bearer " + processtest.Admin, "content-type": "application/yaml"}}
 	e.Context.HTTP.Method = method
 	return e
 }

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/infra/environment/environmenttest"
 	"management.platform.sh/infra/lambda/lambdatest"
+	"management.platform.sh/shared/process/processtest"
 )
 
 // platform is a sandbox of Lambda that a test calls.
 type platform struct {
 	*lambdatest.Sandbox
 	t      *testing.T
-	stderr *environmenttest.Log
+	stderr *processtest.Log
 }
 
 var bootstraps sync.Map
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 // start runs a function in its own platform.
 func start(t *testing.T, name string, timeout time.Duration, variables ...string) *platform {
 	t.Helper()
-	p := &platform{t: t, stderr: &environmenttest.Log{}}
+	p := &platform{t: t, stderr: &processtest.Log{}}
 	var err error
 	if p.Sandbox, err = lambdatest.Start(bootstrap(t, name), timeout, p.stderr, append(variables, "PLATFORM_LOG_LEVEL=debug")...); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func whole(t *testing.T, a *lambdatest.Answer, into any) {
 func urlEvent(domain, path, query string) string {
 	return fmt.Sprintf(`{"version":"2.0","rawPath":%q,"rawQueryString":%q,"headers":{"authorization":"Bearer %s","host":%q},
 		"requestContext":{"domainName":%q,"requestId":"JKJaXmPLvHcESHA=","stage":"$default","http":{"method":"GET","path":%q,"sourceIp":"192.0.2.1"}}}`,
-		path, query, environmenttest.Admin, domain, domain, path)
+		path, query, processtest.Admin, domain, domain, path)
 }
 
 const (
@@ -105,7 +105,7 @@ const (
 
 func TestBootstrap(t *testing.T) {
 	t.Parallel()
-	w := environmenttest.New(t)
+	w := processtest.New(t)
 	p := start(t, "getaccesskey", time.Minute, "PLATFORM_REDIS_URL="+w.URL)
 	for range 2 {
 		var got struct {
@@ -113,12 +113,12 @@ func TestBootstrap(t *testing.T) {
 			Headers    map[string]string
 			Body       string
 		}
-		whole(t, p.call(urlEvent(apiDomain, environmenttest.Root+"/admin", "")), &got)
+		whole(t, p.call(urlEvent(apiDomain, processtest.Root+"/admin", "")), &got)
 		if got.StatusCode != 200 || !strings.Contains(got.Body, `"name":"admin"`) || got.Headers["X-Request-Id"] != "JKJaXmPLvHcESHA" {
 			t.Errorf("answered %+v", got)
 		}
 	}
-	if strings.Contains(p.stderr.String(), environmenttest.Admin) {
+	if strings.Contains(p.stderr.String(), processtest.Admin) {
 		t.Errorf("the log has the key: %s", p.stderr)
 	}
 	if p.Terminate() {
@@ -141,9 +141,9 @@ func TestBootstrapStreams(t *testing.T) {
 	}{"its time is over": {3 * time.Second, false}, "the process drains": {time.Minute, true}} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			w := environmenttest.New(t)
+			w := processtest.New(t)
 			p := start(t, "listaccesskeys", row.timeout, "PLATFORM_REDIS_URL="+w.URL, "PLATFORM_STREAM=true")
-			a := p.call(urlEvent(urlDomain, environmenttest.Root, "watch=1&allowWatchBookmarks=true"))
+			a := p.call(urlEvent(urlDomain, processtest.Root, "watch=1&allowWatchBookmarks=true"))
 			defer a.Close()
 			if head, err := lambdatest.Prelude(a.Body); err != nil || head.StatusCode != 200 || head.Headers["Content-Type"] != "application/json" ||
 				a.ContentType != "application/vnd.awslambda.http-integration-response" {

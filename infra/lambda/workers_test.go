@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"management.platform.sh/infra/environment/environmenttest"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/process/processtest"
 )
 
 // The program, whose environment has only its settings, starts itself again as a worker. An attack ends the worker but
 // not the program. Source: ADR-0014.
 func TestBootstrapStartsWorkers(t *testing.T) {
 	t.Parallel()
-	w := environmenttest.New(t)
+	w := processtest.New(t)
 	p := start(t, "evaluatepatches", time.Minute, "PLATFORM_REDIS_URL="+w.URL, "PLATFORM_PATCH_OBJECT_TIME=20s")
 	for _, row := range []struct{ expression, object, failure string }{
 		{"value + 1", `{"a":2}`, ""},
@@ -29,10 +29,10 @@ func TestBootstrapStartsWorkers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := strings.Replace(environmenttest.Root, "ownedaccesskeys", "syncpatchevaluations", 1)
+		path := strings.Replace(processtest.Root, "ownedaccesskeys", "syncpatchevaluations", 1)
 		event := fmt.Sprintf(`{"version":"2.0","rawPath":%q,"rawQueryString":"","headers":{"authorization":"Bearer %s","host":%q,"content-type":"application/json"},"body":%q,
 			"requestContext":{"domainName":%q,"requestId":"x","stage":"$default","http":{"method":"POST","path":%q,"sourceIp":"192.0.2.1"}}}`,
-			path, environmenttest.Admin, apiDomain, body, apiDomain, path)
+			path, processtest.Admin, apiDomain, body, apiDomain, path)
 		var got struct {
 			StatusCode int
 			Body       string

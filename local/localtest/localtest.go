@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"management.platform.sh/local/environment"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -20,6 +17,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -41,7 +40,7 @@ func Environment(t *testing.T) (*platform.Environment, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	return environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), "test").Env, url
+	return process.New(settings.Settings{Version: "test"}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env, url
 }
 
 // Keys returns the access keys of a state.

@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"management.platform.sh/local/admin"
-	"management.platform.sh/local/environment"
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
 )
 
@@ -41,7 +39,7 @@ func (c *Bootstrap) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	env := environment.New(client, slog.New(slog.DiscardHandler), "", nil, prometheus.NewRegistry(), c.Version).Env
+	env := process.New(settings.Settings{Version: c.Version}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env
 	if err := admin.Create(ctx, env, bearer); err != nil {
 		return err
 	}

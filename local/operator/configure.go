@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"management.platform.sh/local/environment"
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 )
 
@@ -42,7 +41,10 @@ func (c *Configure) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	env := environment.New(client, slog.New(slog.DiscardHandler), "", ring, prometheus.NewRegistry(), c.Version).Env
+	env := process.New(settings.Settings{Version: c.Version}, process.World{
+		Stores: client.Resource, Log: slog.New(slog.DiscardHandler),
+		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
+	}).Env
 	operator := identity.New(identity.Owner{Kind: identity.Subject, Name: "configure"}, []string{identity.Admins})
 	written, err := platformconfig.Open(env).Install(ctx, operator, config)
 	if err != nil {

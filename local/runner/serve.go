@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/functions/collectgarbage"
@@ -26,7 +27,6 @@ import (
 	"management.platform.sh/functions/expiretokens"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/local/admin"
-	"management.platform.sh/local/environment"
 	"management.platform.sh/local/flags"
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/api/frame"
@@ -37,7 +37,9 @@ import (
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 )
 
@@ -94,26 +96,30 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	api := environment.New(redis.Client, log, s.Config, ring, registry, c.version)
+	s.Version = c.version
+	counters := metrics.New(registry)
+	api := process.New(s, process.World{
+		Stores:     redis.Client.Resource,
+		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
+		Log:        log,
+		Lookup:     os.LookupEnv,
+		// Virtual clusters of this machine are at its loopback.
+		LocalSigners: true,
+		Metrics:      counters,
+		Tracer:       otel.Tracer("management.platform.sh"),
+	})
 	env := api.Env
-	env.Edition, env.Patches, api.Watch.Window = s.Edition, s.Patches, s.Watch.Window
-	// Virtual clusters of this machine are at its loopback.
-	env.LocalSigners = true
 	source := platformconfig.Open(env)
 	if err := source.Reload(ctx); err != nil {
 		return err
 	}
-	trail := audit.NewTrail(audit.Options{
-		Config: env.Config, Log: log, Metrics: api.Metrics.(*metrics.Metrics),
-		Openers: []audit.Opener{
-			audit.Output(os.Stdout), filesink.Opener(redissink.NewAnchor(redis.Client), log), redissink.Opener, postgressink.Opener,
-		},
-	})
-	api.Audit = trail
+	process.BeginAudit(api, process.Sinks{Metrics: counters, Openers: []audit.Opener{
+		audit.Output(os.Stdout), filesink.Opener(redissink.NewAnchor(redis.Client), log), redissink.Opener, postgressink.Opener,
+	}})
 	defer func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		trail.Close(bounded)
+		process.EndAudit(bounded, api)
 	}()
 	admin, err := admin.Ensure(ctx, env, s.Runner.AdminKey, filepath.Join(folder, "admin.key"))
 	if err != nil {
@@ -139,7 +145,6 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		return err
 	}
 
-	env.Tokens = s.Tokens
 	env.Tokens.Issuer = cmp.Or(s.Tokens.Issuer, server)
 	handler := routes(api, redis.Client, registry)
 	servers := []*http.Server{newServer(handler, log)}

@@ -16,8 +16,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"management.platform.sh/local/environment"
 	"management.platform.sh/local/localtest"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
@@ -131,7 +131,7 @@ func TestHealth(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	metrics := prometheus.NewRegistry()
-	api := environment.New(client, slog.New(slog.DiscardHandler), "", nil, metrics, "test")
+	api := process.New(settings.Settings{Version: "test"}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)})
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func TestBytes(t *testing.T) {
 	}
 	t.Parallel()
 	folder := t.TempDir()
-	for _, part := range []string{"go.mod", "go.sum", "functions", "infra/environment", "infra/lambda", "shared"} {
+	for _, part := range []string{"go.mod", "go.sum", "functions", "infra/lambda", "shared"} {
 		if err := copyAll(filepath.Join(module, part), filepath.Join(folder, part)); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package environment
+package process
 
 import (
 	"context"
@@ -239,7 +239,7 @@ func TestLazy(t *testing.T) {
 			defer server.Close()
 			s.Extension.URL = server.URL
 		}
-		stores, err := stores(s)
+		stores, err := openStores(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,11 +284,11 @@ func TestWrongSecret(t *testing.T) {
 	for _, answer := range []string{`{"SecretString":"mysql://:` + hush + `@x"}`, `{"SecretString":""}`, `{"SecretBinary":"x"}`, hush} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
 		defer server.Close()
-		stores, err := stores(settings.Settings{Redis: settings.Redis{Secret: "x"}, Extension: settings.Extension{URL: server.URL}})
+		stores, err := openStores(settings.Settings{Redis: settings.Redis{Secret: "x"}, Extension: settings.Extension{URL: server.URL}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := stores("things").Get(context.Background(), "a"); !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), hush) {
+		if _, err := openStores("things").Get(context.Background(), "a"); !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), hush) {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}

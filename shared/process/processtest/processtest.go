@@ -1,6 +1,6 @@
-// Package environmenttest makes the state that tests of shells run functions on: a Redis in the test process that
+// Package processtest makes the state that tests of shells run functions on: a Redis in the test process that
 // holds the keys of an admin and of nobody in particular. Source: ADR-0010.
-package environmenttest
+package processtest
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/infra/environment"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
@@ -40,7 +40,7 @@ type World struct {
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{URL: redistest.Embedded(t), t: t}
-	server, err := environment.Open(w.Lookup(nil), io.Discard, true)
+	server, err := process.Open(w.Lookup(nil), io.Discard, true)
 	if err != nil {
 		t.Fatal(err)
 	}

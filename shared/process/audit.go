@@ -1,4 +1,4 @@
-package environment
+package process
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 // Sinks are what a shell can keep audit events in: each kind costs the size of its library. Source: ADR-0016.
 type Sinks struct {
 	Openers []audit.Opener
+	// Metrics counts events. nil: nothing is counted.
+	Metrics audit.Metrics
 	// Flush makes requests wait until their events are kept: for processes that are frozen when they have answered.
 	Flush bool
 }
@@ -17,10 +19,12 @@ type Sinks struct {
 // BeginAudit records what a server does, as its configuration says.
 func BeginAudit(server *frame.Server, sinks Sinks) {
 	env := server.Env
-	server.Audit = audit.NewTrail(audit.Options{Config: env.Config, Openers: sinks.Openers, Log: env.Log, Flush: sinks.Flush})
+	server.Audit = audit.NewTrail(audit.Options{
+		Config: env.Config, Openers: sinks.Openers, Log: env.Log, Metrics: sinks.Metrics, Flush: sinks.Flush,
+	})
 }
 
-// EndAudit keeps the events that wait, until ctx ends. It is for a process that ends.
+// EndAudit writes the events that wait to their sinks, until ctx ends. It is for a process that ends.
 func EndAudit(ctx context.Context, server *frame.Server) {
 	if trail, ok := server.Audit.(*audit.Trail); ok {
 		trail.Close(ctx)
