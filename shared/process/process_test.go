@@ -288,7 +288,7 @@ func TestWrongSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openStores("things").Get(context.Background(), "a"); !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), hush) {
+		if _, err := stores("things").Get(context.Background(), "a"); !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), hush) {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}
