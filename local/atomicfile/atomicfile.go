@@ -11,7 +11,7 @@ func Write(file string, content []byte) error {
 	temporary := file + ".new"
 	// A leftover file would keep its mode, and a leftover link would lead elsewhere.
 	_ = os.Remove(temporary)
-	err := os.WriteFile(temporary, content, 0o600) //nolint:gosec // the path is the operator's own --data
+	err := os.WriteFile(temporary, content, 0o600)
 	if err == nil {
 		err = os.Rename(temporary, file)
 	}

@@ -23,6 +23,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
+// GivenKey and OtherKey are admin keys that a test brings along.
 const (
 	GivenKey = secret.String("given-key-8Kx20wQm57ZtLp93VrNc4Hd6")
 	OtherKey = secret.String("other-key-8Kx20wQm57ZtLp93VrNc4Hd6")
@@ -89,6 +90,7 @@ func Stdout(t *testing.T, do func()) string {
 	return string(<-text)
 }
 
+// Read returns the content of a file. A file that cannot be read ends the test.
 func Read(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -98,6 +100,7 @@ func Read(t *testing.T, file string) []byte {
 	return text
 }
 
+// Write makes a file that only its owner can read. A failure ends the test.
 func Write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -12,10 +12,12 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
+// Audit is the command audit, with the commands below it.
 type Audit struct {
 	Verify Verify `cmd:"" help:"Verify the hash chain of an audit log. Report events that were changed, removed or cut off."`
 }
 
+// Verify is the command audit verify: it follows the hash chain of an audit log. Source: ADR-0016.
 type Verify struct {
 	Path     string        `arg:"" placeholder:"DIR" help:"Folder of the audit log (audit.path of the platform configuration)."`
 	Redis    secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State that holds a copy of the head of the chain. Absent: the log is compared with audit.head in its folder only."`

@@ -78,6 +78,7 @@ func standard(colour string) *terminal {
 	return &terminal{in: os.Stdin, out: os.Stdout, errors: os.Stderr, colour: wantsColour(colour, os.Stdout, os.Getenv)}
 }
 
+// Eval is the command patch eval: it shows what patches do to objects. Source: ADR-0013.
 type Eval struct {
 	Files           []string       `arg:"" name:"file" help:"Objects or SyncPatchEvaluations in YAML or JSON. - is standard input."`
 	Config          string         `short:"c" placeholder:"FILE" help:"Virtual cluster configuration that has the patches. Expressions see it as context.tenant.config."`
@@ -340,6 +341,8 @@ func encodeAll[T any](form string, items []T) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
+// Check is the command patch check: it reports everything that is wrong with configurations, with line and column.
+// Source: ADR-0013.
 type Check struct {
 	Files  []string `arg:"" name:"file" help:"Virtual cluster configurations or SyncPatchEvaluations in YAML or JSON. - is standard input."`
 	Output string   `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`

@@ -18,6 +18,7 @@ import (
 	"management.platform.sh/shared/syncpatch/worker"
 )
 
+// Test is the command patch test: it runs files of test cases. Source: ADR-0013.
 type Test struct {
 	Files  []string       `arg:"" name:"file" help:"Test files in YAML or JSON, as docs/patches.md describes them."`
 	Output string         `short:"o" enum:"diff,yaml,json" default:"diff" help:"Output format: diff, yaml or json (${default})."`

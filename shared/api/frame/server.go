@@ -99,7 +99,7 @@ func (s *Server) refresh(ctx context.Context) error {
 
 // drain returns the context that ends all watches, and what ends it.
 func (s *Server) drain() (context.Context, context.CancelFunc) {
-	s.once.Do(func() { s.draining, s.endWatches = context.WithCancel(context.Background()) })
+	s.once.Do(func() { s.draining, s.endWatches = context.WithCancel(context.Background()) }) //nolint:gosec // EndWatches cancels
 	return s.draining, s.endWatches
 }
 

@@ -125,7 +125,7 @@ func (r records) fileEvents(ctx context.Context, after int64, wait time.Duration
 // Update implements store.Store. The first one creates the record.
 func (r records) Update(ctx context.Context, changed store.Record) (revision int64, err error) {
 	if changed.Revision == store.Beginning {
-		revision, err = r.Store.Create(ctx, changed)
+		revision, err = r.Create(ctx, changed)
 		if errors.Is(err, store.ErrExists) {
 			err = store.ErrConflict
 		}

@@ -136,10 +136,10 @@ func ParsePrivate(block *pem.Block) (crypto.Signer, error) {
 
 // equal tells whether two public keys are the same.
 func equal(a, b crypto.PublicKey) bool {
-	comparable, ok := a.(interface {
+	key, ok := a.(interface {
 		Equal(other crypto.PublicKey) bool
 	})
-	return ok && comparable.Equal(b)
+	return ok && key.Equal(b)
 }
 
 // Check returns an error for a public key whose private half cannot sign tokens: the error says which keys can. An

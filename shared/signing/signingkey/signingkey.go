@@ -63,10 +63,10 @@ type Set struct {
 	Public token.JWKS
 }
 
-// ErrUnknown: no key has that kid.
+// ErrUnknown means that no key has that kid.
 var ErrUnknown = errors.New("no signing key has that kid")
 
-// ErrManaged: the operator gives the keys as PEM, and changes them there.
+// ErrManaged means that the operator gives the keys as PEM, and changes them there.
 var ErrManaged = errors.New("the signing keys come from PLATFORM_SIGNING_KEY and are changed there")
 
 // Keys are the signing keys of the platform. It is safe for concurrent use.

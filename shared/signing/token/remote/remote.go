@@ -56,7 +56,7 @@ const (
 	maxDocument = 8 << 20
 )
 
-// ErrUnavailable: a document could not be fetched, and the last one is too old. The token could not be checked.
+// ErrUnavailable means that a document could not be fetched and the last one is too old. The token could not be checked.
 var ErrUnavailable = errors.New("the platform cannot be reached")
 
 // Options describe the platform and how to use what it publishes.
