@@ -161,7 +161,7 @@ func TestFlagsAreRefused(t *testing.T) {
 		{"a time without a unit", nil, []string{"--expire-every=30"}, "--expire-every"},
 		{"a flag that is wrong beside a variable that is not", map[string]string{"PLATFORM_EDITION": "community"}, []string{"--edition=pro"}, "--edition: "},
 		{"a token of ten years", nil, []string{"--token-max-ttl=90000h"}, "--token-max-ttl: must be a duration from 1m to 8784h"},
-		{"a boolean that is none", nil, []string{"--patch-in-process=yes"}, "--patch-in-process: must be true or false"},
+		{"a text that is not a boolean", nil, []string{"--patch-in-process=yes"}, "--patch-in-process: must be true or false"},
 		{"another word", nil, []string{"surve"}, "surve"},
 		{"a flag without its value", nil, []string{"--listen"}, "--listen"},
 		{"bootstrap without a Redis", nil, []string{"bootstrap"}, "--redis"},

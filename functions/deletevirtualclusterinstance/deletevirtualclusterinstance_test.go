@@ -34,7 +34,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// A collection is what its namespace has for the caller; what he may only use stops it. Source: Spec 3; ADR-0009, ADR-0017.
+// A collection contains what callers may see in the namespace. An instance that they may only use stops its deletion. Source: Spec 3; ADR-0009, ADR-0017.
 func TestCollection(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)

@@ -109,7 +109,7 @@ func TestReviews(t *testing.T) {
 			w.Pass(time.Second)
 			return issuertest.Bearer + "ci"
 		}, "access key expired"},
-		{"an access key that is none", func(*issuertest.World) string { return issuertest.Bearer + "none" }, "invalid bearer token"},
+		{"a text that is not an access key", func(*issuertest.World) string { return issuertest.Bearer + "none" }, "invalid bearer token"},
 		{"a word", func(*issuertest.World) string { return "hello" }, "invalid bearer token"},
 	} {
 		t.Run(row.about, func(t *testing.T) {

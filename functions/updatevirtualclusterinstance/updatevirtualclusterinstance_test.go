@@ -21,7 +21,7 @@ func TestDo(t *testing.T) {
 		{"an old version", func(in *Input) { in.Object.ResourceVersion = "1" }, 409},
 		{"by a stranger", func(in *Input) { in.Caller = instancetest.Ben }, 404},
 		{"the status", func(in *Input) { in.Status, in.Object.Status.Phase = true, "Failed" }, 0},
-		{"a status that is none", func(in *Input) { in.Status, in.Object.Status.Phase = true, "Gone" }, 422},
+		{"an unknown phase", func(in *Input) { in.Status, in.Object.Status.Phase = true, "Gone" }, 422},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()

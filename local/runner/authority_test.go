@@ -144,11 +144,11 @@ func TestAuthorityIsRefused(t *testing.T) {
 		names                   string
 	}{
 		{"an empty certificate", "", "-", "ca.crt"},
-		{"a certificate that is none", "nonsense", "-", "ca.crt"},
+		{"a text that is not a certificate", "nonsense", "-", "ca.crt"},
 		{"a certificate that was cut", "-----BEGIN CERTIFICATE-----\nMIIB", "-", "ca.crt"},
 		{"a certificate with other content", string(encodePEM("CERTIFICATE", []byte("nonsense"))), "-", "ca.crt"},
 		{"an empty key", "-", "", "ca.key"},
-		{"a key that is none", "-", "nonsense", "ca.key"},
+		{"a text that is not a key", "-", "nonsense", "ca.key"},
 		{"the key of another authority", "-", string(localtest.Read(t, filepath.Join(other, "ca.key"))), "ca.key"},
 		{"a key of another algorithm", string(encodePEM("CERTIFICATE", raw)), rsaPEM, "ca.key"},
 	} {

@@ -389,7 +389,7 @@ func signingKey(t *testing.T) secret.String {
 	return secret.String(strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))))
 }
 
-// The settings of tokens, and what holds where there are none.
+// The settings of tokens, and their defaults.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	key := signingKey(t)

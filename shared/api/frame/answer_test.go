@@ -86,7 +86,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// A refusal has the form that was asked for, as far as there is one.
+// An error has the requested form, if errors have such a form.
 func TestAcceptOfRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -106,14 +106,14 @@ func TestAcceptOfRefusals(t *testing.T) {
 			t.Errorf("%s is answered as %q", accept, media)
 		}
 	}
-	// A Status that is no refusal has no Table either.
+	// A Status of success has no Table either.
 	answer := w.do(request{method: "DELETE", path: root + "/ana", header: map[string]string{"Accept": tableV1}})
 	if media := answer.Header().Get("Content-Type"); media != "application/json" || status(t, answer).Status != metav1.StatusSuccess {
 		t.Errorf("answered %q: %s", media, answer.Body)
 	}
 }
 
-// A write whose answer nobody could take is not done.
+// A write is not executed if the client cannot accept the form of the response.
 func TestAcceptBeforeWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +124,7 @@ func TestAcceptBeforeWrites(t *testing.T) {
 	refused(t, w.do(request{method: "POST", path: root, body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: list}), 406, metav1.StatusReasonNotAcceptable)
 	table := map[string]string{"Accept": tableV1, "Content-Type": "application/json"}
 	refused(t, w.do(request{method: "POST", path: root + "?includeObject=All", body: `{"metadata":{"name":"unwanted"},"spec":{}}`, header: table}), 400, metav1.StatusReasonBadRequest, "includeObject")
-	// Neither is a question asked that would panic.
+	// The operation is not called either: it would panic.
 	for _, header := range []map[string]string{unwanted, table} {
 		refused(t, w.do(request{method: "POST", path: "/apis/test.example/v1/probes", body: asking("panic"), header: header}), 406, metav1.StatusReasonNotAcceptable)
 	}
@@ -134,7 +134,7 @@ func TestAcceptBeforeWrites(t *testing.T) {
 	}
 }
 
-// The rows of an older Table hold metadata of that version. A resourceVersion that is no number is refused.
+// The rows of an older Table contain metadata of that version. A resourceVersion that is not a number is refused.
 func TestGetQuery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -252,7 +252,7 @@ func TestWarnings(t *testing.T) {
 	if got := post("", `{"spec":{"ttl":120,"colour":"red"}}`); len(got) != 2 {
 		t.Errorf("warned of %q", got)
 	}
-	// Headers stay of a size that gateways pass on.
+	// Headers stay small enough for gateways.
 	var many strings.Builder
 	for i := range 90 {
 		fmt.Fprintf(&many, `"%d%s":1,`, i, strings.Repeat("x", 1000))

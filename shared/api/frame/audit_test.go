@@ -31,7 +31,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// book keeps events for a test, and may refuse to.
+// book keeps events for a test. It can be told to refuse them.
 type book struct {
 	mu      sync.Mutex
 	events  []audit.Event
@@ -99,7 +99,7 @@ func rules(rules ...model.AuditRule) *model.ConfigAudit {
 	return &model.ConfigAudit{Policy: &model.AuditPolicy{Rules: rules}}
 }
 
-// told is what an event says, in one line.
+// told returns the content of an event in one line.
 func told(e audit.Event) string {
 	text := string(e.Level) + " " + string(e.Stage) + " " + e.User.Username + " " + e.Verb
 	if ref := e.ObjectRef; ref != nil {
@@ -155,7 +155,7 @@ func TestEvents(t *testing.T) {
 			"RequestResponse RequestReceived system:anonymous get",
 			"RequestResponse ResponseComplete system:anonymous get OK",
 		}},
-		{"a path that is none", request{path: "/nowhere", bearer: nobody}, 404, []string{
+		{"an unknown path", request{path: "/nowhere", bearer: nobody}, 404, []string{
 			"RequestResponse RequestReceived system:anonymous get",
 			"RequestResponse ResponseComplete system:anonymous get Not Found",
 		}},
@@ -256,7 +256,7 @@ func TestLevelsOfPayloads(t *testing.T) {
 	if answer := w.do(request{path: root}); len(b.take()) != 0 || answer.Header().Get("Audit-Id") == "" {
 		t.Error("None is recorded")
 	}
-	// Secrets that are shown are recorded against the rule, and not what was shown.
+	// Requests that reveal secrets are recorded even if the rule omits them, but the secrets are not.
 	w.do(request{path: root + "?reveal=true"})
 	events := b.take()
 	if len(events) != 1 || events[0].Level != audit.Metadata || events[0].ResponseObject != nil {
@@ -292,7 +292,7 @@ func TestEventsOfAWatch(t *testing.T) {
 	}
 }
 
-// What cannot be recorded before it is done is not done; what cannot be recorded afterwards is not acknowledged.
+// A request that cannot be recorded beforehand is not executed. A request that cannot be recorded afterwards is not acknowledged.
 func TestFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -334,7 +334,7 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// A run of the clock is recorded, and each object that it removes; under Fail it removes nothing unrecorded.
+// A scheduled run is recorded, and so is each object that it removes. Under Fail it removes nothing that is not recorded.
 func TestEventsOfASchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -369,8 +369,8 @@ func TestEventsOfASchedule(t *testing.T) {
 	}
 }
 
-// What a request removes beside the object that it names has events of its own, which name the request: what it selected
-// is its caller's doing, and what went in consequence the collector's. Source: ADR-0016.
+// Each further object that a request removes has an event of its own, which names the request. The caller removed the selected
+// objects, and the collector removed their dependents. Source: ADR-0016.
 func TestEventsOfRemovals(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -437,7 +437,7 @@ func TestEventsOfRemovals(t *testing.T) {
 	}
 }
 
-// Under Fail a removal that cannot be recorded refuses its request.
+// Under Fail, a request is refused if one of its removals cannot be recorded.
 func TestRemovalsThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	w := newDeletions(t)
@@ -451,19 +451,19 @@ func TestRemovalsThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// outage is a sink that can be broken and mended.
+// outage is a sink that can fail and recover.
 type outage struct {
 	config *model.ConfigAudit
 	opener audit.Opener
-	// broken tells that it is from the start.
+	// broken tells whether the sink fails from the start.
 	broken bool
 	fail   func()
 	mend   func()
-	// kept are the ids of events that are there.
+	// kept returns the ids of the stored events.
 	kept func() map[string]bool
 }
 
-// TestSinksThatFail has every kind of sink fail in its own way. Under Fail nothing is acknowledged that is not kept, and
+// TestSinksThatFail lets every kind of sink fail in its own way. Under Fail nothing is acknowledged that is not stored, and
 // under Ignore everything is served. Source: ADR-0016.
 func TestSinksThatFail(t *testing.T) {
 	t.Parallel()
@@ -510,7 +510,7 @@ func TestSinksThatFail(t *testing.T) {
 					t.Errorf("%d of %d are served by a sink that does not work", served, asked)
 				}
 				o.mend()
-				// The pause after a failure may outlast what a request waits.
+				// The pause after a failure may be longer than a request waits.
 				for range 20 {
 					if ask(1) == 1 {
 						break

@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// collections is DELETE on the collection, beside the functions of every world.
+// collections adds DELETE on the collection to the functions of every world.
 var collections = &frame.Function{Name: "testcollections", Endpoints: []frame.Endpoint{
 	frame.DeleteCollection(accesskey.Definition, registry, resource.DeleteCollection[*model.OwnedAccessKey]),
 }}
@@ -26,7 +26,7 @@ func newDeletions(t testing.TB) *world {
 	return w
 }
 
-// What body and query of a delete may say. Source: Spec 2.2; ADR-0009.
+// The options of a delete in its body and query. Source: Spec 2.2; ADR-0009.
 func TestDeletionOptions(t *testing.T) {
 	t.Parallel()
 	const huge = "9223372036854775808"
@@ -66,7 +66,7 @@ func TestDeletionOptions(t *testing.T) {
 				w := newDeletions(t)
 				r := request{method: "DELETE", path: root + path + row.query, body: row.body}
 				if path == "" {
-					// All but the key that asks.
+					// All but the key of the request.
 					join := "?"
 					if row.query != "" {
 						join = "&"
@@ -98,7 +98,7 @@ func TestDeletionOptions(t *testing.T) {
 	}
 }
 
-// What a delete answers. Source: ADR-0009.
+// The responses to a delete. Source: ADR-0009.
 func TestDeletionAnswers(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -128,7 +128,7 @@ func TestDeletionAnswers(t *testing.T) {
 	}
 }
 
-// DELETE on the collection answers what was there, in each form, and has a verb of its own. Source: ADR-0009.
+// The response to a DELETE on the collection contains the deleted objects, in each form. The verb is deletecollection. Source: ADR-0009.
 func TestDeleteCollection(t *testing.T) {
 	t.Parallel()
 	w := newDeletions(t)
@@ -162,7 +162,7 @@ func TestDeleteCollection(t *testing.T) {
 	}
 }
 
-// A credential that may not delete an owner may not hold up its deletion either. Source: Spec 2.2, 7; ADR-0009.
+// A credential that may not delete an owner may not block its deletion either. Source: Spec 2.2, 7; ADR-0009.
 func TestBlockingNeedsTheScopeToDelete(t *testing.T) {
 	t.Parallel()
 	w := newDeletions(t)

@@ -77,7 +77,7 @@ func TestRoutes(t *testing.T) {
 				return
 			}
 			if row.method == http.MethodHead {
-				// Its answer has no body to tell the reason.
+				// The response has no body with the reason.
 				if answer.Code != row.code || answer.Body.Len() > 0 {
 					t.Errorf("answered %d: %q", answer.Code, answer.Body)
 				}
@@ -154,7 +154,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// Nothing is said about a request before it is known who asks (ADR-0001).
+// The server authenticates the caller before it says anything about the request (ADR-0001).
 func TestAuthenticationComesFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -204,7 +204,7 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// A request that asks to be served as another is not served as oneself.
+// A request with impersonation headers is not served as the caller.
 func TestImpersonation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -252,7 +252,7 @@ func TestBodyLimit(t *testing.T) {
 	refused(t, w.do(request{method: "POST", path: probe, body: exactly(3<<20 + 1)}), 413, tooLarge)
 }
 
-// tornBody ends before it should, as an upload does whose client goes away.
+// tornBody ends too early, like an upload whose client disconnects.
 type tornBody struct{}
 
 func (tornBody) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
@@ -265,7 +265,7 @@ func TestTornBody(t *testing.T) {
 	refused(t, w.send(req), 400, metav1.StatusReasonBadRequest)
 }
 
-// What goes wrong inside is told to the log alone, and found there by the request id.
+// Only the log has the causes of internal errors. The request id leads to them.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -277,7 +277,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"a panic", request{method: "POST", path: probe, body: asking("panic")}, 500, "InternalError", true},
 		{"a panic with an error", request{method: "POST", path: probe, body: asking("panic with an error")}, 500, "InternalError", true},
-		{"an error that is none of ours", request{method: "POST", path: probe, body: asking("error")}, 500, "InternalError", false},
+		{"an error of unknown type", request{method: "POST", path: probe, body: asking("error")}, 500, "InternalError", false},
 		{"a state out of reach", request{method: "POST", path: probe, body: asking("unavailable")}, 503, "ServiceUnavailable", false},
 		{"a wrapped refusal", request{method: "POST", path: probe, body: asking("wrapped")}, 404, "NotFound", false},
 		{"an answer that cannot be encoded", request{method: "POST", path: probe, body: asking("unencodable")}, 500, "InternalError", false},
@@ -334,7 +334,7 @@ func with(header map[string]string, name, value string) map[string]string {
 	return made
 }
 
-// A handler that gives up its connection is no error of the function's.
+// A handler that aborts its connection is not an error of the function.
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -346,7 +346,7 @@ func TestAbort(t *testing.T) {
 	w.do(request{method: "POST", path: probe, body: asking("abort")})
 }
 
-// A bearer that somebody puts where a name belongs is not logged.
+// A bearer token in the place of a name is not logged.
 func TestBearersInPaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -480,7 +480,7 @@ func TestDeadlines(t *testing.T) {
 		}
 	}
 
-	// A client that has given up.
+	// A client that has disconnected.
 	for _, r := range []request{
 		{method: "POST", path: probe, body: asking("wait")},
 		{path: root},
@@ -496,14 +496,14 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// unreachable is a state that nobody answers from.
+// unreachable is a state that does not respond.
 type unreachable struct{ store.Store }
 
 func (unreachable) GetWith(context.Context, string, string) (store.Record, *store.Record, error) {
 	return store.Record{}, nil, store.ErrUnavailable
 }
 
-// What cannot be checked is refused (Promise 6): 503, and again in a second.
+// A request that cannot be checked is refused (Promise 6): 503, and the client may retry in a second.
 func TestStateUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -519,7 +519,7 @@ func TestStateUnavailable(t *testing.T) {
 	}
 }
 
-// Documents can be kept and asked for again.
+// Clients can cache documents and revalidate them.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -546,7 +546,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// Over a real connection, since a recorder forgives what a connection does not.
+// Over a real connection, since a recorder accepts what a connection does not.
 func TestHeadOverHTTP(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// FuzzListOptions: a query is read, or refused as the client's mistake; what was read can be written again.
+// FuzzListOptions: a query is read, or refused as a mistake of the client. Options that were read can be written again.
 func FuzzListOptions(f *testing.F) {
 	for _, seed := range []string{
 		"labelSelector=a%3Db,c+in+(d,e)&fieldSelector=metadata.name%3Dx&limit=5", "labelSelector=!a", "fieldSelector=a%3D%5C,b",
@@ -41,7 +41,7 @@ func FuzzListOptions(f *testing.F) {
 	})
 }
 
-// FuzzWatchOptions: a query is read, or refused as the client's mistake, and what was read makes sense.
+// FuzzWatchOptions: a query is read, or refused as a mistake of the client. Options that were read are consistent.
 func FuzzWatchOptions(f *testing.F) {
 	for _, seed := range []string{
 		"", "resourceVersion=5", "timeoutSeconds=1&allowWatchBookmarks", "sendInitialEvents&resourceVersionMatch=NotOlderThan", "sendInitialEvents=false",
@@ -63,7 +63,7 @@ func FuzzWatchOptions(f *testing.F) {
 	})
 }
 
-// FuzzDeleteOptions: body and query are read, or refused as the client's mistake; what was read is valid and one thing.
+// FuzzDeleteOptions: body and query are read, or refused as a mistake of the client. Options that were read are valid and consistent.
 func FuzzDeleteOptions(f *testing.F) {
 	for _, seed := range []struct{ query, media, body string }{
 		{"", "", ""}, {"dryRun=All", "application/json", `{"gracePeriodSeconds":5}`}, {"gracePeriodSeconds=-1", "", ""}, {"orphanDependents=x", "", ""},
@@ -99,7 +99,7 @@ func FuzzDeleteOptions(f *testing.F) {
 	})
 }
 
-// mistake expects the error of a client.
+// mistake expects an error that the client caused.
 func mistake(t *testing.T, err error) {
 	t.Helper()
 	known, ok := errors.AsType[*apierror.Error](err)
@@ -108,7 +108,7 @@ func mistake(t *testing.T, err error) {
 	}
 }
 
-// FuzzAccept: clauses come best first, and what is chosen was asked for.
+// FuzzAccept: the best clause comes first, and the chosen form is one that the client requested.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{
 		"", "*/*", "application/json;q=0.5,application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io", ";;,,", "a/b;q=x", "application/yaml;q=1e-9",

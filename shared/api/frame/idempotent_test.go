@@ -21,7 +21,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// once is a world in which creates are idempotent. After tells what becomes of an attempt once the key is stored.
+// once is a world in which creates are idempotent. After decides what happens to an attempt once the key is stored.
 func once(t *testing.T, after func() error) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func (w *world) create(key, bearer, body string, header ...string) *httptest.Res
 	return w.do(r)
 }
 
-// made is how many keys there are beside those of the world.
+// made returns the number of keys in addition to those of the world.
 func (w *world) made() int {
 	w.t.Helper()
 	page, err := kinds.Open(w.env).AccessKeys.Store.List(w.t.Context(), store.Query{})
@@ -85,7 +85,7 @@ func TestIdempotent(t *testing.T) {
 	if first.Header().Get("Idempotency-Replayed") != "" || again.Header().Get("Idempotency-Replayed") != "true" {
 		t.Errorf("replayed: %q and %q", first.Header().Get("Idempotency-Replayed"), again.Header().Get("Idempotency-Replayed"))
 	}
-	// The answer has the form that is asked for.
+	// The response has the requested form.
 	if table := w.create("k", anaKey, body, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"); table.Code != 201 || !strings.Contains(table.Body.String(), `"kind":"Table"`) {
 		t.Errorf("%d %s", table.Code, table.Body)
 	}
@@ -97,7 +97,7 @@ func TestIdempotent(t *testing.T) {
 	if narrow := w.create("k", narrowKey, `{"spec":{"scope":{}}}`); bearerOf(t, narrow) == bearerOf(t, first) {
 		t.Error("another credential is given the same key")
 	}
-	// So has another key of the same name and bearer.
+	// So has another key with the same name and bearer token.
 	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{
 		Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), Name: "ana",
 	}); err != nil {
@@ -121,7 +121,7 @@ func TestIdempotent(t *testing.T) {
 	}
 }
 
-// A refusal leaves the header free, and is not given again.
+// After a refusal the header can be used again. The refusal is not stored.
 func TestIdempotentRefusal(t *testing.T) {
 	t.Parallel()
 	w := once(t, nil)
@@ -129,8 +129,8 @@ func TestIdempotentRefusal(t *testing.T) {
 	bearerOf(t, w.create("k", anaKey, `{"spec":{"ttl":1}}`))
 }
 
-// An attempt that ends after the key was stored and before it was answered is gone on with: there is one key, and its
-// bearer is told.
+// If an attempt ends after the key was stored and before the response, the next attempt continues it: there is one key, and the
+// response contains its bearer token.
 func TestIdempotentDies(t *testing.T) {
 	t.Parallel()
 	for about, end := range map[string]func() error{
@@ -164,7 +164,7 @@ func TestIdempotentDies(t *testing.T) {
 	}
 }
 
-// Of many at once one is served, the others have its answer or are told to ask again.
+// Of many simultaneous requests one is served. The others get its response or have to retry.
 func TestIdempotentConcurrently(t *testing.T) {
 	t.Parallel()
 	w := once(t, nil)
@@ -199,7 +199,7 @@ func TestIdempotentWithoutKey(t *testing.T) {
 	}
 }
 
-// What is kept says nothing to who reads the state.
+// The stored response reveals nothing to readers of the state.
 func TestIdempotentAtRest(t *testing.T) {
 	t.Parallel()
 	w := once(t, nil)
@@ -213,8 +213,8 @@ func TestIdempotentAtRest(t *testing.T) {
 	}
 }
 
-// Who may not ask any more is not given what he was given before: a narrowed key is refused as it would be without the
-// header. Source: ADR-0017.
+// Callers who may no longer make the request do not get the stored response. A narrowed key is refused as it would be without
+// the header. Source: ADR-0017.
 func TestIdempotentNotPermittedAnyMore(t *testing.T) {
 	t.Parallel()
 	w := once(t, nil)

@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// managers are the names in the managedFields of an answer.
+// managers returns the names in the managedFields of a response.
 func managers(t *testing.T, body []byte) string {
 	t.Helper()
 	var key model.OwnedAccessKey
@@ -31,7 +31,7 @@ func managers(t *testing.T, body []byte) string {
 	return strings.Join(names, ", ")
 }
 
-// Spec 2.2, ADR-0008: the owner is the fieldManager, or what the User-Agent begins with.
+// Spec 2.2, ADR-0008: the owner is the fieldManager, or the beginning of the User-Agent.
 func TestFieldManager(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ about, query, agent, want string }{
@@ -63,7 +63,7 @@ func TestFieldManager(t *testing.T) {
 	}
 }
 
-// What an apply needs, and who may not have it. Source: Spec 9; ADR-0008.
+// The permissions that an apply needs. Source: Spec 9; ADR-0008.
 func TestApplyOptions(t *testing.T) {
 	t.Parallel()
 	const applied = `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"x"},"spec":{"displayName":"one"}}`
@@ -117,8 +117,8 @@ func TestApplyOptions(t *testing.T) {
 	}
 }
 
-// Who may change and not create does not create by an apply. Everybody may create keys, so that another resource shows it.
-// Source: ADR-0008.
+// Callers who may change objects but not create them cannot create them by an apply. Everybody may create keys, so this test
+// uses another resource. Source: ADR-0008.
 func TestApplyNeedsCreate(t *testing.T) {
 	t.Parallel()
 	definition := *accesskey.Definition

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// FuzzQuery: whatever a query says, a key that may list and watch one object is shown that one and no other, and a
+// FuzzQuery: for every query, a key that may list and watch one object sees this object and no other, and the
 // server never fails.
 func FuzzQuery(f *testing.F) {
 	w := newWatchWorld(f)
@@ -38,7 +38,7 @@ func FuzzQuery(f *testing.F) {
 		answer := w.send(r)
 		w.log.take(t)
 		if answer.Code != http.StatusOK {
-			// 504 is for a revision that is yet to come, and for a deadline.
+			// 504 is for a revision in the future, and for a deadline.
 			if answer.Code < 400 || answer.Code >= 500 && answer.Code != http.StatusGatewayTimeout {
 				t.Fatalf("%q is answered %d %s", query, answer.Code, answer.Body)
 			}

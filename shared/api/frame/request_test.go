@@ -64,7 +64,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// A body names the kind of its endpoint, or none (Spec 2.1, 7).
+// A body names the kind of its endpoint, or no kind (Spec 2.1, 7).
 func TestKind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -176,7 +176,7 @@ func TestWriteOptions(t *testing.T) {
 	}
 	answer := w.do(request{method: "POST", path: root + "?dryRun=x&fieldValidation=y&fieldManager=%09", body: `{}`})
 	refused(t, answer, 422, metav1.StatusReasonInvalid, "fieldManager", "dryRun", "fieldValidation")
-	// A cause for each character, of which each quotes the whole name, must not make a large answer of a large name.
+	// One cause for each character that quotes the entire name would make the response to a long name very large.
 	answer = w.do(request{method: "POST", path: root + "?fieldManager=" + strings.Repeat("%09", 100_000), body: `{}`})
 	if answer.Code != 422 || answer.Body.Len() > 200_000 {
 		t.Errorf("answered %d with %d bytes", answer.Code, answer.Body.Len())
@@ -295,7 +295,7 @@ func TestPatchTypes(t *testing.T) {
 	}
 }
 
-// Reviews are handed the object in the body.
+// Reviews get the object in the body.
 func TestReviewRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

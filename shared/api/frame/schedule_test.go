@@ -75,7 +75,7 @@ func TestScheduledRuns(t *testing.T) {
 	}
 }
 
-// A run that hangs is ended: by its own limit, or by the deadline that the platform gave it.
+// A run that hangs is ended by its own limit, or by the deadline of the platform.
 func TestScheduledRunsEnd(t *testing.T) {
 	t.Parallel()
 	wait := scheduled(func(ctx context.Context) (int, error) {

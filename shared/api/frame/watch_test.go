@@ -35,7 +35,7 @@ var watched = &frame.Function{Name: "testwatch", Endpoints: []frame.Endpoint{
 	frame.Watch(accesskey.Definition, registry, resource.Watch[*model.OwnedAccessKey]),
 }}
 
-// newWatchWorld is a world in which watches are short, unless they are given longer.
+// newWatchWorld returns a world in which watches are short, unless the request asks for a longer time.
 func newWatchWorld(t testing.TB) *world {
 	w := newWorld(t)
 	w.server.Watch = frame.WatchSettings{Window: 50 * time.Millisecond}
@@ -77,7 +77,7 @@ func (w *world) change(name, document string) {
 	}
 }
 
-// ended waits for the log lines of so many watches.
+// ended waits for the log lines of count watches.
 func (w *world) ended(count int) []map[string]any {
 	w.t.Helper()
 	var endings []map[string]any
@@ -164,7 +164,7 @@ func TestWatchRefuses(t *testing.T) {
 			t.Errorf("causes are of %q, want %q", found, fields)
 		}
 	}
-	// A list knows what is a watch's alone.
+	// A list also checks the options that only a watch uses.
 	refused(t, w.do(request{path: root + "?sendInitialEvents=true"}), 422, "Invalid", "sendInitialEvents")
 	refused(t, w.do(request{path: root + "?timeoutSeconds=x"}), 400, "BadRequest", "timeoutSeconds")
 	for query, watch := range map[string]bool{"watch=true": true, "watch=1": true, "watch=TRUE": true, "watch": true, "watch=yes": true, "watch=": true, "%77atch=1": true, "watch=0&watch=1": false, "watch=1&watch=0": true, "watch=false": false, "watch=False": false, "watch=0": false} {
@@ -175,7 +175,7 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// Which options go together is what Kubernetes says.
+// The valid combinations of options are those of Kubernetes.
 func TestWatchOptionsAsKubernetesDoes(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
@@ -277,7 +277,7 @@ func TestWatchForms(t *testing.T) {
 		if len(events) == 0 || events[0].Object["apiVersion"] != "meta.k8s.io/v1beta1" {
 			t.Fatalf("sent %v", events)
 		}
-		// What closes the present state says so in every form.
+		// The bookmark after the present state is marked in every form.
 		if text := fmt.Sprint(events[0].Object); !strings.Contains(text, "initial-events-end:true") {
 			t.Errorf("includeObject=%s: %s", include, text)
 		}
@@ -300,7 +300,7 @@ func TestWatchForms(t *testing.T) {
 	}
 }
 
-// Who is shown what. Source: ADR-0005, ADR-0007.
+// Watches show callers only the objects that they may see. Source: ADR-0005, ADR-0007.
 func TestWatchOfAnotherCaller(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
@@ -313,7 +313,7 @@ func TestWatchOfAnotherCaller(t *testing.T) {
 	if strings.Count(body, "\n") != 2 {
 		t.Errorf("ana is shown %s", body)
 	}
-	// To watch is a verb of its own, and a watch of one name is about that object.
+	// watch is a verb of its own, and a watch of one name needs permission for that object only.
 	watching := &model.Scope{Rules: []model.ScopeRule{{Verbs: []string{"watch"}, Resources: []model.ScopeGroupResources{{
 		Group: model.GroupName, Resources: []string{"ownedaccesskeys"}, ResourceNames: []string{"ana"},
 	}}}}}
@@ -327,7 +327,7 @@ func TestWatchOfAnotherCaller(t *testing.T) {
 	}
 }
 
-// stream opens a watch over HTTP and returns what comes line by line. It is closed at the end of the body.
+// stream opens a watch over HTTP and returns its lines. The channel is closed at the end of the body.
 func (w *world) stream(server *httptest.Server, query, bearer string) (<-chan event, context.CancelFunc) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -357,7 +357,7 @@ func (w *world) stream(server *httptest.Server, query, bearer string) (<-chan ev
 	return lines, cancel
 }
 
-// readTimeout is how long the server of a test gives a request to be read, and bookmarkEvery the pause between two
+// readTimeout is the time in which the server of a test must have read a request, and bookmarkEvery the pause between two
 // bookmarks.
 const readTimeout, bookmarkEvery = 5 * time.Second, 30 * time.Millisecond
 
@@ -366,7 +366,7 @@ func serving(t *testing.T, w *world, test func(t *testing.T, server *httptest.Se
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run(protocol, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(w.handler)
-			// It bounds the handshake as well, for which a busy machine needs its time.
+			// It also limits the handshake, which takes time on a busy machine.
 			server.Config.ReadTimeout = readTimeout
 			if protocol == "HTTP/2" {
 				server.EnableHTTP2 = true
@@ -421,7 +421,7 @@ func TestWatchStreams(t *testing.T) {
 	serving(t, w, func(t *testing.T, server *httptest.Server) {
 		quiet, stop := w.stream(server, "&sendInitialEvents=false"+goodMatch, "")
 		marked, stopMarked := w.stream(server, "&allowWatchBookmarks=true&sendInitialEvents=false"+goodMatch, anaKey)
-		// Longer than the server gives a request to be read.
+		// Longer than the server allows for reading a request.
 		for i := range int(readTimeout/bookmarkEvery) + 10 {
 			if one := next(t, marked); one.Type != "BOOKMARK" {
 				t.Fatalf("bookmark %d is %s", i, one)
@@ -449,11 +449,11 @@ func TestWatchStreams(t *testing.T) {
 	})
 }
 
-// A connection that a watch was on serves what comes after it.
+// The connection of a watch serves later requests.
 func TestWatchLeavesTheConnection(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	// What bounds a write is longer than a busy machine needs for one.
+	// The limit for a write is longer than a busy machine needs for one.
 	const stuckAfter = 2 * time.Second
 	w.server.Watch = frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: stuckAfter}
 	serving(t, w, func(t *testing.T, server *httptest.Server) {
@@ -469,7 +469,7 @@ func TestWatchLeavesTheConnection(t *testing.T) {
 	})
 }
 
-// What ends a watch. Source: ADR-0007.
+// The reasons for which a watch ends. Source: ADR-0007.
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	const bearer = "short-0123456789-0123456789-0123456789"
@@ -501,7 +501,7 @@ func TestWatchEnds(t *testing.T) {
 			w.server.Watch = frame.WatchSettings{CheckEvery: 20 * time.Millisecond}
 			w.key("short", bearer, "ana", nil, nil)
 			if row.ttl > 0 {
-				// The clock of this world stands still: a second look would begin anew.
+				// The clock of this world stands still: a second check would start the time again.
 				w.server.Watch.CheckEvery = time.Hour
 				w.change("short", fmt.Sprintf(`{"spec":{"ttl":%d}}`, row.ttl))
 			}
@@ -531,7 +531,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// The end of a key whose life counts from its last use moves while others use it, and not by the watch.
+// If the lifetime of a key counts from its last use, other requests extend it. The watch itself does not.
 func TestWatchIsNoUse(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
@@ -549,7 +549,7 @@ func TestWatchIsNoUse(t *testing.T) {
 	}
 }
 
-// A client that does not read is dropped, and delays nobody.
+// A client that does not read is disconnected, and does not delay others.
 func TestWatchDropsTheStuck(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
@@ -586,7 +586,7 @@ func TestWatchDropsTheStuck(t *testing.T) {
 	}
 }
 
-// failing is a state whose log is good for so many calls.
+// failing is a state whose log works for a number of calls.
 type failing struct {
 	store.Store
 	good int
@@ -603,7 +603,7 @@ func (f *failing) Events(ctx context.Context, after int64, limit int, wait time.
 	return f.Store.Events(ctx, after, limit, min(wait, time.Millisecond))
 }
 
-// What goes wrong once a watch has begun is its last event, or its end. Source: ADR-0007.
+// An error after the start of a watch is its last event, or its end. Source: ADR-0007.
 func TestWatchFails(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
@@ -647,7 +647,7 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// A writer that cannot stream gets all at the end.
+// A writer that cannot stream gets all events at the end.
 type unflushed struct{ *httptest.ResponseRecorder }
 
 func (unflushed) Flush(int) {}

@@ -118,7 +118,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// key stores a key with a known bearer.
+// key stores a key with a known bearer token.
 func (w *world) key(name, bearer, user string, groups []string, scope *model.Scope) {
 	w.t.Helper()
 	object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -177,7 +177,7 @@ func status(t testing.TB, answer *httptest.ResponseRecorder) metav1.Status {
 	return got
 }
 
-// refused expects a Status that says the same as the code of the answer.
+// refused expects a Status with the same code as the response.
 func refused(t testing.TB, answer *httptest.ResponseRecorder, code int, reason metav1.StatusReason, fields ...string) {
 	t.Helper()
 	got := status(t, answer)
@@ -243,10 +243,10 @@ var keys = &frame.Function{Name: "testkeys", Endpoints: []frame.Endpoint{
 	frame.Delete(accesskey.Definition, registry, resource.Delete[*model.OwnedAccessKey]),
 }}
 
-// heldBack gives the request of a probe to its test, and waits for what it says.
+// heldBack passes the request of a probe to its test, and waits for the result.
 type heldBack struct{}
 
-// probing is the object that a probe is sent.
+// probing is the object that clients send to a probe.
 type probing struct {
 	metav1.TypeMeta `json:",inline"`
 	// Do is what the operation does.
@@ -255,10 +255,10 @@ type probing struct {
 
 func (p *probing) DeepCopyObject() runtime.Object { return new(*p) }
 
-// asking is the body of a request to a probe.
+// asking returns the body of a request to a probe.
 func asking(do string) string { return fmt.Sprintf(`{"do":%q}`, do) }
 
-// probes does what its body asks for.
+// probes behaves as its body requests.
 var probes = &frame.Function{Name: "testprobes", Endpoints: []frame.Endpoint{
 	frame.ReviewWithWarnings(schema.GroupVersionResource{Group: "test.example", Version: "v1", Resource: "probes"}, "Probe", "probe",
 		func(*platform.Environment) heldBack { return heldBack{} },
@@ -300,7 +300,7 @@ var probes = &frame.Function{Name: "testprobes", Endpoints: []frame.Endpoint{
 		}),
 }}
 
-// unprintable lists objects that cannot be made a Table of.
+// unprintable lists objects that cannot be converted to a Table.
 var unprintable = func() *frame.Function {
 	definition := *accesskey.Definition
 	definition.Resource = schema.GroupVersionResource{Group: "test.example", Version: "v1", Resource: "unprintables"}

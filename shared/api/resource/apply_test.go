@@ -255,7 +255,7 @@ func TestApplyCreates(t *testing.T) {
 	}
 }
 
-// A name that somebody else's object has is taken, as for a create. Source: ADR-0008.
+// The name of another owner's object is taken, as for a create. Source: ADR-0008.
 func TestApplyToForeignName(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -326,8 +326,8 @@ func TestApplyScope(t *testing.T) {
 	}
 }
 
-// What nobody owns stays when a manager lets go of all that he owned beside it: a scope that went would make the key
-// wider, as would a ttl. Source: ADR-0008.
+// Fields that nobody owns stay when a manager gives up all fields beside them: without its scope or ttl, the key could do
+// more. Source: ADR-0008.
 func TestApplyKeepsWhatNobodyOwns(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -338,7 +338,7 @@ func TestApplyKeepsWhatNobodyOwns(t *testing.T) {
 	}
 	create(t, r, admin, given)
 	mustApply(t, r, applying{metadata: `"labels":{"a":"b"}`, spec: `"displayName":"one"`})
-	// Somebody forgets whose the rest is.
+	// The owners of the other fields are removed.
 	forgotten := get(t, r, "ci")
 	forgotten.ManagedFields = slices.DeleteFunc(forgotten.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "ops" })
 	if _, err := update(t, r, forgotten); err != nil {
@@ -356,7 +356,7 @@ func TestApplyKeepsWhatNobodyOwns(t *testing.T) {
 		!slices.Equal(got.Spec.Groups, given.Spec.Groups) || !slices.Equal(got.Finalizers, given.Finalizers) || got.UID == "" {
 		t.Errorf("what nobody owned is gone: %+v", got)
 	}
-	// Who takes it owns it, and takes it along.
+	// A manager who applies the field owns it, and removes it by giving it up.
 	got = mustApply(t, r, applying{metadata: label, spec: `"scope":{"projects":[{"project":"a"}]},"disabled":false`})
 	if got.Spec.Disabled {
 		t.Error("a zero value was applied and is not there")
@@ -390,7 +390,7 @@ b Apply {"f:metadata":{"f:finalizers":{"v:\"b.example/x\"":{},"v:\"c.example/x\"
 	_, err = apply(t, r, applying{manager: "b", metadata: `"ownerReferences":[` + reference("1", "other") + `]`})
 	expect(t, err, refusal{code: 409, reason: metav1.StatusReasonConflict, fields: []string{`.metadata.ownerReferences[uid="1"]`}})
 
-	// What a no longer applies goes, but for what b applies too.
+	// Fields that a no longer applies are removed, except those that b applies too.
 	got = mustApply(t, r, applying{manager: "a", metadata: `"ownerReferences":[` + reference("1", "one") + `]`})
 	if !slices.Equal(got.Finalizers, []string{"b.example/x", "c.example/x"}) || len(got.OwnerReferences) != 2 || got.Spec.Groups != nil {
 		t.Errorf("finalizers %v, owners %v, groups %v", got.Finalizers, got.OwnerReferences, got.Spec.Groups)
@@ -413,7 +413,7 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 	if _, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: admin, Object: object, Manager: "kubectl-client-side-apply"}); err != nil {
 		t.Fatal(err)
 	}
-	// Without the move, kubectl is in no conflict with itself, and another manager is.
+	// Without the move, kubectl does not conflict with itself, but another manager does.
 	mustApply(t, r, applying{manager: "kubectl", spec: `"displayName":"uno"`})
 	_, err := apply(t, r, applying{manager: "flux", spec: `"description":"due"`})
 	expect(t, err, refusal{code: 409, reason: metav1.StatusReasonConflict, fields: []string{".spec.description"}})
@@ -467,7 +467,7 @@ func TestApplyToOldRecords(t *testing.T) {
 		t.Errorf("the unknown field is gone: %s (%v)", record.Object, err)
 	}
 
-	// A registry that nobody gave a field manager keeps what is noted, and applies nothing.
+	// A registry without a field manager keeps the recorded owners, and refuses to apply.
 	_, err = apply(t, old, applying{spec: `"displayName":"two"`})
 	expect(t, err, internal)
 	kept := get(t, old, "ci")
@@ -490,7 +490,7 @@ func TestApplyKey(t *testing.T) {
 	if got = mustApply(t, r, brought); got.Spec.Key != "" || got.ResourceVersion != "2" {
 		t.Errorf("the same again: %+v", got)
 	}
-	// Another manager may bring it as well, and nobody another.
+	// Another manager may send the same key, but nobody may send a different key.
 	mustApply(t, r, applying{manager: "dev", spec: fmt.Sprintf(`"key":%q`, secret)})
 	_, err := apply(t, r, applying{spec: fmt.Sprintf(`"key":%q`, strings.Repeat("z", 40))})
 	expect(t, err, invalid("spec.key"))

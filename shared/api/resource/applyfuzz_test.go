@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzApply: whatever a client applies, or sends as managedFields, is an answer below 500 or an object whose owners can be
-// read again, and never a panic. The key that the object has is in none of it.
+// read again, and never a panic. Neither contains the key of the object.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"ci","labels":{"a":"c"}},"spec":{"displayName":"x"}}`,

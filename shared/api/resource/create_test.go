@@ -112,7 +112,7 @@ func TestCreateKeyInUse(t *testing.T) {
 	}
 }
 
-// Spec 2.2: what the server sets is the server's, whatever a client sends.
+// Spec 2.2: clients cannot set the fields that belong to the server.
 func TestCreateMetadata(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -183,7 +183,7 @@ func TestCreateTwoControllers(t *testing.T) {
 	expect(t, err, invalid("metadata.ownerReferences"))
 }
 
-// Everything that is wrong is said at once.
+// All mistakes are reported at once.
 func TestCreateAllProblems(t *testing.T) {
 	t.Parallel()
 	state := newStore(t)
@@ -217,7 +217,7 @@ func TestCreateWithoutEntropy(t *testing.T) {
 	}
 }
 
-// Who meets a name that is being deleted is told so, unless he may not see what has it. Source: Spec 2.2; ADR-0009.
+// Callers who may see the existing object learn that it is being deleted. Source: Spec 2.2; ADR-0009.
 func TestCreateWhileDeleting(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -238,6 +238,6 @@ func TestCreateWhileDeleting(t *testing.T) {
 		t.Errorf("%q, before the deletion %q, as a dry run %q", deleting, plain, message(accesskeytest.Ana, true))
 	}
 	if foreign := message(accesskeytest.Ben, false); foreign != plain {
-		t.Errorf("somebody else is told %q", foreign)
+		t.Errorf("another caller gets %q", foreign)
 	}
 }

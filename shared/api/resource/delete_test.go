@@ -88,7 +88,7 @@ func TestFinalizers(t *testing.T) {
 		t.Errorf("asked for again: %+v", again.ObjectMeta)
 	}
 
-	// Entries can only be removed, in any order, and the mark is the server's.
+	// Entries can only be removed, in any order, and only the server sets the mark.
 	next := get(t, r, "ci")
 	next.Finalizers = append(next.Finalizers, "example.com/c")
 	_, err := update(t, r, next)
@@ -124,7 +124,7 @@ func TestFinalizers(t *testing.T) {
 	}
 }
 
-// racing lets somebody else write before a removal, some times.
+// racing lets another writer write before a removal, a number of times.
 type racing struct {
 	store.Store
 	times int

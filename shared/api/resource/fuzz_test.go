@@ -11,7 +11,7 @@ import (
 
 const fuzzed = `{"apiVersion":"v1","kind":"K","metadata":{"name":"ci","finalizers":["a","b"]},"spec":{"ttl":1,"scope":{"projects":[{"project":"a"}]}}}`
 
-// FuzzPatch: whatever a client sends as a patch is an answer below 500 or JSON, and never a panic.
+// FuzzPatch: every patch of a client results in a response below 500 or in JSON, and never in a panic.
 func FuzzPatch(f *testing.F) {
 	for _, cases := range patchCases(f) {
 		for _, c := range cases {
@@ -44,7 +44,7 @@ func FuzzPatch(f *testing.F) {
 		}
 		known, ok := errors.AsType[*apierror.Error](err)
 		if !ok {
-			// The document of a fuzzer may lack what every stored object has; the patch may not be blamed for it.
+			// The document of a fuzzer may lack fields that every stored object has. This is not a mistake of the patch.
 			if _, whole := object["metadata"]; whole || object == nil {
 				var metadata map[string]json.RawMessage
 				if object == nil || json.Unmarshal(object["metadata"], &metadata) == nil && metadata != nil {
@@ -59,7 +59,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// FuzzContinue: a token is what was written, or refused.
+// FuzzContinue: a token is one that the server wrote, or it is refused.
 func FuzzContinue(f *testing.F) {
 	f.Add(writeContinue(position{Revision: 1, After: "a", Query: "q"}), "q")
 	f.Add("", "")
@@ -74,7 +74,7 @@ func FuzzContinue(f *testing.F) {
 		} else if at.Query != query {
 			t.Fatalf("%q is taken for another query: %+v", token, at)
 		}
-		// What the server writes it reads.
+		// The server can read the tokens that it writes.
 		again := position{Revision: 7, After: token, Query: query}
 		if got, err := readContinue(writeContinue(again), query); err == nil && got.Revision != 7 {
 			t.Fatalf("%+v became %+v", again, got)
@@ -82,7 +82,7 @@ func FuzzContinue(f *testing.F) {
 	})
 }
 
-// FuzzKeepUnknown: what an update says is stored, and what this build does not know stays.
+// FuzzKeepUnknown: an update is stored, and fields that this build does not know stay.
 func FuzzKeepUnknown(f *testing.F) {
 	f.Add([]byte(`{"a":1}`), []byte(`{"a":2}`))
 	f.Add([]byte(`{"l":[{"a":1},{"a":1}]}`), []byte(`{"l":[{"a":1}]}`))

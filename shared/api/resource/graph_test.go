@@ -39,7 +39,7 @@ var widgetDefinition = &resource.Definition[*widget]{
 	},
 }
 
-// widgetRules are no rules: everybody owns every widget of his label owner.
+// widgetRules have no restrictions: callers own every widget whose label owner names them.
 type widgetRules struct{}
 
 func (widgetRules) Default(caller identity.Caller, object, old *widget) {
@@ -58,14 +58,14 @@ func (widgetRules) Index(object *widget, _ time.Time) (string, time.Time) {
 func (widgetRules) Observe(*widget, store.Record) {}
 func (widgetRules) Warn(*widget) []string         { return nil }
 
-// world is two resources of one API, with a clock that tests move.
+// world has two resources of one API, and a clock that tests move.
 type world struct {
 	testing.TB
 	clock   atomic.Int64 // seconds after now
 	keys    *registry
 	widgets *resource.Registry[*widget]
 	graph   *resource.Graph
-	// forbidden is what a caller may not delete: "resource namespace/name" or "resource /name".
+	// forbidden are the objects that a caller may not delete: "resource namespace/name" or "resource /name".
 	forbidden map[string]bool
 }
 
@@ -92,7 +92,7 @@ func worldOver(t testing.TB, client *redisstore.Client) *world {
 	return w
 }
 
-// form is how a test object is made.
+// form describes a test object.
 type form func(metav1.Object)
 
 // owned adds a reference, which blocks when the name of the owner is followed by an exclamation mark.
@@ -110,7 +110,7 @@ func held(finalizers ...string) form {
 	return func(object metav1.Object) { object.SetFinalizers(finalizers) }
 }
 
-// reference is one to the object of that name: "key", or "namespace/widget".
+// reference returns a reference to the object of that name: "key", or "namespace/widget".
 func (w *world) reference(name string) metav1.OwnerReference {
 	w.Helper()
 	name, blocks := strings.CutSuffix(name, "!")
@@ -154,7 +154,7 @@ func (w *world) create(caller identity.Caller, name string, forms ...form) error
 	return err
 }
 
-// get returns the object of that name, nil when there is none.
+// get returns the object of that name, or nil if it does not exist.
 func (w *world) get(name string) metav1.Object {
 	w.Helper()
 	var object metav1.Object
@@ -300,7 +300,7 @@ func (w *world) build(objects string) {
 	}
 }
 
-// Each row is a graph, a deletion, what its request leaves and what the schedule leaves. Source: Spec 2.2; ADR-0009.
+// Each row is a graph, a deletion, the objects left by its request and those left by the schedule. Source: Spec 2.2; ADR-0009.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -352,7 +352,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// What is left of the references. Source: ADR-0009.
+// References to deleted owners are removed. Source: ADR-0009.
 func TestReferencesAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -374,7 +374,7 @@ func TestReferencesAreDropped(t *testing.T) {
 	}
 }
 
-// Owners of kinds that this API does not serve are never gone. Source: ADR-0009.
+// Owners of kinds that this API does not serve always count as existing. Source: ADR-0009.
 func TestForeignOwners(t *testing.T) {
 	t.Parallel()
 	foreign := func(object metav1.Object) {
@@ -394,7 +394,7 @@ func TestForeignOwners(t *testing.T) {
 	}
 }
 
-// Finalizers that are taken away let what waits go on, in the request that takes the last one. Source: Spec 2.2.
+// The request that removes the last finalizer continues the pending deletion. Source: Spec 2.2.
 func TestReleaseGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -462,7 +462,7 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// dying is a store whose process dies after some writes: from then on nothing works.
+// dying is a store whose process dies after a number of writes. From then on every call fails.
 type dying struct {
 	store.Store
 	left *atomic.Int64
@@ -501,7 +501,7 @@ func (d dying) List(ctx context.Context, query store.Query) (store.Page, error) 
 	return d.Store.List(ctx, query)
 }
 
-// Whatever write is the last one, what follows is found again: by runs that die as well, and by one that does
+// Whichever write is the last one, later runs find the remaining work: runs that die as well, and one that does
 // not. Source: ADR-0009.
 func TestDeathBetweenWrites(t *testing.T) {
 	t.Parallel()
@@ -546,7 +546,7 @@ func TestDeathBetweenWrites(t *testing.T) {
 	}
 }
 
-// Collectors that run at the same time, beside requests, come to the same end. Source: ADR-0009.
+// Collectors that run at the same time as each other and as requests have the same result. Source: ADR-0009.
 func TestCollectorsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -593,7 +593,7 @@ func TestCollectorsAtOnce(t *testing.T) {
 	w.expectLeft("in the end", want)
 }
 
-// One object that cannot be read stops nothing that is not its own. Source: ADR-0009.
+// An unreadable object does not stop the deletion of objects that do not depend on it. Source: ADR-0009.
 func TestUnreadableDependent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -617,7 +617,7 @@ func TestUnreadableDependent(t *testing.T) {
 	w.expectLeft("in the end", "n/broken")
 }
 
-// The walk begins anywhere and reaches everything, however long the part of one owner is. Source: ADR-0009.
+// The walk begins anywhere and reaches everything, however many dependents one owner has. Source: ADR-0009.
 func TestWalkReachesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -627,7 +627,7 @@ func TestWalkReachesEverything(t *testing.T) {
 		w.make(fmt.Sprintf("n/a%02d", i), one)
 		w.make(fmt.Sprintf("n/b%02d", i), two)
 	}
-	// As if the request had died after its first write.
+	// As if the process had died after its first write.
 	record, err := w.keys.Store.Get(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
@@ -643,7 +643,7 @@ func TestWalkReachesEverything(t *testing.T) {
 	}
 }
 
-// What a reference may be. Source: Spec 2.2, 7; ADR-0009.
+// Valid and invalid references. Source: Spec 2.2, 7; ADR-0009.
 func TestOwnerReferences(t *testing.T) {
 	t.Parallel()
 	const path = "metadata.ownerReferences"
@@ -747,7 +747,7 @@ func TestOwnerReferences(t *testing.T) {
 	})
 }
 
-// An object that has ended is absent to every verb, and goes when it is met. Source: Spec 3; ADR-0009.
+// An object past its end is absent for every verb, and the first verb that finds it removes it. Source: Spec 3; ADR-0009.
 func TestEndedIsAbsent(t *testing.T) {
 	t.Parallel()
 	for about, verb := range map[string]func(w *world) error{
@@ -821,7 +821,7 @@ func TestEndedIsAbsent(t *testing.T) {
 	}
 }
 
-// Grace is kept by a held object, which is neither due nor gone when it is over. Source: Spec 2.2, 3.
+// An object with finalizers keeps its grace period. After it, the object is neither due nor removed. Source: Spec 2.2, 3.
 func TestGraceWithFinalizers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -874,7 +874,7 @@ func TestFinalizerNames(t *testing.T) {
 	}
 }
 
-// A collection is what a list shows to the caller. Source: Spec 3; ADR-0009.
+// A collection contains the objects that a list shows to the caller. Source: Spec 3; ADR-0009.
 func TestDeleteCollection(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -933,7 +933,7 @@ func TestDeleteCollection(t *testing.T) {
 	}
 }
 
-// What the objects of a collection owned goes as well. Source: ADR-0009.
+// The dependents of the objects of a collection are deleted as well. Source: ADR-0009.
 func TestDeleteCollectionCollects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

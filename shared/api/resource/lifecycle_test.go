@@ -16,19 +16,19 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// life is what a test knows of one object from what it has asked for.
+// life is what a test knows of one object from its own requests.
 type life struct {
 	name string
-	// asked tells that its deletion was asked for, held that a finalizer of somebody else's is on it.
+	// asked tells whether its deletion was requested, held whether it has another program's finalizer.
 	asked, held bool
-	// until is the earliest end that was asked for.
+	// until is the earliest end that was requested.
 	until time.Time
-	// owners are the uids that it has referred to since it was made.
+	// owners are the uids that it has referred to since its creation.
 	owners map[types.UID]bool
 }
 
-// Random lives: created, owned, held, released, deleted in every way, while the clock goes on and the schedule comes
-// by. Nothing ends that nobody asked to end, and in the end nothing is left that should have ended.
+// Random lives: created, owned, held, released, deleted in every way, while the clock goes on and the schedule
+// runs. No object ends unless its end was requested, and no object that should have ended is left.
 // Source: Spec 2.2, 3; ADR-0009.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestLifecycle(t *testing.T) {
 		rounds++
 		w := worldOver(t, client)
 		w.keys.Store, w.widgets.Store = client.Resource(fmt.Sprint("keys-", rounds)), client.Resource(fmt.Sprint("widgets-", rounds))
-		// Texts of one round are not another's.
+		// Rounds do not share texts.
 		w.keys.Random, w.widgets.Random = seeded(byte(rounds)), seeded(byte(rounds+1))
 		lives := map[types.UID]*life{}
 		ended := map[types.UID]bool{}
@@ -84,7 +84,7 @@ func TestLifecycle(t *testing.T) {
 				l.owners[owner.UID] = true
 			}
 		}
-		// stored are all objects that there are.
+		// stored returns all stored objects.
 		stored := func() map[types.UID]metav1.Object {
 			found := map[types.UID]metav1.Object{}
 			for _, name := range all {
@@ -94,7 +94,7 @@ func TestLifecycle(t *testing.T) {
 			}
 			return found
 		}
-		// justified tells whether an object may end: somebody asked, or its owners ended or wait for it.
+		// justified tells whether an object may end: its deletion was requested, or its owners ended or wait for it.
 		justified := func(uid types.UID) bool {
 			l := lives[uid]
 			if l.asked {
@@ -119,7 +119,7 @@ func TestLifecycle(t *testing.T) {
 				if object.GetDeletionTimestamp() == nil {
 					continue
 				}
-				// What went with its owner may have waited for what it owns, and waits no more.
+				// An object that ended with its owner may have waited for its dependents. It no longer waits.
 				if !lives[uid].asked || slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 					foregrounds[uid] = true
 				}
@@ -220,7 +220,7 @@ func TestLifecycle(t *testing.T) {
 			},
 		})
 
-		// Time goes on until nothing is to be done.
+		// Time goes on until nothing is left to do.
 		w.clock.Add(100)
 		for i := 0; ; i++ {
 			done, err := w.graph.Sweep(t.Context())
@@ -239,7 +239,7 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// settled fails when something is left to do about an object.
+// settled fails if something is left to do for an object.
 func settled(rt *rapid.T, object metav1.Object, found map[types.UID]metav1.Object) {
 	finalizers, name := object.GetFinalizers(), object.GetNamespace()+"/"+object.GetName()
 	if object.GetDeletionTimestamp() != nil {

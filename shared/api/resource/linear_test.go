@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// call is one verb on one name. Version is the resourceVersion that it insists on; empty for none.
+// call is one verb on one name. Version is the resourceVersion that it requires. Empty means any.
 type call struct {
 	verb, name, value, version string
 }
@@ -27,13 +27,13 @@ type outcome struct {
 	version int64
 }
 
-// stored is the object of one name; version 0 for none.
+// stored is the object of one name. Version 0 means that it does not exist.
 type stored struct {
 	value   string
 	version int64
 }
 
-// linear is one object as it should be to clients that come one after the other.
+// linear is one object as clients should see it that call one after the other.
 var linear = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byName := map[string][]porcupine.Operation{}
@@ -104,7 +104,7 @@ func (c call) do(t testing.TB, r *registry) outcome {
 	return outcome{value: seen.Spec.DisplayName, version: version}
 }
 
-// Clients at the same time see what clients one after the other could have seen. Source: Spec 2.2 (resourceVersion).
+// Simultaneous clients see only what clients could have seen one after the other. Source: Spec 2.2 (resourceVersion).
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	url := redistest.Server(t).URL()

@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// list asks for a page as an admin, unless another caller is given.
+// list requests a page as an admin, unless another caller is given.
 func list(t testing.TB, r *registry, in resource.ListInput) (*model.OwnedAccessKeyList, error) {
 	t.Helper()
 	if in.Caller.Owner == (identity.Owner{}) {
@@ -57,10 +57,10 @@ func selectFields(t testing.TB, text string) fields.Selector {
 	return selector
 }
 
-// populate makes the keys k00, k01 and so on, of ana's, with label n = number mod 3.
+// populate creates the keys k00, k01 and so on, which ana owns, with label n = number mod 3.
 func populate(t testing.TB, r *registry, count int) {
 	t.Helper()
-	// In an order that is not that of the names.
+	// The order differs from the order of the names.
 	for i := range count {
 		number := (i*7 + 3) % count
 		object := named(fmt.Sprintf("k%02d", number))
@@ -140,8 +140,8 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// A list that takes its time is not disturbed by those who write meanwhile: what stays is listed once, and the
-// resourceVersion is that of the first page, so that a watch from it sees the rest.
+// Writes between the pages do not disturb a slow list: each object that stays is listed once, and the
+// resourceVersion is that of the first page, so that a watch from there sees the rest.
 func TestListWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -158,7 +158,7 @@ func TestListWhileOthersWrite(t *testing.T) {
 			break
 		}
 		if page == 0 {
-			// One that was listed, one that was not, the last one that was, and a new one.
+			// A listed object, one that was not listed yet, the last listed object, and a new one.
 			for _, name := range []string{"k01", "k07", "k04"} {
 				if _, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: admin, Name: name}); err != nil {
 					t.Fatal(err)
@@ -220,7 +220,7 @@ func TestListSelectors(t *testing.T) {
 	}
 }
 
-// A caller sees what is his and his teams', an admin everything (ADR-0005).
+// Callers see their own objects and those of their teams. Admins see everything (ADR-0005).
 func TestListOwners(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -241,7 +241,7 @@ func TestListOwners(t *testing.T) {
 		}
 		paged := mustList(t, r, resource.ListInput{Caller: row.caller, Limit: 1})
 		if want := strings.Count(row.want, " "); want > 0 && (paged.RemainingItemCount == nil || *paged.RemainingItemCount != int64(want)) {
-			t.Errorf("%s is told that %v remain, want %d", row.caller.Owner, paged.RemainingItemCount, want)
+			t.Errorf("the response to %s says that %v remain, want %d", row.caller.Owner, paged.RemainingItemCount, want)
 		}
 	}
 }

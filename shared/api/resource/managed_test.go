@@ -26,7 +26,7 @@ func clocked(t testing.TB) (*registry, *time.Time) {
 		Managed(fieldmanager.New), &clock
 }
 
-// entry is the entry of a manager; nil when there is none.
+// entry returns the entry of a manager, or nil if the manager has no entry.
 func entry(object *key, manager string) *metav1.ManagedFieldsEntry {
 	for i := range object.ManagedFields {
 		if object.ManagedFields[i].Manager == manager {
@@ -36,7 +36,7 @@ func entry(object *key, manager string) *metav1.ManagedFieldsEntry {
 	return nil
 }
 
-// Spec 2.2 managedFields: every verb that writes notes who set what, and when.
+// Spec 2.2 managedFields: every verb that writes records who set which field, and when.
 func TestManagedFields(t *testing.T) {
 	t.Parallel()
 	r, clock := clocked(t)
@@ -96,7 +96,7 @@ patcher Update {"f:metadata":{"f:annotations":{".":{},"f:x":{}}},"f:spec":{"f:tt
 		t.Errorf("stored\n%v\nanswered\n%v", stored.ManagedFields, written.Object.ManagedFields)
 	}
 
-	// Nothing is written when nothing changes, whoever it is and whenever.
+	// Nothing is written if nothing changes, whatever the manager and the time.
 	*clock = clock.Add(time.Hour)
 	before := get(t, r, "ci")
 	for _, manager := range []string{"maker", "patcher", "stranger"} {
@@ -115,7 +115,7 @@ patcher Update {"f:metadata":{"f:annotations":{".":{},"f:x":{}}},"f:spec":{"f:tt
 	}
 }
 
-// What clients send as managedFields. Source: ADR-0008.
+// Clients send managedFields. Source: ADR-0008.
 func TestManagedFieldsFromClients(t *testing.T) {
 	t.Parallel()
 	const one = `[{"manager":"x","operation":"Update","apiVersion":"management.platform.sh/v1","time":"2020-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:displayName":{}}}}]`
@@ -189,8 +189,8 @@ func TestManagedFieldsAreCapped(t *testing.T) {
 	}
 }
 
-// A model of ownership for fields that are either there or not: labels. Each manager's last apply is what he owns; an update
-// owns what it changed.
+// A model of ownership for fields that are either present or absent: labels. Managers own the fields of their last apply. An
+// update owns the fields that it changed.
 type ownership struct {
 	values  map[string]string
 	applied map[string]map[string]bool
@@ -268,7 +268,7 @@ func (o *ownership) owned(name string) bool {
 	return false
 }
 
-// describe is who owns which label, as ownersOfLabels reads it from an object.
+// describe tells who owns which label, in the same form as ownersOfLabels.
 func (o *ownership) describe() string {
 	var lines []string
 	for operation, owners := range map[string]map[string]map[string]bool{"Apply": o.applied, "Update": o.updated} {

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Each row is a state, a request to delete and the state after it. Times are seconds after the start.
+// Each row is a state, a delete request and the state after it. Times are seconds after the start.
 // Source: Spec 2.2, 3; ADR-0009.
 func TestMarkDeleted(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// TestOlderRecords: a record that another build has written has fields that this one does not know, and lacks those
-// that came since. Whatever changes it here loses nothing that it did not mean to change. The file is kept as it is.
+// TestOlderRecords: a record of another build has fields that this build does not know, and lacks fields that were
+// added later. A write by this build keeps every field that it does not mean to change. The file never changes.
 // Source: ADR-0002.
 func TestOlderRecords(t *testing.T) {
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestOlderRecords(t *testing.T) {
 	for _, row := range []struct {
 		about  string
 		change func(t *testing.T, r *registry) error
-		// changed are the fields that are meant to change, and wants a piece of what is stored after.
+		// changed are the fields that are meant to change, and wants is a part of the stored text afterwards.
 		changed, wants string
 	}{
 		{"update", func(t *testing.T, r *registry) error {

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// A read hands out an object of its own: what is done to it is not seen by the next one.
+// Each read returns an object of its own: changes to it are not visible to the next read.
 func TestReadsShareNothing(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -33,7 +33,7 @@ func TestReadsShareNothing(t *testing.T) {
 	}
 }
 
-// An object that changed in the state behind the registry's back, with its name and even its revision, is read anew.
+// An object that changed in the state without the registry, with its name and even its revision, is read again.
 func TestReadsFollowTheState(t *testing.T) {
 	t.Parallel()
 	r := open(t)

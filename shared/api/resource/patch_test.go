@@ -24,7 +24,7 @@ func TestPatch(t *testing.T) {
 	many := func(count int) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/spec/user","value":"ana"},`, count), ",") + "]"
 	}
-	// Each copy doubles a text: 30 of them would make terabytes.
+	// Each copy doubles a text: 30 copies would produce terabytes.
 	var doubling strings.Builder
 	doubling.WriteString(`[{"op":"add","path":"/metadata/annotations/a","value":"` + strings.Repeat("x", 1<<16) + `"}`)
 	for i := range 30 {
@@ -148,7 +148,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// fieldValidation also holds for what a patch adds.
+// fieldValidation also applies to fields that a patch adds.
 func TestPatchUnknownFields(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

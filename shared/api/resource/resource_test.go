@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The verbs are tested on access keys, the resource that they were made for.
+// The verbs are tested with access keys, the resource that they were written for.
 type (
 	key      = model.OwnedAccessKey
 	keyList  = model.OwnedAccessKeyList
@@ -37,7 +37,7 @@ var (
 	ben   = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
 )
 
-// seeded is the same random text in every run.
+// seeded returns the same random text in every run.
 func seeded(seed byte) io.Reader { return rand.NewChaCha8([32]byte{seed}) }
 
 // repeating is random text that never changes.
@@ -68,7 +68,7 @@ func open(t testing.TB) *registry {
 
 func named(name string) *key { return &key{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
-// create stores a key of the caller's.
+// create stores a key that the caller owns.
 func create(t testing.TB, r *registry, caller identity.Caller, object *key) *key {
 	t.Helper()
 	written, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: object})
@@ -126,12 +126,12 @@ var (
 	internal      = refusal{code: 500, reason: metav1.StatusReasonInternalError}
 )
 
-// badOperation is a JSON patch whose operation at that index cannot be.
+// badOperation is a JSON patch with an invalid operation at that index.
 func badOperation(index int) refusal {
 	return refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: []string{fmt.Sprintf("patch[%d]", index)}}
 }
 
-// badFields is a body that contradicts its request or says too little, there.
+// badFields is a body in which these fields contradict the request or are missing.
 func badFields(fields ...string) refusal {
 	return refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: fields}
 }

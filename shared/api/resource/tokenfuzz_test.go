@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// FuzzToken: a list goes on with the server's own token of the same question; any other text is 400. Even a forged
-// token, with the right checksum, shows a caller nothing but what is his, in order.
+// FuzzToken: a list continues with the server's own token of the same query. Any other text is 400. Even a forged
+// token with the right checksum shows callers only their own objects, in order.
 func FuzzToken(f *testing.F) {
 	r := open(f)
 	for _, name := range []string{"a1", "a2", "a3", "a4"} {

@@ -120,7 +120,7 @@ func TestAbsentAndForeignNamesAreOne(t *testing.T) {
 	}
 }
 
-// Promise: two writers never lose an update.
+// Promise: two writers never lose an update of each other.
 func TestConcurrentUpdates(t *testing.T) {
 	t.Parallel()
 	const writers, increments = 16, 8
@@ -154,7 +154,7 @@ func TestConcurrentUpdates(t *testing.T) {
 	}
 }
 
-// A patch without a resourceVersion is applied anew while others write in between (ADR-0004).
+// A patch without a resourceVersion is applied again if others write in between (ADR-0004).
 func TestConcurrentPatches(t *testing.T) {
 	t.Parallel()
 	const writers = 16
@@ -174,7 +174,7 @@ func TestConcurrentPatches(t *testing.T) {
 	}
 }
 
-// busy is a state in which somebody else is always faster.
+// busy is a state in which another writer is always faster.
 type busy struct {
 	store.Store
 	attempts int
@@ -204,7 +204,7 @@ func TestUnconditionalWritesEnd(t *testing.T) {
 	expect(t, err, refusal{code: 504, reason: metav1.StatusReasonTimeout})
 }
 
-// impatient reads even when the request is over, so that the write is what notices.
+// impatient reads even after the end of the request, so that only the write fails.
 type impatient struct{ *busy }
 
 func (i impatient) Get(ctx context.Context, name string) (store.Record, error) {
@@ -263,7 +263,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	for _, row := range []struct {
 		about  string
 		change func(*key)
-		// want changes the stored object in the way that is expected.
+		// want changes the stored object as expected.
 		want func(map[string]any)
 	}{
 		{"another field of spec", func(k *key) { k.Spec.DisplayName = "n" }, func(o map[string]any) {
@@ -345,7 +345,7 @@ func at(object map[string]any, path ...string) map[string]any {
 	return object
 }
 
-// decode reads an object with its numbers as they were written.
+// decode reads an object and keeps its numbers as written.
 func decode(t testing.TB, text []byte) map[string]any {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
@@ -357,7 +357,7 @@ func decode(t testing.TB, text []byte) map[string]any {
 	return object
 }
 
-// A deletion that is asked for is a write as well.
+// A requested deletion is a write as well.
 func TestUnknownFieldsSurviveDeletion(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -423,7 +423,7 @@ func (future) Get(context.Context, string) (store.Record, error) {
 	return store.Record{}, fmt.Errorf("reading record %q: %w", "ci", store.ErrFormat)
 }
 
-// mergePatch is what kubectl would send for a change.
+// mergePatch is the patch that kubectl would send for a change.
 func mergePatch(t testing.TB, before, after *key) string {
 	t.Helper()
 	var sides [2]map[string]any

@@ -40,7 +40,7 @@ func mustFollow(t testing.TB, r *registry, in resource.WatchInput) *watcher {
 	return w
 }
 
-// said is an event as a test compares it: type, name, resource version.
+// said returns an event in the form that tests compare: type, name, resource version.
 func said(t testing.TB, event resource.WatchEvent[*key]) string {
 	t.Helper()
 	object, err := event.Object()
@@ -57,7 +57,7 @@ func said(t testing.TB, event resource.WatchEvent[*key]) string {
 	return text
 }
 
-// told is what a watcher says without waiting.
+// told returns the events that a watcher has without waiting.
 func told(t testing.TB, w *watcher) string {
 	t.Helper()
 	var all []string
@@ -148,7 +148,7 @@ func TestWatchBegins(t *testing.T) {
 
 var badVersion = refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: []string{"resourceVersion"}}
 
-// What changes a selection. Source: ADR-0007.
+// Changes that move objects in and out of a selection. Source: ADR-0007.
 func TestWatchSelects(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -192,7 +192,7 @@ func TestWatchSelects(t *testing.T) {
 	step("another", "ADDED y 9", "", "", "ADDED y 9", "")
 }
 
-// What leaves is shown as it was when it was seen last, not as it has become.
+// An object that leaves the selection is shown as it was last seen, not as it is now.
 func TestWatchShowsTheLastSeen(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -279,7 +279,7 @@ func TestWatchFallsBehind(t *testing.T) {
 	}
 }
 
-// unreachable is a state that is away.
+// unreachable is a state that cannot be reached.
 type unreachable struct{ store.Store }
 
 func (unreachable) Events(context.Context, int64, int, time.Duration) ([]store.Event, error) {
@@ -304,7 +304,7 @@ func TestWatchWithoutState(t *testing.T) {
 	}
 }
 
-// A record that cannot be read is no reason to be silent about it.
+// A watch reports records that cannot be read.
 func TestWatchBrokenRecord(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -318,7 +318,7 @@ func TestWatchBrokenRecord(t *testing.T) {
 	expect(t, err, internal)
 }
 
-// Whoever asks for the same form shares the text; other forms have their own.
+// Watchers of the same form share the encoded text. Other forms have their own.
 func TestWatchShares(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -361,13 +361,13 @@ func TestWatchShares(t *testing.T) {
 	if strings.Count(kinds, "ADDED") != 1 || strings.Count(kinds, "MODIFIED") != 2 {
 		t.Errorf("the watchers saw%s", kinds)
 	}
-	// Those who came before the feed had the event read it themselves.
+	// Watchers that started before the feed had the event read it themselves.
 	if made["a"] > len(watchers) || made["a"] != made["b"] {
 		t.Errorf("encoded %v", made)
 	}
 }
 
-// churning lets somebody else write between two pages.
+// churning lets another writer write between two pages.
 type churning struct {
 	store.Store
 	between func(page int)
@@ -381,8 +381,8 @@ func (c *churning) List(ctx context.Context, query store.Query) (store.Page, err
 	return page, err
 }
 
-// The present state is one snapshot, whatever is written while its pages are read: behind, on and ahead of the
-// page that was read last.
+// The present state is one snapshot, whatever is written while its pages are read: before, on and after the
+// last page that was read.
 func TestWatchSnapshot(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -400,7 +400,7 @@ func TestWatchSnapshot(t *testing.T) {
 		{AllowBookmarks: true, Caller: ana},
 		{AllowBookmarks: true, Caller: ben},
 	} {
-		// Writes go past the churning store.
+		// Writes bypass the churning store.
 		beside := newRegistry(state, seeded(byte(round+2)))
 		r.Store = &churning{Store: state, between: func(page int) {
 			if page > 4 {
@@ -433,13 +433,13 @@ func TestWatchSnapshot(t *testing.T) {
 		for !cache.synced {
 			cache.read(t, w)
 		}
-		// What happened after the snapshot comes after it.
+		// Events after the snapshot follow it.
 		cache.read(t, w)
 		cache.equals(t, r)
 	}
 }
 
-// cache is a client that believes what it is told, and notices what cannot be.
+// cache is a client that applies all events, and notices impossible ones.
 type cache struct {
 	in      resource.WatchInput
 	objects map[string]*key
@@ -491,7 +491,7 @@ func (c *cache) apply(t testing.TB, event resource.WatchEvent[*key]) {
 	}
 }
 
-// equals compares the cache with a list of the same question.
+// equals compares the cache with a list of the same query.
 func (c *cache) equals(t testing.TB, r *registry) {
 	t.Helper()
 	in := resource.ListInput{Caller: c.in.Caller, Labels: c.in.Labels, Fields: c.in.Fields}
@@ -513,8 +513,8 @@ func (c *cache) equals(t testing.TB, r *registry) {
 	}
 }
 
-// Random writes and a watcher that is interrupted and resumed at random always come to what a list says, with
-// each change seen once.
+// With random writes, a watcher that is interrupted and resumed at random always reaches the state of a list, and sees
+// each change once.
 func TestWatchConverges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
