@@ -187,7 +187,7 @@ func TestBodies(t *testing.T) {
 			`[{"op":"add","path":"/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration","value":"***"}]`, ""},
 		{"a JSON patch of an unknown field", audit.Operations, `[{"op":"add","path":"/spec/kye","value":"` + canary + `"}]`, "", "decode-failed"},
 		{"a JSON patch below a word", audit.Operations, `[{"op":"add","path":"/spec/ttl/x","value":"` + canary + `"}]`, "", "decode-failed"},
-		{"a JSON patch that is none", audit.Operations, `{"op":"add"}`, "", "decode-failed"},
+		{"a text that is not a JSON patch", audit.Operations, `{"op":"add"}`, "", "decode-failed"},
 		{"a large body", audit.Whole, `{"spec":{"description":"` + strings.Repeat("x", audit.MaxPayloadBytes) + `"}}`, "", "too-large"},
 	} {
 		text, _, why := audit.Body(key, row.form, []byte(row.body))

@@ -25,7 +25,7 @@ import (
 
 var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
-// The list of kinds that functions without their rules have is that of the graph.
+// Functions without the rules of all kinds have a list of kinds. It is the same as that of the graph.
 func TestStoredKinds(t *testing.T) {
 	t.Parallel()
 	listed := map[model.StoredKind]bool{}
@@ -47,8 +47,8 @@ func TestStoredKinds(t *testing.T) {
 	}
 }
 
-// A function that knows access keys alone refuses a key from the moment on that the instance is gone which it belongs to,
-// whether or not the key is removed yet. Source: ADR-0017.
+// A function that knows only access keys refuses a key as soon as its instance is deleted, whether or not the key has been
+// removed. Source: ADR-0017.
 func TestReadersLookOwnersUp(t *testing.T) {
 	t.Parallel()
 	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})

@@ -167,7 +167,7 @@ func TestRoles(t *testing.T) {
 		for _, implied := range r.implies {
 			i, ok := lookupRole(implied)
 			if !ok {
-				t.Errorf("the role %q implies %q, which is none", name, implied)
+				t.Errorf("the role %q implies %q, which is not a role", name, implied)
 			}
 			if len(i.verbs) > 0 || len(i.implies) > 0 {
 				t.Errorf("the role %q implies %q, whose permissions and implications Allows and Exceeds do not follow", name, implied)

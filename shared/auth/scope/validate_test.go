@@ -69,7 +69,7 @@ func TestValidate(t *testing.T) {
 			[]string{invalid + "roles[0].projects[0]", required + "roles[0].projects[1]", invalid + "roles[0].virtualClusters[0]"}},
 		{"ADR-0005", "a list holds no name twice", `roles: [{role: vcluster, projects: [a, b, a]}]`, []string{duplicate + "roles[0].projects[2]"}},
 		{"ADR-0005", "a list holds no role twice", `roles: [{role: agent}, {role: agent}]`, []string{duplicate + "roles[1]"}},
-		{"Spec 2.3", "a role may be there for different projects", `roles: [{role: vcluster, projects: [a]}, {role: vcluster, projects: [b]}]`, nil},
+		{"Spec 2.3", "the same role may occur with different projects", `roles: [{role: vcluster, projects: [a]}, {role: vcluster, projects: [b]}]`, nil},
 		{"Spec 2.3", "* selects all projects", `projects: [{project: "*"}, {project: a}]`, nil},
 		{"Spec 2.3", "a project entry names a project", `projects: [{}]`, []string{required + "projects[0].project"}},
 		{"ADR-0005", "a project name is a label", `projects: [{project: a_b}, {project: a.b}, {project: a*}]`,

@@ -30,7 +30,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// claimsOf reads a token with another library than signed it: the usual one, told nothing but the keys.
+// claimsOf reads a token with a library other than the one that signed it: the usual library, which gets only the keys.
 func claimsOf(t *testing.T, w *issuertest.World, text string) (jwt.MapClaims, string) {
 	t.Helper()
 	keys, err := issuer.Open(w.Env).Current(t.Context())
@@ -52,7 +52,7 @@ func claimsOf(t *testing.T, w *issuertest.World, text string) (jwt.MapClaims, st
 	return claims, parsed.Method.Alg()
 }
 
-// What a token says, claim by claim. Source: D15 of the design; Spec 2.4.
+// The claims of a token. Source: D15 of the design; Spec 2.4.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -237,7 +237,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A dry run says what would be, and gives nothing that could be used.
+// A dry run shows the result without a usable token.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -253,7 +253,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// A name of the server's own choice that is taken is chosen anew, and the token is that of the record that was written.
+// If a generated name is taken, the server generates another one. The token belongs to the record that was written.
 func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -282,7 +282,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// The record has everything but the token, wherever one looks.
+// The record has everything but the token, in every form.
 func TestTokenIsShownOnce(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -336,7 +336,7 @@ func TestBrokenKeys(t *testing.T) {
 		"another encryption key": {func() { w.Env.Encryption = func(context.Context) (*encryption.Keyring, error) { return other, nil } }, 500, encryption.ErrUnknownKey, "signing keys"},
 		"no encryption key":      {func() { w.Env.Encryption = nil }, 500, encryption.ErrNoKey, "signing keys"},
 		"no issuer":              {func() { w.Env.Tokens.Issuer = "" }, 500, nil, "issues no tokens"},
-		"PEM that is none":       {func() { w.Env.Tokens.SigningKeys = "hunter2" }, 500, nil, "signing keys"},
+		"a text that is not PEM": {func() { w.Env.Tokens.SigningKeys = "hunter2" }, 500, nil, "signing keys"},
 	} {
 		w.Env.Encryption, w.Env.Tokens.Issuer, w.Env.Tokens.SigningKeys = good, issuertest.URL, ""
 		row.spoil()
@@ -354,7 +354,7 @@ func TestBrokenKeys(t *testing.T) {
 	}
 }
 
-// A state that is away is 503, and nobody is told of a token whose record may not be there.
+// If the state is unavailable, the response is 503. Nobody gets a token whose record may be missing.
 func TestStateAway(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -440,7 +440,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// An attempt that died after its write is asked again: one record, and a token that ends when the record says.
+// A request is repeated after its first attempt died after the write: there is one record, and the token expires with it.
 func TestIssueAgain(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

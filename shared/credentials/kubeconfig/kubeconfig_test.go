@@ -85,7 +85,7 @@ func (w *world) keys(t *testing.T) []model.OwnedAccessKey {
 	return list.(*model.OwnedAccessKeyList).Items
 }
 
-// client is what a client makes of a kubeconfig.
+// client is the configuration that a client reads from a kubeconfig.
 func client(t *testing.T, text string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(text))
@@ -364,7 +364,7 @@ func TestRefusals(t *testing.T) {
 const unreachable = `{current-context: a, contexts: [{name: a, context: {cluster: c, user: u}}], ` +
 	`clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: sesame-open}}]}`
 
-// What may not be used and what is not there is one answer.
+// An instance that callers may not use and an absent instance give the same response.
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -376,7 +376,7 @@ func TestOneAnswer(t *testing.T) {
 	}
 }
 
-// An authority that is over when it is used is a clear refusal.
+// An expired authority is refused with a clear message.
 func TestAuthorityIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -391,7 +391,7 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Seed(t, instancetest.Instance(t, "dev"))
-	// Nobody is asked for a certificate.
+	// No certificate is requested.
 	asking := instancetest.Instance(t, "asking")
 	asking.Spec.Signer = &model.InstanceSigner{Kubeconfig: unreachable}
 	w.Seed(t, asking)
@@ -429,7 +429,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// A certificate ends no later than its authority, and the caller is told when that is earlier than he asked.
+// A certificate expires no later than its authority. If that is earlier than requested, the response has a warning.
 func TestAuthorityEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -493,7 +493,7 @@ func TestVirtualClusterDecides(t *testing.T) {
 	}
 }
 
-// A certificate of somebody else is not handed out, whosever key it is for.
+// A certificate for another user is not returned, whichever key it is for.
 func TestVirtualClusterSignsAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -541,7 +541,7 @@ func signing(t *testing.T, user string, until time.Time) string {
 	return strings.Replace(strings.Replace(unreachable, "https://127.0.0.1:1", server.URL, 1), `"}}]`, `", certificate-authority-data: `+base64.StdEncoding.EncodeToString(ca)+`}}]`, 1)
 }
 
-// What stands in the way is said, and nothing is made.
+// The error says why the request fails, and nothing is created.
 func TestNotAnyMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -216,7 +216,7 @@ func TestAccess(t *testing.T) {
 		{"a path outside", clusterA, nil, healthz, []string{`{}`}, true, 0},
 		{"a project is not its cluster", clusterA, pods, nil, []string{`{"projects":[{"project":"p"}]}`}, true, 0},
 		{"what every key may on this API it may not on a cluster", clusterA, nil, &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/version"}, []string{`{}`}, true, 0},
-		{"a role of this API is none on a cluster", clusterA, &authorizationv1.ResourceAttributes{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"},
+		{"a role of this API is not a role on a cluster", clusterA, &authorizationv1.ResourceAttributes{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"},
 			nil, []string{`{"roles":[{"role":"agent"}]}`}, true, 0},
 		{"a space", spaceS, pods, nil, []string{`{"spaces":[{"project":"p","space":"s"}]}`}, false, 0},
 		{"another space", spaceS, pods, nil, []string{`{"spaces":[{"project":"p","space":"t"}]}`}, true, 0},

@@ -86,7 +86,7 @@ func send(t *testing.T, keys *accesskey.Registry, r request) (*model.OwnedAccess
 	}
 }
 
-// refusal is what a client can tell of an error without reading its prose.
+// refusal has the parts of an error that a client can use without reading its message.
 func refusal(err error) (code int32, reason metav1.StatusReason, causes []string) {
 	status := apierror.From(err).Status()
 	if status.Details != nil {
@@ -200,7 +200,7 @@ func TestBadInput(t *testing.T) {
 		{"Spec 2.2", "the namespace cannot be updated", request{alice, "update", "ci", object(`namespace: default`)}, badRequest, []string{valueInvalid + "metadata.namespace"}},
 		{"Spec 2.2", "the namespace cannot be patched", request{alice, "merge", "ci", `{"metadata":{"namespace":"default"}}`}, badRequest, []string{valueInvalid + "metadata.namespace"}},
 
-		// What is the server's.
+		// Fields that belong to the server.
 		{"Spec 2.2", "the uid cannot be updated", request{alice, "update", "ci", object(`uid: 11111111-1111-4111-8111-111111111111`)}, conflict, nil},
 		{"Spec 2.2", "the uid cannot be patched", request{alice, "merge", "ci", `{"metadata":{"uid":"x"}}`}, conflict, nil},
 		{"Spec 2.2", "the uid is a precondition of a removal", request{alice, "delete", "ci", `{metadata: {uid: x}}`}, conflict, nil},
@@ -299,7 +299,7 @@ func TestBadInput(t *testing.T) {
 		{"ADR-0005", "a scope beyond that of the caller", request{scoped(alice), "create", "", other + `{scope: {projects: [{project: a}, {project: b}]}}}`}, denied, []string{valueForbidden + "spec.scope.projects[1]"}},
 		{"ADR-0005", "a wider key than that of the caller", request{scoped(alice), "update", "ci", `{metadata: {name: ci}, spec: {disabled: true}}`}, denied, []string{valueForbidden + "spec.scope"}},
 
-		// Everything at once, and what is not there.
+		// All mistakes at once, and absent objects.
 		{"ADR-0004", "everything that is wrong is told at once", request{alice, "create", "", `{metadata: {name: A, labels: {"?": x}, finalizers: [""]}, spec: {user: a, team: b, ttl: -1, type: x, key: short, scope: {roles: [{}]}}}`},
 			invalid422, []string{
 				valueInvalid + "metadata.name", valueInvalid + "metadata.labels", valueInvalid + "metadata.finalizers", valueInvalid + "metadata.finalizers",

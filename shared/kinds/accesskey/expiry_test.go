@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// never is no end.
+// never means no end.
 const never = time.Duration(-1)
 
 // after is a time so long after born; never is the zero time.
@@ -50,10 +50,10 @@ func TestExpiry(t *testing.T) {
 		{"Spec 5.2", "a cap equal to the ttl changes nothing", `{ttl: 60}`, never, 60 * s, 60 * s, 60 * s},
 		{"ADR-0005", "the cap counts from creation, whatever the activity", `{ttl: 60, ttlAfterLastActivity: true}`, 90 * s, 100 * s, 150 * s, 100 * s},
 		{"ADR-0005", "a use within the cap moves the end", `{ttl: 60, ttlAfterLastActivity: true}`, 30 * s, 100 * s, 90 * s, 90 * s},
-		{"Spec 8", "a cap of 0 is none", `{ttl: 60}`, never, 0, 60 * s, 60 * s},
+		{"Spec 8", "a cap of 0 means no cap", `{ttl: 60}`, never, 0, 60 * s, 60 * s},
 		{"Spec 2.5", "the longest ttl does not overflow", `{ttl: 9223372036854775807}`, never, 0, longest, longest},
 		{"Spec 5.2", "the longest ttl is capped", `{ttl: 9223372036854775807}`, never, 100 * s, longest, 100 * s},
-		{"Spec 2.5", "a negative ttl that was stored is none", `{ttl: -1}`, never, 0, never, never},
+		{"Spec 2.5", "a stored negative ttl means no ttl", `{ttl: -1}`, never, 0, never, never},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			k := key(t, row.spec)
@@ -112,7 +112,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// Until when a key is good for what is issued with it. Deleted is when its grace period is over.
+// The time until which credentials issued with a key are valid. Deleted is the end of its grace period.
 func TestUsable(t *testing.T) {
 	for _, row := range []struct {
 		section, sentence  string
@@ -129,7 +129,7 @@ func TestUsable(t *testing.T) {
 		{"Spec 2.2", "not from the end of the grace period on", `{}`, time.Minute, time.Minute, never, accesskey.ErrDeleted},
 		{"Spec 3", "not while it is disabled", `{disabled: true}`, never, 0, never, accesskey.ErrDisabled},
 		{"Spec 3", "nor in its grace period", `{disabled: true}`, time.Minute, 0, time.Minute, accesskey.ErrDisabled},
-		{"ADR-0005", "that it is over is said first", `{ttl: 60, disabled: true}`, never, time.Hour, time.Minute, accesskey.ErrExpired},
+		{"ADR-0005", "expiry is reported before disabled", `{ttl: 60, disabled: true}`, never, time.Hour, time.Minute, accesskey.ErrExpired},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			k := key(t, row.spec)
@@ -155,10 +155,10 @@ func TestActivityDue(t *testing.T) {
 		now      time.Duration
 		want     bool
 	}{
-		{"Spec 2.5", "the first use is noted", `{}`, never, 0, true},
+		{"Spec 2.5", "the first use is recorded", `{}`, never, 0, true},
 		{"ADR-0005", "at most once a minute", `{}`, 0, time.Minute - 1, false},
 		{"ADR-0005", "after a minute", `{}`, 0, time.Minute, true},
-		{"ADR-0005", "a use before the last one is not noted", `{}`, time.Hour, 0, false},
+		{"ADR-0005", "a use before the last one is not recorded", `{}`, time.Hour, 0, false},
 		{"ADR-0005", "a short sliding ttl: once in a tenth of it", `{ttl: 30, ttlAfterLastActivity: true}`, 0, 3000*ms - 1, false},
 		{"ADR-0005", "a short sliding ttl: after a tenth of it", `{ttl: 30, ttlAfterLastActivity: true}`, 0, 3000 * ms, true},
 		{"ADR-0005", "a long sliding ttl: at most once a minute", `{ttl: 86400, ttlAfterLastActivity: true}`, 0, time.Minute - 1, false},
@@ -175,7 +175,7 @@ func TestActivityDue(t *testing.T) {
 	}
 }
 
-// What holds of the end of every key. Source: Spec 2.5, 5.2; ADR-0005.
+// Properties of the end of every key. Source: Spec 2.5, 5.2; ADR-0005.
 func TestExpiryProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: born}}}

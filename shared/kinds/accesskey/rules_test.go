@@ -40,8 +40,8 @@ func TestDefault(t *testing.T) {
 		{"ADR-0005", "a replacement keeps the type", alice, `{user: alice, type: Login}`, `{user: alice}`, `{user: alice, type: Login}`},
 		{"Spec 2.5", "a replacement may name another owner", member, `{user: alice, type: Other}`, `{team: dev, type: User}`, `{team: dev, type: User}`},
 		{"ADR-0005", "a replacement keeps what logins wrote", alice, `{user: alice, type: User, ` + login + `}`, `{}`, `{user: alice, type: User, ` + login + `}`},
-		{"ADR-0005", "what logins wrote is an admin's to remove", admin, `{user: alice, type: User, ` + login + `}`, `{}`, `{user: alice, type: User}`},
-		{"Spec 2.5", "what is no login's is not kept", alice, `{user: alice, type: User, ttl: 5, disabled: true, groups: [x], scope: {}, displayName: x}`, `{}`, `{user: alice, type: User}`},
+		{"ADR-0005", "admins can remove the fields that logins wrote", admin, `{user: alice, type: User, ` + login + `}`, `{}`, `{user: alice, type: User}`},
+		{"Spec 2.5", "fields that logins do not write are not kept", alice, `{user: alice, type: User, ttl: 5, disabled: true, groups: [x], scope: {}, displayName: x}`, `{}`, `{user: alice, type: User}`},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			var old *model.OwnedAccessKey
@@ -59,7 +59,7 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestAuthorize is who may write what. Old is empty for a create.
+// TestAuthorize has callers and the keys that they may write. Old is empty for a create.
 func TestAuthorize(t *testing.T) {
 	outside := []string{forbidden + "spec.scope.projects[0]"}
 	for _, row := range []struct {
@@ -70,14 +70,14 @@ func TestAuthorize(t *testing.T) {
 		want      []string
 	}{
 		{"ADR-0005", "users create keys of their own", alice, "", `{user: alice}`, nil},
-		{"ADR-0005", "a user creates none for another user", alice, "", `{user: bob}`, []string{forbidden + "spec.user"}},
-		{"ADR-0005", "users create none for a team that they are not in", alice, "", `{team: dev}`, []string{forbidden + "spec.team"}},
-		{"ADR-0005", "a user creates none for a subject", alice, "", `{subject: alice}`, []string{forbidden + "spec.subject"}},
+		{"ADR-0005", "users cannot create keys for another user", alice, "", `{user: bob}`, []string{forbidden + "spec.user"}},
+		{"ADR-0005", "users cannot create keys for a team that they are not in", alice, "", `{team: dev}`, []string{forbidden + "spec.team"}},
+		{"ADR-0005", "users cannot create keys for a subject", alice, "", `{subject: alice}`, []string{forbidden + "spec.subject"}},
 		{"ADR-0005", "members create keys of their team", member, "", `{team: dev}`, nil},
-		{"ADR-0005", "a member creates none of another team", member, "", `{team: ops}`, []string{forbidden + "spec.team"}},
-		{"ADR-0005", "a member creates none for another member", member, "", `{user: bob}`, []string{forbidden + "spec.user"}},
+		{"ADR-0005", "members cannot create keys of another team", member, "", `{team: ops}`, []string{forbidden + "spec.team"}},
+		{"ADR-0005", "members cannot create keys for another member", member, "", `{user: bob}`, []string{forbidden + "spec.user"}},
 		{"ADR-0005", "a team's key creates keys of the team", team, "", `{team: dev}`, nil},
-		{"ADR-0005", "a team's key creates none of a member", team, "", `{user: alice}`, []string{forbidden + "spec.user"}},
+		{"ADR-0005", "a team's key cannot create keys of a member", team, "", `{user: alice}`, []string{forbidden + "spec.user"}},
 		{"ADR-0005", "a team's key is not the user of that name", team, "", `{user: dev}`, []string{forbidden + "spec.user"}},
 		{"ADR-0005", "a subject creates keys of its own", subject, "", `{subject: robot}`, nil},
 		{"ADR-0005", "a subject is not the user of that name", subject, "", `{user: robot}`, []string{forbidden + "spec.user"}},
@@ -91,8 +91,8 @@ func TestAuthorize(t *testing.T) {
 		{"ADR-0005", "members give their key to the team", member, `{user: alice}`, `{team: dev}`, nil},
 		{"ADR-0005", "an admin gives a key to another", admin, `{user: alice}`, `{user: bob}`, nil},
 
-		{"ADR-0005", "a caller gives groups that he is in", member, "", `{user: alice, groups: [ops, "platform:team:dev", "platform:user:alice", "platform:authenticated"]}`, nil},
-		{"ADR-0005", "a caller gives no others", member, "", `{user: alice, groups: [ops, dev, "platform:admins"]}`, []string{forbidden + "spec.groups[1]", forbidden + "spec.groups[2]"}},
+		{"ADR-0005", "callers give groups that they are in", member, "", `{user: alice, groups: [ops, "platform:team:dev", "platform:user:alice", "platform:authenticated"]}`, nil},
+		{"ADR-0005", "callers cannot give other groups", member, "", `{user: alice, groups: [ops, dev, "platform:admins"]}`, []string{forbidden + "spec.groups[1]", forbidden + "spec.groups[2]"}},
 		{"ADR-0005", "callers cannot make themselves admins", alice, "", `{user: alice, groups: ["platform:admins"]}`, []string{forbidden + "spec.groups[0]"}},
 		{"ADR-0005", "callers cannot make themselves members", alice, "", `{user: alice, groups: ["platform:team:dev"]}`, []string{forbidden + "spec.groups[0]"}},
 		{"ADR-0005", "a team's key gives its team's group", team, "", `{team: dev, groups: ["platform:team:dev"]}`, nil},
@@ -270,7 +270,7 @@ func TestSealKeepsManifest(t *testing.T) {
 	}
 }
 
-// Without random bytes there is no key, rather than a weak one.
+// Without random bytes no key is created, rather than a weak one.
 func TestSealWithoutRandomness(t *testing.T) {
 	r := accesskey.NewRegistry(nil, nil, iotest.ErrReader(fmt.Errorf("no entropy")), nil)
 	sealed, problems := r.Rules.Seal(key(t, `{user: a}`), store.Record{})
@@ -327,7 +327,7 @@ func TestObserve(t *testing.T) {
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			k := key(t, row.spec)
-			// What a client says of the status does not count.
+			// The status that a client sends is ignored.
 			k.Status.LastActivity, k.Status.ExpirationTimestamp = at(time.Second), at(time.Second)
 			rules(row.limit).Rules.Observe(k, store.Record{Name: "ci", Activity: after(row.activity)})
 			if !k.Status.LastActivity.Equal(at(row.last)) || !k.Status.ExpirationTimestamp.Equal(at(row.expires)) {
@@ -337,7 +337,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// No answer holds what logins keep secret. Source: Spec 2.5 (connectorData); ADR-0005.
+// No response contains the secrets of logins. Source: Spec 2.5 (connectorData); ADR-0005.
 func TestObserveHidesSecrets(t *testing.T) {
 	k := key(t, `{user: a, identity: {userId: x, connectorData: "c2VjcmV0"}, oidcLogin: {idToken: a, accessToken: b, refreshToken: c, lastRefresh: "2026-03-01T12:00:00Z"}}`)
 	rules(0).Rules.Observe(k, store.Record{Name: "ci"})

@@ -144,7 +144,7 @@ func sliding(seconds int64) model.OwnedAccessKeySpec {
 	return model.OwnedAccessKeySpec{TTLSeconds: seconds, TTLAfterLastActivity: true}
 }
 
-// Each row is a state, a moment and what is left after a run. Source: Spec 2.5, 5.2; ADR-0005.
+// Each row is a state, a time and the keys that are left after a run. Source: Spec 2.5, 5.2; ADR-0005.
 func TestSweep(t *testing.T) {
 	for _, row := range []struct {
 		section  string
@@ -218,7 +218,7 @@ func TestSweep(t *testing.T) {
 			if names := w.names(); !slices.Equal(names, append([]string{}, row.left...)) {
 				t.Errorf("left are %q, want %q", names, row.left)
 			}
-			// A second run finds nothing and writes nothing: what is held is due again without its finalizers.
+			// A second run finds nothing and writes nothing: keys with finalizers become due again when these are removed.
 			before := w.page().Revision
 			if done := w.sweep(); done.Held > row.want.Held || done != (accesskey.Swept{Held: done.Held}) {
 				t.Errorf("the second run did %+v", done)
@@ -230,7 +230,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Login keys go when the platform's limit for them is over, and are put off when that was raised meanwhile.
+// Login keys are removed after the platform's limit for them, and become due later if the limit was raised.
 // Source: Spec 2.7, 8.
 func TestSweepLoginKeys(t *testing.T) {
 	w := newWorld(t)
@@ -261,7 +261,7 @@ func TestSweepLoginKeys(t *testing.T) {
 	}
 }
 
-// Where an update that had read before a use lost the new due time, the run puts it right.
+// If an update that had read the key before a use lost the new due time, the run corrects it.
 // Source: ADR-0002, ADR-0005.
 func TestSweepDueTimeIsPutRight(t *testing.T) {
 	w := newWorld(t)
@@ -292,7 +292,7 @@ func TestSweepDueTimeIsPutRight(t *testing.T) {
 	}
 }
 
-// Held keys stand at the head of the queue: more than a batch of them must not starve the rest.
+// Keys with finalizers are at the head of the queue: more than a batch of them must not block the rest.
 // Source: Spec 2.2 (finalizers); ADR-0005.
 func TestSweepHeldKeysStarveNobody(t *testing.T) {
 	w := newWorld(t)
@@ -311,7 +311,7 @@ func TestSweepHeldKeysStarveNobody(t *testing.T) {
 	if got := len(w.names()); got != held+1 {
 		t.Errorf("%d keys are left", got)
 	}
-	// Each was marked once, is out of the queue, and goes with its last finalizer.
+	// Each key was marked once, has left the queue, and is removed with its last finalizer.
 	before := w.page().Revision
 	if done := w.sweep(); done != (accesskey.Swept{}) || w.page().Revision != before {
 		t.Errorf("the second run did %+v and moved the revision to %d", done, w.page().Revision)
@@ -326,7 +326,7 @@ func TestSweepHeldKeysStarveNobody(t *testing.T) {
 	}
 }
 
-// Runs at the same time remove each key once between them. Source: ADR-0005.
+// Simultaneous runs remove each key only once. Source: ADR-0005.
 func TestSweepConcurrentRuns(t *testing.T) {
 	w := newWorld(t)
 	const due = 300
@@ -366,7 +366,7 @@ func TestSweepConcurrentRuns(t *testing.T) {
 	}
 }
 
-// stopping ends the context when the store was asked so often.
+// stopping ends the context after a number of calls of the store.
 type stopping struct {
 	store.Store
 	left   int
@@ -380,7 +380,7 @@ func (s *stopping) Delete(ctx context.Context, name string, revision int64) (int
 	return s.Store.Delete(ctx, name, revision)
 }
 
-// A run that is stopped has done what it says, and the next one goes on. Source: ADR-0005.
+// A stopped run reports what it has done, and the next run continues. Source: ADR-0005.
 func TestSweepStoppedRun(t *testing.T) {
 	w := newWorld(t)
 	const due = 150
@@ -408,7 +408,7 @@ func TestSweepStoppedRun(t *testing.T) {
 	}
 }
 
-// Without state a run fails and says so. Source: ADR-0002.
+// Without the state a run fails with an error. Source: ADR-0002.
 func TestSweepWithoutState(t *testing.T) {
 	w := newWorld(t)
 	if err := w.client.Close(); err != nil {
@@ -419,7 +419,7 @@ func TestSweepWithoutState(t *testing.T) {
 	}
 }
 
-// endless is a store in which there is always more that is due.
+// endless is a store in which more keys are always due.
 type endless struct {
 	store.Store
 	made, removed int
@@ -456,7 +456,7 @@ func (e *endless) Delete(context.Context, string, int64) (int64, error) {
 	return 2, nil
 }
 
-// A run ends, however much is due; the next one goes on. Source: ADR-0005.
+// A run ends, however many keys are due, and the next run continues. Source: ADR-0005.
 func TestSweepBounded(t *testing.T) {
 	w := newWorld(t)
 	state := &endless{}
@@ -467,7 +467,7 @@ func TestSweepBounded(t *testing.T) {
 	}
 }
 
-// A key that is swept was refused before, and its name and its text are free again. Source: ADR-0005.
+// A key is refused before it is swept. Afterwards its name and its text are free again. Source: ADR-0005.
 func TestSweptKeyIsGone(t *testing.T) {
 	w := newWorld(t)
 	brought := "brought-along-by-the-client-0123456789"
@@ -483,7 +483,7 @@ func TestSweptKeyIsGone(t *testing.T) {
 	}
 }
 
-// A key that cannot be read stops nobody else's end.
+// An unreadable key does not prevent the removal of other keys.
 func TestSweepBrokenKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 		{"ADR-0005", "up to 256 groups", `{user: a, type: User, groups: ` + groups(256) + `}`, nil},
 		{"ADR-0005", "no more groups", `{user: a, type: User, groups: ` + groups(257) + `}`, []string{tooMany + "spec.groups"}},
 
-		{"Spec 2.5", "a ttl of 0 is none", `{user: a, type: User, ttl: 0}`, nil},
+		{"Spec 2.5", "a ttl of 0 means no ttl", `{user: a, type: User, ttl: 0}`, nil},
 		{"Spec 2.5", "the longest ttl", `{user: a, type: User, ttl: 9223372036854775807}`, nil},
 		{"Spec 2.5", "a ttl is not negative", `{user: a, type: User, ttl: -1}`, []string{invalid + "spec.ttl"}},
 		{"Spec 2.5", "not even the least", `{user: a, type: User, ttl: -9223372036854775808}`, []string{invalid + "spec.ttl"}},
@@ -118,13 +118,13 @@ func TestValidate(t *testing.T) {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {
 			k := key(t, row.spec)
 			same(t, found(rules(0).Rules.Validate(k, nil)), row.want)
-			// A replacement is held to the same rules; what was stored excuses nothing but the server's types.
+			// A replacement must satisfy the same rules. Only types that belong to the server may stay as stored.
 			same(t, found(rules(0).Rules.Validate(k, key(t, `{user: a, type: User}`))), row.want)
 		})
 	}
 }
 
-// A stored key of a type that is the server's may be changed, but keeps its type: the life of login keys hangs on it.
+// A stored key of a type that belongs to the server may be changed, but keeps its type: the lifetime of login keys depends on it.
 // Source: Spec 2.7 (loginAccessKeyTTLSeconds); ADR-0005.
 func TestValidateStoredType(t *testing.T) {
 	for _, row := range []struct {

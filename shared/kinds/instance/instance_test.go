@@ -211,7 +211,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// What a caller does not see is not counted either.
+// Instances that callers do not see are not counted either.
 func TestRemainingIsNotTold(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -233,7 +233,7 @@ func TestRemainingIsNotTold(t *testing.T) {
 	}
 }
 
-// stored is the instance as it stands in the state.
+// stored returns the instance as it is in the state.
 func stored(t *testing.T, w *instancetest.World) (*object, string) {
 	t.Helper()
 	record, err := w.Instances.Store.Get(t.Context(), "p-shop/dev")
@@ -247,7 +247,7 @@ func stored(t *testing.T, w *instancetest.World) (*object, string) {
 	return parsed, string(record.Object)
 }
 
-// After a change of the encryption key, any write seals what it keeps with the new one. Source: ADR-0018.
+// After a change of the encryption key, any write seals the kept material with the new key. Source: ADR-0018.
 func TestNewEncryptionKey(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -276,8 +276,8 @@ func TestNewEncryptionKey(t *testing.T) {
 	}
 }
 
-// The material is sealed in the state, in no answer, kept by requests that leave it out, changed by those that do not, and
-// removed by those that say so. Source: ADR-0017, ADR-0018.
+// The material is sealed in the state and absent from every response. Requests without it keep it, requests with it change it,
+// and signer type None removes it. Source: ADR-0017, ADR-0018.
 func TestMaterial(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -406,7 +406,7 @@ func TestMaterial(t *testing.T) {
 	if _, text := stored(t, w); strings.Contains(text, "kubeconfig\":") || strings.Contains(text, "keyData") {
 		t.Errorf("something is left: %s", text)
 	}
-	// A type that nobody speaks of follows the material, as it does for a new instance.
+	// An absent type follows from the material, as for a new instance.
 	patch(`{"spec":{"signer":{"ca":{"certData":"` + base64.StdEncoding.EncodeToString(pair.CertData) + `","keyData":"` + encoded + `"}}}}`)
 	material("an authority again", pair, "")
 	if followed := patch(`{"spec":{"signer":{"kubeconfig":` + strconv.Quote(config) + `}}}`); followed.Spec.Signer.Type != "Kubeconfig" {
@@ -415,7 +415,7 @@ func TestMaterial(t *testing.T) {
 	material("a kubeconfig again", model.InstanceSignerCA{}, config)
 }
 
-// A record of another instance does not open in this one's place, and a ring without the key says so.
+// Material of another instance cannot be opened for this one. Without the key, opening fails with an error.
 func TestMaterialElsewhere(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -442,7 +442,7 @@ func TestMaterialElsewhere(t *testing.T) {
 	}
 }
 
-// The status follows the spec where that changes, is written apart from it, and each write leaves the other part alone.
+// The status follows changes of the spec. Status and spec are written separately, and each write leaves the other part unchanged.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -498,8 +498,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Who set which field of the status is known, and it can be applied: to what is there, without a word about spec and
-// metadata, and without taking along what nobody owns. Source: Spec 2.2; ADR-0008, ADR-0017.
+// The owners of status fields are recorded. The status of an existing instance can be applied without spec and metadata.
+// The apply does not remove fields that nobody owns. Source: Spec 2.2; ADR-0008, ADR-0017.
 func TestStatusOwners(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)
@@ -556,7 +556,7 @@ func TestStatusOwners(t *testing.T) {
 	if want := []string{"IngressReady", "SignerReady"}; err != nil || !slices.Equal(conditions(got), want) || got.Status.Phase != "" || got.Status.Ingress == nil {
 		t.Errorf("let go of: %+v, %v", got, err)
 	}
-	// By its status nobody asks for other entries: each stays, with its time.
+	// A write of the status does not change other entries: each stays, with its time.
 	before := got.DeepCopy()
 	if len(before.ManagedFields) == 0 {
 		t.Fatal("nobody owns anything")

@@ -25,7 +25,8 @@ var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []str
 
 type tokenSpec = model.DirectClusterEndpointTokenSpec
 
-// A token is good no more at once, however it was revoked, and stays so; then it is on the list for those who do not ask.
+// A revoked token is refused immediately and permanently, however it was revoked. Then it is on the deny list for verifiers that
+// do not ask the platform.
 // Source: D16 of the design; ADR-0011.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
@@ -39,7 +40,7 @@ func TestRevoked(t *testing.T) {
 	}
 	for about, row := range map[string]struct {
 		revoke func(*issuertest.World, *model.DirectClusterEndpointToken)
-		// listed tells that the list has it before the schedule ran.
+		// listed tells whether the list has the token before the schedule runs.
 		listed bool
 	}{
 		"deleted": {func(w *issuertest.World, token *model.DirectClusterEndpointToken) {
@@ -62,14 +63,14 @@ func TestRevoked(t *testing.T) {
 		"the platform's cap was lowered": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = 1
 		}, false},
-		"what its key belongs to is gone": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
+		"the owner of its key is deleted": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			keys, owner := kinds.Open(w.Env).AccessKeys, w.Key("owner", "ana", model.OwnedAccessKeySpec{})
 			_, err := resource.Patch(t.Context(), keys, resource.PatchInput{Caller: w.Caller("ci"), Name: "ci", Type: resource.MergePatch, Patch: fmt.Appendf(nil,
 				`{"metadata":{"ownerReferences":[{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","name":"owner","uid":%q}]}}`, owner.KeyUID)})
 			if err != nil {
 				t.Error(err)
 			}
-			// By one who was killed before he came to what belonged to it.
+			// The process died before it deleted the dependents.
 			record, err := keys.Store.Get(t.Context(), "owner")
 			if err == nil {
 				_, err = keys.Store.Delete(t.Context(), record.Name, record.Revision)
@@ -109,7 +110,7 @@ func TestRevoked(t *testing.T) {
 			if !slices.Contains(denied, string(token.UID)) {
 				t.Errorf("after the schedule the list has %q", denied)
 			}
-			// For good: the access key that comes back does not bring its tokens.
+			// The revocation is permanent: an access key that returns does not make its tokens valid again.
 			w.Env.Config().Auth.AccessKeyMaxTTLSeconds = 0
 			if about == "its key disabled" {
 				w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = false })
@@ -120,7 +121,7 @@ func TestRevoked(t *testing.T) {
 			if about != "the platform's cap was lowered" && w.Revoked(string(other.UID)) {
 				t.Error("another key's token is refused")
 			}
-			// The list forgets what is over.
+			// Expired tokens leave the list.
 			w.Pass(time.Hour)
 			if done := w.Sweep(); done.Forgotten != len(denied) || len(w.Denied()) != 0 || len(w.Records()) != 0 {
 				t.Errorf("at the end %+v, %q, %q", done, w.Denied(), w.Records())
@@ -129,8 +130,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// A key that was deleted and made anew under the same name is another key; a record under the name of a revoked one is
-// another token.
+// A key that was deleted and created again with the same name is a different key. A record with the name of a revoked token is
+// a different token.
 func TestNamesComeBack(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -139,7 +140,7 @@ func TestNamesComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Beside the API, so that nothing follows.
+	// Without the API, so that no dependents are deleted.
 	if _, err := kinds.Open(w.Env).AccessKeys.Store.Delete(t.Context(), "ci", record.Revision); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestNamesComeBack(t *testing.T) {
 	}
 }
 
-// Users see the records of their own and of their teams, admins see all.
+// Users see their own records and those of their teams. Admins see all records.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -190,7 +191,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// A grace period is kept, and a revocation that fails a precondition changes nothing.
+// A grace period is observed, and a revocation that fails a precondition changes nothing.
 func TestDeleteOptions(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -222,8 +223,8 @@ func TestDeleteOptions(t *testing.T) {
 	}
 }
 
-// The schedule removes what is over, revokes what must not be good, and leaves the rest; also page by page, twice and
-// with a record that cannot be read.
+// The schedule removes expired records, revokes tokens that must not be valid, and leaves the rest. The same holds page by page,
+// for a second run and with an unreadable record.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -259,7 +260,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A state that is away: nobody is told that a token is good.
+// While the state is unavailable, no token is reported as valid.
 func TestStateAway(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -288,7 +289,7 @@ func TestStateAway(t *testing.T) {
 	}
 }
 
-// away is a state of which nothing can be read.
+// away is a state from which nothing can be read.
 type away struct{ store.Store }
 
 func (away) Get(_ context.Context, _ string) (store.Record, error) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A pipe is not waited for.
+// A process does not wait for a pipe.
 func TestPipe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// limit is the cap of a configuration, -1 where it says nothing of authentication.
+// limit returns the cap of a configuration, -1 if it has no block for authentication.
 func limit(config *model.ConfigStatus) int64 {
 	if config.Auth == nil {
 		return -1
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 		{"ADR-0015", "a comment", "# to do\n", true, -1},
 		{"ADR-0015", "an empty document", "---\n", true, -1},
 		{"ADR-0015", "an empty object", "{}\n", true, -1},
-		{"Spec 8", "a cap of 0 is none", "auth: {accessKeyMaxTTLSeconds: 0}\n", true, 0},
+		{"Spec 8", "a cap of 0 means no cap", "auth: {accessKeyMaxTTLSeconds: 0}\n", true, 0},
 		{"Spec 2.7", "an unknown field", "colour: red\n", false, 0},
 		{"Spec 2.7", "an unknown field inside", "auth: {accessKeyMaxTTL: 60}\n", false, 0},
 		{"Spec 2.7", "an unknown field of a Config", "kind: Config\nstatus: {colour: red}\n", false, 0},
@@ -93,9 +93,9 @@ func TestRules(t *testing.T) {
 
 		{"platformHost without scheme", "platformHost: https://platform.example.com", "platformHost"},
 		{"platformHost without path", "platformHost: platform.example.com/a", "platformHost"},
-		{"platformHost with a port that there is", "platformHost: platform.example.com:65536", "platformHost"},
-		{"platformHost with a whole port", "platformHost: 'platform.example.com:'", "platformHost"},
-		{"a URL with a port that there is", "auth: {gitforge2: {baseURL: 'https://git.example.com:0'}}", "auth.gitforge2.baseURL"},
+		{"platformHost with a valid port", "platformHost: platform.example.com:65536", "platformHost"},
+		{"platformHost with a port after the colon", "platformHost: 'platform.example.com:'", "platformHost"},
+		{"a URL with a valid port", "auth: {gitforge2: {baseURL: 'https://git.example.com:0'}}", "auth.gitforge2.baseURL"},
 		{"a good platformHost", "platformHost: platform.example.com:8443", ""},
 		{"projectNamespacePrefix", "projectNamespacePrefix: P_", "projectNamespacePrefix"},
 		{"a long projectNamespacePrefix", "projectNamespacePrefix: " + strings.Repeat("a", 41), "projectNamespacePrefix"},
@@ -108,7 +108,7 @@ func TestRules(t *testing.T) {
 		{"a negative cap in a Config", "kind: Config\nstatus: {auth: {accessKeyMaxTTLSeconds: -1}}", "status.auth.accessKeyMaxTTLSeconds"},
 		{"a negative lifetime of login keys", "auth: {loginAccessKeyTTLSeconds: -1}", "auth.loginAccessKeyTTLSeconds"},
 		{"0 disables it", "auth: {loginAccessKeyTTLSeconds: 0}", ""},
-		{"a header that is none", "auth: {customHttpHeaders: {'a b': c}}", "auth.customHttpHeaders[a b]"},
+		{"an invalid header name", "auth: {customHttpHeaders: {'a b': c}}", "auth.customHttpHeaders[a b]"},
 		{"a header of the platform's own", "auth: {customHttpHeaders: {content-type: c}}", "auth.customHttpHeaders[content-type]"},
 		{"a header of two lines", `auth: {customHttpHeaders: {X-A: "a\nb"}}`, "auth.customHttpHeaders[X-A]"},
 		{"one header twice", "auth: {customHttpHeaders: {X-A: a, x-a: b}}", "auth.customHttpHeaders[x-a]"},
@@ -171,7 +171,7 @@ func TestRules(t *testing.T) {
 
 		{"repositories have a URL", "apps: {repositories: [{name: a}]}", "apps.repositories[0].url"},
 		{"it is a URL", "apps: {repositories: [{name: a, url: charts}]}", "apps.repositories[0].url"},
-		{"OCI will do", "apps: {repositories: [{name: a, url: 'oci://charts.example.com/x'}]}", ""},
+		{"an OCI URL", "apps: {repositories: [{name: a, url: 'oci://charts.example.com/x'}]}", ""},
 		{"names of repositories differ", "apps: {repositories: [{name: a, url: 'https://a.example'}, {name: a, url: 'https://b.example'}]}", "apps.repositories[1].name"},
 		{"a chart is repository/chart", "apps: {predefinedApps: [{chart: nginx}]}", "apps.predefinedApps[0].chart"},
 		{"an app has a chart", "apps: {predefinedApps: [{title: a}]}", "apps.predefinedApps[0].chart"},
@@ -278,7 +278,7 @@ func TestRules(t *testing.T) {
 		{"placeholders are judged when they have a value", "auth: {oidc: {issuerUrl: '${ISSUER}'}}", ""},
 		{"variables of the platform's own are out of reach", "auth: {oidc: {clientSecret: '${PLATFORM_REDIS_URL}'}}", "auth.oidc.clientSecret"},
 		{"those of its cloud too", "uiSettings: {legalTemplate: 'a ${aws_secret_access_key}'}", "uiSettings.legalTemplate"},
-		{"two dollars are none", "uiSettings: {legalTemplate: 'a $${PLATFORM_REDIS_URL}'}", ""},
+		{"two dollars are not a placeholder", "uiSettings: {legalTemplate: 'a $${PLATFORM_REDIS_URL}'}", ""},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			t.Parallel()

@@ -64,7 +64,7 @@ audit: {dataStoreEndpoint: 'postgres://audit:canary-15@db.example/audit?sslpassw
 secretsStore: {auth: {token: canary-17}}
 `
 
-// Secrets are in the state sealed, shown as marks, and revealed to who asks. Source: ADR-0015.
+// Secrets are sealed in the state, shown as marks, and revealed on request. Source: ADR-0015.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,7 +150,7 @@ func reveal(config *model.Config) []string {
 	return texts
 }
 
-// A mark that is sent back means unchanged, also where lists have changed; where it stands for nothing it is
+// A mark that is sent back means unchanged, even if lists have changed. A mark that stands for no secret is
 // refused. Source: ADR-0015.
 func TestMarks(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ apps: {repositories: [{url: 'https://one.example', password: p-one}, {url: 'http
 	refusal(t, err, 422, "status.apps.repositories[0].password")
 }
 
-// Writes insist on what they name, change only what they say, and are done once. Source: Spec 2.2; ADR-0015.
+// Writes check their preconditions, change only the given fields, and are executed once. Source: Spec 2.2; ADR-0015.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -326,7 +326,7 @@ func TestUpdate(t *testing.T) {
 	if _, err := source.Get(t.Context(), resource.GetInput{Name: "other"}); err == nil {
 		t.Error("there is another one")
 	}
-	// The end of it: nobody writes through the API any more.
+	// From here on nobody can write through the API.
 	capped.Status.DisableConfigEndpoint = true
 	if _, err := w.update(source, capped); err != nil {
 		t.Fatal(err)
@@ -353,7 +353,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// What is sent back as it was shown is no change, in whichever order its lists are. Source: ADR-0015.
+// Sending back what was shown changes nothing, whatever the order of its lists. Source: ADR-0015.
 func TestShownIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -384,7 +384,7 @@ func TestShownIsUnchanged(t *testing.T) {
 	}
 }
 
-// Requests without entries are none, in the process that writes them and in the next. Source: Spec 2.7.
+// An empty map of requests counts as absent, in the process that writes it and in the next. Source: Spec 2.7.
 func TestEmptyRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -397,7 +397,7 @@ func TestEmptyRequests(t *testing.T) {
 	}
 }
 
-// What is shown by default and sent back stays open. Source: ADR-0015.
+// A default that is shown and sent back remains unset. Source: ADR-0015.
 func TestDefaultsStayOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -432,7 +432,7 @@ func TestDefaultsStayOpen(t *testing.T) {
 	if cpu := written.Object.Status.ImageBuilder.Resources.Requests["cpu"]; cpu.String() != "1" {
 		t.Errorf("the request is %s", cpu.String())
 	}
-	// One that says the default on its own has said it.
+	// A client that sets a field to its default on purpose has set it.
 	if _, err := source.Patch(t.Context(), resource.PatchInput{
 		Caller: admin, Name: "config", Type: resource.JSONPatch, Patch: []byte(`[{"op":"replace","path":"/status/projectNamespacePrefix","value":"team-"}]`),
 	}); err != nil || source.Current().ProjectNamespacePrefix != "team-" {
@@ -440,7 +440,7 @@ func TestDefaultsStayOpen(t *testing.T) {
 	}
 }
 
-// Patches see what is shown. Source: ADR-0015.
+// Patches apply to the configuration as it is shown. Source: ADR-0015.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -598,7 +598,7 @@ func TestHistory(t *testing.T) {
 	}
 	_, err = rollback("9", "", false)
 	refusal(t, err, 422, "spec.revision")
-	// When the log is cut short, what is there is told.
+	// After the log is trimmed, the history has the remaining revisions.
 	if err := w.client.Resource("configs").Trim(t.Context(), w.now.Add(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -630,7 +630,7 @@ func TestList(t *testing.T) {
 	refusal(t, err, 400)
 }
 
-// Keys can be changed: what was sealed with an older one is sealed anew by the next write.
+// Keys can be rotated: the next write seals again what an older key has sealed.
 func TestNewKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,15 +25,15 @@ func TestCaller(t *testing.T) {
 		admin    bool
 		username string
 	}{
-		{"ADR-0005", "a user has a group of his own", user("a"), nil, append([]string{"platform:user:a"}, everybody...), []string{"user:a"}, false, "a"},
+		{"ADR-0005", "users have a group of their own", user("a"), nil, append([]string{"platform:user:a"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "a team's key has the team's group", team("dev"), nil, append([]string{"platform:team:dev"}, everybody...), []string{"team:dev"}, false, "platform:team:dev"},
 		{"Spec 2.5", "a subject has the groups of everybody", subject("ci"), nil, everybody, []string{"subject:ci"}, false, "ci"},
 		{"Spec 2.5", "extra groups apply", user("a"), []string{"ops"}, append([]string{"platform:user:a", "ops"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "no group twice", user("a"), []string{"ops", "platform:user:a", "ops"}, append([]string{"platform:user:a", "ops"}, everybody...), []string{"user:a"}, false, "a"},
-		{"ADR-0005", "a member owns what is his teams'", user("a"), []string{"platform:team:dev", "platform:team:ops"},
+		{"ADR-0005", "members own what belongs to their teams", user("a"), []string{"platform:team:dev", "platform:team:ops"},
 			append([]string{"platform:user:a", "platform:team:dev", "platform:team:ops"}, everybody...), []string{"team:dev", "team:ops", "user:a"}, false, "a"},
 		{"ADR-0005", "a subject can be a member", subject("ci"), []string{"platform:team:dev"}, append([]string{"platform:team:dev"}, everybody...), []string{"subject:ci", "team:dev"}, false, "ci"},
-		{"ADR-0005", "a group that names no team is none", user("a"), []string{"platform:team:"}, append([]string{"platform:user:a", "platform:team:"}, everybody...), []string{"user:a"}, false, "a"},
+		{"ADR-0005", "a team group without a name is not a team", user("a"), []string{"platform:team:"}, append([]string{"platform:user:a", "platform:team:"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "the group of another user gives nothing", user("a"), []string{"platform:user:b"}, append([]string{"platform:user:a", "platform:user:b"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "a member of platform:admins owns everything", user("a"), []string{"platform:admins"}, append([]string{"platform:user:a", "platform:admins"}, everybody...), nil, true, "a"},
 		{"ADR-0005", "a user named admins is no admin", user("platform:admins"), nil, append([]string{"platform:user:platform:admins"}, everybody...), []string{"user:platform:admins"}, false, "platform:admins"},
@@ -61,7 +61,7 @@ func TestCaller(t *testing.T) {
 				}
 			}
 			if caller.In("") || caller.In("nobody") {
-				t.Errorf("in a group that he does not have")
+				t.Errorf("in a group that the caller does not have")
 			}
 			for _, owner := range append(row.owners, "user:z", "team:z", "subject:z", "") {
 				if want := row.admin || slices.Contains(row.owners, owner); caller.Owns(owner) != want {
@@ -103,7 +103,7 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
-// Owners of different kinds or names are different ones, and a caller owns himself. Source: ADR-0005.
+// Owners of different kinds or names are different. Callers own themselves. Source: ADR-0005.
 func TestOwnership(t *testing.T) {
 	owner := rapid.Custom(func(t *rapid.T) identity.Owner {
 		return identity.Owner{

@@ -57,7 +57,7 @@ func TestAdvance(t *testing.T) {
 			{30*24*time.Hour + 60*time.Minute, settings, false, "a retired, b active"},
 			{60 * 24 * time.Hour, settings, false, "b active, c next"},
 		},
-		"a lower maximum holds for tokens of before no sooner": {
+		"a lower maximum does not shorten earlier tokens": {
 			{0, settings, false, "a active"},
 			{23 * time.Hour, faster, false, "a active, b next"},
 			{24 * time.Hour, faster, false, "a retired, b active"},

@@ -22,7 +22,7 @@ import (
 // born is when the tests begin.
 var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// platform is one with keys and revoked tokens that a test changes, and that counts who asks.
+// platform has keys and revoked tokens that a test changes, and counts the requests.
 type platform struct {
 	mu     sync.Mutex
 	keys   []token.JWK
