@@ -34,7 +34,7 @@ import (
 
 const bearer = "0123456789-0123456789-0123456789-0123456789"
 
-// serve mounts the whole catalog behind TLS over a real state, and returns what a client of ana's needs.
+// serve mounts the whole catalog behind TLS over a real state, and returns the configuration of a client for ana.
 func serve(t testing.TB) *rest.Config {
 	t.Helper()
 	state, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
@@ -64,7 +64,7 @@ func certificate(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-// client-go's dynamic client, which Terraform and most tools are made of.
+// client-go's dynamic client, which Terraform and most tools use.
 func TestDynamicClient(t *testing.T) {
 	t.Parallel()
 	clients, err := dynamic.NewForConfig(serve(t))

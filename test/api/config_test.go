@@ -33,7 +33,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// The bearers of configured.
+// The bearer tokens of configured.
 const (
 	adminBearer  = "admin-0123456789-0123456789-0123456789"
 	anaBearer    = "ana-0123456789-0123456789-0123456789-01"
@@ -101,7 +101,7 @@ func (c *configured) seed() {
 		if name != "login" {
 			continue
 		}
-		// Logins write keys of their own type, which no client may.
+		// Logins write keys of type Login, which clients may not do.
 		record, err := kinds.Open(c.env).AccessKeys.Store.Get(c.t.Context(), written.Object.Name)
 		if err != nil {
 			c.t.Fatal(err)
@@ -157,7 +157,7 @@ func (c *configured) set(status string) {
 	c.expect(200, adminBearer, "PATCH", config+"/config", `{"status":`+status+`}`)
 }
 
-// The configuration over HTTP: who may read it, ask for secrets, write it, look back and roll it back.
+// The configuration over HTTP: who may read it, reveal secrets, write it, read its history and roll it back.
 // Source: Spec 2.7, 4 rows 2 and 3; ADR-0015.
 func TestConfig(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestConfig(t *testing.T) {
 		c.expect(403, narrowBearer, "PATCH", base+"/config", `{}`)
 		c.expect(405, adminBearer, "DELETE", base+"/config", "")
 		c.expect(405, adminBearer, "POST", base, "{}")
-		// Everybody who reads it watches it, without secrets.
+		// Every caller who may read it may watch it, without secrets.
 		for _, query := range []string{"?watch=true&timeoutSeconds=1", "?watch=true&timeoutSeconds=1&reveal=true"} {
 			if text := c.expect(200, anaBearer, "GET", base+query, ""); !strings.Contains(text, `{"type":"ADDED","object":{"kind":"Config"`) ||
 				!strings.Contains(text, `"clientSecret":"***"`) || strings.Contains(text, "canary") {
@@ -218,7 +218,7 @@ func TestConfig(t *testing.T) {
 	if text := recorder.Body.String(); !strings.Contains(text, `"cells":["config","True","True","2","0s"]`) || strings.Contains(text, "canary") {
 		t.Errorf("%s", text)
 	}
-	// An apply, of which the answer names the fields.
+	// An apply, whose response names the fields.
 	request = httptest.NewRequest("PATCH", config+"/config?fieldManager=ci&dryRun=All", strings.NewReader(
 		"apiVersion: management.platform.sh/v1\nkind: Config\nstatus: {platformHost: p.example}\n"))
 	request.Header.Set("Authorization", "Bearer "+adminBearer)
@@ -228,7 +228,7 @@ func TestConfig(t *testing.T) {
 	if text := recorder.Body.String(); recorder.Code != 200 || !strings.Contains(text, `"manager":"ci","operation":"Apply"`) || !strings.Contains(text, `"f:platformHost":{}`) {
 		t.Errorf("%d %s", recorder.Code, text)
 	}
-	// PUT: what was read is sent back, changed, and the secret stays.
+	// PUT: the object is sent back with a change, and the secret stays.
 	text := c.expect(200, adminBearer, "GET", config+"/config", "")
 	text = c.expect(200, adminBearer, "PUT", config+"/config", strings.Replace(text, `"status":{"auth":{`, `"status":{"platformHost":"p.example","auth":{`, 1))
 	if !strings.Contains(text, `"platformHost":"p.example"`) || !strings.Contains(c.expect(200, adminBearer, "GET", config+"/config?reveal=1", ""), "canary") {
@@ -250,7 +250,7 @@ func TestConfig(t *testing.T) {
 	if text := c.expect(200, adminBearer, "GET", config+"/config", ""); strings.Contains(text, "platformHost") {
 		t.Error(text)
 	}
-	// What has no Table is not answered as one, and nothing is done for it.
+	// A request for a Table of something that has none is refused, and nothing is executed.
 	for _, row := range []struct{ method, path, body string }{
 		{"GET", "/config/history", ""}, {"POST", "/config/rollback", `{"spec":{"revision":"3"}}`},
 	} {
@@ -276,7 +276,7 @@ func TestConfig(t *testing.T) {
 	c.expect(403, adminBearer, "PATCH", config+"/config", `{"status":{"disableConfigEndpoint":false}}`)
 }
 
-// Each setting that decides something, does. Source: Spec 2.7, 5, 8.
+// Every field that takes effect here does so. Source: Spec 2.7, 5, 8.
 func TestConfigEffects(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t, redistest.Embedded(t))
@@ -330,7 +330,7 @@ func TestConfigEffects(t *testing.T) {
 			t.Error(text)
 		}
 		c.expect(200, anaBearer, "GET", keysPath, "")
-		// 0 disables it, for the key that was just refused too.
+		// 0 disables the limit, also for the key that was just refused.
 		c.set(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
 		c.expect(200, loginBearer, "GET", keysPath, "")
 		c.set(`{"auth":{"loginAccessKeyTTLSeconds":60}}`)
@@ -356,7 +356,7 @@ func TestConfigEffects(t *testing.T) {
 	})
 }
 
-// A function that cannot learn any configuration decides nothing; one that has learned some goes on.
+// A function without any configuration serves nothing. A function that has loaded one continues.
 func TestConfigUnavailable(t *testing.T) {
 	t.Parallel()
 	c := newConfigured(t, "redis://127.0.0.1:1")

@@ -35,7 +35,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// site is the catalog over a Redis, and what a test does to it beside the API.
+// site is the catalog over a Redis, with the actions of a test that bypass the API.
 type site struct {
 	t      *testing.T
 	env    *platform.Environment
@@ -83,10 +83,10 @@ func (s *site) create(object *model.OwnedAccessKey) {
 	}
 }
 
-// informed is what an informer told of each object.
+// informed has the events of an informer for each object.
 type informed struct {
 	mu sync.Mutex
-	// versions are the resource versions in the order in which they were told; a removal is a dash.
+	// versions are the resource versions in the order of the events. A removal is a dash.
 	versions map[string][]string
 	informer cache.SharedIndexInformer
 }
@@ -142,7 +142,7 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// state is what the store holds: resource versions by name.
+// state returns the content of the store: resource versions by name.
 func (s *site) state() map[string]string {
 	page, err := kinds.Open(s.env).AccessKeys.Store.List(s.t.Context(), store.Query{})
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *site) state() map[string]string {
 	return versions
 }
 
-// converges waits until the cache has what the store has, to the byte that a GET shows.
+// converges waits until the cache has the same objects as the store, with the same bytes as a GET.
 func (i *informed) converges(t *testing.T, s *site) {
 	t.Helper()
 	want := s.state()
@@ -181,7 +181,7 @@ func (i *informed) converges(t *testing.T, s *site) {
 			t.Errorf("the cache lacks %q", item.GetName())
 			continue
 		}
-		// Uses are no change, and lists show them.
+		// Uses of a key are not changes, but lists show them.
 		got := held.(*unstructured.Unstructured).DeepCopy()
 		unstructured.RemoveNestedField(got.Object, "status", "lastActivity")
 		unstructured.RemoveNestedField(item.Object, "status", "lastActivity")
@@ -193,7 +193,7 @@ func (i *informed) converges(t *testing.T, s *site) {
 	}
 }
 
-// complete compares what was told with the log: each change of each object, once and in order.
+// complete compares the events with the log: each change of each object, once and in order.
 func (i *informed) complete(t *testing.T, changes map[string][]string) {
 	t.Helper()
 	await(t, "the handlers have run", func() bool {
@@ -215,7 +215,7 @@ func (i *informed) complete(t *testing.T, changes map[string][]string) {
 	}
 }
 
-// churn changes objects from several sides, and returns what happened to each, from what it was before.
+// churn changes objects from several writers, and returns the changes of each object, beginning with its state before.
 func (s *site) churn(changes int, meanwhile func(done int)) map[string][]string {
 	s.t.Helper()
 	const writers = 4
@@ -238,7 +238,7 @@ func (s *site) churn(changes int, meanwhile func(done int)) map[string][]string 
 				if w == 0 {
 					meanwhile(i * writers)
 				}
-				// Each writer has objects of its own, so that what happened to one is known.
+				// Each writer has objects of its own, so that the changes of each object are known.
 				name := fmt.Sprintf("k-%04d", random.IntN(objects/writers)*writers+w)
 				switch random.IntN(6) {
 				case 0:
@@ -276,8 +276,8 @@ func (s *site) populate() {
 	}
 }
 
-// client-go's informers over 2,000 objects under churn, with connections that break: each change is told once, and
-// the cache is what the store is. Source: ADR-0007.
+// client-go's informers over 2,000 objects under churn, with connections that break: each change arrives once, and
+// the cache equals the store. Source: ADR-0007.
 func TestInformer(t *testing.T) {
 	for _, watchList := range []bool{true, false} {
 		t.Run(fmt.Sprint("WatchList=", watchList), func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestInformer(t *testing.T) {
 	}
 }
 
-// An informer whose revision is trimmed, while it was away, hears so and reads everything anew.
+// If the revision of an informer is trimmed while it is disconnected, it gets an error and lists everything again.
 func TestInformerComesTooLate(t *testing.T) {
 	for _, watchList := range []bool{true, false} {
 		t.Run(fmt.Sprint("WatchList=", watchList), func(t *testing.T) {
@@ -310,7 +310,7 @@ func TestInformerComesTooLate(t *testing.T) {
 				gone := away
 				mu.Unlock()
 				if gone {
-					// As connections refused are, this is a reason to try again and not to begin anew.
+					// Like a refused connection, this is a reason to retry and not to list again.
 					w.Header().Set("Retry-After", "1")
 					http.Error(w, "{}", http.StatusTooManyRequests)
 					return
@@ -327,7 +327,7 @@ func TestInformerComesTooLate(t *testing.T) {
 				s.create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("k-", n)}})
 			}
 			i := s.inform()
-			// A watch that ends before it has shown anything is a reason to begin anew, too.
+			// A watch that ends before its first event is a reason to list again, too.
 			s.create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "last"}})
 			await(t, "the informer has what came last", func() bool {
 				_, found, _ := i.informer.GetStore().GetByKey("last")
@@ -371,8 +371,8 @@ func (n *noting) WriteHeader(status int) {
 
 func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
-// Redis is killed under load, again and again. Whatever was acknowledged is there, no revision is given out twice,
-// and informers come to what the store holds.
+// Redis is killed under load, again and again. Every acknowledged write survives, no revision is used twice,
+// and informers reach the content of the store.
 func TestInformerOfAKilledRedis(t *testing.T) {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, true)
 	process := redistest.Server(t, redistest.AppendOnly())
@@ -436,8 +436,8 @@ func TestInformerOfAKilledRedis(t *testing.T) {
 		}
 		seen[version] = true
 	}
-	// Each object was told at the revision that it has and at no other. After an outage informers list anew, which
-	// repeats what they know.
+	// Each object was reported at its revision and at no other. After an outage informers list again, which
+	// repeats known objects.
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for name, told := range i.versions {

@@ -1,7 +1,7 @@
-// Package arch_test holds the shape of the code: who may import whom, what a function links, which words an
-// operation is made of, and what every comment must say. A rule is a function from facts to findings, and a
-// table that one can read; planted faults show that it finds something. What the documents promise is not
-// here but in package drift_test. Source: ADR-0001.
+// Package arch_test enforces the structure of the code: which package may import which, what a function links, which words an
+// operation consists of, and what every comment must say. A rule is a function from facts to findings, with a readable
+// table. Planted faults show that each rule finds something. Package drift_test checks the promises of the
+// documents. Source: ADR-0001.
 package arch_test
 
 import (
@@ -34,7 +34,7 @@ type room struct {
 	path string
 	// files are all files of the folder, of every platform, with the tests.
 	files []file
-	// links are the modules that a program with this package is made of.
+	// links are the modules that a program with this package contains.
 	links []string
 }
 
@@ -45,7 +45,7 @@ type file struct {
 	tree      *ast.File
 }
 
-// imports are the import paths of the files that are tests or are not, each once.
+// imports returns the import paths of the test files or of the other files, each once.
 func (r *room) imports(test bool) []string {
 	var paths []string
 	for _, f := range r.files {
@@ -68,7 +68,7 @@ func parse(name string, source []byte) (file, error) {
 	return file{path: name, test: strings.HasSuffix(name, "_test.go"), generated: ast.IsGenerated(tree), tree: tree}, nil
 }
 
-// listed is what go list says of a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath string
 	Dir        string
@@ -163,7 +163,7 @@ var tree = sync.OnceValues(func() (map[string]string, error) {
 	return texts, nil
 })
 
-// explain adds what the program said to its failure.
+// explain adds the output of the program to its failure.
 func explain(err error) error {
 	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
 		return errors.Join(err, errors.New(string(ended.Stderr)))
@@ -188,7 +188,7 @@ func all(t *testing.T) []*room {
 	return found
 }
 
-// plant makes rooms of sources by path. A source without a package clause is a list of imports, one a line.
+// plant makes rooms from sources by path. A source without a package clause is a list of imports, one per line.
 func plant(t *testing.T, sources map[string]string) []*room {
 	t.Helper()
 	byPath := map[string]*room{}
@@ -227,7 +227,7 @@ func report(t *testing.T, findings []string) {
 	}
 }
 
-// expect fails the test unless there is one finding for each of what is wanted, which it contains.
+// expect fails the test unless there is exactly one finding for each wanted text, and contains it.
 func expect(t *testing.T, findings []string, want ...string) {
 	t.Helper()
 	if len(findings) != len(want) {
@@ -259,7 +259,7 @@ func lines(table string) []line {
 	return found
 }
 
-// matches tells whether a path is what a pattern says: * is one step, a last step of three dots is the
+// matches tells whether a path matches a pattern: * is one step, and a last step of three dots is the
 // folder and everything in it.
 func matches(pattern, name string) bool {
 	if folder, deep := strings.CutSuffix(pattern, "/..."); deep {
@@ -273,7 +273,7 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, name) })
 }
 
-// find returns the line for a name: the one that is the name itself, or else the first that matches.
+// find returns the line for a name: the line with exactly this name, or else the first that matches.
 func find(table []line, name string) (line, bool) {
 	for _, l := range table {
 		if l.name == name {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// uncommented finds packages without one package comment that begins as godoc asks, and written comments that two
-// packages share.
+// uncommented finds packages without exactly one package comment that begins as godoc requires, and written comments that
+// two packages share.
 func uncommented(rooms []*room) []string {
 	var findings []string
 	said := map[string]string{}
@@ -44,7 +44,7 @@ func uncommented(rooms []*room) []string {
 	return findings
 }
 
-// published tells whether a room is code that others read godoc of.
+// published tells whether a room is code whose godoc others read.
 func published(r *room) bool {
 	return strings.HasPrefix(r.path, "functions/") || strings.HasPrefix(r.path, "shared/")
 }
@@ -99,7 +99,7 @@ func either(first, second *ast.CommentGroup) *ast.CommentGroup {
 	return second
 }
 
-// receiver is the type that a method is of.
+// receiver returns the type of a method.
 func receiver(d *ast.FuncDecl) string {
 	name := ""
 	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
@@ -111,8 +111,8 @@ func receiver(d *ast.FuncDecl) string {
 	return name
 }
 
-// calls says who uses what a function gets from its environment and from nowhere else: settings and the
-// clock. Test support aside. The store notes when events were written, which decides nothing but their trimming.
+// calls names the packages that use settings and the clock directly. Functions get these only from their environment.
+// Test support is exempt. The store records when events were written, which only decides about their trimming.
 const calls = `
 os.Environ:
 os.ExpandEnv:
@@ -124,7 +124,7 @@ time.Since: shared/audit/filesink shared/audit/postgressink shared/api/frame sha
 time.Until: shared/audit
 `
 
-// grasped finds uses of settings and clock in functions and shared by whom the table does not name.
+// grasped finds uses of settings and clock in functions and shared by packages that the table does not name.
 func grasped(rooms []*room, table []line) []string {
 	var findings []string
 	for _, r := range rooms {
@@ -159,8 +159,8 @@ func grasped(rooms []*room, table []line) []string {
 // vocabulary are the exported words of an operation. An operation that lists may be watched.
 var vocabulary = []string{"Deps", "Input", "Output", "Do", "WatchInput", "Watch", "ListInput", "Function"}
 
-// misnamed finds operations that are not made of the usual words. All have Deps, Function and Do, and Input
-// where they serve requests. One that answers several questions has a function for each in place of Do.
+// misnamed finds operations that do not consist of the usual words. All have Deps, Function and Do, and Input
+// if they serve requests. An operation with several endpoints has a function for each in place of Do.
 func misnamed(rooms []*room) []string {
 	var findings []string
 	for _, r := range rooms {

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	// marks are what unfinished work is marked with, in pieces: this file is read as well.
+	// marks are the marks of unfinished work, in pieces: the test reads this file as well.
 	marks = regexp.MustCompile(`\b(?:TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)s?\b`)
 	// machines are paths that only one machine has.
 	machines = regexp.MustCompile(`(?:^|[^\w.)}\]])/(?:work|home|farm)/`)
-	// generatedText is how a generated Go file begins, after its build tags.
+	// generatedText matches the beginning of a generated Go file, after its build tags.
 	generatedText = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 )
 

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// odd are words that plain English does without: see docs/style.md.
+	// odd are words that plain English does not need: see docs/style.md.
 	odd = regexp.MustCompile(`(?i)\b(?:his|him|himself|hers|whom|(?:is|are) none of|(?:is|are) one too many|stops? to [a-z]+|(?:for|to|by|from) who asks|` +
 		`be there none|of before|(?:is|are|be) told|in the midst|of blanks alone|of this moment)\b`)
 	// sources are documents that users do not have.
@@ -24,7 +24,7 @@ var (
 // described are the documents that the API serves about itself.
 const described = "functions/discoverapi/openapi/"
 
-// unrevised are the folders and documents whose words are yet to be looked at.
+// unrevised are the folders and documents whose words have not been revised yet.
 var unrevised = []string{
 	"local/operator/",
 }
@@ -35,7 +35,7 @@ func spoken(texts map[string]string) (map[string]string, error) {
 	for name, text := range texts {
 		switch {
 		case name == "docs/style.md":
-			// It quotes what it warns of.
+			// It quotes the words that it warns about.
 		case strings.HasSuffix(name, ".md"):
 			number := 0
 			for line := range strings.Lines(text) {

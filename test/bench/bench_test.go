@@ -43,7 +43,7 @@ type server struct {
 	bearer secret.String
 }
 
-// nowhere takes the log. Lines are made for it, as they are for a real one.
+// nowhere discards the log. Its lines are formatted as for a real log.
 type nowhere struct{}
 
 func (nowhere) Write(line []byte) (int, error) { return len(line), nil }
@@ -82,7 +82,7 @@ func newServer(t testing.TB, redisURL string, now func() time.Time) *server {
 	return s
 }
 
-// create makes a key beside the API and returns its bearer.
+// create makes a key without the API and returns its bearer token.
 func (s *server) create(t testing.TB, key *model.OwnedAccessKey) secret.String {
 	t.Helper()
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
@@ -97,7 +97,7 @@ func (s *server) create(t testing.TB, key *model.OwnedAccessKey) secret.String {
 
 func objectName(i int) string { return fmt.Sprintf("key-%03d", i) }
 
-// accessKey is a key as people make them.
+// accessKey returns a typical key.
 func accessKey(name string) *model.OwnedAccessKey {
 	return &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{

@@ -15,9 +15,9 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// BenchmarkFields is what every write pays for noting who set which field, without a state: a create, an update and an
+// BenchmarkFields measures the cost of recording who set which field, without a state: a create, an update and an
 // apply, each of one field among those of a typical key. The metric record/B is the size of its text, entries/B
-// the part of it that says who set what.
+// the part with the owners of fields.
 func BenchmarkFields(b *testing.B) {
 	kind := accesskey.Definition.GroupVersionKind()
 	fields, err := fieldmanager.New(kind, func() resource.Object { return &model.OwnedAccessKey{} }, "", []string{"status"}, []string{"spec", "key"})

@@ -14,8 +14,8 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// BenchmarkMemory is what an access key costs in the memory of Redis, indexes and all, beside the log of events, which
-// is full when the count begins. Ask for the number of keys: -benchtime 100000x.
+// BenchmarkMemory measures the memory of Redis for an access key with its indexes, without the log of events, which
+// is full when the count begins. Set the number of keys with -benchtime 100000x.
 func BenchmarkMemory(b *testing.B) {
 	url := redistest.Server(b).UnixURL()
 	s := newServer(b, url, time.Now)

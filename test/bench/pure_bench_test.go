@@ -41,7 +41,7 @@ func registry() *accesskey.Registry {
 	return accesskey.NewRegistry(nil, time.Now, rand.Reader, func() accesskey.Limits { return accesskey.Limits{} })
 }
 
-// BenchmarkCheckBearer is the form of a bearer, which is looked at before the state is asked.
+// BenchmarkCheckBearer measures the check of a bearer token's form, which comes before the lookup in the state.
 func BenchmarkCheckBearer(b *testing.B) {
 	bearer, err := accesskey.NewBearer(rand.Reader)
 	if err != nil {
@@ -55,7 +55,7 @@ func BenchmarkCheckBearer(b *testing.B) {
 	}
 }
 
-// BenchmarkDigest is what a bearer is looked up by.
+// BenchmarkDigest measures the digest by which a bearer token is looked up.
 func BenchmarkDigest(b *testing.B) {
 	bearer, err := accesskey.NewBearer(rand.Reader)
 	if err != nil {
@@ -131,7 +131,7 @@ func BenchmarkCaller(b *testing.B) {
 	}
 }
 
-// BenchmarkAllows is the question whether a scope permits a request.
+// BenchmarkAllows measures the decision whether a scope permits a request.
 func BenchmarkAllows(b *testing.B) {
 	request := scope.Request{
 		Verb: "get", Group: model.GroupName, Resource: "virtualclusterinstances",

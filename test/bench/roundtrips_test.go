@@ -13,9 +13,9 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// TestRoundTrips counts how often a request waits for Redis. It is what decides the speed of a function that
+// TestRoundTrips counts how often a request waits for Redis. This count decides the speed of a function that
 // is far from its state, and it does not depend on the machine. The steady state is measured: scripts are
-// loaded, a connection is open, and the activity of the key was noted within the minute.
+// loaded, a connection is open, and the activity of the key was recorded within the last minute.
 func TestRoundTrips(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { testRoundTrips(t, redistest.Embedded(t)) })
 	t.Run("redis", func(t *testing.T) { testRoundTrips(t, redistest.Server(t).URL()) })
@@ -64,7 +64,7 @@ func testRoundTrips(t *testing.T, redisURL string) {
 				if got := operation.ask(i); got != operation.expect {
 					t.Fatalf("HTTP status %d instead of %d", got, operation.expect)
 				}
-				// The first one loads the script and notes the activity.
+				// The first one loads the script and records the activity.
 				if trips := proxy.count() - before; i > 0 && trips > operation.most {
 					t.Errorf("%d round trips to Redis, more than %d", trips, operation.most)
 				} else if i > 0 {
@@ -155,7 +155,7 @@ func (p *proxy) serve(client net.Conn, address string) {
 	})
 }
 
-// relay copies, and tells of each piece before it goes on.
+// relay copies, and reports each piece before it continues.
 func relay(to io.Writer, from io.Reader, seen func()) error {
 	buffer := make([]byte, 64<<10)
 	for {

@@ -1,5 +1,5 @@
-// Package bench measures what requests are made of, against the bare operation of the same server in the
-// same run: only the ratio says something on a machine that one does not have to oneself.
+// Package bench measures the parts of requests against the bare operation of the same server in the
+// same run: on a shared machine, only the ratio is meaningful.
 package bench
 
 import (

@@ -1,7 +1,7 @@
 // Command cold measures what a function costs where it starts for a request: the size of its program for AWS Lambda,
 // the time from the start of the process to its first answer, and the time of an answer after that, beside a bare
 // program of net/http in the same run. Requests carry no credential; the state, on loopback, is empty. A scheduled function
-// answers a request first, that it serves none, and then runs: its work is no part of its start. Source: ADR-0010.
+// first responds that it serves no requests, and then runs: its work is not part of its start. Source: ADR-0010.
 package main
 
 import (
@@ -33,7 +33,7 @@ const (
 	warm = 50
 )
 
-// bare asks for requests and answers them with nothing of ours.
+// bare fetches requests and responds to them without code of the platform.
 const bare = `package main
 
 import (

@@ -36,7 +36,7 @@ var budgets = map[string]int{
 	"evaluatepatches": 29,
 }
 
-// byName are the functions that look up methods by name, and why they cannot do without.
+// byName are the functions that look up methods by name, each with its reason.
 var byName = map[string]string{
 	"evaluatepatches": "goja can show methods of Go to JavaScript, which nothing here asks it to",
 }
@@ -89,7 +89,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// The linker says so of a program that does look up methods by name.
+// The linker reports programs that look up methods by name.
 func TestWeightFinds(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -21,7 +21,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Our events are those of audit.k8s.io/v1: its type knows every field of them, with the same JSON. Source: ADR-0016.
+// Our events are those of audit.k8s.io/v1: its type has all of their fields, with the same JSON. Source: ADR-0016.
 func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 	out := &bytes.Buffer{}
 	config := &model.ConfigStatus{Audit: &model.ConfigAudit{Enabled: true, Path: "-", Policy: &model.AuditPolicy{
@@ -63,7 +63,7 @@ func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 	}
 }
 
-// Rules match as those of a kube-apiserver do, for what both know.
+// Rules match the same requests as those of a kube-apiserver, for the fields that both have.
 func TestAuditRulesMatchAsInKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func(words ...string) []string {

@@ -5,7 +5,7 @@ import "regexp"
 // knownDifference explains parts of answers that differ. Patterns match the whole text; an empty one matches
 // everything.
 type knownDifference struct {
-	// about says in one sentence what each side does, reason why ours stays.
+	// about says what each side does, and reason why the difference stays.
 	about, reason string
 	// where matches "scenario/step METHOD path?query", body the request's body and part the part of the answer.
 	where, body, part, ours, theirs string

@@ -33,7 +33,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// adminBearer is the key that our side is asked with.
+// adminBearer is the key of the requests to our side.
 const adminBearer = "0123456789-0123456789-0123456789-0123456789"
 
 // keysPath is the resource that both sides serve.
@@ -111,7 +111,7 @@ func newSide(handler http.Handler, bearer, name string) *side {
 
 var reference = regexp.MustCompile(`\{(rv|uid|old|list|continue)(?::([^}]*))?\}`)
 
-// resolve puts in what the side knows.
+// resolve inserts the values that the side knows.
 func (s *side) resolve(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		parts := reference.FindStringSubmatch(found)
@@ -244,8 +244,8 @@ var masked = map[string]bool{"uid": true, "creationTimestamp": true, "deletionTi
 // generated is a name that a server made.
 var generated = regexp.MustCompile(`^(gen-|Gen-|accesskey-|x{50,})[a-z0-9]{5}$`)
 
-// mask replaces what differs by nature, and takes away what is no business of Kubernetes: the bearer, and what our
-// server says of the key's use. Prose is not compared.
+// mask replaces values that differ by nature, and removes the parts that Kubernetes does not have: the bearer token, and the
+// use of the key. Prose is not compared.
 func (s *side) mask(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -414,7 +414,7 @@ func TestOracle(t *testing.T) {
 	}
 	for i, known := range knownDifferences {
 		if needed[i] == 0 {
-			t.Errorf("this difference occurs no more: %s", known.about)
+			t.Errorf("this difference no longer occurs: %s", known.about)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (s *Storage) Get(ctx context.Context, key string, opts storage.GetOptions, 
 	return s.read(ctx, page.Records[0], out)
 }
 
-// notOlder refuses what is asked for from a revision that is yet to come.
+// notOlder refuses requests for a revision in the future.
 func (s *Storage) notOlder(resourceVersion string, revision int64) error {
 	least, err := s.Versioner().ParseResourceVersion(resourceVersion)
 	if err != nil {
@@ -281,8 +281,8 @@ func (s *Storage) Delete(ctx context.Context, key string, out runtime.Object, pr
 	}
 }
 
-// again reads the state anew when it was only suggested, and gives up with refused when it was not, or turns out
-// to be the same.
+// again reads the state from the store if it was only suggested. It gives up with refused if it was not suggested, or if the
+// stored state is the same.
 func again(st *state, reload func() (*state, error), refused error) (*state, error) {
 	if st.current {
 		return nil, refused

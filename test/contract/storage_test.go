@@ -235,7 +235,7 @@ func (u *unreadable) TransformFromStorage(ctx context.Context, data []byte, at v
 type contractTest struct {
 	name string
 	run  func(ctx context.Context, t *testing.T, b *bench)
-	// notApplicable is why it is not run.
+	// notApplicable is the reason why the test is not run.
 	notApplicable string
 }
 
@@ -431,6 +431,6 @@ func TestStorageComplete(t *testing.T) {
 		delete(listed, name)
 	}
 	for name := range listed {
-		t.Errorf("%s is listed and is not there", name)
+		t.Errorf("%s is listed but the package does not have it", name)
 	}
 }

@@ -31,18 +31,18 @@ type vector struct {
 	JWS json.RawMessage
 }
 
-// noHeader is a header with a letter that is none of base64url. One such vector is valid, for lenient readers.
+// noHeader is a header with a character outside base64url. One such vector is valid, for lenient readers.
 const noHeader = "no header"
 
-// refusedVectors are the algorithms of valid vectors that are refused, with how many there are: we know ES256 and RS256
-// alone, and no shared secrets. The files of keys hold shared secrets.
+// refusedVectors counts the refused valid vectors by algorithm: only ES256 and RS256 are supported, without shared
+// secrets. The files of keys contain shared secrets.
 var refusedVectors = map[string]map[string]int{
 	"json_web_key_test.json":       {"HS256": 2, "HS384": 1, "HS512": 1},
 	"json_web_signature_test.json": {"HS256": 9, "ES512": 2, "RS384": 4, "RS512": 4, "PS256": 6, "PS384": 6, "PS512": 4, noHeader: 1},
 }
 
-// What Project Wycheproof calls invalid is refused; what it calls valid is accepted, or is for an algorithm that is
-// none of ours.
+// Vectors that Project Wycheproof calls invalid are refused. Valid vectors are accepted, unless their algorithm is
+// not supported.
 func TestVectors(t *testing.T) {
 	for file, want := range refusedVectors {
 		t.Run(strings.TrimSuffix(file, ".json"), func(t *testing.T) {

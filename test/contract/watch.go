@@ -17,7 +17,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// progress is how long nothing happens before a watch that asked for it is told how far it is.
+// progress is the time without events after which a watch that requested it gets its progress.
 const progress = 200 * time.Millisecond
 
 // bookmarks is how often a watch that allows bookmarks gets one.
@@ -112,7 +112,7 @@ func (w *watcher) follow(ctx context.Context, initial bool) error {
 	}
 }
 
-// gone is what a kube-apiserver's storage says of events that were trimmed.
+// gone is the error of a kube-apiserver's storage for trimmed events.
 func gone(err error) error {
 	if errors.Is(err, store.ErrGone) {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
@@ -120,7 +120,7 @@ func gone(err error) error {
 	return err
 }
 
-// present sends what there is, and a bookmark after it when that is asked for.
+// present sends the present objects, and then a bookmark if it was requested.
 func (w *watcher) present(ctx context.Context) error {
 	p, err := w.storage.page(ctx, w.key, w.opts.Recursive, "", 0, 0)
 	if err != nil {

@@ -65,8 +65,8 @@ func documented(t *testing.T, first, server, authority, bearer string) string {
 	return filepath.Join(folder, "config")
 }
 
-// cluster is the part of an unmodified kube-apiserver that looks at bearers: its webhook clients, configured by the files
-// of the document and nothing else.
+// cluster is the part of an unmodified kube-apiserver that checks bearer tokens: its webhook clients, configured only by the
+// files of the document.
 type cluster struct {
 	server       *httptest.Server
 	authenticate authenticator.Token
@@ -176,15 +176,15 @@ func TestWebhooks(t *testing.T) {
 			}
 		}
 	}
-	// Who asks for somebody behind the cluster gets nothing from a token that is for the cluster.
+	// A token for the cluster is not valid for services behind the cluster.
 	vault := authenticator.WithAudiences(t.Context(), authenticator.Audiences{"vault"})
 	if _, ok, err := c.authenticate.AuthenticateToken(vault, token(model.DirectClusterEndpointTokenSpec{})); ok || err != nil {
 		t.Errorf("a token for clusters is good for another service: %v, %v", ok, err)
 	}
 }
 
-// When the platform is away nobody is authenticated by it and its scoped users may nothing, while all others are not
-// concerned: the match condition leaves them out.
+// When the platform is unavailable, it authenticates nobody and its scoped users may do nothing. All other users are not
+// affected: the match condition leaves them out.
 func TestWebhooksWithoutPlatform(t *testing.T) {
 	w := issuertest.New(t)
 	c := connect(t, w)

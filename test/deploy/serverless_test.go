@@ -29,7 +29,7 @@ var parameters = map[string]string{
 // tools is where the packager is, and a Node.js where that of the machine is too old for it.
 const tools = root + "/infra/serverless/node_modules/.bin"
 
-// packager is the pinned packager. It is there in CI.
+// packager is the pinned packager. It is always present in CI.
 func packager(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(tools, "osls"))
@@ -134,7 +134,7 @@ func TestServerless(t *testing.T) {
 	}
 }
 
-// What is misspelt or missing ends the packager.
+// The packager fails if something is misspelt or missing.
 func TestServerlessRefuses(t *testing.T) {
 	t.Parallel()
 	program := packager(t)

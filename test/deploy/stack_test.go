@@ -1,4 +1,4 @@
-// Package deploy_test reads what would be deployed, without an account: the stack that the packager makes of
+// Package deploy_test checks what would be deployed, without an account: the stack that the packager makes from
 // serverless.yml, and the table that Terraform reads. It compares both with the catalog, and looks for rights that are
 // too wide and secrets in clear. Source: ADR-0001, docs/deploy.md.
 package deploy_test
@@ -83,7 +83,7 @@ func wanted(functions []*frame.Function) map[string]string {
 	return found
 }
 
-// misrouted finds endpoints that the gateway does not lead to their function, and routes that nobody serves.
+// misrouted finds endpoints that the gateway does not route to their function, and routes that no function serves.
 func misrouted(s stack, functions []*frame.Function) []string {
 	want := wanted(functions)
 	routes, findings := map[string]string{}, []string(nil)
@@ -179,8 +179,8 @@ func variables(r resource) map[string]any {
 	return found
 }
 
-// openActions are what Lambda asks for on all resources to put a function into a network: the one exception. The same
-// role denies them to the code of the function.
+// openActions are the actions on all resources that Lambda requires to put a function into a network: the only exception. The
+// same role denies them to the code of the function.
 var openActions = []string{
 	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
@@ -274,7 +274,7 @@ var (
 	reference = regexp.MustCompile(`^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+$`)
 )
 
-// inClear finds settings that may be secrets and are no reference to one, and functions that cannot read theirs.
+// inClear finds settings that may be secrets but do not refer to one, and functions that cannot read their secret.
 func inClear(s stack) []string {
 	var findings []string
 	for _, logical := range s.of("AWS::Lambda::Function") {
@@ -295,7 +295,7 @@ func inClear(s stack) []string {
 	return findings
 }
 
-// unkeyed finds functions that seal secrets and are not given the key, and others that are.
+// unkeyed finds functions that seal secrets but do not get the key, and other functions that get it.
 func unkeyed(s stack, functions []*frame.Function) []string {
 	encrypts := map[string]bool{}
 	for _, f := range functions {

@@ -17,8 +17,7 @@ var (
 	status       = regexp.MustCompile(`(?m)^Status: (?:proposed|accepted|rejected|superseded by ADR-\d{4})$`)
 )
 
-// misfiled finds decisions that are not numbered one by one, or do not say what they are and whether they
-// hold.
+// misfiled finds decisions that are not numbered consecutively, or have no title or status.
 func misfiled(p project) []string {
 	var findings []string
 	next := 1
@@ -42,7 +41,7 @@ func misfiled(p project) []string {
 	return findings
 }
 
-// miscited finds citations of decisions that there are not.
+// miscited finds citations of decisions that do not exist.
 func miscited(p project) []string {
 	known := map[string]bool{}
 	for _, name := range p.under(decisionsFolder, ".md") {
@@ -90,7 +89,7 @@ func TestDecisions(t *testing.T) {
 
 func TestDecisionsFinds(t *testing.T) {
 	t.Parallel()
-	// In pieces: this file is read as well.
+	// In pieces: the test reads this file as well.
 	const adr = "ADR" + "-"
 	planted := project{
 		"docs/adr/0001-a.md":   "# " + adr + "0001: A\n\nStatus: accepted\n",

@@ -142,8 +142,8 @@ var (
 	lineNumber    = regexp.MustCompile(`:\d+$`)
 )
 
-// deadPaths finds what the documents name in code as a file or folder of the project and is none. Such a name
-// has a slash, and its first step is a folder at the top; a star stands for anything in one step.
+// deadPaths finds names of files or folders of the project in the documents that do not exist. Such a name is in code, it
+// has a slash, and its first step is a folder at the top. A star matches anything in one step.
 func deadPaths(p project) []string {
 	var findings []string
 	for _, name := range p.documents() {
@@ -215,7 +215,7 @@ func shell(name, text string) []paragraph {
 	return found
 }
 
-// deadTargets finds targets of make that documents and scripts name and the Makefile has not.
+// deadTargets finds targets of make in documents and scripts that the Makefile does not have.
 func deadTargets(p project) []string {
 	targets := map[string]bool{}
 	for _, found := range rule.FindAllStringSubmatch(p["Makefile"], -1) {
@@ -251,8 +251,8 @@ func runner(words []string) bool {
 	}
 }
 
-// deadFlags finds flags of the runner in the documents that it has not. A flag that stands alone in code is
-// of the program named before it in the paragraph, and of the runner where none is.
+// deadFlags finds flags in the documents that the runner does not have. A flag alone in code belongs to the
+// program named before it in the paragraph, or to the runner if no program is named.
 func deadFlags(p project, flags map[string]bool) []string {
 	var findings []string
 	for _, name := range p.documents() {
@@ -290,7 +290,7 @@ var (
 	helpFlag    = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z][a-z-]*)`)
 )
 
-// runnerFlags are the flags that the runner itself says it has.
+// runnerFlags returns the flags that the runner itself lists.
 func runnerFlags() (map[string]bool, error) {
 	help, err := run("go", "run", "./local", "--help")
 	if err != nil {

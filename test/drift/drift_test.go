@@ -1,6 +1,6 @@
-// Package drift_test compares what is said twice: the catalog with the folders and with what the API says of
-// itself, the documents with the files, the targets and the flags that they name. Where the two differ, one
-// of them is wrong; the finding says where. How the code is made is held by package arch_test. Source: ADR-0006.
+// Package drift_test compares facts that are stated twice: the catalog with the folders and with the API's description of
+// itself, the documents with the files, the targets and the flags that they name. If the two differ, one
+// of them is wrong, and the finding says where. Package arch_test enforces the structure of the code. Source: ADR-0006.
 package drift_test
 
 import (
@@ -23,13 +23,13 @@ const root = "../.."
 // project are the texts of all files of the project by path, and their folders with the text "".
 type project map[string]string
 
-// holds tells whether there is such a file or folder. The path may have a slash at its end.
+// holds tells whether a file or folder exists. The path may have a slash at its end.
 func (p project) holds(name string) bool {
 	_, ok := p[path.Clean(name)]
 	return ok
 }
 
-// under are the paths that begin and end so, in order.
+// under returns the paths with this prefix and suffix, in order.
 func (p project) under(begin, end string) []string {
 	return slices.Sorted(func(yield func(string) bool) {
 		for name := range p {
@@ -40,7 +40,7 @@ func (p project) under(begin, end string) []string {
 	})
 }
 
-// documents are the paths of what is written for readers.
+// documents returns the paths of the texts for readers.
 func (p project) documents() []string { return p.under("", ".md") }
 
 var read = sync.OnceValues(func() (project, error) {
@@ -98,7 +98,7 @@ func run(name string, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// differences finds what stands on one side alone.
+// differences finds entries that only one side has.
 func differences[V any](left string, inLeft map[string]V, right string, inRight map[string]V) []string {
 	var findings []string
 	for _, name := range slices.Sorted(maps.Keys(inLeft)) {
@@ -131,7 +131,7 @@ func report(t *testing.T, findings []string) {
 	}
 }
 
-// expect fails the test unless there is one finding for each of what is wanted, which it contains.
+// expect fails the test unless there is exactly one finding for each wanted text, and contains it.
 func expect(t *testing.T, findings []string, want ...string) {
 	t.Helper()
 	if len(findings) != len(want) {

@@ -11,19 +11,19 @@ import (
 	"management.platform.sh/shared/kinds/platformconfig"
 )
 
-// Functions that write the fields of objects link what notes who set them, and no others do. Source: ADR-0008.
+// Only functions that write the fields of objects link the field manager. Source: ADR-0008.
 func TestWhoLinksTheFieldManager(t *testing.T) {
 	t.Parallel()
 	for _, f := range catalog.Functions {
 		writes := false
 		for _, endpoint := range f.Endpoints {
-			// A review is not stored, and the record of a token is never changed: nobody asks who set what in it.
+			// A review is not stored, and the record of a token never changes: its fields need no owners.
 			changes := slices.ContainsFunc(catalog.Functions, func(other *frame.Function) bool {
 				return slices.ContainsFunc(other.Endpoints, func(o frame.Endpoint) bool {
 					return o.Resource == endpoint.Resource && o.Verb == "update"
 				})
 			})
-			// What is made below a resource is answered, and does not change it, but for a rollback of the configuration.
+			// Subresources return what they create and do not change the resource, except a rollback of the configuration.
 			changes = changes && (endpoint.Verb != "create" || endpoint.Subresource == "" || endpoint.Resource == platformconfig.Definition.Resource)
 			writes = writes || changes && slices.Contains([]string{"create", "update", "patch"}, endpoint.Verb)
 		}

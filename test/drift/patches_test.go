@@ -65,7 +65,7 @@ func recipes(t *testing.T, page string) []recipe {
 	return all
 }
 
-// Every recipe makes of its first object the second. Where each patch has a way back, it leads there.
+// Every recipe turns its first object into the second. If every patch is reversible, the way back works too.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	all := recipes(t, files(t)[patchesPage])
@@ -105,7 +105,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// The page has the grammar of the code, the limits that there are, and commands that a story runs on these files with this
+// The page has the grammar of the code, its limits, and commands that a story runs on these files with this
 // outcome.
 func TestPatchesPage(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func settingLine(s settings.Setting) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", s.Key(), flag, s.Unit, s.Default, s.Allowed(), s.Meaning)
 }
 
-// unlisted finds settings whose row in a document is not what the program says of them, and rows of others.
+// unlisted finds settings whose row in a document differs from the program, and rows of unknown settings.
 func unlisted(text string, list []settings.Setting) []string {
 	want := make([]string, len(list))
 	for i, s := range list {

@@ -70,8 +70,8 @@ func (a *api) object(name, text string) []byte {
 	return fmt.Appendf(nil, objectText, name, a.run, text)
 }
 
-// objectText is an access key as people make them; name, label and description are left open. Nobody has it:
-// its secret is in an answer that is thrown away.
+// objectText is a typical access key without name, label and description. Nobody can use the key:
+// its secret is in a response that is discarded.
 const objectText = `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey",` +
 	`"metadata":{"name":%q,"labels":{"load":%q,"app.kubernetes.io/managed-by":"load"}},` +
 	`"spec":{"displayName":"Pipeline of the main repository","description":%q,"user":"load","ttl":86400,"type":"Other",` +

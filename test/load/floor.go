@@ -32,7 +32,7 @@ const (
 const valueSize = 1024
 
 // helloCommand serves in a process of its own, as the API does, with the same number of processors. It ends
-// when its standard input does, so that it never outlives the one who started it.
+// when its standard input does, so that it never outlives the process that started it.
 type helloCommand struct {
 	Redis secret.String `env:"LOAD_HELLO_REDIS"`
 	Key   string
@@ -110,7 +110,7 @@ func startFloor(ctx context.Context, url secret.String, run string) (*floor, err
 		if f.redis, err = openRedis(url); err != nil {
 			return nil, err
 		}
-		// It goes by itself should this process not live to remove it.
+		// It expires by itself if this process ends before it removes it.
 		if err := f.redis.Set(ctx, f.key, bytes.Repeat([]byte("x"), valueSize), time.Hour).Err(); err != nil {
 			return nil, errors.Join(fmt.Errorf("--redis: %w", err), f.redis.Close())
 		}

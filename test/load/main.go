@@ -7,9 +7,9 @@
 //	go run ./test/load --server http://127.0.0.1:8080/kubernetes/management --key-file .platform/admin.key \
 //	    --redis unix://.platform/redis/redis.sock
 //
-// It sends to loopback addresses alone. The objects that it makes carry the label load with the name of the
-// run, and are removed at its end. Any answer but 2xx is an error, and the exit code is then 1. It is no test:
-// it has no opinion on how fast is fast enough.
+// It sends only to loopback addresses. The objects that it creates have the label load with the name of the
+// run, and are removed at its end. Any response but 2xx is an error, and the exit code is then 1. It is not a test:
+// it does not decide how fast is fast enough.
 package main
 
 import (
@@ -157,7 +157,7 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 	return errors.Join(err, result.failure())
 }
 
-// requireLoopback refuses to load other machines, and to send them a bearer in clear.
+// requireLoopback refuses to put load on other machines, and to send them a bearer token in clear.
 func requireLoopback(server string) error {
 	parsed, err := url.Parse(server)
 	if err != nil {

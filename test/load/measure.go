@@ -29,7 +29,7 @@ type subject struct {
 	after func(ctx context.Context) error
 }
 
-// client is one of those who ask at the same time.
+// client is one of the simultaneous clients.
 type client struct {
 	// step asks once. A refused error is counted and the client goes on; any other one ends it.
 	step  func(ctx context.Context) error

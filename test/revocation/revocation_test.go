@@ -1,5 +1,5 @@
 // Package revocation_test measures how long a credential that was revoked is accepted: for each kind of verifier, in the
-// worst order of events that the caches permit, on a clock of its own. docs/security.md promises no less.
+// worst order of events that the caches permit, with a clock of its own. docs/security.md promises no shorter time.
 // Source: ADR-0012.
 package revocation_test
 
@@ -32,7 +32,7 @@ const (
 	// second is how fine the clock of the tests goes, and period how often schedules run.
 	second = time.Second
 	period = time.Minute
-	// life is how long tokens live here; theirEnd is what the document says of verifiers that hear of nothing.
+	// life is the lifetime of tokens here. theirEnd is the document's entry for verifiers that never learn of revocations.
 	life     = time.Hour
 	theirEnd = "the token's end"
 )
@@ -65,7 +65,7 @@ func promises(t *testing.T) map[string][]string {
 	return rows
 }
 
-// world is a platform that is served over TLS, with a token that the key "ci" asked for.
+// world is a platform that is served over TLS, with a token that was requested with the key "ci".
 type world struct {
 	*issuertest.World
 	t      *testing.T
@@ -137,7 +137,7 @@ func (w *world) taint() {
 	}
 }
 
-// prime makes the platform's processes read a document anew: somebody else has asked for it.
+// prime makes the platform's processes read a document again: another client has requested it.
 func (w *world) prime(path string) {
 	w.t.Helper()
 	if status, text := w.ask(http.MethodGet, path, "", ""); status != http.StatusOK {
@@ -145,7 +145,7 @@ func (w *world) prime(path string) {
 	}
 }
 
-// review is what the webhook says of the token; an error where it refuses.
+// review asks the webhook about the token. It returns an error if the webhook refuses the token.
 func (w *world) review() error {
 	status, text := w.ask(http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", "cluster", fmt.Sprintf(`{"spec":{"token":%q}}`, w.bearer))
 	switch {
@@ -174,7 +174,7 @@ func (w *world) offline(withoutDenyList bool) func() error {
 	}
 }
 
-// must is a verification that is not refused yet.
+// must expects that a verification still succeeds.
 func (w *world) must(verify func() error) {
 	w.t.Helper()
 	if err := verify(); err != nil {
@@ -182,7 +182,7 @@ func (w *world) must(verify func() error) {
 	}
 }
 
-// revoked is how long a token is accepted after it was revoked.
+// revoked returns how long a token is accepted after its revocation.
 func (w *world) revoked(verify func() error, revoke func()) time.Duration {
 	w.t.Helper()
 	w.must(verify)
@@ -203,7 +203,7 @@ func (w *world) fetched(verify func() error, path string, maxAge time.Duration) 
 	w.prime(path)
 }
 
-// until lets time pass until a token is refused, and returns how long that took. Each second it does what else happens then.
+// until lets time pass until a token is refused, and returns how long that took. Each second it calls each, if that is set.
 func (w *world) until(verify func() error, each func(passed time.Duration)) time.Duration {
 	w.t.Helper()
 	for passed := time.Duration(0); passed <= 2*life; passed += second {

@@ -26,7 +26,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// TestMain takes away the settings of whoever runs the tests.
+// TestMain removes the settings from the environment in which the tests run.
 func TestMain(m *testing.M) {
 	for _, s := range settings.List {
 		if s.Name != "" {
@@ -127,7 +127,7 @@ func run(t *testing.T, lookup func(string) string, line ...string) error {
 	return command.Run(ctx)
 }
 
-// said is what a shell says of its start.
+// said is the output of a shell about its start.
 func said(err error) string {
 	if err == nil {
 		return "it starts"

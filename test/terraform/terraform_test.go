@@ -67,7 +67,7 @@ func unformatted(m module) []string {
 	return findings
 }
 
-// address is how a top-level block is referred to; empty for blocks that are not.
+// address returns the name by which other blocks refer to a top-level block, or the empty string if they cannot.
 func address(b *hclsyntax.Block) string {
 	switch b.Type {
 	case "variable":
@@ -199,7 +199,7 @@ func undeclared(blocks []*hclsyntax.Block) []string {
 	return findings
 }
 
-// undescribed finds variables and outputs that do not say what they are.
+// undescribed finds variables and outputs without a description.
 func undescribed(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	for _, b := range blocks {
@@ -317,7 +317,7 @@ func tooWide(blocks []*hclsyntax.Block) []string {
 	return findings
 }
 
-// fixed are attributes that must stand so.
+// fixed are attributes that must have these values.
 var fixed = map[string]map[string]cty.Value{
 	"aws_elasticache_replication_group": {
 		"transit_encryption_enabled": cty.True, "transit_encryption_mode": cty.StringVal("required"), "at_rest_encryption_enabled": cty.True,
@@ -326,7 +326,7 @@ var fixed = map[string]map[string]cty.Value{
 	"google_redis_instance":                   {"auth_enabled": cty.True, "transit_encryption_mode": cty.StringVal("SERVER_AUTHENTICATION")},
 }
 
-// present are attributes and blocks that must be there.
+// present are attributes and blocks that must exist.
 var present = map[string][]string{
 	"aws_elasticache_replication_group": {"auth_token", "lifecycle"},
 	"aws_lambda_function":               {"timeout", "memory_size", "vpc_config", "environment"},
@@ -336,10 +336,10 @@ var present = map[string][]string{
 	"google_cloud_scheduler_job":        {"http_target", "retry_config"},
 }
 
-// beside are resources that must be there with others: what a run of the clock fails at, Lambda repeats unless told not to.
+// beside are resources that must accompany others: Lambda repeats failed scheduled runs unless it is configured not to.
 var beside = map[string]string{"aws_cloudwatch_event_target": "aws_lambda_function_event_invoke_config"}
 
-// unsafe finds resources without what makes them safe.
+// unsafe finds resources that lack a required protection.
 func unsafe(blocks []*hclsyntax.Block) []string {
 	var findings []string
 	for _, b := range blocks {
@@ -424,7 +424,7 @@ func evaluate(t *testing.T, blocks []*hclsyntax.Block, names ...string) map[stri
 	return found
 }
 
-// routes are what the table says: the function of each method and path.
+// routes returns the routes of the table: the function of each method and path.
 func routes(t *testing.T) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(infra, "functions.json"))
@@ -493,7 +493,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Names that are put together fit where they go.
+// Composed names are unique and have a permitted length.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	blocks, _ := read(t, "aws").blocks()
