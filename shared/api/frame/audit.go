@@ -46,7 +46,7 @@ type recording struct {
 // audited tells whether there is an audit at this moment.
 func (f *frame) audited() bool { return f.server.Audit != nil && f.server.Audit.Enabled() }
 
-// userOf is a caller as the policy sees him.
+// userOf is a caller as the policy sees them.
 func userOf(caller identity.Caller) audit.User {
 	if caller.Owner == (identity.Owner{}) {
 		return audit.Anonymous

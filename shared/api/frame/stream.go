@@ -141,7 +141,7 @@ func (f *frame) keyEnds(caller identity.Caller, now time.Time) time.Time {
 	return now.Add(caller.KeyExpires.Sub(f.server.Env.Now()))
 }
 
-// again looks whether the caller is still who he was and may still do what he does. It says why not.
+// again authenticates and authorizes a watch again. It tells why it must end; empty: it goes on.
 func (f *frame) again(ctx context.Context, c *call) (identity.Caller, string, error) {
 	caller, err := f.server.Authenticator.Again(ctx, c.http.Header)
 	if over(ctx) {
