@@ -17,7 +17,7 @@ func enabled(rules ...model.AuditRule) *model.ConfigAudit {
 	return &model.ConfigAudit{Enabled: true, Policy: &model.AuditPolicy{Rules: rules}}
 }
 
-// asked is a get of an access key by a user, changed as a row wants it.
+// asked returns a request to get an access key by a user, with the changes of a row.
 func asked(change func(*audit.Asked)) audit.Asked {
 	a := audit.Asked{
 		User: audit.User{Username: "ana", Groups: []string{"dev", "system:authenticated"}},
@@ -175,7 +175,7 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s, %s: %s instead of %s", row.source, row.name, got, row.want)
 		}
 	}
-	// Nor does a rule keep it out by its stages.
+	// A rule cannot omit it by its stages either.
 	silent := enabled(model.AuditRule{Level: "Request", OmitStages: []string{"ResponseComplete"}})
 	if choice := audit.NewPolicy(silent).Choose(reveal); choice.Level != audit.Request || !choice.Records(audit.ResponseComplete) {
 		t.Errorf("secrets that are shown where the stage is omitted: %+v", choice)

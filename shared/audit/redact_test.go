@@ -18,7 +18,7 @@ import (
 
 const canary = "canary-Zq81xWv9Kt27Lm4PcY6Ua05Bn3"
 
-// fill puts the canary where a field is a secret by its type, and plain values everywhere else.
+// fill puts the canary into fields whose type is a secret, and plain values into all others.
 func fill(t *testing.T, value reflect.Value, hidden bool) (canaries int) {
 	t.Helper()
 	switch value.Interface().(type) {
@@ -71,7 +71,7 @@ func fill(t *testing.T, value reflect.Value, hidden bool) (canaries int) {
 	return canaries
 }
 
-// Every kind of the API, with a canary in every secret, comes out without one, as an answer and as a request.
+// Every kind of the API is recorded without its secrets, as a response and as a request. Every secret is a canary.
 func TestNoSecretOfAnyKind(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -123,7 +123,7 @@ func check(t *testing.T, what string, text []byte) {
 	}
 }
 
-// reveal is an object as a client writes it: a secret.String in clear.
+// reveal returns an object in the form in which a client writes it, with every secret.String in clear.
 func reveal(t *testing.T, object any) []byte {
 	t.Helper()
 	text, err := json.Marshal(object)
@@ -220,7 +220,7 @@ func TestURI(t *testing.T) {
 	}
 }
 
-// Whatever is sent, a secret of a body is in nothing that is recorded of it.
+// Whatever a client sends, no secret of the body is recorded.
 func FuzzBody(f *testing.F) {
 	f.Add(`{"spec":{"key":"%s"}}`, false)
 	f.Add(`{"spec":{"oidcLogin":{"idToken":"%s"}},"metadata":{"name":"a"}}`, false)

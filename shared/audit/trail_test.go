@@ -160,7 +160,7 @@ func TestASlowSinkHoldsNobodyLonger(t *testing.T) {
 		if err := b.Record(one(ignore, event("a"))); err != nil || time.Since(begun) != 0 {
 			t.Errorf("Ignore waits %s: %v", time.Since(begun), err)
 		}
-		// The sink has the first one now.
+		// The sink now has the first event.
 		synctest.Wait()
 		several := append(one(fail, event("b")), append(one(ignore, event("c")), one(fail, event("d"))...)...)
 		if err := b.Record(several); !errors.Is(err, audit.ErrNotRecorded) || time.Since(begun) != audit.WaitAtMost {
@@ -169,7 +169,7 @@ func TestASlowSinkHoldsNobodyLonger(t *testing.T) {
 		b.shelf.set(func() { b.shelf.hangs = nil })
 		close(release)
 		b.Close(t.Context())
-		// What was refused was refused; what was ignored waited for the sink.
+		// Refused events are not written later. Events that may be ignored waited for the sink.
 		if got := b.tally.String(); b.shelf.ids() != "a c" || got != "2 recorded, 0 lost, 2 refused" {
 			t.Errorf("kept is %q: %s", b.shelf.ids(), got)
 		}
@@ -193,7 +193,7 @@ func TestIgnoreKeepsOrderThroughAnOutage(t *testing.T) {
 	})
 }
 
-// Few events fill it as well, where they are large.
+// A few events also fill the spool if they are large.
 func TestASpoolFullOfBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// A setting of a sink that changes opens it anew; one of the policy does not. Source: Spec 2.7.
+// A changed setting of a sink opens the sink again; a changed setting of the policy does not. Source: Spec 2.7.
 func TestSettingsOfSinksAreLive(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The texts of a 401. A caller learns that a key is expired or disabled only by holding it.
+// The texts of a 401. Only callers that have the key learn that it is expired or disabled.
 // Source: ADR-0005.
 const (
 	textNone     = "no bearer token"
@@ -22,9 +22,9 @@ const (
 	textDisabled = "access key disabled"
 )
 
-// Why a bearer is refused, as Bearers tells it.
+// The reasons for which Bearers refuses a bearer.
 var (
-	// ErrUnknown: there is no such bearer, or it is gone for another reason than the others here.
+	// ErrUnknown: the bearer does not exist, or it is refused for a reason other than those below.
 	ErrUnknown = errors.New("the bearer is unknown")
 	// ErrExpired: its lifetime has ended.
 	ErrExpired = errors.New("the bearer is expired")
@@ -32,34 +32,34 @@ var (
 	ErrDisabled = errors.New("the bearer is disabled")
 )
 
-// Bearers knows whose a bearer is. Package accesskey does for access keys. Implementations are safe for concurrent use.
+// Bearers identifies bearers. Package accesskey implements it for access keys. Implementations are safe for concurrent use.
 type Bearers interface {
-	// Identify returns whose a bearer is. A malformed bearer is refused without asking the state. Prefetch names an access
-	// key that is read in the same round trip where that is possible; empty: none.
+	// Identify returns the caller to whom a bearer belongs. It refuses a malformed bearer without a request to the state.
+	// Prefetch names an access key to read in the same round trip if possible; empty: none.
 	//
-	// Errors: ErrUnknown, ErrExpired and ErrDisabled; store.ErrUnavailable when the state cannot be reached; others for
-	// what is stored and cannot be read.
+	// Errors: ErrUnknown, ErrExpired and ErrDisabled; store.ErrUnavailable if the state cannot be reached; other errors
+	// if a stored record cannot be read.
 	Identify(ctx context.Context, bearer secret.String, prefetch string) (Identified, error)
 }
 
-// Identified is a bearer that is good.
+// Identified is the result for a valid bearer.
 type Identified struct {
-	// Caller is whose it is.
+	// Caller is the caller to whom the bearer belongs.
 	Caller identity.Caller
-	// Prefetched is the record of the access key to prefetch; nil where it was not read or does not exist.
+	// Prefetched is the record of the access key to prefetch; nil if it was not read or does not exist.
 	Prefetched *store.Record
-	// Used notes that the bearer is used. It does not fail: what goes wrong is logged.
+	// Used records that the bearer is used. It returns no error, but logs it.
 	Used func(context.Context)
 }
 
 // Authenticator turns bearers into callers. It is safe for concurrent use.
 type Authenticator struct {
-	// Bearers knows whose a bearer is.
+	// Bearers identifies the bearers.
 	Bearers Bearers
 }
 
-// Header authenticates the Authorization header of a request. The scheme is compared without regard to case. Prefetch is
-// that of Bearers.Identify, and the record what comes of it. Errors are those of Bearer.
+// Header authenticates the Authorization header of a request. The case of the scheme does not matter. Prefetch is passed
+// to Bearers.Identify, and the returned record is the prefetched one. Errors are those of Bearer.
 func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, *store.Record, error) {
 	scheme, token, ok := strings.Cut(header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
@@ -70,8 +70,8 @@ func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch
 
 // Bearer authenticates a bearer, which counts as a use of it.
 //
-// Errors: Unauthorized for one that is unknown, expired or disabled; ServiceUnavailable when the state cannot be reached,
-// since what cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
+// Errors: Unauthorized for a bearer that is unknown, expired or disabled; ServiceUnavailable if the state cannot be
+// reached, because a bearer that cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
 func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (identity.Caller, error) {
 	caller, _, err := a.authenticate(ctx, bearer, "")
 	return caller, err
@@ -86,8 +86,8 @@ func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, 
 	return found.Caller, found.Prefetched, nil
 }
 
-// Again authenticates the Authorization header of a request that is still being answered. It does not count as a use: a
-// key whose end counts from its last use must not live on by it. Errors are those of Bearer. Source: ADR-0007.
+// Again authenticates the Authorization header of a request that is still being answered. It does not count as a use,
+// so that a key that expires some time after its last use is not kept alive. Errors are those of Bearer. Source: ADR-0007.
 func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity.Caller, error) {
 	_, token, _ := strings.Cut(header.Get("Authorization"), " ")
 	found, err := a.Bearers.Identify(ctx, secret.String(strings.TrimSpace(token)), "")
@@ -97,7 +97,7 @@ func (a *Authenticator) Again(ctx context.Context, header http.Header) (identity
 	return found.Caller, nil
 }
 
-// refuse returns the answer for an error of Bearers.
+// refuse returns the API error for an error of Bearers.
 func refuse(err error) error {
 	switch {
 	case errors.Is(err, ErrUnknown):

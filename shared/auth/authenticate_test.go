@@ -31,7 +31,7 @@ var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
-// world is an authenticator over real state, with a clock and a cap that a test moves.
+// world is an authenticator with real state, and with a clock and a cap that tests change.
 type world struct {
 	*auth.Authenticator
 	client *redisstore.Client
@@ -100,7 +100,7 @@ func (w *world) record(t fataler, name string) store.Record {
 	return record
 }
 
-// at is the clock so long after born.
+// at sets the clock to a time after born.
 func (w *world) at(d time.Duration) { w.now = born.Add(d) }
 
 func (w *world) use(bearer secret.String) error {
@@ -115,7 +115,7 @@ func code(err error) int32 {
 	return apierror.From(err).Status().Code
 }
 
-// silent is a store that must not be asked: any other method than this one panics.
+// silent is a store that must not be used: every other method panics.
 type silent struct {
 	store.Store
 	t *testing.T
@@ -126,7 +126,7 @@ func (s silent) GetWith(context.Context, string, string) (store.Record, *store.R
 	return store.Record{}, nil, store.ErrNotFound
 }
 
-// What cannot be a key is refused without asking the state. Source: ADR-0005.
+// A text that cannot be a key is refused without a request to the state. Source: ADR-0005.
 func TestMalformedNeverReachesTheStore(t *testing.T) {
 	a := &auth.Authenticator{Bearers: &accesskey.Bearers{
 		Keys: &accesskey.Registry{Store: silent{t: t}}, Now: func() time.Time { return born },
@@ -184,7 +184,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// The caller is what the key says. Source: Spec 2.3, 2.5, 5.2; ADR-0005.
+// The caller is the one that the key describes. Source: Spec 2.3, 2.5, 5.2; ADR-0005.
 func TestCaller(t *testing.T) {
 	w := newWorld(t)
 	scope := &model.Scope{Projects: []model.ScopeProject{{Project: "a"}}}
@@ -280,7 +280,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// A 401 tells who holds a key that it is over or disabled, and nobody else anything. Source: ADR-0005.
+// Only callers that have the key learn from a 401 that it is expired or disabled. Source: ADR-0005.
 func TestRefusalsThatDiffer(t *testing.T) {
 	w := newWorld(t)
 	_, over := w.create(t, model.OwnedAccessKeySpec{User: "a", TTLSeconds: 1})
@@ -397,7 +397,7 @@ func TestSliding(t *testing.T) {
 	w.limit = 0
 	w.at(388 * s)
 	if err := w.use(bearer); err != nil {
-		// The use at 299 was noted.
+		// The use at 299 was recorded.
 		t.Errorf("refused though it was used: %v", err)
 	}
 	w.at(488 * s)
@@ -419,7 +419,7 @@ func TestUseMovesNoFixedEnd(t *testing.T) {
 	}
 }
 
-// What cannot be checked is refused. Source: ADR-0002, ADR-0005.
+// A key that cannot be checked is refused. Source: ADR-0002, ADR-0005.
 func TestFailsClosed(t *testing.T) {
 	w := newWorld(t)
 	_, bearer := w.create(t, model.OwnedAccessKeySpec{User: "a"})
@@ -450,14 +450,14 @@ func TestFailsClosed(t *testing.T) {
 	}
 }
 
-// noNotes is a store whose notes fail.
+// noNotes is a store whose Touch fails.
 type noNotes struct{ store.Store }
 
 func (noNotes) Touch(context.Context, store.Record, time.Time, time.Time) error {
 	return store.ErrUnavailable
 }
 
-// A use that cannot be noted is still a use. Source: ADR-0005.
+// A use that cannot be recorded still succeeds. Source: ADR-0005.
 func TestUnnotedUse(t *testing.T) {
 	w := newWorld(t)
 	_, bearer := w.create(t, model.OwnedAccessKeySpec{User: "a"})
@@ -494,7 +494,7 @@ func TestNeverEarlyNeverLate(t *testing.T) {
 			if ttl > 0 {
 				end = ttl
 				if sliding {
-					// The last use counts from when it was noted: up to a minute, or a tenth of the ttl, before it,
+					// The last use counts from the recorded time: up to a minute, or a tenth of the ttl, before the use,
 					// and to the second.
 					end += used
 					early = min(time.Minute, ttl/10) + time.Second

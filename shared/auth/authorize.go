@@ -1,7 +1,7 @@
-// Package auth answers the two questions before every operation: who calls, and may that caller do this
-// at all. A bearer becomes a Caller; a Caller and a request become a decision from the scope of the
-// credential and the policy of the resource. Which single objects a caller may touch, and what he may
-// write into them, is the resource's own rule. Source: Spec 2.3, 5; ADR-0005.
+// Package auth answers two questions before every operation: who is the caller, and may they make this kind of request
+// at all. Authentication turns a bearer into a Caller. Authorization decides on a Caller and a request by the scope of
+// the credential and the policy of the resource. Which single objects callers may access, and what they may write into
+// them, is decided by the rules of the resource. Source: Spec 2.3, 5; ADR-0005.
 package auth
 
 import (
@@ -21,13 +21,13 @@ import (
 // Decision is whether a request is permitted, and why not.
 type Decision struct {
 	Allowed bool
-	// Reason says why, in words for the caller.
+	// Reason says why, as a text for the caller.
 	Reason string
 }
 
-// everybody are the resources whose verbs are open to every authenticated caller: each sees and changes
-// there what is his own. Who has a bearer to be reviewed could use it, and a review of access says nothing that the
-// asker does not bring along (ADR-0012). What is not listed is for admins.
+// everybody are the resources whose verbs are open to every authenticated caller: callers see and change only their own
+// objects. Reviews reveal nothing: callers with a bearer to review could also use it, and a review of access only
+// evaluates what the caller sends (ADR-0012). Resources that are not listed are for admins.
 var everybody = map[schema.GroupResource]bool{
 	model.Resource("ownedaccesskeys"):                                     true,
 	model.Resource("virtualclusterinstances"):                             true,
@@ -39,18 +39,17 @@ var everybody = map[schema.GroupResource]bool{
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:     true,
 }
 
-// reserved are the verbs on resources of everybody that are for admins all the same. Registering an instance is: nothing
-// says yet who belongs to the project whose namespace it is in. Source: ADR-0017.
+// reserved are verbs that are for admins although the resource is one of everybody. Creating an instance is reserved,
+// because nothing says yet who belongs to the project of its namespace. Source: ADR-0017.
 var reserved = map[schema.GroupResource]string{model.Resource("virtualclusterinstances"): "create"}
 
-// readable are resources that every authenticated caller may read, without what is secret of them, and admins alone
-// may change. Of their parts nothing is open. Source: ADR-0015.
+// readable are the resources that every authenticated caller may read, without their secrets, and only admins may
+// change. Their subresources are for admins. Source: ADR-0015.
 var readable = map[schema.GroupResource]bool{
 	model.Resource("configs"): true,
 }
 
-// Decide tells whether a caller may do what a request asks. The scope is asked first: it narrows admins
-// too.
+// Decide decides whether a caller may make a request. The scope comes first, because it also narrows admins.
 func Decide(caller identity.Caller, request scope.Request) Decision {
 	request.Target = scope.TargetManagement
 	if !scope.Allows(caller.Scope, request) {
@@ -70,7 +69,7 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	return Decision{Reason: fmt.Sprintf("only members of %s may %s %s", identity.Admins, request.Verb, resource)}
 }
 
-// Authorize is Decide as an error: Forbidden with the reason.
+// Authorize calls Decide and returns a refusal as an error: Forbidden with the reason.
 func Authorize(caller identity.Caller, request scope.Request) error {
 	decision := Decide(caller, request)
 	if decision.Allowed {
@@ -79,8 +78,8 @@ func Authorize(caller identity.Caller, request scope.Request) error {
 	return apierror.Forbidden(schema.GroupResource{Group: request.Group, Resource: request.Resource}, request.Name, decision.Reason, nil)
 }
 
-// RefuseImpersonation refuses the headers of a request that asks to be served as somebody else, as kubectl's --as does: it must
-// not be answered as if nothing had been asked. The error is Forbidden. Source: ADR-0005.
+// RefuseImpersonation refuses the headers of a request to act as another user, as kubectl's --as sends them: the API
+// must not ignore such a request. The error is Forbidden. Source: ADR-0005.
 func RefuseImpersonation(caller identity.Caller, header http.Header) error {
 	for name := range header {
 		if strings.HasPrefix(name, "Impersonate-") {

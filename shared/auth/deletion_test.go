@@ -9,8 +9,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// A key authenticates until the moment of its deletionTimestamp and never after, whatever holds it; its use does not
-// put that off. Source: Spec 2.2, 3; ADR-0009.
+// A key authenticates until its deletionTimestamp and never after, even while finalizers keep it. Its use does not
+// postpone that time. Source: Spec 2.2, 3; ADR-0009.
 func TestGracePeriod(t *testing.T) {
 	t.Parallel()
 	for about, finalizers := range map[string][]string{"a key": nil, "a key with finalizers": {"example.com/held"}} {
@@ -39,7 +39,7 @@ func TestGracePeriod(t *testing.T) {
 			if got := w.record(t, name).Expires; !got.Equal(want) {
 				t.Errorf("it is due at %v, want %v", got, want)
 			}
-			// Taking its last finalizer away after its end removes it.
+			// Once the grace period is over, removing its last finalizer removes the key.
 			if finalizers != nil {
 				w.patch(t, name, `{"metadata":{"finalizers":null}}`)
 			}

@@ -26,7 +26,8 @@ func TestProjectOfNamespace(t *testing.T) {
 	}
 }
 
-// An environment has one value of a type, however many ask for it at once; what a shell provides comes first.
+// An environment has one value of each type, however many callers ask for it at once. A value that a shell provides is
+// used instead of opening one.
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	type registry struct{ of *int }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// singles holds what an environment has one of, by type.
+// singles holds the values of which an environment has one, by type.
 type singles struct {
 	mu     sync.Mutex
 	byType map[reflect.Type]*single
@@ -37,8 +37,8 @@ func Single[T any](env *Environment, open func(*Environment) T) T {
 	return one.value.(T)
 }
 
-// Provide makes value the one T of an environment, for what a shell has opened itself. It panics when there is one
-// already: operations would go on with the other.
+// Provide makes value the one T of an environment. It is for values that a shell has opened itself. It panics if there
+// already is one, because operations would continue to use that one.
 func Provide[T any](env *Environment, value T) {
 	provided := false
 	Single(env, func(*Environment) T { provided = true; return value })

@@ -20,7 +20,7 @@ func TestVerifyWhileFilesMove(t *testing.T) {
 		}
 	}
 	var head chain.Head
-	// step makes a file of one event, and a backup of the file before.
+	// step makes a file with one event, and turns the previous file into a backup.
 	step := func(i int) {
 		line := chain.Link([]byte(`{"kind":"Event"}`), head, true)
 		head = chain.Head{Sequence: head.Sequence + 1, Hash: chain.HashOf(line)}
@@ -30,7 +30,7 @@ func TestVerifyWhileFilesMove(t *testing.T) {
 			}
 		}
 		write(chain.Name, string(line)+"\n")
-		// As a whole, as the sink writes it.
+		// The file is written as a whole, in the way of the sink.
 		write("head", head.String()+"\n")
 		if err := os.Rename(path("head"), path(chain.HeadName)); err != nil {
 			t.Error(err)
@@ -57,7 +57,7 @@ func TestVerifyWhileFilesMove(t *testing.T) {
 		}
 		report, err := chain.Verify(directory)
 		if err != nil {
-			// It says so rather than telling of what is not so.
+			// Verification may report that the files moved, but must not report false findings.
 			continue
 		}
 		for _, finding := range report.Findings {

@@ -89,13 +89,13 @@ func TestChainOverRestarts(t *testing.T) {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
 		}
 	}
-	// An event without annotations gets some.
+	// An event without annotations gets annotations.
 	sink := open(t, nil, config)
 	write(t, sink, &audit.Record{JSON: []byte(`{"auditID":"c","user":{"extra":{"a":"b"}}}`)})
 	verify(t, config.Path, 7, nil)
 }
 
-// large makes lines of which three fill a megabyte.
+// large makes lines so long that three of them fill a megabyte.
 var large = strings.Repeat("x", 400<<10)
 
 func TestRotation(t *testing.T) {
@@ -120,7 +120,7 @@ func TestRotation(t *testing.T) {
 			for i := range 10 {
 				write(t, sink, record(fmt.Sprint(i), large))
 			}
-			// Its end waits for the compression and removal of backups.
+			// Close waits until backups are compressed and removed.
 			if err := sink.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// An event of more than a file holds has one for itself.
+// An event that is larger than a file may be has its own file.
 func TestAnEventLargerThanAFile(t *testing.T) {
 	t.Parallel()
 	config := &model.ConfigAudit{Path: t.TempDir(), MaxSizeMegabytes: 1}
@@ -166,7 +166,7 @@ func TestOneWriter(t *testing.T) {
 	verify(t, config.Path, 2, nil)
 }
 
-// New settings take a directory over from the old ones, whose sink is closed beside the requests.
+// A sink with new settings takes over the directory of the old one, which is closed while requests continue.
 func TestTakingOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,13 +204,14 @@ func TestATornLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = file.Close()
-	// Nobody was told that it is kept.
+	// The incomplete event was never acknowledged.
 	verify(t, config.Path, 2, nil)
 	write(t, open(t, nil, config), record("d", "x"))
 	verify(t, config.Path, 3, nil)
 }
 
-// A process that starts where the end of the file is gone goes on behind it, so that the gap stays. Source: ADR-0016.
+// If the end of the file is gone when a process starts, the chain continues after the missing events, so that the gap
+// stays visible. Source: ADR-0016.
 func TestACutEnd(t *testing.T) {
 	t.Parallel()
 	config := &model.ConfigAudit{Path: t.TempDir()}
@@ -272,7 +273,7 @@ func TestTampering(t *testing.T) {
 		{"events in another order", func(l []string) string { return l[0] + l[2] + l[1] + l[3] + l[4] }, 5,
 			[]string{"events 2 to 2 are missing", "event 2 stands behind event 3", "events 3 to 3 are missing"}},
 		{"a repeated event", func(l []string) string { return l[0] + l[1] + l[1] + l[2] + l[3] + l[4] }, 6, []string{"event 2 stands behind event 2"}},
-		{"an event of somebody else", func(l []string) string { return l[0] + "{\"auditID\":\"z\"}\n" + strings.Join(l[1:], "") }, 5, []string{"is no event of the chain"}},
+		{"an event that is not of the chain", func(l []string) string { return l[0] + "{\"auditID\":\"z\"}\n" + strings.Join(l[1:], "") }, 5, []string{"is no event of the chain"}},
 		{"a cut-off tail", func(l []string) string { return l[0] + l[1] + l[2] }, 3, []string{
 			"events 4 to 5 are missing at the end: audit.head knows", "events 4 to 5 are missing at the end: the state knows",
 		}},
@@ -304,8 +305,8 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// A chain that was made anew as a whole is found by the anchor alone; and a process that starts on a chain whose end is
-// gone does not cover that up.
+// Only the anchor reveals a chain that was rewritten as a whole. A process that starts on a chain whose end is gone does
+// not hide the gap.
 func TestAnchors(t *testing.T) {
 	t.Parallel()
 	config := &model.ConfigAudit{Path: t.TempDir()}
@@ -331,7 +332,7 @@ func TestAnchors(t *testing.T) {
 	verify(t, config.Path, 5, nil)
 	verify(t, config.Path, 5, known, "event 5 is not the one that the state knows")
 
-	// The end is cut off in the file and beside it.
+	// The end is cut off in the file and in the head next to it.
 	text := strings.SplitAfter(read(t, filepath.Join(config.Path, chain.Name)), "\n")
 	if err := os.WriteFile(filepath.Join(config.Path, chain.Name), []byte(text[0]+text[1]), 0o600); err != nil {
 		t.Fatal(err)
@@ -348,7 +349,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// An anchor that is away when the process starts is looked at before it is written.
+// If the anchor cannot be reached when the process starts, it is read later, before it is written.
 func TestAnAnchorThatIsAway(t *testing.T) {
 	t.Parallel()
 	config := &model.ConfigAudit{Path: t.TempDir()}
@@ -383,7 +384,7 @@ func TestFoldersThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// With durable a write is not over before the disk has it: what cannot be written to disk is no event kept.
+// With durable, a write succeeds only once the disk has it: if the event cannot be written to disk, it is not recorded.
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

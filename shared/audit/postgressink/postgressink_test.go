@@ -29,7 +29,7 @@ func record(id string, at time.Time) *audit.Record {
 	return &audit.Record{AuditID: id, Stage: audit.ResponseComplete, At: at, JSON: fmt.Appendf(nil, `{"auditID":%q,"nothing":"\u0000"}`, id)}
 }
 
-// kept are the ids in the table, in order.
+// kept returns the ids in the table, in order.
 func kept(t *testing.T, connection *pgx.Conn) string {
 	t.Helper()
 	rows, err := connection.Query(t.Context(), `SELECT audit_id FROM audit_events ORDER BY at, audit_id`)
@@ -52,7 +52,7 @@ func TestPostgres(t *testing.T) {
 	if err := write(sink, record("a", now.Add(-48*time.Hour)), record("b", now.Add(-time.Minute))); err != nil {
 		t.Fatal(err)
 	}
-	// What comes again is kept once.
+	// An event that is sent again is kept once.
 	if err := write(sink, record("b", now.Add(-time.Minute)), record("c", now)); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// Processes that start together make the table once.
+// Processes that start at the same time create the table once.
 func TestManyBegin(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Server(t)

@@ -73,7 +73,7 @@ func testRedis(t *testing.T, url string) {
 			t.Fatal(err)
 		}
 	}
-	// Old entries, as they were written two days ago. A stream is trimmed by whole nodes of a hundred entries.
+	// These entries look as if they were written two days ago. A stream is trimmed by whole nodes of a hundred entries.
 	old := time.Now().Add(-48 * time.Hour).UnixMilli()
 	for i := range 250 {
 		if err := client.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, ID: fmt.Sprintf("%d-%d", old, i+1), Values: []string{"event", "old"}}).Err(); err != nil {

@@ -10,10 +10,10 @@ import (
 )
 
 // Allows tells whether a credential with the scope s may make the request r, as far as the scope is
-// concerned. A nil scope allows everything. An empty one allows what every credential may do: asking
-// what the API is and who one is, and creating keys and tokens, whose own scope Exceeds judges. The
+// concerned. A nil scope allows everything. An empty one allows what every credential may do: ask about the
+// API and the caller, and create keys and tokens, whose own scope Exceeds judges. The
 // entries of s are alternatives. It expects a scope that Validate accepts; an entry that Validate
-// would refuse permits nothing more for it. Source: Spec 2.3, 5.2; the permissions: ADR-0005.
+// would refuse permits nothing additional. Source: Spec 2.3, 5.2; the permissions: ADR-0005.
 func Allows(s *model.Scope, r Request) bool {
 	if s == nil {
 		return true
@@ -35,8 +35,8 @@ func Allows(s *model.Scope, r Request) bool {
 		slices.ContainsFunc(s.Rules, func(e model.ScopeRule) bool { return ruleAllows(e, r) })
 }
 
-// roleAllows applies a role. A role that is limited to projects or virtual clusters permits what is
-// inside them, and of what is outside only the resources that the role names for this case.
+// roleAllows applies a role. A role that is limited to projects or virtual clusters permits requests inside
+// them. Outside of them it permits only the resources that the role lists as unconfined.
 func roleAllows(e model.ScopeRole, r Request) bool {
 	role, ok := lookupRole(e.Role)
 	if !ok || !role.permits(r) {

@@ -14,11 +14,11 @@ import (
 // entry's path below path; none means that every request that child allows is allowed by parent. A nil
 // parent covers everything. A nil child below a parent is one error at path itself.
 //
-// It is sound and not complete: it never passes a child that is wider, and refuses some that are no
+// It is sound and not complete: it never accepts a child that is wider, and refuses some that are not
 // wider. An entry must be covered by one entry of parent of the same kind, or, for a space or a
-// virtual cluster, by its project; a child's project is not found to be covered by a rule, nor one
-// role by two entries for half of its projects each. Roles that permit nothing on this API count, as
-// they mean something to other parts of the platform.
+// virtual cluster, by its project. It does not recognize a project that is covered by a rule, nor a role
+// that is covered by two entries with half of its projects each. Roles that permit nothing on this API count,
+// because they mean something to other parts of the platform.
 //
 // It expects scopes that Validate accepts; its time grows with the product of their sizes, which
 // Validate bounds. Source: Spec 2.3; ADR-0005.

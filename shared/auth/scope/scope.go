@@ -38,10 +38,10 @@ var targets = []string{TargetManagement, TargetCluster, TargetProjectSpace, Targ
 // instances is the plural name of the virtual clusters of this API.
 const instances = "virtualclusterinstances"
 
-// Request is what is asked of an API, as far as a scope looks at it. It is either for a resource
-// (Resource is set) or for a plain URL path (Path is set). A Request that is neither or both, has no
-// verb, an unknown target, or lacks the field that its target is about, is permitted by no scope. The
-// values are compared as they are: `*` in a Request is the name `*`. Source: Spec 2.3; ADR-0005.
+// Request is the part of an API request that scopes judge. It is either for a resource (Resource is set)
+// or for a plain URL path (Path is set). No scope permits a Request that is for neither or both, has no
+// verb, has an unknown target, or lacks the field that its target needs. The
+// values are compared literally: `*` in a Request is the name `*`. Source: Spec 2.3; ADR-0005.
 type Request struct {
 	// Verb is the Kubernetes verb in lower case: get, list, watch, create, update, patch, delete,
 	// deletecollection, or a special one. For a Path it is the HTTP method in lower case.
@@ -62,16 +62,16 @@ type Request struct {
 	// target: `/version`, not `/kubernetes/management/version`. It begins with `/` and has no empty, `.`
 	// or `..` step. Empty for a resource.
 	Path string
-	// Project is the project that the request is inside of. On this API it belongs to Namespace; empty
-	// when the namespace is no project's.
+	// Project is the project to which the request belongs. On this API it is the project of Namespace; empty
+	// if the namespace belongs to no project.
 	Project string
-	// VirtualCluster is the virtual cluster whose API is asked. Needed when Target is
+	// VirtualCluster is the virtual cluster whose API gets the request. Needed when Target is
 	// ProjectVirtualCluster and ignored otherwise: on this API the virtual cluster is the name of a
 	// virtualclusterinstance.
 	VirtualCluster string
-	// Space is the space that is asked. Needed when Target is ProjectSpace and ignored otherwise.
+	// Space is the space that gets the request. Needed when Target is ProjectSpace and ignored otherwise.
 	Space string
-	// Cluster is the connected cluster that is asked. Needed when Target is Cluster and ignored
+	// Cluster is the connected cluster that gets the request. Needed when Target is Cluster and ignored
 	// otherwise.
 	Cluster string
 	// Target is the kind of endpoint: one of the Target constants, TargetManagement for this API.
@@ -79,7 +79,7 @@ type Request struct {
 }
 
 // Refusal is the sentence that tells a caller that the scope of the credential does not permit r. It
-// says what was asked and nothing of the scope. Source: ADR-0005.
+// names the request and reveals nothing about the scope. Source: ADR-0005.
 func Refusal(r Request) string {
 	if r.Path != "" {
 		return fmt.Sprintf("the scope of this credential does not permit %q on the path %q", r.Verb, r.Path)
@@ -101,7 +101,7 @@ func Refusal(r Request) string {
 	return text
 }
 
-// wellFormed tells whether r says clearly what it asks.
+// wellFormed reports whether r is complete and unambiguous.
 func (r Request) wellFormed() bool {
 	if r.Verb == "" {
 		return false

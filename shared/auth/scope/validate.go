@@ -56,8 +56,8 @@ func Validate(s *model.Scope, path *field.Path) field.ErrorList {
 	return append(errs, each(s.Rules, path.Child("rules"), validateRule)...)
 }
 
-// ValidateRule returns everything that is wrong with one rule, as Validate does. Of lists that are too long it says so
-// once, and does not look into the rule. Source: Spec 2.3, 2.7 (audit rules have the same lists).
+// ValidateRule returns everything that is wrong with one rule, as Validate does. If a list is too long, it returns only
+// that error and does not look at the entries. Source: Spec 2.3, 2.7 (audit rules have the same lists).
 func ValidateRule(rule model.ScopeRule, path *field.Path) field.ErrorList {
 	if total, long := measure(&model.Scope{Rules: []model.ScopeRule{rule}}, path); len(long) > 0 {
 		return field.ErrorList{field.TooMany(path, total, MaxEntries)}
@@ -190,8 +190,8 @@ func validateURL(url string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// each validates the entries of one list: that none is there twice, and each by itself. A list that is
-// too long is measure's to report.
+// each validates the entries of one list, and that no entry is repeated. measure reports lists that are
+// too long.
 func each[T any](list []T, path *field.Path, validate func(T, *field.Path) field.ErrorList) field.ErrorList {
 	if len(list) > MaxEntries {
 		return nil

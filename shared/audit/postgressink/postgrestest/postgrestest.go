@@ -1,5 +1,5 @@
 // Package postgrestest starts PostgreSQL for tests, as a process of its own that can be stopped, killed and started
-// again. It uses no fixed port and no server that it did not start itself. Source: Spec 2.7; ADR-0016.
+// again. It uses no fixed port and only servers that it started itself. Source: Spec 2.7; ADR-0016.
 package postgrestest
 
 import (
@@ -25,8 +25,7 @@ const readiness = 60 * time.Second
 // password is in every URL, so that tests can look for it.
 const password = "hunter2-of-the-test"
 
-// Process is a PostgreSQL of its own on loopback. Its methods fail the test when they cannot do what they say. It is
-// not safe for concurrent use.
+// Process is a PostgreSQL server on loopback. Its methods fail the test if they fail. It is not safe for concurrent use.
 type Process struct {
 	t       testing.TB
 	folder  string
@@ -37,8 +36,9 @@ type Process struct {
 	command *exec.Cmd
 }
 
-// Server starts a PostgreSQL and waits until it answers. The test is skipped where there is none, and fails instead when
-// the environment variable CI is set. It refuses to run as root: it then runs as the user that Debian's package makes.
+// Server starts a PostgreSQL and waits until it answers. If PostgreSQL is not installed, the test is skipped; if the
+// environment variable CI is set, the test fails instead. PostgreSQL refuses to run as root: if the test runs as root,
+// the server runs as the user of Debian's package.
 func Server(t testing.TB) *Process {
 	t.Helper()
 	initdb, server := program("initdb"), program("postgres")
@@ -73,7 +73,7 @@ func Server(t testing.TB) *Process {
 	return p
 }
 
-// program finds one of PostgreSQL's, which Debian does not put into PATH.
+// program finds a program of PostgreSQL. Debian does not put it into PATH.
 func program(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -114,12 +114,12 @@ func (p *Process) run(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// URL is that of the database "postgres", with a password in it.
+// URL returns the URL of the database "postgres", which contains the password.
 func (p *Process) URL() string {
 	return fmt.Sprintf("postgres://audit:%s@127.0.0.1:%d/postgres?sslmode=disable", password, p.port)
 }
 
-// Password is the one in URL.
+// Password returns the password in URL.
 func (p *Process) Password() string { return password }
 
 // Connect opens a connection that ends with the test.
