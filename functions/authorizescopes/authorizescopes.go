@@ -19,8 +19,8 @@ type Deps struct{}
 // Input is the request.
 type Input = frame.ReviewRequest[*authorizationv1.SubjectAccessReview]
 
-// Do answers a SubjectAccessReview. BadRequest when the URL does not name the API of the request, or the review is not
-// about exactly one of a resource and a path.
+// Do answers a SubjectAccessReview. Error: BadRequest if the URL does not name the API of the request, or if the review
+// is about both or neither of a resource and a path.
 func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
 	target, err := review.Target(in.Parameter)
 	if err != nil {
@@ -32,12 +32,12 @@ func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessRevi
 	return in.Object, nil
 }
 
-// endpoint is the path with its parameters in the query.
+// endpoint returns an endpoint whose path parameters may also be in the query.
 var endpoint = frame.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
 	"SubjectAccessReview", "subjectaccessreview", func(*platform.Environment) Deps { return Deps{} }, Do)
 
-// Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so that each kind of
-// target has a path as well.
+// Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so each kind of
+// target also has a path.
 var Function = &frame.Function{
 	Name: "authorizescopes",
 	Endpoints: []frame.Endpoint{

@@ -20,7 +20,7 @@ const (
 	route = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 )
 
-// Which API is asked about is in the path, or in the query where a client keeps that. Source: ADR-0012.
+// The API of the review is in the path, or in the query if the client keeps the query. Source: ADR-0012.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -52,7 +52,7 @@ func TestTargets(t *testing.T) {
 		{"no API", "cluster", base + route, clusters, 400, false},
 		{"two APIs", "cluster", base + "/cluster/a" + route + "?project=p&space=s", clusters, 400, false},
 		{"a key that may not ask", "nothing", base + "/cluster/a" + route, clusters, 403, false},
-		{"nobody", "", base + "/cluster/a" + route, clusters, 401, false},
+		{"no credential", "", base + "/cluster/a" + route, clusters, 401, false},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			body := fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"ana",

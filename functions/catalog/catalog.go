@@ -1,5 +1,5 @@
-// Package catalog lists every function of the API, in wire order: what a client needs first comes first.
-// The local runner mounts the list, generators and tests read it; a function that is not in it does not exist.
+// Package catalog lists every function of the API, in wire order: the functions that a client needs first come first.
+// The local runner mounts the list, and generators and tests read it. A function that is not listed is not deployed.
 // Source: ADR-0001.
 package catalog
 

@@ -1,7 +1,7 @@
-// Package collectgarbage finishes deletions, by the clock: it removes what is due, drives on what waits for the objects
-// that it owns, and finds objects whose owners are gone, of every resource. Events that nobody can resume a watch from
-// any more it forgets. It may run late, twice at once or stop half-way: each write insists on what was read, and what
-// is left is found again. Source: Spec 2.2 (ownerReferences), 3; ADR-0009.
+// Package collectgarbage finishes deletions of every resource, on a schedule. It removes objects that are due, continues
+// deletions that wait for dependents, and finds objects whose owners are gone. It also removes events from which a watch
+// can no longer be resumed. It may run late, twice at once or stop half-way: each write requires what was read, and the
+// next run finds what is left. Source: Spec 2.2 (ownerReferences), 3; ADR-0009.
 package collectgarbage
 
 import (
@@ -20,8 +20,8 @@ type Deps struct{ Graph *resource.Graph }
 // Output counts what a run did.
 type Output = resource.Collected
 
-// Do is one run, up to a bound; the next run goes on. An object that cannot be read is left alone, and the first of
-// them is the error at the end.
+// Do does one run, up to a bound; the next run continues. It skips objects that cannot be read, and at the end returns
+// the error of the first one.
 func Do(ctx context.Context, deps Deps) (Output, error) { return deps.Graph.Sweep(ctx) }
 
 // Function is the operation as it is deployed.

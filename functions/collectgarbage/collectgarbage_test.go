@@ -21,8 +21,8 @@ import (
 
 var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// What requests leave is finished: the rest of many that were owned, and a key in its grace period. Without state the
-// run fails and says so. Source: Spec 2.2, 3; ADR-0009.
+// A run finishes the deletions that requests leave: the rest of many dependents, and a key in its grace period. Without
+// state the run fails and says so. Source: Spec 2.2, 3; ADR-0009.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})

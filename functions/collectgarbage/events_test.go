@@ -13,7 +13,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// A watch of any resource may be resumed for a day. The history of the configuration, which is read from its events, stays.
+// A watch of any resource can be resumed for a day. The events of the configuration stay, because they are its history.
 // Source: ADR-0007, ADR-0015.
 func TestOldEvents(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestOldEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Events are of the time that they were written at, whatever the clock of the function says.
+	// Events have the time of their write, whatever the clock of the function says.
 	for _, test := range []struct {
 		age  time.Duration
 		want error

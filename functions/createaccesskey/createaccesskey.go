@@ -1,4 +1,4 @@
-// Package createaccesskey is POST on ownedaccesskeys: a new access key, shown in clear text in this one answer.
+// Package createaccesskey is POST on ownedaccesskeys: a new access key. Only this response shows it in clear text.
 // Source: Spec 2.5, 4.
 package createaccesskey
 

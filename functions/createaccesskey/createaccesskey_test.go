@@ -43,7 +43,7 @@ func TestDo(t *testing.T) {
 			stored("ci", model.OwnedAccessKeySpec{User: "ana", Type: "User", Key: bearer, TTLSeconds: 60, DisplayName: "CI"},
 				&metav1.Time{Time: accesskeytest.Now.Add(time.Minute)}), 0,
 		},
-		{"somebody else's", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{User: "ben"}), nil, 403},
+		{"a key for another user", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{User: "ben"}), nil, 403},
 		{"two owners", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{User: "ana", Team: "core"}), nil, 422},
 		{"a type of the server's", key(metav1.ObjectMeta{Name: "ci"}, model.OwnedAccessKeySpec{Type: "Login"}), nil, 422},
 	} {
@@ -70,7 +70,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// The answer is the only place where the key is in clear, and the key is one that authenticates.
+// Only the response has the key in clear text, and that key authenticates.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
 	deps := Deps{Keys: accesskeytest.New(t).Managed(fieldmanager.New)}

@@ -16,7 +16,7 @@ func TestDo(t *testing.T) {
 	deps := Deps{Keys: accesskeytest.New(t)}
 	key := accesskeytest.Seed(t, deps.Keys, "ci")
 	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ben, Name: "ci"}); accesskeytest.Code(err) != 404 {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another user's key: %v", err)
 	}
 	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", UID: "other"}); accesskeytest.Code(err) != 409 {
 		t.Errorf("another one of that name: %v", err)

@@ -16,7 +16,7 @@ func TestDo(t *testing.T) {
 	token, other := w.Issue(ana, model.DirectClusterEndpointTokenSpec{}), w.Issue(ana, model.DirectClusterEndpointTokenSpec{})
 	deps := open(w.Env)
 	if _, err := Do(t.Context(), deps, Input{Caller: ben, Name: token.Name}); accesskeytest.Code(err) != 404 {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another user's token: %v", err)
 	}
 	if _, err := Do(t.Context(), deps, Input{Caller: ana, Name: token.Name}); err != nil {
 		t.Error(err)
@@ -25,7 +25,7 @@ func TestDo(t *testing.T) {
 		t.Error("one is revoked, and one alone")
 	}
 	if _, err := Do(t.Context(), deps, Input{Caller: ben, Selection: &resource.ListInput{Caller: ben}}); err != nil || w.Revoked(string(other.UID)) {
-		t.Errorf("all of somebody else's: %v", err)
+		t.Errorf("all of another user's tokens: %v", err)
 	}
 	if _, err := Do(t.Context(), deps, Input{Caller: ana, Selection: &resource.ListInput{Caller: ana}}); err != nil || !w.Revoked(string(other.UID)) {
 		t.Errorf("all: %v", err)

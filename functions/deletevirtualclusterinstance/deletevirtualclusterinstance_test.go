@@ -23,7 +23,7 @@ func TestDo(t *testing.T) {
 	deps := Deps{Instances: w.Instances}
 	in := Input{Caller: instancetest.Ben, Namespace: "p-shop", Name: "dev"}
 	if _, err := Do(t.Context(), deps, in); accesskeytest.Code(err) != 403 {
-		t.Errorf("by one who may not: %v", err)
+		t.Errorf("by a caller without the permission: %v", err)
 	}
 	in.Caller = instancetest.Ana
 	if _, err := Do(t.Context(), deps, in); err != nil {

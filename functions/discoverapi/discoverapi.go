@@ -1,7 +1,7 @@
-// Package discoverapi answers what clients ask before they do anything: which groups and resources there
+// Package discoverapi serves the documents that clients read first: which groups and resources there
 // are, what their fields mean, and which version this is. The documents are made from the catalog and the
-// docstrings of the model when the program is built; nothing is computed per request but which form of them
-// the client reads. Source: Spec 4, 9; ADR-0006.
+// docstrings of the model when the program is built. A request only selects the form that the client can
+// read. Source: Spec 4, 9; ADR-0006.
 package discoverapi
 
 import (
@@ -38,11 +38,11 @@ const (
 
 const jsonType = "application/json"
 
-// Deps is what the operation needs: the document that is of the environment. Those of the program are read when one of
-// their kind is asked for, not at the start.
+// Deps is what the operation needs: the one document that depends on the environment. The embedded documents are read
+// at the first request for one of their kind, not at the start.
 type Deps struct{ version func() map[string][]form }
 
-// pages are the documents of the kind of a path, by path.
+// pages returns the documents of the same kind as a path, by path.
 func (d Deps) pages(path string) map[string][]form {
 	switch {
 	case path == "/version":
@@ -54,8 +54,8 @@ func (d Deps) pages(path string) map[string][]form {
 	}
 }
 
-// form is one form of a document: the media type that it is sent as, and what a client must ask for to
-// get it.
+// form is one form of a document: the page with its media type, and the parameters of the media type that a client must
+// request to get it.
 type form struct {
 	page   frame.Page
 	params map[string]string
@@ -64,9 +64,9 @@ type form struct {
 // Input is the request.
 type Input = frame.DocumentInput
 
-// Do returns the first form of a document that the client can read. NotFound where there is no such
-// document, NotAcceptable where it has no such form. The forms of discovery are told apart by all the
-// parameters of the media type, since an older client takes another version for no resources at all.
+// Do returns the first form of a document that the client can read. Errors: NotFound if there is no such
+// document, NotAcceptable if it has no such form. All parameters of the media type must match a form of
+// discovery, because an older client would read another version as a list without resources.
 func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	forms, ok := deps.pages(in.Path)[in.Path]
 	if !ok {
@@ -90,8 +90,8 @@ func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
 	return nil, apierror.NotAcceptable(strings.Join(offers, ", "))
 }
 
-// satisfies tells whether a clause of an Accept header asks for this form. A form without parameters is the
-// plain one, which any clause without a transformation takes.
+// satisfies reports whether a clause of an Accept header accepts this form. A form without parameters is the
+// plain one, which every clause without a transformation accepts.
 func (f *form) satisfies(clause frame.Clause) bool {
 	media, _, _ := strings.Cut(f.page.MediaType, ";")
 	if len(f.params) == 0 {
@@ -127,8 +127,8 @@ var Function = &frame.Function{
 	ServedByOthers: servedByOthers,
 }
 
-// servedByOthers are the routes of all functions: gateways send here what has none. A document that cannot be read is a
-// broken build.
+// servedByOthers are the routes of all functions: gateways send requests without a route to this function. A document
+// that cannot be read is a broken build.
 func servedByOthers() map[string][]string {
 	text, err := documents.ReadFile("routes.json")
 	found := map[string][]string{}
@@ -151,7 +151,7 @@ var (
 	openAPI = embedded(addOpenAPI)
 )
 
-// embedded reads documents of the program. One that cannot be read is a broken build.
+// embedded reads embedded documents. One that cannot be read is a broken build.
 func embedded(read func(pages map[string][]form) error) func() map[string][]form {
 	return sync.OnceValue(func() map[string][]form {
 		pages := map[string][]form{}
@@ -208,7 +208,7 @@ func addDiscovery(pages map[string][]form) error {
 	return nil
 }
 
-// addAggregated adds a list of groups in both versions of the aggregated form, which differ in name alone.
+// addAggregated adds a list of groups in both versions of the aggregated form, which differ only in name.
 func addAggregated(pages map[string][]form, path string, groups discoveryv2.APIGroupDiscoveryList) {
 	for _, v := range []string{"v2", "v2beta1"} {
 		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/" + v}
@@ -256,7 +256,7 @@ func addOpenAPI(pages map[string][]form) error {
 	if err != nil {
 		return err
 	}
-	// By this name and not by the one with an @ that clients ask for, as in Kubernetes: they cannot read that.
+	// The media type has this name, as in Kubernetes. Clients request the name with an @ but cannot read it in a response.
 	const binaryType = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	addRaw(pages, "/openapi/v2", binaryType, binary, nil)
 	add(pages, "/openapi/v3", jsonType, map[string]any{"paths": index}, nil)
@@ -264,7 +264,7 @@ func addOpenAPI(pages map[string][]form) error {
 }
 
 func add(pages map[string][]form, path, mediaType string, document any, params map[string]string) {
-	// The documents hold strings, lists and maps alone: they always marshal.
+	// The documents contain only strings, lists and maps, so they always marshal.
 	text, _ := json.Marshal(document)
 	addRaw(pages, path, mediaType, append(text, '\n'), params)
 }

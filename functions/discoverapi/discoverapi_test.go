@@ -38,14 +38,14 @@ const (
 	v2      = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	v2beta1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 	binary  = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-	// asked is how clients ask for it.
+	// asked is the media type that clients request.
 	asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 	bearer = "0123456789-0123456789-0123456789-0123456789"
 )
 
-// The aggregated forms are told apart by all their parameters: a client that reads one takes another for no
-// resources at all (ADR-0006).
+// All parameters of a media type must match an aggregated form: a client would read another form as a list without
+// resources (ADR-0006).
 func TestDo(t *testing.T) {
 	t.Parallel()
 	deps := open(&platform.Environment{Version: "1.2.3"})
@@ -172,7 +172,7 @@ func TestOpenAPIV3(t *testing.T) {
 	}
 }
 
-// kubectl reads OpenAPI v2 as protobuf alone (ADR-0003).
+// kubectl reads OpenAPI v2 only as protobuf (ADR-0003).
 func TestOpenAPIV2(t *testing.T) {
 	t.Parallel()
 	var fromBinary openapi_v2.Document
@@ -194,7 +194,7 @@ func TestOpenAPIV2(t *testing.T) {
 	}
 }
 
-// serve mounts the function over a real state with one key, which is an admin's.
+// serve mounts the function over a real state with one key, which belongs to an admin.
 func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 	t.Helper()
 	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
@@ -232,7 +232,7 @@ func ask(t testing.TB, server *httptest.Server, path string, header http.Header)
 	return answer
 }
 
-// Over HTTP: the exact media types, and documents that are kept.
+// Over HTTP, documents have the exact media types, and clients can cache them.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	server := serve(t, &model.ConfigStatus{})
@@ -285,7 +285,7 @@ func TestVersionByConfiguration(t *testing.T) {
 	}
 }
 
-// What client-go finds, below the base path.
+// client-go finds the resources below the base path.
 func TestDiscoveryClient(t *testing.T) {
 	t.Parallel()
 	server := serve(t, &model.ConfigStatus{})
@@ -340,7 +340,7 @@ func TestDiscoveryClient(t *testing.T) {
 	}
 }
 
-// What a gateway has no route for ends here: it is told which methods another function has at that path.
+// Requests without a route end here. The response says which methods another function has at that path.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	server := serve(t, &model.ConfigStatus{})
@@ -354,7 +354,7 @@ func TestElsewhere(t *testing.T) {
 		{"BREW", frame.BasePath + keys + "/a", 405, "DELETE, GET, PATCH, PUT"},
 		{"GET", "/apis/management.platform.sh/v1/selves", 405, "POST"},
 		{"POST", frame.BasePath + "/version", 405, "GET"},
-		// It is there, and not here.
+		// Another function serves this path.
 		{"GET", keys, 404, ""},
 		{"GET", frame.BasePath + keys + "/a/b", 404, ""},
 	} {

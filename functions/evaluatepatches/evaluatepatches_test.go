@@ -30,7 +30,7 @@ func ask(t *testing.T, deps Deps, contentType, body string, strictness codec.Str
 	return out.Object, append(warnings, out.Warnings...), err
 }
 
-// The answer is that of the evaluator, which is opened without a state. Source: Spec 2.8.
+// The response is that of the evaluator, which needs no state. Source: Spec 2.8.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	deps := open(&platform.Environment{Edition: settings.Enterprise})

@@ -1,5 +1,5 @@
-// Package expirekeys removes, on a schedule, the access keys that have expired, and the stored answers for repeated
-// requests that nobody may ask for any more. It may run late, twice at once or stop half-way: expired keys are refused
+// Package expirekeys removes, on a schedule, expired access keys, and stored responses for repeated requests after
+// their time. It may run late, twice at once or stop half-way: expired keys are refused
 // anyway. Source: Spec 3, 5.2; ADR-0005, ADR-0009, ADR-0017.
 package expirekeys
 
@@ -17,16 +17,16 @@ import (
 // Deps is what the operation needs.
 type Deps struct {
 	Keys *accesskey.Registry
-	// Limits are the platform's on the life of keys.
+	// Limits are the platform's limits on the lifetime of keys.
 	Limits func() accesskey.Limits
-	// Attempts are the stored answers for repeated requests.
+	// Attempts are the stored responses for repeated requests.
 	Attempts *idempotency.Store
 }
 
 // Output counts what a run did.
 type Output struct {
 	Keys accesskey.Swept
-	// Forgotten are the stored answers that were removed.
+	// Forgotten is the number of stored responses that were removed.
 	Forgotten int
 }
 
@@ -57,7 +57,7 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	return Deps{
 		Keys: kinds.Open(env).AccessKeys, Limits: accesskey.OpenLimits(env),
-		// To forget them needs no key.
+		// Removing stored responses needs no encryption key.
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// One run removes keys and forgets stored answers. Which keys go is tested in package accesskey.
+// One run removes keys and stored responses. The tests of package accesskey check which keys are removed.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

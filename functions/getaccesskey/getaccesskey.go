@@ -21,7 +21,7 @@ type Input = resource.GetInput
 // Output is the answer.
 type Output = *model.OwnedAccessKey
 
-// Do returns one access key of the caller. Error: NotFound when there is none, or when it belongs to somebody else.
+// Do returns one access key of the caller. Error: NotFound if it does not exist or belongs to another user.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Get(ctx, deps.Keys, in)
 }

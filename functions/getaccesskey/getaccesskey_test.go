@@ -21,7 +21,7 @@ func TestDo(t *testing.T) {
 	}{
 		{"the caller's own", accesskeytest.Ana, "ci", 0},
 		{"an admin's view", identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins}), "ci", 0},
-		{"somebody else's does not exist", accesskeytest.Ben, "ci", 404},
+		{"another user's does not exist", accesskeytest.Ben, "ci", 404},
 		{"an absent one", accesskeytest.Ana, "cd", 404},
 	} {
 		got, err := Do(t.Context(), deps, Input{Caller: row.caller, Name: row.name})

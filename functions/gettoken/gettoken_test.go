@@ -18,6 +18,6 @@ func TestDo(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := Do(t.Context(), open(w.Env), Input{Caller: ben, Name: token.Name}); accesskeytest.Code(err) != 404 {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another user's token: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ func TestDo(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for about, in := range map[string]Input{
-		"somebody else's":    {Caller: instancetest.Ben, Namespace: "p-shop", Name: "dev"},
+		"another user's":     {Caller: instancetest.Ben, Namespace: "p-shop", Name: "dev"},
 		"another namespace":  {Caller: instancetest.Ana, Namespace: "p-other", Name: "dev"},
 		"no namespace":       {Caller: instancetest.Ana, Name: "p-shop/dev"},
 		"a path in its name": {Caller: instancetest.Ana, Namespace: "p-shop", Name: "a/dev"},

@@ -1,5 +1,5 @@
-// Package issuetoken is POST on directclusterendpointtokens: a short-lived signed token, shown in this one answer,
-// and its record.
+// Package issuetoken is POST on directclusterendpointtokens: a short-lived signed token, which only this response
+// contains, and its record.
 // Source: Spec 2.4, 4; ADR-0011.
 package issuetoken
 
@@ -22,7 +22,7 @@ type Input = issuer.Input
 // Output is the answer.
 type Output = issuer.Output
 
-// Do issues a token. Errors: those of issuer.Issue; then nothing is issued.
+// Do issues a token. Errors: those of issuer.Issue; after an error nothing is issued.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Issuer.Issue(ctx, in)
 }

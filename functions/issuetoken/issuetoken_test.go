@@ -86,7 +86,7 @@ func TestMany(t *testing.T) {
 					t.Errorf("%+v, %v", claims, err)
 				}
 				if _, twice := ids.LoadOrStore(claims.ID, true); twice {
-					t.Errorf("%s is there twice", claims.ID)
+					t.Errorf("%s was issued twice", claims.ID)
 				}
 			}
 		})
@@ -97,7 +97,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// verifying is a verifier that keeps the keys for as long as it may, and asks for no others.
+// verifying is a verifier that caches the keys for as long as it may, and fetches no keys before that.
 type verifying struct {
 	mu      sync.Mutex
 	fetch   func() token.JWKS
@@ -114,8 +114,8 @@ func (v *verifying) keys(now time.Time) token.JWKS {
 	return v.set
 }
 
-// The keys change many times under load, with processes and verifiers that know of it as late as they may, and no token
-// is refused for its whole life.
+// The keys change many times under load. Processes and verifiers learn of it as late as they may, and no token is
+// refused during its lifetime.
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)

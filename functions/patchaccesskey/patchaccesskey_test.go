@@ -57,6 +57,6 @@ func TestDo(t *testing.T) {
 	deps := Deps{Keys: accesskeytest.New(t).Managed(fieldmanager.New)}
 	accesskeytest.Seed(t, deps.Keys, "ci")
 	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ben, Name: "ci", Type: resource.MergePatch, Patch: []byte(`{}`)}); accesskeytest.Code(err) != 404 {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another user's key: %v", err)
 	}
 }

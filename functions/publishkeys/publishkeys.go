@@ -40,7 +40,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*frame.Page, error) {
 	}
 }
 
-// page is a document as it is sent, unless there is an error.
+// page returns a document in the form in which it is sent, unless there is an error.
 func page(document any, err error, mediaType string, maxAge time.Duration) (*frame.Page, error) {
 	if err != nil {
 		return nil, err

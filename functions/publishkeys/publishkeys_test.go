@@ -14,8 +14,8 @@ import (
 	"management.platform.sh/shared/process"
 )
 
-// Verifiers without a credential get each document below the base path and at the root, may keep it, and ask again
-// for next to nothing. Source: OpenID Connect Discovery 1.0, sections 3 and 4.
+// Verifiers without a credential get each document below the base path and at the root. They may cache it and revalidate
+// it cheaply. Source: OpenID Connect Discovery 1.0, sections 3 and 4.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -61,7 +61,7 @@ func TestDocuments(t *testing.T) {
 	if _, err := Do(t.Context(), open(w.Env), Input{Path: "/openid/v1/other"}); accesskeytest.Code(err) != http.StatusNotFound {
 		t.Errorf("another path: %v", err)
 	}
-	// A platform without an issuer publishes no wrong one, and nothing that may be kept.
+	// A platform without an issuer does not publish a wrong one, and its response may not be cached.
 	w.Env.Tokens.Issuer = ""
 	handler = process.NewServer(w.Env).Mount(Function)
 	if answer := ask(issuer.ConfigurationPath, ""); answer.StatusCode != http.StatusInternalServerError || strings.Contains(answer.Header.Get("Cache-Control"), "public") {

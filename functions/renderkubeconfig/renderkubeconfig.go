@@ -22,7 +22,7 @@ type Input = kubeconfig.Input
 // Output is the answer.
 type Output = kubeconfig.Output
 
-// Do returns a kubeconfig. Errors: those of kubeconfig.Renderer.Render; then there is no credential.
+// Do returns a kubeconfig. Errors: those of kubeconfig.Renderer.Render; after an error no credential exists.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return deps.Renderer.Render(ctx, in)
 }

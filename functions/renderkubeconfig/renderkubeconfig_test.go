@@ -18,7 +18,7 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// The operation is bound to what it needs, and answers over HTTP as the specification has it. Source: Spec 4 row 1.
+// The operation gets its dependencies, and answers over HTTP as specified. Source: Spec 4 row 1.
 func TestFunction(t *testing.T) {
 	t.Parallel()
 	w := instancetest.New(t)

@@ -1,5 +1,5 @@
-// Package reviewtokens tells a connected cluster who a bearer is, by an access key or a direct cluster endpoint token.
-// Expired, disabled, revoked and foreign credentials are refused at once, with the reason.
+// Package reviewtokens tells a connected cluster to whom a bearer belongs: an access key or a direct cluster endpoint
+// token. Expired, disabled, revoked and foreign credentials are refused at once, with the reason.
 // Source: Spec 5.1, 5.2, 5.3; ADR-0012.
 package reviewtokens
 
@@ -24,7 +24,7 @@ type Deps struct {
 // Input is the request.
 type Input = frame.ReviewRequest[*authenticationv1.TokenReview]
 
-// Do answers a TokenReview. BadRequest when it has no token. A refused bearer is an answer, not an error.
+// Do answers a TokenReview. Error: BadRequest if it has no token. A refused bearer is a result, not an error.
 func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview, error) {
 	if err := deps.Credentials.Answer(ctx, in.Object); err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func TestReviews(t *testing.T) {
 	hour := model.DirectClusterEndpointTokenSpec{TTLSeconds: 3600}
 	for _, row := range []struct {
 		about string
-		// bearer makes one for the key "ci" and lets happen what happens.
+		// bearer makes a bearer of or for the key "ci" and does what the row describes.
 		bearer func(w *issuertest.World) string
 		want   string
 	}{
@@ -85,7 +85,7 @@ func TestReviews(t *testing.T) {
 		{"a token that was altered", func(w *issuertest.World) string {
 			text := []byte(w.Issue(w.Caller("ci"), hour).Status.Token)
 			at := len(text) - 20
-			// Another character of the same alphabet.
+			// The new character is of the same alphabet.
 			text[at] = map[bool]byte{true: 'B', false: 'A'}[text[at] == 'A']
 			return string(text)
 		}, "token with a wrong signature"},
@@ -172,7 +172,8 @@ func (away) GetByDigest(context.Context, string) (store.Record, error) {
 	return store.Record{}, store.ErrUnavailable
 }
 
-// What cannot be checked is no refusal, which a cluster would remember. Source: ADR-0012; promise 6 of the design.
+// A bearer that cannot be checked is an error and not refused, because a cluster would cache the refusal. Source:
+// ADR-0012; promise 6 of the design.
 func TestWhatCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	bearer := func(w *issuertest.World) []byte {
@@ -217,7 +218,7 @@ func TestWhatCannotBeChecked(t *testing.T) {
 	})
 }
 
-// fresh is an environment with the same fields that has opened nothing yet.
+// fresh returns an environment with the same fields that has opened nothing yet.
 func fresh(env *platform.Environment) *platform.Environment {
 	return &platform.Environment{
 		Stores: env.Stores, Now: env.Now, Random: env.Random, Encryption: env.Encryption, Log: env.Log, Config: env.Config,

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/signing/signingkey"
 )
 
-// The rhythm of the defaults, as the schedule sees it.
+// The schedule rotates keys at the default intervals.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -39,7 +39,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// A run says which keys there are, and a failed one why.
+// A run reports the keys, and a failed run reports the reason.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
@@ -61,7 +61,7 @@ func TestLog(t *testing.T) {
 	}
 	w.Env.Encryption = nil
 	if err := process.NewServer(w.Env).Run(t.Context(), Function); err == nil {
-		t.Error("it ran without an encryption key")
+		t.Error("a run without an encryption key succeeded")
 	}
 	if read := line(); read["level"] != "ERROR" || read["cause"] == "" {
 		t.Errorf("%v", read)

@@ -24,7 +24,7 @@ func TestDo(t *testing.T) {
 		{"given away", accesskeytest.Ana, func(k *model.OwnedAccessKey) { k.Spec.User = "ben" }, 403},
 		{"a bad ttl", accesskeytest.Ana, func(k *model.OwnedAccessKey) { k.Spec.TTLSeconds = -1 }, 422},
 		{"stale", accesskeytest.Ana, func(k *model.OwnedAccessKey) { k.ResourceVersion = "99" }, 409},
-		{"somebody else's", accesskeytest.Ben, func(k *model.OwnedAccessKey) { k.Spec.Disabled = true }, 404},
+		{"another user's", accesskeytest.Ben, func(k *model.OwnedAccessKey) { k.Spec.Disabled = true }, 404},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,5 @@
-// Package updateconfig is PUT on the platform configuration: replaced as a whole, but for the secrets whose mark is
-// sent back. Source: Spec 2.7; ADR-0015.
+// Package updateconfig is PUT on the platform configuration. It replaces the whole configuration, except secrets for
+// which the client sends back the mark. Source: Spec 2.7; ADR-0015.
 package updateconfig
 
 import (

@@ -1,5 +1,5 @@
 // Package whoami tells callers who they are and what they may do: selves for the platform's command line, and the self
-// subject reviews that kubectl auth sends. Nothing is stored, and nothing is said about other callers.
+// subject reviews that kubectl auth sends. It stores nothing and reveals nothing about other callers.
 // Source: Spec 5; ADR-0005.
 package whoami
 
@@ -26,7 +26,7 @@ type Deps struct {
 	Authenticate func(context.Context, secret.String) (identity.Caller, error)
 	// Project returns the project of a namespace.
 	Project func(namespace string) string
-	// Config is the present platform configuration.
+	// Config returns the current platform configuration.
 	Config func() *model.ConfigStatus
 }
 
@@ -81,7 +81,7 @@ func accessReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authoriz
 	answer := in.Object
 	resource := answer.Spec.ResourceAttributes
 	if resource != nil && resource.Group == model.GroupName && !namespaced[resource.Resource] {
-		// kubectl sends the namespace of its context for resources without namespaces, too.
+		// kubectl sends the namespace of its context even for resources without namespaces.
 		resource.Namespace = ""
 	}
 	request, err := review.Asked(resource, answer.Spec.NonResourceAttributes)

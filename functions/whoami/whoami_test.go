@@ -44,7 +44,7 @@ func caller(kind identity.OwnerKind, name string, scope *model.Scope, key string
 	return made
 }
 
-// deps knows one other key: the bearer is the team's.
+// deps returns dependencies that know one other key, which belongs to a team.
 func deps(config model.ConfigStatus) Deps {
 	return Deps{
 		Authenticate: func(_ context.Context, given secret.String) (identity.Caller, error) {
@@ -58,10 +58,10 @@ func deps(config model.ConfigStatus) Deps {
 	}
 }
 
-// object is something that kubectl sends.
+// object is an object that kubectl sends.
 type object interface{ Marshal() ([]byte, error) }
 
-// protobuf is a body as the clients of Kubernetes send it.
+// protobuf returns a body in the form in which Kubernetes clients send it.
 func protobuf(t testing.TB, apiVersion, kind string, o object) []byte {
 	t.Helper()
 	raw, err := o.Marshal()
