@@ -61,7 +61,7 @@ k8s.io/client-go: shared/credentials/kubeconfig shared/signing/clusterca/csr loc
 # A program with flags is a program for people.
 github.com/alecthomas/kong: local/... test/load
 # Prometheus costs a function its start.
-github.com/prometheus/client_golang: shared/api/metrics local/... infra/framework
+github.com/prometheus/client_golang: shared/api/metrics local/...
 
 # Rules and operations know nothing of HTTP, files and other processes. apierror knows the status codes.
 net/http: shared/model/apierror shared/auth shared/api/frame shared/process shared/signing/clusterca/csr shared/signing/token/remote infra/... local/... test/...
