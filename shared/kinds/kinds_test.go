@@ -28,22 +28,22 @@ var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []st
 // Functions without the rules of all kinds have a list of kinds. It is the same as that of the graph.
 func TestStoredKinds(t *testing.T) {
 	t.Parallel()
-	listed := map[model.StoredKind]bool{}
-	for _, kind := range model.StoredKinds {
+	listed := map[platform.StoredKind]bool{}
+	for _, kind := range platform.StoredKinds {
 		listed[kind] = true
 	}
-	defined := []model.StoredKind{
+	defined := []platform.StoredKind{
 		{Resource: accesskey.Definition.Resource, Kind: accesskey.Definition.Kind, Namespaced: accesskey.Definition.Namespaced},
 		{Resource: issuedtoken.Definition.Resource, Kind: issuedtoken.Definition.Kind, Namespaced: issuedtoken.Definition.Namespaced},
 		{Resource: instance.Definition.Resource, Kind: instance.Definition.Kind, Namespaced: instance.Definition.Namespaced},
 	}
 	for _, kind := range defined {
 		if !listed[kind] {
-			t.Errorf("model.StoredKinds lacks %+v", kind)
+			t.Errorf("platform.StoredKinds lacks %+v", kind)
 		}
 	}
 	if len(listed) != len(defined) {
-		t.Errorf("model.StoredKinds has %d kinds, the graph %d", len(listed), len(defined))
+		t.Errorf("platform.StoredKinds has %d kinds, the graph %d", len(listed), len(defined))
 	}
 }
 

@@ -51,27 +51,3 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }
-
-// StoredKind is a kind whose objects are stored and may own objects of other stored kinds.
-// Source: Spec 2.2 (ownerReferences); ADR-0009.
-type StoredKind struct {
-	// Resource is the resource at which its objects are served.
-	Resource schema.GroupVersionResource
-	// Kind is the name of the kind.
-	Kind string
-	// Namespaced is true if its objects have a namespace.
-	Namespaced bool
-}
-
-// GroupVersionKind returns the group, version and kind of its objects.
-func (k StoredKind) GroupVersionKind() schema.GroupVersionKind {
-	return k.Resource.GroupVersion().WithKind(k.Kind)
-}
-
-// StoredKinds are the stored kinds, for packages that must not know the rules of a kind.
-// Source: Spec 2.2 (ownerReferences); ADR-0009.
-var StoredKinds = []StoredKind{
-	{Resource: SchemeGroupVersion.WithResource("ownedaccesskeys"), Kind: "OwnedAccessKey"},
-	{Resource: SchemeGroupVersion.WithResource("directclusterendpointtokens"), Kind: "DirectClusterEndpointToken"},
-	{Resource: SchemeGroupVersion.WithResource("virtualclusterinstances"), Kind: "VirtualClusterInstance", Namespaced: true},
-}

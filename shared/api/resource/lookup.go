@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
@@ -17,7 +16,7 @@ import (
 // ADR-0019.
 func JoinForReading(env *platform.Environment, member Member) {
 	graph := NewGraph(nil, member)
-	for _, kind := range model.StoredKinds {
+	for _, kind := range platform.StoredKinds {
 		if kind.GroupVersionKind() == member.kind() {
 			continue
 		}
