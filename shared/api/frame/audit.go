@@ -80,7 +80,7 @@ func (f *frame) observe(c *call) error {
 	}
 	r := &recording{trail: f.server.Audit, choice: choice, event: audit.Event{
 		Level: choice.Level, AuditID: c.auditID, RequestURI: audit.URI(path, c.http.URL.RawQuery), Verb: asked.Verb, User: asked.User,
-		UserAgent: c.http.UserAgent(), RequestReceivedTimestamp: metav1.NewMicroTime(c.begun),
+		UserAgent: c.http.UserAgent(), RequestReceivedTimestamp: metav1.NewMicroTime(c.received),
 	}}
 	if c.caller.Key != "" {
 		r.event.User.UID = c.caller.Owner.String()

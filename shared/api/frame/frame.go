@@ -30,7 +30,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// requestIDHeader carries the id of a request in both directions.
+// requestIDHeader carries the id of a request, in requests and responses.
 const requestIDHeader = "X-Request-Id"
 
 // frame serves one endpoint.
@@ -45,7 +45,7 @@ func newFrame(server *Server, name string, endpoint Endpoint) *frame {
 	return &frame{server: server, function: name, endpoint: endpoint, operate: endpoint.open(server.Env)}
 }
 
-// call is a request as the frame understood it.
+// call is a request as the frame has parsed it.
 type call struct {
 	http            *http.Request
 	now             func() time.Time
@@ -53,46 +53,48 @@ type call struct {
 	id              string
 	caller          identity.Caller
 	namespace, name string
-	// reveal tells that secrets are asked for in clear.
+	// reveal tells that the request asks for secrets in plain text.
 	reveal bool
-	// unconfigured is why there is no configuration, without which nothing is decided.
+	// unconfigured is the reason why there is no configuration. Without a configuration, the request is refused.
 	unconfigured error
-	// begun is when it came in.
-	begun time.Time
-	// auditID is that of its events; empty where there is no audit. recording is nil where nothing is recorded of it.
+	// received is the time at which the request was received.
+	received time.Time
+	// auditID is the audit ID of the request's events; empty if there is no audit. recording is nil if nothing is recorded
+	// about the request.
 	auditID   string
 	recording *recording
-	// sent is the body, once it was read; panicked tells that the operation or its encoding was.
+	// sent is the body, once it has been read. panicked tells that the operation, or the encoding of its response, panicked.
 	sent     []byte
 	panicked bool
-	// form is that of the answer, and include what the rows of a Table hold beside their cells.
+	// form is the form of the response. include says how much of each object the rows of a Table contain.
 	form    form
 	include metav1.IncludeObjectPolicy
-	// prefetched is the record of that name, where the authenticator has read it along with the caller's key.
+	// prefetched is the record with the name of the request, if the authenticator has read it together with the caller's key.
 	prefetched *store.Record
-	body       func() ([]byte, error)
-	// random gives the same bytes whenever the same request is repeated. Nil: nobody asked for that.
+	// body reads the body of the request.
+	body func() ([]byte, error)
+	// random returns the same bytes each time the same request is repeated. Nil: the request has no Idempotency-Key.
 	random io.Reader
-	// may asks whether the caller may do another verb to the same.
+	// may returns an error if the caller is not allowed another verb on the same object.
 	may func(verb string) error
 }
 
-// ServeHTTP is the order of the phases.
+// ServeHTTP serves a request: it runs the phases in their order.
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
+	received := time.Now()
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := f.server.tracer().Start(ctx, f.function, trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
 	done := f.server.metrics().Request(f.function)
 
-	c := &call{http: r, now: f.server.Env.Now, id: requestID(r), begun: begun, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	c := &call{http: r, now: f.server.Env.Now, id: requestID(r), received: received, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	if !f.endpoint.unconfigured {
 		c.unconfigured = f.server.refresh(ctx)
 	}
 	if f.audited() {
 		c.auditID = uuid.NewString()
 		w.Header().Set(auditIDHeader, c.auditID)
-		// A handler that gives up its connection comes to no end.
+		// A handler that aborts its connection does not return.
 		defer func() {
 			if c.recording != nil && !c.recording.settled {
 				c.panicked = true
@@ -106,9 +108,9 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil && result.stream != nil {
 		reply, attrs, err := f.serve(ctx, w, c, result.stream)
-		// The answer is out: an event that cannot be recorded now refuses nothing.
+		// The response has been sent: it is too late to refuse the request if its event cannot be recorded.
 		_ = f.conclude(c, nil, reply, err)
-		took := time.Since(begun)
+		took := time.Since(received)
 		done(f.verb(c), reply.status, took)
 		f.describe(span, c, reply)
 		f.log(ctx, span, c, reply, err, took, attrs...)
@@ -125,14 +127,14 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.addCustomHeaders(w.Header())
 	reply.write(w, r.Method)
 
-	took := time.Since(begun)
+	took := time.Since(received)
 	done(f.verb(c), reply.status, took)
 	f.describe(span, c, reply)
 	f.log(ctx, span, c, reply, err, took)
 }
 
-// addCustomHeaders sets the headers of the configuration on the answers of endpoints that are about authentication. The
-// platform's own stay as they are.
+// addCustomHeaders sets the headers of the configuration on the responses of endpoints about authentication. It does not
+// overwrite the platform's own headers.
 // Source: Spec 2.7 (customHttpHeaders); ADR-0015.
 func (f *frame) addCustomHeaders(header http.Header) {
 	if !f.endpoint.authenticates {
@@ -149,7 +151,7 @@ func (f *frame) addCustomHeaders(header http.Header) {
 	}
 }
 
-// phases runs everything that can be refused, and turns a panic into an error.
+// phases runs the phases that can refuse a request, and turns a panic into an error.
 func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -163,7 +165,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	ctx, cancel, malformed := deadline(ctx, query)
 	defer cancel()
 	defer func() {
-		// To one who comes too late the state seems to be away.
+		// After the deadline, an unreachable state is reported as a timeout.
 		if over(ctx) && errors.Is(err, store.ErrUnavailable) {
 			err = apierror.Timeout().Because(err)
 		}
@@ -194,7 +196,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	} else if err := f.observe(c); err != nil {
 		return nil, err
 	}
-	// Nothing is said about a request before it is known who asks.
+	// A malformed query is reported only after authorization: others learn nothing about their request.
 	if malformed != nil {
 		return nil, malformed
 	}
@@ -214,7 +216,8 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	return f.operate(c.recording.watchRemovals(ctx), c)
 }
 
-// panicked is a panic as an error. A handler that gives up its connection is none.
+// panicked turns a panic into an error. It panics again for http.ErrAbortHandler, with which a handler aborts its
+// connection.
 func panicked(problem any) error {
 	if failure, ok := problem.(error); ok && errors.Is(failure, http.ErrAbortHandler) {
 		panic(problem)
@@ -222,7 +225,7 @@ func panicked(problem any) error {
 	return apierror.Internal(fmt.Errorf("panic: %v\n%s", problem, debug.Stack()))
 }
 
-// verb is what the call does: that of the endpoint, or reveal.
+// verb returns the verb of the call: the verb of the endpoint, or reveal.
 func (f *frame) verb(c *call) string {
 	if c.reveal {
 		return verbReveal
@@ -230,10 +233,10 @@ func (f *frame) verb(c *call) string {
 	return f.endpoint.Verb
 }
 
-// verbReveal is reading secrets in clear. Source: ADR-0015.
+// verbReveal is the verb for reading secrets in plain text. Source: ADR-0015.
 const verbReveal = "reveal"
 
-// request is the call as the scope sees it.
+// request returns the call in the form that scopes match.
 func (f *frame) request(c *call) scope.Request {
 	request := scope.Request{Verb: f.verb(c)}
 	if f.endpoint.Resource.Resource == "" {
@@ -244,7 +247,7 @@ func (f *frame) request(c *call) scope.Request {
 	request.Subresource = f.endpoint.Subresource
 	request.Namespace, request.Name = c.namespace, c.name
 	if f.endpoint.Verb == "list" || f.endpoint.Verb == "watch" {
-		// A list of one name is a question about that object.
+		// A list that selects one name counts as a request for that object.
 		if selector, err := fields.ParseSelector(c.query.Get("fieldSelector")); err == nil {
 			request.Name, _ = selector.RequiresExactMatch("metadata.name")
 		}
@@ -253,23 +256,24 @@ func (f *frame) request(c *call) scope.Request {
 	return request
 }
 
-// over tells whether a request has been given up or is past its deadline, which connections may notice first.
+// over tells whether a request is canceled or past its deadline. It compares the clock as well, since a connection may
+// notice the deadline before the context does.
 func over(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(end)
 }
 
-// deadline bounds the request by MaxDuration and by the query parameter timeout. It does so, too, when that
-// cannot be read.
+// deadline bounds the request by MaxDuration and by the query parameter timeout. If timeout is malformed, it returns an
+// error as well as a context bounded by MaxDuration.
 func deadline(ctx context.Context, query url.Values) (context.Context, context.CancelFunc, error) {
 	limit := MaxDuration
 	var malformed error
 	if text := query.Get("timeout"); text != "" {
-		asked, err := time.ParseDuration(text)
-		if err != nil || asked < 0 {
+		timeout, err := time.ParseDuration(text)
+		if err != nil || timeout < 0 {
 			malformed = unreadable("timeout", text, "must be a duration such as 10s")
-		} else if asked > 0 {
-			limit = min(limit, asked)
+		} else if timeout > 0 {
+			limit = min(limit, timeout)
 		}
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
@@ -287,7 +291,8 @@ func readBody(body io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// requestID takes the id that a gateway gave the request, if it is a plain word, or makes one.
+// requestID returns the id that a gateway gave the request. If there is none, or if it is longer than 64 characters or
+// contains other characters than ASCII letters, digits, hyphens, underscores and dots, it generates an id.
 func requestID(r *http.Request) string {
 	given := r.Header.Get(requestIDHeader)
 	plain := func(c rune) bool {
@@ -316,8 +321,8 @@ func (f *frame) describe(span trace.Span, c *call, reply *reply) {
 	}
 }
 
-// log writes the one line of a request: at debug level where it succeeded, at info level where it was refused, and at
-// error level where the platform has failed. Bodies, headers and queries are not in it.
+// log writes the one log line of a request: at debug level if it succeeded, at info level if it was refused, and at error
+// level if the platform failed. The line contains no bodies, headers or queries.
 func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply, err error, took time.Duration, more ...slog.Attr) {
 	level := slog.LevelDebug
 	if reply.status >= http.StatusBadRequest || reply.reason != "" {
@@ -355,7 +360,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 	f.server.Env.Log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// causeOf is what the log may know of an error beyond what the caller was told.
+// causeOf returns the part of an error that the log may contain and the caller is not told.
 func causeOf(err error) error {
 	if err == nil {
 		return nil

@@ -17,59 +17,61 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Server serves functions in an environment. Fields are set once, before the first use; it is safe for concurrent use
-// after.
+// Server serves functions in an environment. Set its fields before the first use; after that, it is safe for concurrent
+// use.
 type Server struct {
-	// Env is the world that operations are opened with.
+	// Env is the environment that operations are opened with.
 	Env *platform.Environment
 	// Authenticator turns credentials into callers.
 	Authenticator Authenticator
-	// Audit records who asked for what. nil: nothing is recorded.
+	// Audit records requests and their callers. Nil: nothing is recorded.
 	Audit Audit
-	// Configuration keeps Env.Config up to date. nil: Env.Config needs no help.
+	// Configuration keeps Env.Config up to date. Nil: nothing refreshes Env.Config.
 	Configuration Configuration
-	// Metrics counts. nil: nothing is counted.
+	// Metrics counts requests, watches and runs. Nil: nothing is counted.
 	Metrics Metrics
-	// Tracer makes spans. nil: there are none.
+	// Tracer creates spans. Nil: there are no spans.
 	Tracer trace.Tracer
-	// Watch is how long watches last here. The zero value is good where answers can be streamed.
+	// Watch says how long watches last. The zero value is right if responses can be streamed.
 	Watch WatchSettings
 
 	once sync.Once
-	// draining is done when EndWatches was called.
+	// draining is done once EndWatches has been called.
 	draining   context.Context
 	endWatches context.CancelFunc
 }
 
-// Authenticator turns credentials into callers. Package auth's Authenticator does it. Implementations are safe for
-// concurrent use.
+// Authenticator turns credentials into callers. Package auth implements it. Implementations are safe for concurrent use.
 type Authenticator interface {
-	// Header authenticates the Authorization header of a request, and counts as a use of the credential. Prefetch names an
-	// object that is read in the same round trip, if that is possible; its record is nil otherwise, or where there is none.
+	// Header authenticates the Authorization header of a request, and counts as a use of the credential. Prefetch is the
+	// name of an object to read in the same round trip. The record is nil if that is not possible or if the object does
+	// not exist.
 	Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, *store.Record, error)
-	// Again authenticates the header of a request that is still being answered. It does not count as a use.
+	// Again authenticates the Authorization header of a request whose response is still being sent. It does not count as a
+	// use of the credential.
 	Again(ctx context.Context, header http.Header) (identity.Caller, error)
 }
 
-// Audit records what happens. Package audit's Trail does it. Implementations are safe for concurrent use.
+// Audit records requests. Package audit's Trail implements it. Implementations are safe for concurrent use.
 type Audit interface {
-	// Enabled tells whether anything is recorded at this moment.
+	// Enabled tells whether anything is recorded at present.
 	Enabled() bool
 	// Choose decides how much of a request is recorded.
 	Choose(asked audit.Asked) audit.Choice
-	// Record takes events, in which no text of hidden may remain. An error means that a choice refuses the request whose
-	// event cannot be recorded.
+	// Record records events. It removes the texts of hidden from them. An error means that an event cannot be recorded and
+	// that its choice then refuses the request.
 	Record(events []audit.Chosen, hidden ...secret.String) error
 }
 
-// Configuration keeps the configuration of a process up to date. Package platformconfig's Source does it. Implementations
-// are safe for concurrent use.
+// Configuration keeps the configuration of a process up to date. Package platformconfig's Source implements it.
+// Implementations are safe for concurrent use.
 type Configuration interface {
-	// Refresh brings the configuration up to date, if it may be old. An error means that the process has none at all.
+	// Refresh brings the configuration up to date if it may be outdated. An error means that the process has no
+	// configuration at all.
 	Refresh(ctx context.Context) error
 }
 
-// tracer returns the Tracer, or one that makes no spans.
+// tracer returns the Tracer, or one that creates no spans.
 func (s *Server) tracer() trace.Tracer {
 	if s.Tracer == nil {
 		return noop.NewTracerProvider().Tracer("")
@@ -77,7 +79,7 @@ func (s *Server) tracer() trace.Tracer {
 	return s.Tracer
 }
 
-// metrics returns the Metrics, or some that count nothing.
+// metrics returns the Metrics, or one that counts nothing.
 func (s *Server) metrics() Metrics {
 	if s.Metrics == nil {
 		return uncounted{}
@@ -85,7 +87,8 @@ func (s *Server) metrics() Metrics {
 	return s.Metrics
 }
 
-// refresh brings the configuration up to date. Without any configuration nothing can be decided.
+// refresh brings the configuration up to date. Without any configuration, nothing can be decided: it then returns an
+// error.
 func (s *Server) refresh(ctx context.Context) error {
 	if s.Configuration == nil {
 		return nil
@@ -97,14 +100,13 @@ func (s *Server) refresh(ctx context.Context) error {
 	return apierror.Unavailable().Because(err)
 }
 
-// drain returns the context that ends all watches, and what ends it.
+// drain returns the context that ends all watches, and the function that cancels it.
 func (s *Server) drain() (context.Context, context.CancelFunc) {
 	s.once.Do(func() { s.draining, s.endWatches = context.WithCancel(context.Background()) }) //nolint:gosec // EndWatches cancels
 	return s.draining, s.endWatches
 }
 
-// EndWatches ends the watches that are open, and those that begin later as soon as they have begun. It is for a process
-// that drains.
+// EndWatches ends all open watches. Watches that begin later end at once. It is for a process that drains.
 func (s *Server) EndWatches() {
 	_, end := s.drain()
 	end()
