@@ -99,6 +99,10 @@ func (p *Pool) Evaluate(ctx context.Context, checked *syncpatch.Checked) (*syncp
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	// If both were ready, the choice was random. A request that has ended starts no worker.
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	for attempt := 1; ; attempt++ {
 		w, err := p.acquire()
 		if err != nil {
