@@ -19,20 +19,20 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// answer is what an operation gave back, not yet in the form that the client wants.
+// answer is the result of an operation, before it gets the form that the client asked for.
 type answer struct {
 	status   int
 	object   any
 	warnings []string
-	// raw is a finished body with its media type, instead of object.
+	// raw is an encoded body, sent instead of object with the media type mediaType.
 	raw       []byte
 	mediaType string
 	header    http.Header
-	// stream is what is sent bit by bit, instead of all else.
+	// stream is sent event by event, instead of all other fields.
 	stream stream
 }
 
-// reply is a finished answer.
+// reply is an encoded response.
 type reply struct {
 	status int
 	reason string
@@ -50,12 +50,12 @@ func (r *reply) write(w http.ResponseWriter, method string) {
 	if method == http.MethodHead {
 		return
 	}
-	// The client is gone when this fails; there is nobody to tell.
+	// If this fails, the client is gone, and the error cannot be reported to anyone.
 	_, _ = w.Write(r.body)
 }
 
-// render gives an answer, or an error, the form that the client asked for. It returns the error that was
-// answered: the given one, or what went wrong with the answer.
+// render encodes an answer, or an error, in the form that the client asked for. The error that it returns is the one that
+// the response reports: the given error, or the error of encoding the answer. Nil: the response reports no error.
 func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 	if err == nil {
 		var rendered *reply
@@ -90,7 +90,7 @@ func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 	return rendered, err
 }
 
-// encode finishes an answer, and turns a panic on the way into an error.
+// encode encodes an answer, and turns a panic into an error.
 func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -144,13 +144,13 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 	return rendered, nil
 }
 
-// The most that warnings may take: gateways refuse answers with large headers.
+// Maximum sizes of one warning and of all warnings: gateways refuse responses with large headers.
 const (
 	maxWarningRunes  = 256
 	maxWarningsBytes = 4 << 10
 )
 
-// addWarnings makes headers of warnings. Long ones are cut short, and what is too much is left out.
+// addWarnings adds a header for each warning. It truncates long warnings, and leaves out warnings beyond the maximum size.
 func addWarnings(header http.Header, warnings []string) {
 	left := maxWarningsBytes
 	for _, warning := range warnings {
@@ -168,7 +168,7 @@ func addWarnings(header http.Header, warnings []string) {
 	}
 }
 
-// shape turns the object into a Table or its metadata alone, where the client asked for that.
+// shape turns the object into a Table or into its metadata alone, if the client asked for that.
 func (f *frame) shape(c *call, answered any, chosen form) (any, error) {
 	object, isObject := answered.(runtime.Object)
 	if chosen.as == "" || !isObject {
@@ -184,7 +184,7 @@ func (f *frame) shape(c *call, answered any, chosen form) (any, error) {
 	return versioned(table, chosen.version), nil
 }
 
-// includeObject reads what the rows of a Table hold beside their cells.
+// includeObject reads the query parameter includeObject: how much of each object the rows of a Table contain.
 func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 	options := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(query.Get("includeObject"))}
 	if problems := metav1validation.ValidateTableOptions(&options); len(problems) > 0 {
@@ -193,7 +193,7 @@ func includeObject(query url.Values) (metav1.IncludeObjectPolicy, error) {
 	return cmp.Or(options.IncludeObject, metav1.IncludeMetadata), nil
 }
 
-// versioned says which version of a Table it is, and its rows with it.
+// versioned sets the API version of a Table and of the metadata in its rows.
 func versioned(table *metav1.Table, version string) *metav1.Table {
 	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
 	table.APIVersion = metav1.GroupName + "/" + version
@@ -205,7 +205,7 @@ func versioned(table *metav1.Table, version string) *metav1.Table {
 	return table
 }
 
-// partial keeps the metadata of an object, or of every item of a list.
+// partial returns the metadata of an object, or of every item of a list.
 func partial(object runtime.Object, chosen form) (any, error) {
 	version := metav1.GroupName + "/" + chosen.version
 	isList := meta.IsListType(object)
@@ -217,9 +217,9 @@ func partial(object runtime.Object, chosen form) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading metadata: %w", err)
 		}
-		one := meta.AsPartialObjectMetadata(accessor)
-		one.Kind, one.APIVersion = "PartialObjectMetadata", version
-		return one, nil
+		metadata := meta.AsPartialObjectMetadata(accessor)
+		metadata.Kind, metadata.APIVersion = "PartialObjectMetadata", version
+		return metadata, nil
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.Kind, list.APIVersion = "PartialObjectMetadataList", version
@@ -232,9 +232,9 @@ func partial(object runtime.Object, chosen form) (any, error) {
 		if err != nil {
 			return err
 		}
-		one := meta.AsPartialObjectMetadata(accessor)
-		one.Kind, one.APIVersion = "PartialObjectMetadata", version
-		list.Items = append(list.Items, *one)
+		metadata := meta.AsPartialObjectMetadata(accessor)
+		metadata.Kind, metadata.APIVersion = "PartialObjectMetadata", version
+		list.Items = append(list.Items, *metadata)
 		return nil
 	})
 	return list, err

@@ -29,24 +29,24 @@ import (
 // auditIDHeader carries the auditID of a request's events to the client, as in Kubernetes.
 const auditIDHeader = "Audit-Id"
 
-// managementTarget is the kind of endpoint that all of these are. Source: Spec 2.7 (requestTargets).
+// managementTarget is the request target of all endpoints of this API. Source: Spec 2.7 (requestTargets).
 const managementTarget = "Management"
 
-// recording is what is recorded of one request. Nil: nothing is.
+// recording is the audit recording of one request or run. Nil: nothing is recorded.
 type recording struct {
 	trail   Audit
 	choice  audit.Choice
 	event   audit.Event
 	hidden  []secret.String
 	settled bool
-	// gone are the objects that are removed meanwhile.
-	gone []resource.Removal
+	// removals are the objects that the request or run has removed so far.
+	removals []resource.Removal
 }
 
-// audited tells whether there is an audit at this moment.
+// audited tells whether there is an audit at present.
 func (f *frame) audited() bool { return f.server.Audit != nil && f.server.Audit.Enabled() }
 
-// userOf is a caller as the policy sees them.
+// userOf returns a caller as the user that the audit policy matches.
 func userOf(caller identity.Caller) audit.User {
 	if caller.Owner == (identity.Owner{}) {
 		return audit.Anonymous
@@ -54,8 +54,8 @@ func userOf(caller identity.Caller) audit.User {
 	return audit.User{Username: caller.Owner.Username(), Groups: caller.Groups}
 }
 
-// observe begins the recording of a request once its caller is known, with the event RequestReceived. It fails where the
-// policy refuses what cannot be recorded.
+// observe begins the recording of a request, with the event RequestReceived, once its caller is known. It returns an error
+// if the event cannot be recorded and the policy refuses such requests.
 func (f *frame) observe(c *call) error {
 	if c.auditID == "" || c.recording != nil {
 		return nil
@@ -74,7 +74,7 @@ func (f *frame) observe(c *call) error {
 		return nil
 	}
 	path := c.http.URL.Path
-	// Below a base path the URL is what is left of it.
+	// Below a base path, http.URL has only the rest of the path.
 	if whole, _, _ := strings.Cut(c.http.RequestURI, "?"); strings.HasPrefix(whole, "/") {
 		path = whole
 	}
@@ -104,7 +104,7 @@ func (f *frame) observe(c *call) error {
 	return r.record(audit.RequestReceived)
 }
 
-// allowed notes what authorization said.
+// allowed annotates the event with the decision of the authorization. Err is nil if the request is allowed.
 func (r *recording) allowed(err error) {
 	if r == nil {
 		return
@@ -116,7 +116,7 @@ func (r *recording) allowed(err error) {
 	r.event.Annotate(audit.Decision, "allow")
 }
 
-// record sends the event of a stage.
+// record records the event of a stage.
 func (r *recording) record(stage audit.Stage) error {
 	if !r.choice.Records(stage) {
 		return nil
@@ -125,7 +125,7 @@ func (r *recording) record(stage audit.Stage) error {
 	event.Stage, event.StageTimestamp = stage, metav1.NowMicro()
 	if stage == audit.RequestReceived {
 		event.StageTimestamp = event.RequestReceivedTimestamp
-		// The annotations grow afterwards.
+		// Later stages add annotations.
 		event.Annotations = map[string]string{audit.RequestID: event.Annotations[audit.RequestID]}
 	}
 	return r.send(audit.Chosen{Choice: r.choice, Event: &event})
@@ -138,29 +138,30 @@ func (r *recording) send(events ...audit.Chosen) error {
 	return nil
 }
 
-// watchRemovals returns a context whose operations tell of what they remove.
+// watchRemovals returns a context whose operations report the objects that they remove to the recording.
 func (r *recording) watchRemovals(ctx context.Context) context.Context {
 	if r == nil {
 		return ctx
 	}
-	return resource.ObserveRemovals(ctx, func(one resource.Removal) { r.gone = append(r.gone, one) })
+	return resource.ObserveRemovals(ctx, func(removal resource.Removal) { r.removals = append(r.removals, removal) })
 }
 
-// manyRemovals is how many removals are recorded at once.
-const manyRemovals = 500
+// removalsPerBatch is the number of removals that are recorded at once.
+const removalsPerBatch = 500
 
-// recordRemovals sends an event for each of some objects that are gone: whoever asked has removed them, but what went
-// in consequence is the collector's doing, whether it came by in the request or by the clock.
-func (r *recording) recordRemovals(gone []resource.Removal) error {
+// recordRemovals records an event for each removed object. The user of the event is the caller who removed the object. For
+// an object that was removed in consequence of another removal, it is the garbage collector, no matter whether the object
+// was removed during the request or by the schedule.
+func (r *recording) recordRemovals(removals []resource.Removal) error {
 	var unrecorded error
-	for some := range slices.Chunk(gone, manyRemovals) {
+	for batch := range slices.Chunk(removals, removalsPerBatch) {
 		var events []audit.Chosen
-		for _, one := range some {
+		for _, removal := range batch {
 			asked := audit.Asked{
-				User: r.event.User, Verb: "delete", Group: one.Resource.Group, Resource: one.Resource.Resource,
-				Namespace: one.Namespace, Name: one.Name, Target: managementTarget,
+				User: r.event.User, Verb: "delete", Group: removal.Resource.Group, Resource: removal.Resource.Resource,
+				Namespace: removal.Namespace, Name: removal.Name, Target: managementTarget,
 			}
-			if one.Consequence {
+			if removal.Consequence {
 				asked.User = systemUser("collectgarbage")
 			}
 			choice := r.trail.Choose(asked)
@@ -172,8 +173,8 @@ func (r *recording) recordRemovals(gone []resource.Removal) error {
 				Verb: asked.Verb, User: asked.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp,
 				StageTimestamp: metav1.NowMicro(), ResponseStatus: &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess},
 				ObjectRef: &audit.ObjectReference{
-					Resource: one.Resource.Resource, Namespace: one.Namespace, Name: one.Name, UID: string(one.UID),
-					APIGroup: one.Resource.Group, APIVersion: one.Resource.Version,
+					Resource: removal.Resource.Resource, Namespace: removal.Namespace, Name: removal.Name, UID: string(removal.UID),
+					APIGroup: removal.Resource.Group, APIVersion: removal.Resource.Version,
 				},
 			}
 			event.Annotate(audit.Cause, r.event.AuditID)
@@ -186,7 +187,7 @@ func (r *recording) recordRemovals(gone []resource.Removal) error {
 	return unrecorded
 }
 
-// systemUser is a function of the platform that nobody asks.
+// systemUser returns the user of a function that the platform itself runs.
 func systemUser(function string) audit.User {
 	caller := identity.New(identity.Owner{Kind: identity.Subject, Name: function}, []string{identity.Admins})
 	user := userOf(caller)
@@ -194,7 +195,7 @@ func systemUser(function string) audit.User {
 	return user
 }
 
-// started records that an answer is about to be streamed.
+// started records that a streamed response is about to begin.
 func (f *frame) started(c *call) error {
 	if c.recording == nil {
 		return nil
@@ -203,9 +204,10 @@ func (f *frame) started(c *call) error {
 	return c.recording.record(audit.ResponseStarted)
 }
 
-// conclude records the outcome of a request, before its answer is sent. An error is what is to be answered instead.
+// conclude records the outcome of a request before its response is sent. If it returns an error, the response must report
+// that error instead.
 func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error {
-	// What was refused before its caller was known is recorded as well.
+	// Requests that were refused before their caller was known are recorded as well.
 	if observed := f.observe(c); observed != nil {
 		return observed
 	}
@@ -214,19 +216,19 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 		return nil
 	}
 	r.settled = true
-	// What the request names is in its own event.
-	gone := r.gone
+	// The event of the request itself covers the object that the request names.
+	removals := r.removals
 	if f.endpoint.Verb != "deletecollection" {
-		gone = slices.DeleteFunc(gone, func(one resource.Removal) bool { return !one.Consequence })
+		removals = slices.DeleteFunc(removals, func(removal resource.Removal) bool { return !removal.Consequence })
 	}
-	unrecorded := r.recordRemovals(gone)
+	unrecorded := r.recordRemovals(removals)
 	status := &metav1.Status{Code: int32(reply.status)}
 	if unrecorded != nil {
 		err, status.Code = unrecorded, http.StatusServiceUnavailable
 	}
 	if err != nil {
-		told := apierror.From(err).Status()
-		status.Status, status.Reason, status.Message = told.Status, told.Reason, told.Message
+		reported := apierror.From(err).Status()
+		status.Status, status.Reason, status.Message = reported.Status, reported.Reason, reported.Message
 	}
 	r.event.ResponseStatus = status
 	stage := audit.ResponseComplete
@@ -238,7 +240,8 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 	return cmp.Or(unrecorded, r.record(stage))
 }
 
-// requestObject adds what was sent, without its secrets, which are hidden wherever else they stand.
+// requestObject adds the request body to the event, without its secrets. It also notes the secrets, so that they are hidden
+// wherever else they occur in the event.
 func (f *frame) requestObject(c *call, r *recording) {
 	if len(c.sent) == 0 {
 		return
@@ -264,12 +267,12 @@ func (f *frame) requestObject(c *call, r *recording) {
 	}
 	if why == "" {
 		var hidden []secret.String
-		of := f.endpoint.object
+		bodyType := f.endpoint.object
 		if verb := f.endpoint.Verb; verb == "delete" || verb == "deletecollection" {
-			of = reflect.TypeFor[metav1.DeleteOptions]()
+			bodyType = reflect.TypeFor[metav1.DeleteOptions]()
 		}
-		text, hidden, why = audit.Body(of, form, body.JSON)
-		// Also where the level asks for no object: an error may quote what was sent.
+		text, hidden, why = audit.Body(bodyType, form, body.JSON)
+		// Secrets are hidden even if the level includes no object, since an error may quote the body.
 		r.hidden = append(r.hidden, hidden...)
 	}
 	switch {
@@ -281,10 +284,10 @@ func (f *frame) requestObject(c *call, r *recording) {
 	}
 }
 
-// responseObject adds what is answered, without its secrets.
+// responseObject adds the response body to the event, without its secrets.
 func (f *frame) responseObject(c *call, r *recording, result *answer, err error) {
 	if err == nil && result != nil && result.object != nil && r.event.ObjectRef != nil {
-		// Whoever creates an object may leave its name to the server.
+		// The request that creates an object may leave its name to the server.
 		if object, accessErr := meta.Accessor(result.object); accessErr == nil && f.endpoint.stored {
 			ref := *r.event.ObjectRef
 			ref.Name, ref.UID, ref.ResourceVersion = object.GetName(), string(object.GetUID()), object.GetResourceVersion()
@@ -316,12 +319,12 @@ func (f *frame) responseObject(c *call, r *recording, result *answer, err error)
 	r.event.ResponseObject = text
 }
 
-// scheduledPath is where events say that a schedule ran: no request can be sent there.
+// scheduledPath is the path that the events of scheduled runs give. It serves no requests.
 const scheduledPath = "/schedules/"
 
-// scheduled begins the recording of a run, with the event RequestReceived. An error means that it must not run. The
-// context tells of what the run removes.
-func (s *Server) scheduled(ctx context.Context, name string, begun time.Time) (context.Context, *recording, error) {
+// scheduled begins the recording of a run, with the event RequestReceived. An error means that the function must not run.
+// Operations in the returned context report the objects that they remove to the recording.
+func (s *Server) scheduled(ctx context.Context, name string, started time.Time) (context.Context, *recording, error) {
 	if s.Audit == nil || !s.Audit.Enabled() {
 		return ctx, nil, nil
 	}
@@ -329,21 +332,23 @@ func (s *Server) scheduled(ctx context.Context, name string, begun time.Time) (c
 	choice := s.Audit.Choose(asked)
 	r := &recording{trail: s.Audit, choice: choice, event: audit.Event{
 		Level: choice.Level, AuditID: uuid.NewString(), RequestURI: asked.Path, Verb: asked.Verb, User: asked.User,
-		RequestReceivedTimestamp: metav1.NewMicroTime(begun),
+		RequestReceivedTimestamp: metav1.NewMicroTime(started),
 	}}
 	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)
 }
 
-// concludeRun records what a run removed, an event for each, and how it ended.
+// concludeRun records an event for each object that a run removed, and one for the outcome of the run.
 func (r *recording) concludeRun(stage audit.Stage, attrs []slog.Attr, err error) error {
 	if r == nil {
 		return nil
 	}
-	unrecorded := r.recordRemovals(r.gone)
+	unrecorded := r.recordRemovals(r.removals)
 	r.event.ResponseStatus = &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess}
 	if err != nil {
-		told := apierror.From(err).Status()
-		r.event.ResponseStatus = &metav1.Status{Code: told.Code, Status: told.Status, Reason: told.Reason, Message: told.Message}
+		reported := apierror.From(err).Status()
+		r.event.ResponseStatus = &metav1.Status{
+			Code: reported.Code, Status: reported.Status, Reason: reported.Reason, Message: reported.Message,
+		}
 	}
 	for _, attr := range attrs {
 		r.event.Annotate(model.GroupName+"/"+attr.Key, attr.Value.String())
@@ -351,7 +356,7 @@ func (r *recording) concludeRun(stage audit.Stage, attrs []slog.Attr, err error)
 	return cmp.Or(unrecorded, r.record(stage))
 }
 
-// authorize is auth.Authorize, noted.
+// authorize decides whether the caller may do the request, and notes the decision in the recording.
 func (f *frame) authorize(c *call) error {
 	err := auth.Authorize(c.caller, f.request(c))
 	c.recording.allowed(err)

@@ -66,7 +66,7 @@ func DeleteCollection[T resource.Object, D any](
 	})
 }
 
-// deleteInput is the request that the options are about.
+// deleteInput returns the input of a delete request with the given options.
 func deleteInput(c *call, options *metav1.DeleteOptions) resource.DeleteInput {
 	conditions := ptr.Deref(options.Preconditions, metav1.Preconditions{})
 	return resource.DeleteInput{
@@ -76,7 +76,7 @@ func deleteInput(c *call, options *metav1.DeleteOptions) resource.DeleteInput {
 	}
 }
 
-// chosenPropagation is what becomes of the dependents of the deleted object. Empty: the request does not say.
+// chosenPropagation returns what happens to the dependents of the deleted object. Empty: the request does not say.
 func chosenPropagation(options *metav1.DeleteOptions) metav1.DeletionPropagation {
 	orphan := options.OrphanDependents //nolint:staticcheck // deprecated, and still sent
 	switch {
@@ -91,10 +91,10 @@ func chosenPropagation(options *metav1.DeleteOptions) metav1.DeletionPropagation
 	}
 }
 
-// readDeleteOptions reads the body and the query of a delete. The query wins where both name an option: the query is
-// the visible part, and a dry run that is asked for there must not become a deletion.
+// readDeleteOptions reads the body and the query of a delete. If both set an option, the query wins: it is the visible
+// part, and a dry run that it requests must not become a deletion.
 //
-// Errors: BadRequest for what cannot be read, Invalid for what is not allowed. Source: Spec 2.2; ADR-0009.
+// Errors: BadRequest for options that cannot be parsed, Invalid for values that are not allowed. Source: Spec 2.2; ADR-0009.
 func readDeleteOptions(c *call) (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
 	data, err := c.body()
@@ -109,7 +109,7 @@ func readDeleteOptions(c *call) (*metav1.DeleteOptions, error) {
 		if _, err := codec.Decode(body, options, codec.Ignore); err != nil {
 			return nil, err
 		}
-		// A body of another kind is a mistake: perhaps the client meant to delete another object.
+		// A body of another kind is a mistake: the client may have meant to delete another object.
 		if err := codec.CheckKind(options, schema.GroupVersionKind{Kind: "DeleteOptions"}); err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func readDeleteOptions(c *call) (*metav1.DeleteOptions, error) {
 	return options, invalidOptions("DeleteOptions", problems)
 }
 
-// checkGrace bounds the grace period. Kubernetes leaves that to each resource. Source: ADR-0009.
+// checkGrace checks the bounds of the grace period. Kubernetes leaves this check to each resource. Source: ADR-0009.
 func checkGrace(seconds *int64) field.ErrorList {
 	path := field.NewPath("gracePeriodSeconds")
 	switch grace := ptr.Deref(seconds, 0); {
@@ -150,7 +150,7 @@ func checkGrace(seconds *int64) field.ErrorList {
 	return nil
 }
 
-// unreadable is the answer for a query parameter that cannot be read.
+// unreadable returns the error for a query parameter that cannot be parsed.
 func unreadable(name, value, why string) error {
 	return apierror.BadRequest(fmt.Sprintf("%s: invalid value %q: %s", name, value, why),
 		field.ErrorList{field.Invalid(field.NewPath(name), value, why)})

@@ -19,15 +19,17 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The header by which a client says that a request is a repetition, and the one that says that its answer is.
+// Headers of repeated requests.
 const (
-	idempotencyKey      = "Idempotency-Key"
+	// idempotencyKey is the header in which a client names a request, so that the server recognizes its repetitions.
+	idempotencyKey = "Idempotency-Key"
+	// idempotencyReplayed is the header that marks a response as a repetition.
 	idempotencyReplayed = "Idempotency-Replayed"
-	// maxIdempotencyKey is the longest key.
+	// maxIdempotencyKey is the maximum length of a key.
 	maxIdempotencyKey = 255
 )
 
-// openAttempts opens what was answered under an Idempotency-Key.
+// openAttempts opens the stored responses to requests with an Idempotency-Key.
 func openAttempts(ctx context.Context, env *platform.Environment) (*idempotency.Store, error) {
 	ring, err := env.Keyring(ctx)
 	if err != nil {
@@ -36,17 +38,18 @@ func openAttempts(ctx context.Context, env *platform.Environment) (*idempotency.
 	return &idempotency.Store{Records: env.Stores(idempotency.Resource), Keyring: ring, Now: env.Now}, nil
 }
 
-// kept is an answer as it is kept.
-type kept struct {
+// storedResponse is a response in the form in which it is stored.
+type storedResponse struct {
 	Status   int             `json:"status"`
 	Warnings []string        `json:"warnings,omitempty"`
 	Object   json.RawMessage `json:"object"`
 }
 
-// Idempotent makes an endpoint that creates something answer a request again that carries the same Idempotency-Key as one
-// of the last ten minutes, by the same credential and with the same content, instead of creating a second one, as long as
-// the caller may still ask for it. Another request under that key is 422; the same one, while it is being served, 409 with
-// Retry-After. The function has to say that it Encrypts. Dry runs are not kept. Source: ADR-0017.
+// Idempotent makes an endpoint that creates objects recognize repeated requests. A repeated request has the same
+// Idempotency-Key, credential and content as a request of the last ten minutes. The endpoint repeats the first response
+// instead of creating a second object, as long as the caller is still allowed to make the request. Another request with
+// that key is answered with 422. The same request, while the first one is still being served, is answered with 409 and
+// Retry-After. The function must set Encrypts. Responses to dry runs are not stored. Source: ADR-0017.
 func Idempotent(endpoint Endpoint) Endpoint {
 	open := endpoint.open
 	endpoint.open = func(env *platform.Environment) operation {
@@ -88,7 +91,7 @@ func checkIdempotencyKey(keys []string) error {
 	}
 }
 
-// once serves a request under a key.
+// once serves a request that has an Idempotency-Key.
 func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency.Store, key string, operate operation) (*answer, error) {
 	body, err := c.body()
 	if err != nil {
@@ -99,11 +102,11 @@ func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency
 	attempt, before, err := attempts.Begin(ctx, who, key, fingerprint(c, body))
 	switch {
 	case errors.Is(err, idempotency.ErrOther):
-		return nil, apierror.Unprocessable("the " + idempotencyKey + " was used with another request in the last ten minutes")
+		return nil, apierror.Unprocessable("the " + idempotencyKey + " has been used for another request in the last ten minutes")
 	case errors.Is(err, idempotency.ErrUnderWay):
-		return nil, apierror.UnderWay("the request with this " + idempotencyKey + " is being served; ask again for its answer")
+		return nil, apierror.UnderWay("the request with this " + idempotencyKey + " is still being served: repeat it later to get its response")
 	case errors.Is(err, encryption.ErrNoKey):
-		return nil, apierror.BadRequest("the platform has no encryption key to keep answers with; leave the header "+idempotencyKey+" out", nil).Because(err)
+		return nil, apierror.BadRequest("the platform has no encryption key to store responses with: leave out the header "+idempotencyKey, nil).Because(err)
 	case errors.Is(err, store.ErrUnavailable):
 		return nil, apierror.Unavailable().Because(err)
 	case err != nil:
@@ -112,34 +115,34 @@ func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency
 		if err := permitted(ctx, c, operate); err != nil {
 			return nil, err
 		}
-		return again(endpoint, before)
+		return replay(endpoint, before)
 	}
 	c.random = attempt.Random
-	// What becomes of the attempt is noted also when the client has gone.
-	noted := context.WithoutCancel(ctx)
+	// The outcome of the attempt is stored even if the client has disconnected.
+	noting := context.WithoutCancel(ctx)
 	finished := false
 	defer func() {
-		// A panic leaves it unknown what was done.
+		// After a panic, it is not known what the operation did.
 		if !finished {
-			_ = attempt.Leave(noted, false)
+			_ = attempt.Leave(noting, false)
 		}
 	}()
 	result, err := operate(ctx, c)
 	finished = true
 	if err != nil {
 		code := apierror.From(err).Status().Code
-		_ = attempt.Leave(noted, code < http.StatusInternalServerError)
+		_ = attempt.Leave(noting, code < http.StatusInternalServerError)
 		return nil, err
 	}
-	if text, err := keep(result); err == nil {
-		// The answer is good without being kept; whoever asks again is then given what was made.
-		_ = attempt.Finish(noted, text)
+	if text, err := encodeResponse(result); err == nil {
+		// The response is valid even if it cannot be stored: a repeated request then gets the object that this one created.
+		_ = attempt.Finish(noting, text)
 	}
 	return result, nil
 }
 
-// permitted asks by a dry run whether the caller may still make a request that was answered before. Other refusals, such as
-// that of a name which the first attempt took, are no matter.
+// permitted returns an error if the caller is no longer allowed to make a request that has already been answered. It finds
+// out by a dry run. It ignores other refusals, such as the one because the first attempt has taken the name.
 func permitted(ctx context.Context, c *call, operate operation) error {
 	dry := *c
 	dry.query = maps.Clone(c.query)
@@ -156,33 +159,34 @@ func permitted(ctx context.Context, c *call, operate operation) error {
 	}
 }
 
-func keep(result *answer) ([]byte, error) {
+// encodeResponse encodes an answer to be stored.
+func encodeResponse(result *answer) ([]byte, error) {
 	object, err := json.Marshal(result.object)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(kept{Status: result.status, Warnings: result.warnings, Object: object})
+	return json.Marshal(storedResponse{Status: result.status, Warnings: result.warnings, Object: object})
 }
 
-// again is an answer of before.
-func again(endpoint Endpoint, text []byte) (*answer, error) {
-	var before kept
+// replay returns a stored response as the answer.
+func replay(endpoint Endpoint, text []byte) (*answer, error) {
+	var before storedResponse
 	object := endpoint.empty()
 	if err := json.Unmarshal(text, &before); err != nil {
-		return nil, fmt.Errorf("reading a kept answer: %w", err)
+		return nil, fmt.Errorf("reading a stored response: %w", err)
 	}
 	if err := json.Unmarshal(before.Object, object); err != nil {
-		return nil, fmt.Errorf("reading a kept answer: %w", err)
+		return nil, fmt.Errorf("reading a stored response: %w", err)
 	}
 	return &answer{
 		status: before.Status, object: object, warnings: before.Warnings, header: http.Header{idempotencyReplayed: {"true"}},
 	}, nil
 }
 
-// fingerprint is what two requests must have in common to be the same one.
+// fingerprint returns the same text for two requests if they have the same content: one is then a repetition of the other.
 func fingerprint(c *call, body []byte) string {
 	query := maps.Clone(c.query)
-	// They change nothing about what is made.
+	// These parameters do not change what is created.
 	delete(query, "timeout")
 	delete(query, "pretty")
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", c.http.Method, c.http.URL.Path, query.Encode(), c.http.Header.Get("Content-Type"), body))

@@ -11,10 +11,10 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// form is the form of an answer that a client prefers among those there are.
+// form is the form of a response: of the available forms, the one that the client prefers.
 type form struct {
 	yaml bool
-	// as is empty, Table, PartialObjectMetadata or PartialObjectMetadataList; version is then v1 or v1beta1.
+	// as is empty, Table, PartialObjectMetadata or PartialObjectMetadataList. Unless as is empty, version is v1 or v1beta1.
 	as, version string
 }
 
@@ -24,18 +24,19 @@ type Clause struct {
 	MediaType string
 	// Params are the parameters, without q.
 	Params map[string]string
-	// Quality is q, 1 by default; 0 means never.
+	// Quality is the parameter q: above 0 and at most 1. The default is 1.
 	Quality float64
 }
 
-// ParseAccept reads Accept headers in the client's order of preference: as they stand, but for those of
-// lower quality, which come later. Clauses that cannot be read are left out.
+// ParseAccept parses Accept headers. It returns the clauses in the client's order of preference: by descending quality, and
+// in their given order among equals. It leaves out clauses that cannot be parsed or whose quality is 0
+// or invalid.
 func ParseAccept(values []string) []Clause {
 	var clauses []Clause
 	for _, value := range values {
 		for text := range strings.SplitSeq(value, ",") {
-			// Clients name OpenAPI's protobuf form with an @, which the grammar of media types does not know and
-			// Kubernetes reads as a dot.
+			// Clients name the protobuf form of OpenAPI with an @. The grammar of media types does not allow it, and
+			// Kubernetes reads it as a dot.
 			media, params, err := mime.ParseMediaType(strings.ReplaceAll(strings.TrimSpace(text), "@", "."))
 			if err != nil {
 				continue
@@ -49,25 +50,25 @@ func ParseAccept(values []string) []Clause {
 				}
 				clause.Quality = quality
 			}
-			at := len(clauses)
-			for at > 0 && clauses[at-1].Quality < clause.Quality {
-				at--
+			index := len(clauses)
+			for index > 0 && clauses[index-1].Quality < clause.Quality {
+				index--
 			}
-			clauses = append(clauses[:at], append([]Clause{clause}, clauses[at:]...)...)
+			clauses = append(clauses[:index], append([]Clause{clause}, clauses[index:]...)...)
 		}
 	}
 	return clauses
 }
 
-// The forms that answers have beside their own.
+// Other forms that a response can have instead of the object itself.
 const (
 	asTable       = "Table"
 	asPartial     = "PartialObjectMetadata"
 	asPartialList = "PartialObjectMetadataList"
 )
 
-// agree finds the form of the answer: nothing is done whose answer the client cannot take. A document has forms of its
-// own.
+// agree chooses the form of the response before the operation runs: a request whose response the client does not accept is
+// refused. A document chooses its form itself.
 func (f *frame) agree(c *call) error {
 	if f.endpoint.Kind == "" {
 		return nil
@@ -85,8 +86,8 @@ func (f *frame) agree(c *call) error {
 	return err
 }
 
-// negotiate picks the first clause that can be served, and a Table only where there is one. No Accept header, or an empty
-// one, takes JSON.
+// negotiate chooses the form of the first clause that can be served. Table tells whether the endpoint has a Table form. If
+// the Accept header is absent or empty, the form is JSON.
 func negotiate(values []string, table bool) (form, error) {
 	if strings.TrimSpace(strings.Join(values, "")) == "" {
 		return form{}, nil

@@ -25,26 +25,26 @@ import (
 type writeOptions struct {
 	dryRun     bool
 	validation codec.Strictness
-	// manager owns the fields that are written.
+	// manager is the owner of the written fields.
 	manager string
 }
 
-// readWriteOptions reads the query parameters of a create or an update, which are the same. Kind names them in an error.
+// readWriteOptions reads the query parameters of a create or an update, which are the same. Errors name the options by kind.
 func readWriteOptions(c *call, kind string) (writeOptions, error) {
 	given := givenOptions(c.query)
 	return usedOptions(c, given), invalidOptions(kind, metav1validation.ValidateCreateOptions(&given))
 }
 
-// givenOptions are the query parameters that all writes share, as they stand.
+// givenOptions returns the query parameters that all writes share, without validation or defaults.
 func givenOptions(query url.Values) metav1.CreateOptions {
 	manager := query.Get("fieldManager")
 	// The validation reports each character that cannot be printed, and quotes the whole name each time. A name that
-	// is too long is therefore cut, so that the answer stays small.
+	// is too long is therefore truncated, so that the response stays small.
 	manager = manager[:min(len(manager), metav1validation.FieldManagerMaxLength+1)]
 	return metav1.CreateOptions{DryRun: query["dryRun"], FieldManager: manager, FieldValidation: query.Get("fieldValidation")}
 }
 
-// usedOptions are valid options with their defaults.
+// usedOptions returns valid options with their defaults.
 func usedOptions(c *call, given metav1.CreateOptions) writeOptions {
 	return writeOptions{
 		dryRun:     len(given.DryRun) > 0,
@@ -60,7 +60,7 @@ func invalidOptions(kind string, problems field.ErrorList) error {
 	return apierror.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", problems)
 }
 
-// listNumber reads a numeric parameter of a list or watch. 0: it is not given.
+// listNumber reads a numeric parameter of a list or watch. 0: the parameter is absent.
 func listNumber(query url.Values, name string) (int64, error) {
 	if !query.Has(name) {
 		return 0, nil
@@ -68,7 +68,7 @@ func listNumber(query url.Values, name string) (int64, error) {
 	text := query.Get(name)
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || number < 0 {
-		return 0, unreadable(name, text, "must be a number, and not negative")
+		return 0, unreadable(name, text, "must be a whole number, not negative")
 	}
 	return number, nil
 }
@@ -97,7 +97,7 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 	if in.Limit, err = listNumber(query, "limit"); err != nil {
 		return err
 	}
-	// A list takes as long as it takes; a number that cannot be read is still an error.
+	// A list ignores timeoutSeconds, but a value that is not a number is an error.
 	if _, err = listNumber(query, "timeoutSeconds"); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 	in.Continue, in.ResourceVersion = given.Continue, given.ResourceVersion
 	in.Exact = given.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 	problems := internalvalidation.ValidateListOptions(&given, true)
-	// Kubernetes leaves this rule to its storage, which answers 400.
+	// Kubernetes leaves this rule to its storage, which responds with 400.
 	if in.Continue != "" && in.ResourceVersion != "" && in.ResourceVersion != "0" {
 		forbidden := field.Forbidden(field.NewPath("resourceVersion"), "resourceVersion is forbidden when continue is provided")
 		if len(problems) == 0 {
@@ -116,7 +116,7 @@ func readListOptions(query url.Values, in *resource.ListInput) error {
 	return invalidOptions("ListOptions", problems)
 }
 
-// givenListOptions are the query parameters of a list or watch whose combinations have rules.
+// givenListOptions returns the query parameters of a list or watch that are validated together.
 func givenListOptions(query url.Values) internalversion.ListOptions {
 	given := internalversion.ListOptions{
 		ResourceVersion:      query.Get("resourceVersion"),
@@ -135,8 +135,8 @@ func flag(query url.Values, name string) bool {
 	return given && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 
-// checkVersion refuses a resourceVersion that is not a number. Any number is good: an object is always read in its
-// current state, which is not older than any version.
+// checkVersion refuses a resourceVersion that is not a number. It accepts every number: the server always reads the current
+// state of an object, which is not older than any version.
 func checkVersion(text string) error {
 	if text == "" {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// readPatch reads a patch with its options. The resource decides which patch types it takes.
+// readPatch reads a patch with its options. The resource decides which patch types it accepts.
 func readPatch(c *call) (resource.PatchInput, error) {
 	in := resource.PatchInput{Caller: c.caller, Namespace: c.namespace, Name: c.name}
-	// An unreadable media type is unsupported as it stands.
+	// A media type that cannot be parsed is passed on unchanged, and the resource refuses it as unsupported.
 	media := c.http.Header.Get("Content-Type")
 	if parsed, _, err := mime.ParseMediaType(media); err == nil {
 		media = parsed
@@ -47,8 +47,8 @@ func readPatch(c *call) (resource.PatchInput, error) {
 	return in, nil
 }
 
-// managerOf is the owner of the fields that a request writes: the named field manager, else the first word of the
-// User-Agent.
+// managerOf returns the owner of the fields that a request writes: the given field manager or, if there is none, the part
+// of the User-Agent before the first slash.
 // Source: Spec 2.2; ADR-0008.
 func managerOf(named, userAgent string) string {
 	if named != "" {

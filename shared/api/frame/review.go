@@ -19,30 +19,30 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// ReviewRequest is what an endpoint that stores nothing is asked.
+// ReviewRequest is a request to an endpoint that stores nothing.
 type ReviewRequest[T runtime.Object] struct {
-	// Caller is who asks.
+	// Caller is the caller of the request.
 	Caller identity.Caller
-	// Object is what the client sends, of the kind of the endpoint. An empty body is an object with all fields empty.
+	// Object is the body of the request, an object of the endpoint's kind. All fields are empty if the body is empty.
 	Object T
-	// JSON is the same as it was sent, for fields whose absence Object does not show. Empty for a body in protobuf.
+	// JSON is the body as the client sent it, for fields whose absence Object does not show. Empty for a body in protobuf.
 	JSON []byte
-	// Random is that of resource.CreateInput.
+	// Random has the same meaning as in resource.CreateInput.
 	Random io.Reader
-	// Parameter returns a parameter of the path, or of the query where the path has none of that name; empty when
-	// there is none.
+	// Parameter returns a parameter of the path or, if the path has none of that name, of the query. It returns an empty
+	// text if there is neither.
 	Parameter func(name string) string
 }
 
 // ReviewResult is the answer to a ReviewRequest.
 type ReviewResult[O any] struct {
 	Object O
-	// Warnings are for the client, behind those about its body.
+	// Warnings are warnings for the client. They follow the warnings about the body.
 	Warnings []string
 }
 
-// Review binds an operation to POST on a resource that is answered and not stored: 201 with the answer. T is a pointer to
-// what the client sends.
+// Review binds an operation to POST on a resource whose objects are not stored. It responds with 201 and the result. T is a
+// pointer to the type of the request body.
 func Review[T runtime.Object, D, O any](
 	resource schema.GroupVersionResource, kind, singular string, open func(*platform.Environment) D,
 	do func(context.Context, D, ReviewRequest[T]) (O, error),
@@ -53,7 +53,7 @@ func Review[T runtime.Object, D, O any](
 	})
 }
 
-// ReviewWithWarnings is Review for an operation that warns.
+// ReviewWithWarnings is Review for an operation that returns warnings.
 func ReviewWithWarnings[T runtime.Object, D, O any](
 	resource schema.GroupVersionResource, kind, singular string, open func(*platform.Environment) D,
 	do func(context.Context, D, ReviewRequest[T]) (ReviewResult[O], error),
@@ -97,19 +97,20 @@ func ReviewWithWarnings[T runtime.Object, D, O any](
 	}
 }
 
-// WithPrefix returns the endpoint at the same path behind a prefix, which may have parameters: "/cluster/{cluster}".
+// WithPrefix returns the endpoint with a prefix before its path. The prefix may have parameters: "/cluster/{cluster}".
 func (e Endpoint) WithPrefix(prefix string) Endpoint {
 	e.Path = prefix + e.Path
 	return e
 }
 
-// Page is a finished document.
+// Page is an encoded document.
 type Page struct {
 	MediaType string
 	Body      []byte
-	// ETag identifies the content; with it the page may be kept and asked for again. Empty: it may not.
+	// ETag identifies the content, so that clients can cache the page and revalidate it. Empty: they cannot.
 	ETag string
-	// MaxAge is for how long anybody may use the page without asking again, in whole seconds. 0: not at all.
+	// MaxAge is how long clients and shared caches may use the page without revalidating it, in whole seconds. 0: they may
+	// not.
 	MaxAge time.Duration
 }
 
@@ -117,7 +118,7 @@ type Page struct {
 type DocumentInput struct {
 	// Path is the path below BasePath.
 	Path string
-	// Accept is what the client can read, by preference.
+	// Accept are the media types that the client accepts, in its order of preference.
 	Accept []Clause
 }
 
@@ -156,19 +157,20 @@ func Document[D any](
 	}
 }
 
-// Head returns the endpoint for HEAD: the header fields of a GET, without what they describe, and audited as one.
+// Head returns the endpoint for HEAD: it responds with the header fields of a GET and without a body, and is audited as a
+// GET.
 // Source: RFC 9110, section 9.3.2.
 func (e Endpoint) Head() Endpoint {
 	e.Method = http.MethodHead
 	return e
 }
 
-// matches tells whether If-None-Match names a tag. Tags that a gateway has made weak are the same: it does so
-// when it compresses.
+// matches tells whether If-None-Match names a tag. Weak tags match as well: gateways make a tag weak when they compress the
+// response.
 func matches(values []string, tag string) bool {
 	for _, value := range values {
-		for one := range strings.SplitSeq(value, ",") {
-			if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == tag || one == "*" {
+		for given := range strings.SplitSeq(value, ",") {
+			if given = strings.TrimPrefix(strings.TrimSpace(given), "W/"); given == tag || given == "*" {
 				return true
 			}
 		}
@@ -176,8 +178,8 @@ func matches(values []string, tag string) bool {
 	return false
 }
 
-// Everyone is for documents that need no credential under any configuration.
+// Everyone is the public argument of documents that never need a credential, whatever the configuration.
 func Everyone(*model.ConfigStatus) bool { return true }
 
-// Authenticated is for documents that need a credential under any configuration.
+// Authenticated is the public argument of documents that always need a credential, whatever the configuration.
 func Authenticated(*model.ConfigStatus) bool { return false }

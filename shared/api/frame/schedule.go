@@ -12,30 +12,30 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Scheduled binds an operation to the clock. Report says in log attributes what a run did: counts, which are 0 for nothing,
-// and flags, which are false for nothing.
+// Scheduled binds an operation to a schedule. Report returns log attributes that say what a run did: counts, which are 0 if
+// it did nothing, and flags, which are false if it did nothing.
 func Scheduled[D, O any](open func(*platform.Environment) D, do func(context.Context, D) (O, error), report func(O) []slog.Attr) *Schedule {
 	return &Schedule{open: func(env *platform.Environment) func(context.Context) ([]slog.Attr, error) {
 		deps := open(env)
 		return func(ctx context.Context) ([]slog.Attr, error) {
-			done, err := do(ctx, deps)
-			return report(done), err
+			outcome, err := do(ctx, deps)
+			return report(outcome), err
 		}
 	}}
 }
 
-// run does the work once: bounded, counted and logged, with a panic as an error. The log has it at debug level where it did
-// nothing.
+// run does the scheduled work once. It bounds, counts and logs the run, and turns a panic into an error. It logs a run that
+// did nothing at debug level.
 func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err error) {
-	begun := time.Now()
+	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, MaxDuration)
 	defer cancel()
 	ctx, span := s.tracer().Start(ctx, name)
 	defer span.End()
 	var attrs []slog.Attr
-	// What is recorded is decided by the configuration.
+	// The configuration decides what is recorded.
 	refreshed := s.refresh(ctx)
-	ctx, recorded, err := s.scheduled(ctx, name, begun)
+	ctx, recorded, err := s.scheduled(ctx, name, started)
 	defer func() {
 		stage := audit.ResponseComplete
 		if problem := recover(); problem != nil {
@@ -54,7 +54,7 @@ func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err 
 			level = slog.LevelInfo
 		}
 		s.metrics().Run(name, outcome)
-		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(begun).Microseconds())/1000))
+		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(started).Microseconds())/1000))
 		s.Env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()
 	if err == nil {

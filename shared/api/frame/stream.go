@@ -18,13 +18,14 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// stream is an answer that is sent bit by bit.
+// stream is a response that is sent event by event.
 type stream interface {
-	// next returns what is to be sent next, waiting for it if need be. There may be some beside an error.
+	// next returns the lines to send next. It waits for them at most as long as wait. It may return lines together with an
+	// error.
 	next(ctx context.Context, wait time.Duration) ([]line, error)
-	// bookmark tells how far the stream has come; ok is false where it may not.
+	// bookmark returns a bookmark of the position of the stream. ok is false if the stream must not send one.
 	bookmark() (mark line, ok bool, err error)
-	// lasts is how long the stream was asked to last; 0 for as long as usual.
+	// lasts returns the duration that the request asked for; 0 for the usual duration.
 	lasts() time.Duration
 }
 
@@ -34,18 +35,18 @@ type line struct {
 	object []byte
 }
 
-// Why a stream ended, as the log says it.
+// Reasons why a stream ended, as the log gives them.
 const (
-	endedByTime   = "its time is over"
-	endedByDrain  = "the process drains"
+	endedByTime   = "its duration has elapsed"
+	endedByDrain  = "the process is draining"
 	endedByClient = "the client is gone"
-	endedByKey    = "the access key is over"
+	endedByKey    = "the access key has expired"
 	endedByChange = "the credential has changed"
 	endedByState  = "the state cannot be reached"
 	endedByError  = "an error was sent"
 )
 
-// serve sends a stream until it ends, and tells the log how it did.
+// serve sends a stream until it ends. It returns log attributes that say how the stream ended.
 func (f *frame) serve(ctx context.Context, w http.ResponseWriter, c *call, s stream) (*reply, []slog.Attr, error) {
 	defer f.server.metrics().Watch(f.function)()
 	out := &sender{frame: f, call: c, http: w, control: http.NewResponseController(w), stuckAfter: f.server.Watch.stuckAfter()}
@@ -57,8 +58,8 @@ func (f *frame) serve(ctx context.Context, w http.ResponseWriter, c *call, s str
 	return result, []slog.Attr{slog.Int("events", out.sent), slog.String("ended", why)}, err
 }
 
-// pump moves events from a stream to its client, keeps an eye on the clock and on the credential, and tells
-// why it ended.
+// pump sends the events of a stream to its client until the stream must end, because of its duration, its credential or an
+// error. It returns the reason why the stream ended.
 func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why string, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -72,20 +73,20 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 	draining, _ := f.server.drain()
 	defer context.AfterFunc(draining, cancel)()
 
-	settings, begun := f.server.Watch, time.Now()
-	end := begun.Add(settings.lasts(s.lasts()))
+	settings, started := f.server.Watch, time.Now()
+	end := started.Add(settings.lasts(s.lasts()))
 	if bound, bounded := ctx.Deadline(); bounded && bound.Add(-politeness).Before(end) {
 		end = bound.Add(-politeness)
 	}
-	over := f.keyEnds(c.caller, begun)
-	checkAt, markAt := begun.Add(settings.checkEvery()), begun.Add(settings.bookmarkEvery())
-	// Headers go out at once: the client is to know that it watches.
+	keyEnd := f.keyEnds(c.caller, started)
+	checkAt, markAt := started.Add(settings.checkEvery()), started.Add(settings.bookmarkEvery())
+	// The headers are sent at once, so that the client knows that the watch has begun.
 	if err := out.begin(); err != nil {
 		return endedByClient, nil
 	}
 	for {
 		now := time.Now()
-		if !over.IsZero() && !now.Before(over) {
+		if !keyEnd.IsZero() && !now.Before(keyEnd) {
 			return endedByKey, nil
 		}
 		if draining.Err() != nil {
@@ -100,7 +101,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 			if why != "" {
 				return why, err
 			}
-			over = f.keyEnds(caller, now)
+			keyEnd = f.keyEnds(caller, now)
 		}
 		if !now.Before(markAt) {
 			markAt = now.Add(settings.bookmarkEvery())
@@ -109,9 +110,9 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 			}
 		}
 		next := end
-		for _, at := range []time.Time{over, checkAt, markAt} {
-			if !at.IsZero() && at.Before(next) {
-				next = at
+		for _, due := range []time.Time{keyEnd, checkAt, markAt} {
+			if !due.IsZero() && due.Before(next) {
+				next = due
 			}
 		}
 		lines, err := s.next(ctx, max(next.Sub(now), time.Millisecond))
@@ -121,7 +122,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		switch {
 		case err == nil:
 		case draining.Err() != nil:
-			// Looked at above.
+			// The next iteration ends the stream.
 		case ctx.Err() != nil:
 			return endedByClient, nil
 		case errors.Is(err, store.ErrUnavailable):
@@ -133,7 +134,7 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 	}
 }
 
-// keyEnds is when the key of a caller ends by the clock of this process; zero for never.
+// keyEnds returns the time at which the caller's key expires, by the clock of this process; zero if it does not expire.
 func (f *frame) keyEnds(caller identity.Caller, now time.Time) time.Time {
 	if caller.KeyExpires.IsZero() {
 		return time.Time{}
@@ -141,11 +142,11 @@ func (f *frame) keyEnds(caller identity.Caller, now time.Time) time.Time {
 	return now.Add(caller.KeyExpires.Sub(f.server.Env.Now()))
 }
 
-// again authenticates and authorizes a watch again. It tells why it must end; empty: it goes on.
+// again authenticates and authorizes a watch again. It returns the reason why the watch must end; empty if it continues.
 func (f *frame) again(ctx context.Context, c *call) (identity.Caller, string, error) {
 	caller, err := f.server.Authenticator.Again(ctx, c.http.Header)
 	if over(ctx) {
-		return c.caller, "", nil // which is noticed right after
+		return c.caller, "", nil // pump then ends the watch
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		return caller, endedByState, err
@@ -174,9 +175,9 @@ type sender struct {
 	sent       int
 }
 
-// begin sends the headers. A server that bounds the time to read a request must not bound the answer to this.
+// begin sends the headers. It lifts the server's time limit for reading a request, which must not end the response.
 func (s *sender) begin() error {
-	// Where it is not supported there is no bound.
+	// A server that does not support this has no such limit.
 	_ = s.control.SetReadDeadline(time.Time{})
 	header := s.http.Header()
 	header.Set("Content-Type", codec.JSON)
@@ -186,20 +187,20 @@ func (s *sender) begin() error {
 	return s.flush()
 }
 
-// send writes lines, flushes them, and gives up on a client that does not take them.
+// send writes and flushes lines. It returns an error if the client does not receive them in time.
 func (s *sender) send(lines []line) error {
 	if len(lines) == 0 {
 		return nil
 	}
 	_ = s.control.SetWriteDeadline(time.Now().Add(s.stuckAfter))
-	for _, each := range lines {
-		for _, part := range [][]byte{[]byte(`{"type":"` + string(each.kind) + `","object":`), each.object, []byte("}\n")} {
+	for _, event := range lines {
+		for _, part := range [][]byte{[]byte(`{"type":"` + string(event.kind) + `","object":`), event.object, []byte("}\n")} {
 			if _, err := s.http.Write(part); err != nil {
 				return err
 			}
 		}
 		s.sent++
-		s.frame.server.metrics().Event(s.frame.function, string(each.kind))
+		s.frame.server.metrics().Event(s.frame.function, string(event.kind))
 	}
 	if err := s.flush(); err != nil {
 		return err
@@ -210,17 +211,17 @@ func (s *sender) send(lines []line) error {
 }
 
 func (s *sender) flush() error {
-	// A platform that cannot stream sends everything at the end.
+	// A platform that cannot stream sends all events at the end.
 	if err := s.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	return nil
 }
 
-// errGone is the error of a client that does not take what it is sent.
+// errGone says that the client does not receive what is sent to it.
 var errGone = errors.New("the client is gone")
 
-// mark sends a bookmark where one may be sent.
+// mark sends a bookmark if the stream may send one.
 func (s *sender) mark(stream stream) error {
 	mark, ok, err := stream.bookmark()
 	if err != nil || !ok {
@@ -240,7 +241,7 @@ func (s *sender) close(stream stream, why string) (string, error) {
 	return why, nil
 }
 
-// ended tells why a stream ends with an error, after it was sent if need be.
+// ended returns the reason why a stream ends with an error. It first sends the error, unless the client is gone.
 func (s *sender) ended(err error) (string, error) {
 	if errors.Is(err, errGone) {
 		return endedByClient, nil
@@ -249,7 +250,7 @@ func (s *sender) ended(err error) (string, error) {
 	return endedByError, err
 }
 
-// failure sends an error as the last event. Whether it arrives is of no matter: the stream ends.
+// failure sends an error as the last event. The stream ends whether or not the event arrives.
 func (s *sender) failure(err error) {
 	status := apierror.From(err).Status()
 	status.Kind, status.APIVersion = "Status", "v1"

@@ -2,23 +2,23 @@ package frame
 
 import "time"
 
-// Metrics counts what the frame does. Package metrics does it for Prometheus. Implementations are safe for
+// Metrics counts what the frame does. Package metrics implements it for Prometheus. Implementations are safe for
 // concurrent use.
 type Metrics interface {
-	// Request counts a request in and returns what counts it out.
+	// Request counts a request that begins, and returns a function to call with its outcome when it ends.
 	Request(function string) func(verb string, status int, took time.Duration)
-	// Watch counts a watch in and returns what counts it out.
+	// Watch counts a watch that begins, and returns a function to call when it ends.
 	Watch(function string) func()
-	// Event counts an event that was sent to a watch, by its type.
+	// Event counts an event that was sent to a watch. Kind is the type of the event.
 	Event(function, kind string)
-	// Configuration counts what became of a new version of the platform configuration, loaded, refused or
-	// unavailable, and notes the revision that is in effect now.
+	// Configuration counts an attempt to load the platform configuration by its outcome: loaded, refused or unavailable. It
+	// notes the revision that is now in effect.
 	Configuration(outcome string, revision int64)
 	// Run counts a scheduled run by its outcome, done or failed.
 	Run(function, outcome string)
 }
 
-// uncounted is a Metrics for where nobody asks.
+// uncounted is a Metrics that counts nothing.
 type uncounted struct{}
 
 func (uncounted) Request(string) func(string, int, time.Duration) {

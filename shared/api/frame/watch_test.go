@@ -480,8 +480,8 @@ func TestWatchEnds(t *testing.T) {
 		why  string
 		mark bool
 	}{
-		{"its window", 0, func(w *world) { w.server.Watch.Window = 100 * time.Millisecond }, "its time is over", true},
-		{"the key's end", 1, func(*world) {}, "the access key is over", false},
+		{"its window", 0, func(w *world) { w.server.Watch.Window = 100 * time.Millisecond }, "its duration has elapsed", true},
+		{"the key's end", 1, func(*world) {}, "the access key has expired", false},
 		{"disabled", 0, func(w *world) { w.change("short", `{"spec":{"disabled":true}}`) }, "the credential has changed", false},
 		{"another owner", 0, func(w *world) { w.change("short", `{"spec":{"user":"ben"}}`) }, "the credential has changed", false},
 		{"other groups", 0, func(w *world) { w.change("short", `{"spec":{"groups":["x"]}}`) }, "the credential has changed", false},
@@ -493,7 +493,7 @@ func TestWatchEnds(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, "the credential has changed", false},
-		{"a process that drains", 0, func(w *world) { w.server.EndWatches() }, "the process drains", true},
+		{"a process that drains", 0, func(w *world) { w.server.EndWatches() }, "the process is draining", true},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			t.Parallel()
