@@ -1,6 +1,7 @@
-// Package kinds is all stored kinds of the platform together, since objects of one may own objects of another: who
-// creates, changes or deletes objects of one kind has to know the others. Functions that only read do not import it, so
-// that a rule of one kind changes no program that never runs it. Source: Spec 2.2 (ownerReferences); ADR-0009, ADR-0019.
+// Package kinds joins all stored kinds of the platform, since objects of one kind can own objects of another. A function
+// that creates, changes or deletes objects of one kind must know the other kinds. Functions that only read do not import
+// this package, so that a change to the rules of one kind does not change programs that never run them.
+// Source: Spec 2.2 (ownerReferences); ADR-0009, ADR-0019.
 package kinds
 
 import (
@@ -16,17 +17,17 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Stored is the stored kinds of an environment, joined in one graph.
+// Stored contains the stored kinds of an environment, joined in one graph.
 type Stored struct {
 	AccessKeys   *accesskey.Registry
 	IssuedTokens *issuedtoken.Register
 	Instances    *instance.Registry
-	// Graph is all of them.
+	// Graph joins all of them.
 	Graph *resource.Graph
 }
 
-// Open returns the stored kinds of an environment. The registries are those that each kind's own Open returns; from now on
-// they know each other.
+// Open returns the stored kinds of an environment. The registries are the ones that each kind's own Open returns. From now
+// on, they know each other.
 func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
 		stored := &Stored{AccessKeys: accesskey.Open(env), IssuedTokens: issuedtoken.Open(env), Instances: instance.Open(env)}
@@ -35,7 +36,7 @@ func Open(env *platform.Environment) *Stored {
 	})
 }
 
-// permission tells whether a caller might do to an object what their request does not name.
+// permission returns a function that tells whether a caller is allowed a verb on an object that their request does not name.
 func permission(env *platform.Environment) resource.Permission {
 	return func(caller identity.Caller, verb string, target schema.GroupVersionResource, namespace, name string) bool {
 		return auth.Decide(caller, scope.Request{

@@ -7,16 +7,17 @@ import (
 	"management.platform.sh/shared/audit"
 )
 
-// Sinks are what a shell can keep audit events in: each kind costs the size of its library. Source: ADR-0016.
+// Sinks are the kinds of audit sinks that a shell supports. Each kind adds the size of its library to the program.
+// Source: ADR-0016.
 type Sinks struct {
 	Openers []audit.Opener
-	// Metrics counts events. nil: nothing is counted.
+	// Metrics counts events. Nil: nothing is counted.
 	Metrics audit.Metrics
-	// Flush makes requests wait until their events are kept: for processes that are frozen when they have answered.
+	// Flush makes each request wait until its events are stored. It is for processes that are frozen after each response.
 	Flush bool
 }
 
-// BeginAudit records what a server does, as its configuration says.
+// BeginAudit starts the audit of a server. The server's configuration says what is recorded.
 func BeginAudit(server *frame.Server, sinks Sinks) {
 	env := server.Env
 	server.Audit = audit.NewTrail(audit.Options{
@@ -24,7 +25,7 @@ func BeginAudit(server *frame.Server, sinks Sinks) {
 	})
 }
 
-// EndAudit writes the events that wait to their sinks, until ctx ends. It is for a process that ends.
+// EndAudit writes the waiting events to their sinks, until ctx ends. It is for a process that stops.
 func EndAudit(ctx context.Context, server *frame.Server) {
 	if trail, ok := server.Audit.(*audit.Trail); ok {
 		trail.Close(ctx)

@@ -18,13 +18,13 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// fetchWithin bounds a question to the extension, which keeps what it has read in memory.
+// fetchWithin bounds a request to the extension, which caches secrets in memory.
 const fetchWithin = 2 * time.Second
 
-// maxSecret bounds its answer; AWS Secrets Manager keeps at most 64 KiB.
+// maxSecret bounds the response of the extension. AWS Secrets Manager stores at most 64 KiB per secret.
 const maxSecret = 128 << 10
 
-// fetcher returns what asks the extension for a secret. Its errors say nothing of what the extension answered.
+// fetcher returns a function that gets a secret from the extension. Its errors never quote the response of the extension.
 func fetcher(extension settings.Extension) func(ctx context.Context, id string) (secret.String, error) {
 	return func(ctx context.Context, id string) (secret.String, error) {
 		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
@@ -51,7 +51,7 @@ func fetcher(extension settings.Extension) func(ctx context.Context, id string) 
 	}
 }
 
-// opening opens the state once it is needed. A failure is not remembered: the next request tries again.
+// opening opens the state at the first use. It does not remember a failure: the next request tries again.
 type opening struct {
 	fetch   func(ctx context.Context, id string) (secret.String, error)
 	id      string
@@ -77,8 +77,8 @@ func (o *opening) open(ctx context.Context) (*redisstore.Client, error) {
 	return o.client, nil
 }
 
-// openKeyring returns the encryption keys, or what reads them at the first use where a secret must be asked for. A failure
-// is not remembered: the next request tries again.
+// openKeyring returns a function that returns the encryption keys. If the keys are in a secret, the function fetches it at
+// the first use. It does not remember a failure: the next request tries again.
 func openKeyring(s settings.Settings) (func(context.Context) (*encryption.Keyring, error), error) {
 	if s.Encryption.Secret == "" {
 		var ring *encryption.Keyring
@@ -110,7 +110,7 @@ func openKeyring(s settings.Settings) (func(context.Context) (*encryption.Keyrin
 	}, nil
 }
 
-// lazy is the state of a resource that is opened at the first use.
+// lazy is the state of a resource. It is opened at the first use.
 type lazy struct {
 	opening  *opening
 	resource string

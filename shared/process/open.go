@@ -13,8 +13,9 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Open makes a server from variables, which lookup returns by name, and a log on out. Streams tells whether answers can be
-// streamed. It makes no spans and has no audit. Errors name each variable that is wrong, and quote none.
+// Open returns a server that is built from environment variables, which lookup returns by name, and that logs to out.
+// Streams tells whether responses can be streamed. The server has no spans and no audit. Errors name each wrong variable,
+// and never quote a value.
 func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Server, error) {
 	s, wrong := settings.Read(lookup)
 	stores, noState := openStores(s)
@@ -31,7 +32,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Serve
 		},
 	})
 	if source := platformconfig.Open(server.Env); source.FromFile() {
-		// The state is not asked before a request comes.
+		// Only a file is read now: the state is not read before the first request.
 		if err := source.Reload(context.Background()); err != nil {
 			return nil, s.Wrong(settings.Config, err)
 		}
@@ -42,14 +43,14 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Serve
 	return server, nil
 }
 
-// Streams tells whether PLATFORM_STREAM says that answers are streamed. It does not when it is not set.
+// Streams tells whether PLATFORM_STREAM says that responses are streamed. If it is not set or invalid, they are not.
 func Streams(lookup func(string) string) bool {
 	s, err := settings.ReadOnly(lookup, nil, settings.Stream)
 	return err == nil && s.Stream
 }
 
-// openStores opens the state, or returns what opens it at the first use where a secret must be asked for. It says nothing of
-// a URL that is absent: settings.Read has.
+// openStores returns a function that returns the state of a resource. If the URL of the state is in a secret, the state is
+// opened at the first use. It does not report an absent URL, which settings.Read reports.
 func openStores(s settings.Settings) (func(string) store.Store, error) {
 	options := redisstore.Options{PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout}
 	switch {

@@ -1,7 +1,7 @@
-// Package process makes a server from settings: the environment that operations are opened with, and what serves them. It
-// is the one way to do so; shells hand in what differs between them. Secrets come by reference where the platform can hold
-// them. Nothing connects before the first request needs it: a function that is started for a 404 costs no round trip.
-// Source: Spec 7; ADR-0010, ADR-0019.
+// Package process builds a server from settings: the environment that operations are opened with, and the frame that serves
+// them. All shells use it, and pass in what differs between them. Secrets are passed by reference if the platform can
+// store them. A process opens no connection before a request needs it: a function that is started for a 404 costs no round
+// trip. Source: Spec 7; ADR-0010, ADR-0019.
 package process
 
 import (
@@ -21,25 +21,25 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// World is what a shell hands in beside the settings.
+// World contains what a shell passes in besides the settings.
 type World struct {
 	// Stores returns the state of a resource, by its plural name.
 	Stores func(resource string) store.Store
-	// Encryption returns the keys that seal secrets in the state. nil: there are none.
+	// Encryption returns the keys that encrypt secrets in the state. Nil: there are none.
 	Encryption func(context.Context) (*encryption.Keyring, error)
-	// Log takes what happens.
+	// Log receives the log lines of the server.
 	Log *slog.Logger
-	// Lookup returns environment variables, for placeholders in the configuration. nil: there are none.
+	// Lookup returns environment variables, for placeholders in the configuration. Nil: there are none.
 	Lookup func(name string) (string, bool)
-	// LocalSigners is that of platform.Environment.
+	// LocalSigners has the same meaning as in platform.Environment.
 	LocalSigners bool
-	// Metrics counts. nil: nothing is counted.
+	// Metrics counts requests, watches and runs. Nil: nothing is counted.
 	Metrics frame.Metrics
-	// Tracer makes spans. nil: there are none.
+	// Tracer creates spans. Nil: there are no spans.
 	Tracer trace.Tracer
 }
 
-// New returns a server, without an audit. Its configuration has not been loaded yet.
+// New returns a server without an audit. It does not load the configuration yet.
 func New(s settings.Settings, world World) *frame.Server {
 	options := platformconfig.Options{
 		File: s.Config, Store: world.Stores(platformconfig.Definition.Resource.Resource), Keyring: world.Encryption,
@@ -60,8 +60,8 @@ func New(s settings.Settings, world World) *frame.Server {
 	return server
 }
 
-// NewServer returns a server of an environment that authenticates with its access keys. It has no audit, no metrics, no
-// spans, and nothing that refreshes the configuration.
+// NewServer returns a server for an environment. The server authenticates callers with the access keys of the environment.
+// It has no audit, no metrics and no spans, and does not refresh the configuration.
 func NewServer(env *platform.Environment) *frame.Server {
 	return &frame.Server{Env: env, Authenticator: accesskey.OpenAuthenticator(env)}
 }

@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Mount returns a handler for the endpoints of functions, which answers 404 and 405 for all else. It panics when two claim
-// one route, which is an error of the programmer.
+// Mount returns a handler for the endpoints of functions. It answers all other requests with 404 or 405. It panics if two
+// endpoints have the same route, which is a programming error.
 func (s *Server) Mount(functions ...*Function) http.Handler {
 	routes := http.NewServeMux()
 	methods := map[string]methodMux{}
@@ -52,7 +52,7 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch escaped := r.URL.EscapedPath(); {
 		case !clean(escaped):
-			// The mux would redirect, to a place outside of the base path.
+			// The mux would redirect to a path outside of the base path.
 			lost.ServeHTTP(w, r)
 		case isBelow(escaped, BasePath):
 			root.ServeHTTP(w, r)
@@ -62,7 +62,7 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 	})
 }
 
-// clean tells whether a path has no empty and no dotted steps.
+// clean tells whether a path has no empty segments and no segments "." or "..".
 func clean(escaped string) bool {
 	cleaned := path.Clean(escaped)
 	return escaped == cleaned || escaped == cleaned+"/"
@@ -72,7 +72,8 @@ func isBelow(path, base string) bool {
 	return len(path) > len(base) && path[:len(base)] == base && path[len(base)] == '/'
 }
 
-// methodMux answers 405 for the methods that a path does not have. A watch, which is a GET, has a key of its own.
+// methodMux serves the methods of one path, and answers other methods with 405. A watch, which is a GET, has a key of its
+// own.
 type methodMux map[string]*frame
 
 // watching is the key of a watch.
@@ -108,8 +109,9 @@ func (m methodMux) handler(server *Server) http.Handler {
 	})
 }
 
-// servedByOthers answers for a path that another function serves: 405 to a method that the path does not have. Gateways
-// send other methods to their own function, unless the path is written in a way that has no route there: 404.
+// servedByOthers serves a path that belongs to other functions. It answers a method that the path does not have with 405.
+// Gateways send the allowed methods to their own functions. Such a request arrives here only if its path is spelled in a
+// way that the gateway has no route for: 404.
 func servedByOthers(server *Server, allowed []string, lost http.Handler) http.Handler {
 	refuse := newFrame(server, "none", wrongMethod())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +132,7 @@ func wrongMethod() Endpoint {
 	return refusal(func(c *call) error { return apierror.MethodNotAllowed(c.http.Method) })
 }
 
-// refusal is an endpoint that only ever says no. It needs no credential: routes are no secret.
+// refusal returns an endpoint that refuses every request. It needs no credential, since routes are not secret.
 func refusal(why func(*call) error) Endpoint {
 	return Endpoint{
 		public:       Everyone,

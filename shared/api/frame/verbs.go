@@ -62,8 +62,8 @@ func Get[T resource.Object, D any](
 	})
 }
 
-// List binds an operation to GET on a resource. A request to watch is 405 unless the function has an endpoint of
-// Watch on the same route.
+// List binds an operation to GET on a resource. A request to watch is answered with 405, unless the function has a Watch
+// endpoint on the same route.
 func List[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.ListInput) (runtime.Object, error),
@@ -109,7 +109,7 @@ func Update[T resource.Object, D any](
 	})
 }
 
-// Patch binds an operation to PATCH on one object: 200 with the object, or 201 where an apply has made it.
+// Patch binds an operation to PATCH on one object: 200 with the object, or 201 if an apply has created it.
 func Patch[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.PatchInput) (resource.Result[T], error),
@@ -160,7 +160,7 @@ func PatchStatus[T resource.Object, D any](
 	}), status)
 }
 
-// Alias returns the endpoint on a second plural name of its resource.
+// Alias returns the endpoint at the path of a second plural name of its resource.
 func (e Endpoint) Alias(plural string) Endpoint {
 	base := "/apis/" + e.Resource.Group + "/" + e.Resource.Version + "/"
 	e.Path = base + plural + e.Path[len(base+e.Resource.Resource):]
@@ -168,21 +168,21 @@ func (e Endpoint) Alias(plural string) Endpoint {
 	return e
 }
 
-// WithReveal returns the endpoint with secrets in clear for callers who ask with reveal=true and may do that: the verb is
-// then reveal, for authorization, log and metrics. Source: ADR-0015.
+// WithReveal returns the endpoint so that callers can request secrets in plain text with reveal=true. The verb of such a
+// request is reveal, for authorization, log and metrics. Source: ADR-0015.
 func (e Endpoint) WithReveal() Endpoint {
 	e.reveals = true
 	return e
 }
 
-// AllNamespaces is the endpoint of a list or watch over all namespaces.
+// AllNamespaces returns the endpoint of a list or watch so that it covers all namespaces.
 func AllNamespaces(endpoint Endpoint) Endpoint {
 	endpoint.Path = strings.Replace(endpoint.Path, inNamespace, "", 1)
 	return endpoint
 }
 
-// GetSubresource binds an operation to GET on a subresource that is an object of its own kind, and not stored as one. Part is that
-// kind, under the resource that it is a part of.
+// GetSubresource binds an operation to GET on a subresource whose object has a kind of its own and is not stored. Part
+// defines that kind, with the resource that the subresource belongs to.
 func GetSubresource[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*platform.Environment) D,
 	do func(context.Context, D, resource.GetInput) (O, error),
@@ -192,9 +192,9 @@ func GetSubresource[O resource.Object, D any](
 	return ofSubresource(endpoint, subresource)
 }
 
-// CreateSubresource binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part is the
-// kind of those, under the resource that they are a part of. An empty body is an object that leaves everything open. A
-// kind without columns has no Table.
+// CreateSubresource binds an operation to POST on a subresource whose objects are not stored: 201 with the object. Part
+// defines their kind, with the resource that the subresource belongs to. An empty body stands for an object in which all
+// fields are empty. A kind without columns has no Table form.
 func CreateSubresource[O resource.Object, D any](
 	part *resource.Definition[O], subresource string, open func(*platform.Environment) D,
 	do func(context.Context, D, resource.SubresourceInput[O]) (resource.Result[O], error),
@@ -221,7 +221,7 @@ func CreateSubresource[O resource.Object, D any](
 	return ofSubresource(endpoint, subresource)
 }
 
-// decodeSubresource reads the body of a request about a part of an object.
+// decodeSubresource reads the body of a request to a subresource. A name or namespace in the body must match the URL.
 func decodeSubresource[O resource.Object](c *call, part *resource.Definition[O], validation codec.Strictness) (O, []string, error) {
 	var none O
 	data, err := c.body()
@@ -234,18 +234,18 @@ func decodeSubresource[O resource.Object](c *call, part *resource.Definition[O],
 			return none, nil, err
 		}
 	}
-	for _, each := range []struct{ what, given, want string }{
+	for _, check := range []struct{ what, given, want string }{
 		{"name", object.GetName(), c.name}, {"namespace", object.GetNamespace(), c.namespace},
 	} {
-		if each.given != "" && each.given != each.want {
-			why := fmt.Sprintf("the %s of the object (%s) does not match the %s on the URL (%s)", each.what, each.given, each.what, each.want)
-			return none, nil, apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", each.what), each.given, why)})
+		if check.given != "" && check.given != check.want {
+			why := fmt.Sprintf("the %s of the object (%s) does not match the %s on the URL (%s)", check.what, check.given, check.what, check.want)
+			return none, nil, apierror.BadRequest(why, field.ErrorList{field.Invalid(field.NewPath("metadata", check.what), check.given, why)})
 		}
 	}
 	return object, warnings, nil
 }
 
-// Where a verb is done.
+// Parts of the paths that verbs are bound to.
 const (
 	collection  = ""
 	item        = "/{name}"
@@ -253,15 +253,16 @@ const (
 	inNamespace = "/namespaces/{namespace}"
 )
 
-// ofSubresource is an endpoint of a subresource.
+// ofSubresource returns an endpoint at a subresource of its path.
 func ofSubresource(endpoint Endpoint, subresource string) Endpoint {
 	endpoint.Path += "/" + subresource
 	endpoint.Subresource = subresource
 	return endpoint
 }
 
+// bind binds an operation to a method and a path of a resource. Suffix is what follows the plural name in the path.
 func bind[T resource.Object, D any](
-	definition *resource.Definition[T], method, verb, at string, open func(*platform.Environment) D,
+	definition *resource.Definition[T], method, verb, suffix string, open func(*platform.Environment) D,
 	serve func(context.Context, D, *call) (*answer, error),
 ) Endpoint {
 	path := "/apis/" + definition.Resource.Group + "/" + definition.Resource.Version
@@ -270,7 +271,7 @@ func bind[T resource.Object, D any](
 	}
 	endpoint := Endpoint{
 		Method:     method,
-		Path:       path + "/" + definition.Resource.Resource + at,
+		Path:       path + "/" + definition.Resource.Resource + suffix,
 		Verb:       verb,
 		Resource:   definition.Resource,
 		Kind:       definition.Kind,
@@ -312,33 +313,33 @@ func decode[T resource.Object](c *call, data []byte, definition *resource.Defini
 	return definition.ReadBody(body, validation)
 }
 
-// table prints an object, or the items of a list, as rows.
+// table returns a Table with a row for the object, or for each item of a list.
 func table[T resource.Object](
 	definition *resource.Definition[T], object runtime.Object, include metav1.IncludeObjectPolicy, now time.Time,
 ) (*metav1.Table, error) {
 	result := &metav1.Table{ColumnDefinitions: definition.Columns, Rows: []metav1.TableRow{}}
-	row := func(each runtime.Object) error {
-		one := each.(T)
-		line := metav1.TableRow{Cells: definition.Cells(one, now)}
+	addRow := func(object runtime.Object) error {
+		item := object.(T)
+		row := metav1.TableRow{Cells: definition.Cells(item, now)}
 		switch include {
 		case metav1.IncludeObject:
-			line.Object.Object = one
+			row.Object.Object = item
 		case metav1.IncludeMetadata:
-			metadata := meta.AsPartialObjectMetadata(one)
+			metadata := meta.AsPartialObjectMetadata(item)
 			metadata.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
-			line.Object.Object = metadata
+			row.Object.Object = metadata
 		case metav1.IncludeNone:
 		}
-		result.Rows = append(result.Rows, line)
+		result.Rows = append(result.Rows, row)
 		return nil
 	}
-	if one, ok := object.(T); ok {
-		result.ResourceVersion = one.GetResourceVersion()
-		return result, row(one)
+	if single, ok := object.(T); ok {
+		result.ResourceVersion = single.GetResourceVersion()
+		return result, addRow(single)
 	}
 	if list, err := meta.ListAccessor(object); err == nil {
 		result.ResourceVersion, result.Continue = list.GetResourceVersion(), list.GetContinue()
 		result.RemainingItemCount = list.GetRemainingItemCount()
 	}
-	return result, meta.EachListItem(object, row)
+	return result, meta.EachListItem(object, addRow)
 }

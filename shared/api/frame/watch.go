@@ -22,36 +22,36 @@ import (
 
 // Defaults of WatchSettings. Source: ADR-0007.
 const (
-	// DefaultWatch is the shortest that a watch without timeoutSeconds lasts; the longest is twice that.
+	// DefaultWatch is the minimum duration of a watch without timeoutSeconds. The maximum is twice that.
 	DefaultWatch = 30 * time.Minute
-	// DefaultBookmarkEvery is the time between two bookmarks.
+	// DefaultBookmarkEvery is the interval between two bookmarks.
 	DefaultBookmarkEvery = time.Minute
-	// DefaultCheckEvery is the time between two looks at the credential.
+	// DefaultCheckEvery is the interval between two checks of the credential.
 	DefaultCheckEvery = 30 * time.Second
-	// DefaultStuckAfter is how long a client may take to receive what is sent at once.
+	// DefaultStuckAfter is the time that a client has to receive the events that are sent at once.
 	DefaultStuckAfter = 30 * time.Second
 )
 
-// politeness is what a watch leaves of the time that its platform gives it, to send the last bookmark in.
+// politeness is how long before the deadline of its platform a watch ends, so that it can still send the last bookmark.
 const politeness = 500 * time.Millisecond
 
-// WatchSettings are how long watches last in an environment. Source: ADR-0007.
+// WatchSettings are the durations of watches in an environment. Source: ADR-0007.
 type WatchSettings struct {
-	// Window is the longest that a watch may last where the platform cannot stream: its client gets the events
-	// of that time at the end of it, and resumes. 0: watches last as long as they ask for.
+	// Window is the maximum duration of a watch on a platform that cannot stream: the client gets all events of the window
+	// at its end, and resumes. 0: watches last as long as they request.
 	Window time.Duration
 	// BookmarkEvery, CheckEvery and StuckAfter replace the defaults. 0: the default.
 	BookmarkEvery, CheckEvery, StuckAfter time.Duration
 }
 
 // Watch binds an operation to GET with the query parameter watch on a resource: a stream of events, one JSON
-// document a line. It stands on the route of List.
+// document per line. It has the same route as List.
 func Watch[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.WatchInput) (*resource.Watcher[T], error),
 ) Endpoint {
 	return bind(definition, http.MethodGet, "watch", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		// As in Kubernetes, YAML is no stream.
+		// As in Kubernetes, a watch cannot be in YAML.
 		if c.form.yaml || c.form.as == asPartialList {
 			return nil, apierror.NotAcceptable(codec.JSON)
 		}
@@ -70,13 +70,13 @@ func Watch[T resource.Object, D any](
 	})
 }
 
-// readWatchOptions reads the query parameters of a watch, and returns how long it may last. 0: the usual time.
+// readWatchOptions reads the query parameters of a watch, and returns the maximum duration. 0: the usual one.
 func readWatchOptions(query url.Values, in *resource.WatchInput) (time.Duration, error) {
 	var err error
 	if in.Labels, in.Fields, err = readSelectors(query); err != nil {
 		return 0, err
 	}
-	// A watch has no pages; a number that cannot be read is still an error.
+	// A watch ignores limit, but a value that is not a number is an error.
 	if _, err := listNumber(query, "limit"); err != nil {
 		return 0, err
 	}
@@ -101,8 +101,8 @@ type watchStream[T resource.Object] struct {
 	form       form
 	include    metav1.IncludeObjectPolicy
 	limit      time.Duration
-	// begun tells that the columns of a Table have been sent.
-	begun bool
+	// columnsSent tells that the columns of a Table have been sent.
+	columnsSent bool
 }
 
 func (s *watchStream[T]) lasts() time.Duration { return s.limit }
@@ -111,11 +111,11 @@ func (s *watchStream[T]) next(ctx context.Context, wait time.Duration) ([]line, 
 	events, err := s.watcher.Next(ctx, wait)
 	lines := make([]line, 0, len(events))
 	for _, event := range events {
-		one, encodeErr := s.line(event)
+		encoded, encodeErr := s.line(event)
 		if encodeErr != nil {
 			return lines, encodeErr
 		}
-		lines = append(lines, one)
+		lines = append(lines, encoded)
 	}
 	return lines, err
 }
@@ -130,8 +130,8 @@ func (s *watchStream[T]) bookmark() (line, bool, error) {
 }
 
 func (s *watchStream[T]) line(event resource.WatchEvent[T]) (line, error) {
-	headed := s.form.as == asTable && !s.begun
-	s.begun = true
+	headed := s.form.as == asTable && !s.columnsSent
+	s.columnsSent = true
 	key := s.form.as
 	if key != "" {
 		key = fmt.Sprint(s.form.as, " ", s.form.version, " ", s.include, " ", headed)
@@ -140,7 +140,8 @@ func (s *watchStream[T]) line(event resource.WatchEvent[T]) (line, error) {
 	return line{kind: event.Type, object: text}, err
 }
 
-// encode makes the same of an object for all streams of the same form.
+// encode encodes an object. The result is the same for all streams of the same form. Headed tells whether a Table includes
+// its columns.
 func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 	var shaped any = object
 	switch s.form.as {
@@ -148,7 +149,7 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 	case asTable:
 		include := s.include
 		if _, closing := object.GetAnnotations()[metav1.InitialEventsAnnotationKey]; closing && include == metav1.IncludeNone {
-			// Its annotation is what the bookmark is sent for.
+			// This bookmark is sent for its annotation, which is part of the metadata.
 			include = metav1.IncludeMetadata
 		}
 		rows, err := table(s.definition, object, include, s.now())
@@ -160,11 +161,11 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 		}
 		shaped = versioned(rows, s.form.version)
 	default:
-		one, err := partial(object, s.form)
+		metadata, err := partial(object, s.form)
 		if err != nil {
 			return nil, err
 		}
-		shaped = one
+		shaped = metadata
 	}
 	text, err := json.Marshal(shaped)
 	if err != nil {
@@ -173,16 +174,17 @@ func (s *watchStream[T]) encode(object T, headed bool) ([]byte, error) {
 	return text, nil
 }
 
-// lasts is how long a watch lasts that asks for a time, 0 for none.
-func (s WatchSettings) lasts(asked time.Duration) time.Duration {
-	if asked == 0 {
-		// Spread, so that those that began together do not resume together.
-		asked = DefaultWatch + rand.N(DefaultWatch) //nolint:gosec // nobody gains by guessing it
+// lasts returns the duration of a watch that requests a duration; 0 if it requests none.
+func (s WatchSettings) lasts(requested time.Duration) time.Duration {
+	duration := requested
+	if duration == 0 {
+		// The duration is random, so that watches that begin together do not resume together.
+		duration = DefaultWatch + rand.N(DefaultWatch) //nolint:gosec // nobody gains by guessing it
 	}
 	if s.Window > 0 {
-		asked = min(asked, s.Window)
+		duration = min(duration, s.Window)
 	}
-	return asked
+	return duration
 }
 
 func (s WatchSettings) bookmarkEvery() time.Duration {
