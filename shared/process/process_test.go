@@ -36,7 +36,7 @@ func from(variables map[string]string) func(string) string {
 
 const hush = "hunter2"
 
-// Whatever is wrong is named at once, and never quoted.
+// Errors name all wrong settings at once, and never quote their values.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	const good = "redis://127.0.0.1:6379"
@@ -183,7 +183,7 @@ func use(t *testing.T, state store.Store) {
 	}
 }
 
-// A secret is asked for when the state is first needed, again after a failure, and not after.
+// A secret is fetched when the state is first needed, again after a failure, and never after a success.
 func TestURLFromSecret(t *testing.T) {
 	t.Parallel()
 	asked, ready := 0, false
@@ -224,7 +224,7 @@ func TestURLFromSecret(t *testing.T) {
 	}
 }
 
-// Each method goes to the state that was opened, or fails as when that is away.
+// Each method calls the opened state. If the state cannot be opened, it fails as if the state were unreachable.
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
@@ -278,7 +278,7 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// A secret that holds no URL is as good as none, and is not shown.
+// A secret without a URL is treated as an unreachable state, and its text is not shown.
 func TestWrongSecret(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{`{"SecretString":"mysql://:` + hush + `@x"}`, `{"SecretString":""}`, `{"SecretBinary":"x"}`, hush} {
@@ -294,7 +294,7 @@ func TestWrongSecret(t *testing.T) {
 	}
 }
 
-// The configuration is in a file, or in the state, which is not asked before there is a need.
+// The configuration is in a file or in the state. The state is not read before it is needed.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.yaml")
@@ -319,7 +319,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// Each way to give the encryption keys gives the same; nothing at all gives a ring without any.
+// All ways to set the encryption keys have the same result. Without any, there is no key.
 func TestEncryptionKey(t *testing.T) {
 	t.Parallel()
 	key := encryption.Generate()
@@ -375,7 +375,7 @@ func TestEncryptionKey(t *testing.T) {
 	}
 }
 
-// signingKey makes a key that signs tokens.
+// signingKey returns a key that signs tokens.
 func signingKey(t *testing.T) secret.String {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -31,7 +31,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// book keeps events for a test. It can be told to refuse them.
+// book stores events for a test. A test can make it refuse them.
 type book struct {
 	mu      sync.Mutex
 	events  []audit.Event
@@ -64,7 +64,7 @@ func (b *book) refuse(what func(audit.Event) bool) {
 	b.refuses = what
 }
 
-// take returns what was kept and forgets it.
+// take returns the stored events and forgets them.
 func (b *book) take() []audit.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *book) take() []audit.Event {
 	return events
 }
 
-// audited makes the world record to sinks, by a configuration. Every request waits until its event is kept.
+// audited configures the world to record to sinks. Every request waits until its event is stored.
 func (w *world) audited(config *model.ConfigAudit, openers ...audit.Opener) *audit.Trail {
 	config.Enabled = true
 	w.config = &model.ConfigStatus{Audit: config}
@@ -533,7 +533,7 @@ func TestSinksThatFail(t *testing.T) {
 	}
 }
 
-// ids are the auditIDs of the events of that are complete.
+// ids returns the audit IDs of the events whose stage is ResponseComplete.
 func ids(t *testing.T, lines []string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// mounted is a file system of its own in memory. Only root may mount.
+// mounted returns the folder of a separate file system in memory. Only root may mount.
 func mounted(t *testing.T, options string) string {
 	t.Helper()
 	directory := t.TempDir()
@@ -36,7 +36,7 @@ func onDisk(t *testing.T, directory string, fail, mend func() error) *outage {
 	}
 }
 
-// fullDisk fills what is left of a small file system.
+// fullDisk returns a sink on a small file system, which fails once the file system is full.
 func fullDisk(t *testing.T) *outage {
 	directory := mounted(t, "size=256k,mode=0700")
 	filler := filepath.Join(directory, "filler")
@@ -55,7 +55,7 @@ func fullDisk(t *testing.T) *outage {
 		func() error { return os.Remove(filler) })
 }
 
-// readOnly is a file system that cannot be written from the start: root may write any folder of another one.
+// readOnly returns a sink on a file system that is read-only from the start: root could write to a read-only folder.
 func readOnly(t *testing.T) *outage {
 	directory := mounted(t, "size=1m,mode=0700")
 	remount := func(flags uintptr) error { return syscall.Mount("", directory, "", syscall.MS_REMOUNT|flags, "") }

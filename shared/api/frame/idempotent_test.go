@@ -107,7 +107,7 @@ func TestIdempotent(t *testing.T) {
 	if later := w.create("k", anaKey, body); bearerOf(t, later) == bearerOf(t, first) {
 		t.Error("a later key of the same name is given the answer of the former one")
 	}
-	// Without the header, or in a dry run, nothing is kept.
+	// Without the header, or in a dry run, nothing is stored.
 	before := w.made()
 	w.do(request{method: http.MethodPost, path: root, bearer: anaKey, body: body, header: map[string]string{"Content-Type": "application/json"}})
 	w.do(request{method: http.MethodPost, path: root, bearer: anaKey, body: body, header: map[string]string{"Content-Type": "application/json"}})

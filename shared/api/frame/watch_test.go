@@ -255,7 +255,7 @@ func TestWatchForms(t *testing.T) {
 	if ends := fmt.Sprint(events[1].Object["metadata"], events[2].Object["metadata"]); strings.Count(ends, `k8s.io/initial-events-end:true`) != 1 {
 		t.Errorf("the bookmarks are %s", ends)
 	}
-	// A watch ends with a bookmark where one is allowed.
+	// A watch ends with a bookmark if bookmarks are allowed.
 	if events, _ = get("&resourceVersion=3"+marks, ""); said(events) != "ADDED OwnedAccessKey narrow 4 MODIFIED OwnedAccessKey ana 5 BOOKMARK OwnedAccessKey <nil> 5" {
 		t.Errorf("sent %s", said(events))
 	}

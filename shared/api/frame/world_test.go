@@ -42,7 +42,7 @@ const (
 	hush  = "redis://:hunter2@state.internal"
 )
 
-// The bearers of the world.
+// The bearer tokens of the world.
 const (
 	adminKey  = "admin-0123456789-0123456789-0123456789"
 	anaKey    = "ana-0123456789-0123456789-0123456789-"
@@ -51,7 +51,7 @@ const (
 
 var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 
-// world is the test-only functions over a real state.
+// world contains test-only functions over a real state.
 type world struct {
 	t       testing.TB
 	env     *platform.Environment
@@ -167,7 +167,7 @@ func (w *world) send(req *http.Request) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// status reads an answer as a Status.
+// status parses a response as a Status.
 func status(t testing.TB, answer *httptest.ResponseRecorder) metav1.Status {
 	t.Helper()
 	var got metav1.Status
@@ -195,7 +195,7 @@ func refused(t testing.TB, answer *httptest.ResponseRecorder, code int, reason m
 	}
 }
 
-// count is the value of a counter or gauge, or the number of observations, of all series with the labels.
+// count returns the value of a counter or gauge, or the number of observations, of all series with the labels.
 func (w *world) count(name string, labels map[string]string) float64 {
 	w.t.Helper()
 	families, err := w.metrics.Gather()
@@ -233,7 +233,7 @@ func registry(env *platform.Environment) *accesskey.Registry {
 	return kinds.Open(env).AccessKeys.Managed(fieldmanager.New)
 }
 
-// keys is a function with every verb of a stored resource.
+// keys returns a function with every verb of a stored resource.
 var keys = &frame.Function{Name: "testkeys", Endpoints: []frame.Endpoint{
 	frame.Create(accesskey.Definition, registry, resource.Create[*model.OwnedAccessKey]),
 	frame.Get(accesskey.Definition, registry, resource.Get[*model.OwnedAccessKey]),
@@ -249,7 +249,7 @@ type heldBack struct{}
 // probing is the object that clients send to a probe.
 type probing struct {
 	metav1.TypeMeta `json:",inline"`
-	// Do is what the operation does.
+	// Do says what the operation does.
 	Do string `json:"do"`
 }
 
