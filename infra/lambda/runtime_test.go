@@ -138,7 +138,7 @@ func TestBootstrapStreams(t *testing.T) {
 	for what, row := range map[string]struct {
 		timeout time.Duration
 		signal  bool
-	}{"its time is over": {3 * time.Second, false}, "the process drains": {time.Minute, true}} {
+	}{"its duration has elapsed": {3 * time.Second, false}, "the process is draining": {time.Minute, true}} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			w := processtest.New(t)
