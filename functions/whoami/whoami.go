@@ -6,6 +6,7 @@ package whoami
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -80,7 +81,7 @@ func subjectReview(_ context.Context, _ Deps, in frame.ReviewRequest[*authentica
 func accessReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authorizationv1.SelfSubjectAccessReview]) (*authorizationv1.SelfSubjectAccessReview, error) {
 	answer := in.Object
 	resource := answer.Spec.ResourceAttributes
-	if resource != nil && resource.Group == model.GroupName && !namespaced[resource.Resource] {
+	if resource != nil && resource.Group == model.GroupName && !namespaced(resource.Resource) {
 		// kubectl sends the namespace of its context even for resources without namespaces.
 		resource.Namespace = ""
 	}
@@ -94,8 +95,12 @@ func accessReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authoriz
 	return answer, nil
 }
 
-// namespaced are the resources of the API that live in namespaces.
-var namespaced = map[string]bool{"virtualclusterinstances": true}
+// namespaced is true for the resources of the API whose objects have a namespace.
+func namespaced(resource string) bool {
+	return slices.ContainsFunc(platform.StoredKinds, func(kind platform.StoredKind) bool {
+		return kind.Namespaced && kind.Resource.Resource == resource
+	})
+}
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{

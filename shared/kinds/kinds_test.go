@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/instance"
-	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
@@ -28,22 +29,12 @@ var admin = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []st
 // Functions without the rules of all kinds have a list of kinds. It is the same as that of the graph.
 func TestStoredKinds(t *testing.T) {
 	t.Parallel()
-	listed := map[platform.StoredKind]bool{}
-	for _, kind := range platform.StoredKinds {
-		listed[kind] = true
+	config := &model.ConfigStatus{}
+	env := &platform.Environment{
+		Stores: func(string) store.Store { return nil }, Now: time.Now, Config: func() *model.ConfigStatus { return config },
 	}
-	defined := []platform.StoredKind{
-		{Resource: accesskey.Definition.Resource, Kind: accesskey.Definition.Kind, Namespaced: accesskey.Definition.Namespaced},
-		{Resource: issuedtoken.Definition.Resource, Kind: issuedtoken.Definition.Kind, Namespaced: issuedtoken.Definition.Namespaced},
-		{Resource: instance.Definition.Resource, Kind: instance.Definition.Kind, Namespaced: instance.Definition.Namespaced},
-	}
-	for _, kind := range defined {
-		if !listed[kind] {
-			t.Errorf("platform.StoredKinds lacks %+v", kind)
-		}
-	}
-	if len(listed) != len(defined) {
-		t.Errorf("platform.StoredKinds has %d kinds, the graph %d", len(listed), len(defined))
+	if joined := kinds.Open(env).Graph.Kinds(); !slices.Equal(joined, platform.StoredKinds) {
+		t.Errorf("the graph joins %+v, and platform.StoredKinds lists %+v", joined, platform.StoredKinds)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestFieldsAreThoseOfTheSpecification(t *testing.T) {
 	types := blocks()
 	for name := range want {
 		if _, found := types[name]; !found {
-			t.Errorf("%s is in the table and no type", name)
+			t.Errorf("testdata/fields.txt describes %s, which blocks does not list", name)
 		}
 	}
 	for name, goType := range types {
@@ -98,7 +98,7 @@ func TestFieldsCoverEveryKind(t *testing.T) {
 	types := blocks()
 	for kind, goType := range kinds(t) {
 		if types[kind] != goType {
-			t.Errorf("kind %s is not in the table", kind)
+			t.Errorf("kind %s has no line in blocks; describe it in testdata/fields.txt as well", kind)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -78,6 +79,16 @@ func NewGraph(permits Permission, members ...Member) *Graph {
 		member.join(graph)
 	}
 	return graph
+}
+
+// Kinds returns the kinds that the graph joins, in the order of NewGraph.
+func (g *Graph) Kinds() []platform.StoredKind {
+	joined := make([]platform.StoredKind, 0, len(g.members))
+	for _, member := range g.members {
+		target, namespaced := member.definition()
+		joined = append(joined, platform.StoredKind{Resource: target, Kind: member.kind().Kind, Namespaced: namespaced})
+	}
+	return joined
 }
 
 // member returns the resource of a kind, and false when this API does not serve it.
