@@ -1,9 +1,9 @@
 package discoverapi
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -203,7 +203,7 @@ func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	env := &platform.Environment{
-		Stores: client.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
+		Stores: client.Resource, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return config }, Version: "1.2.3",
 	}
 	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{

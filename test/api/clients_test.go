@@ -3,9 +3,9 @@
 package api_test
 
 import (
+	"crypto/rand"
 	"encoding/pem"
 	"log/slog"
-	"math/rand/v2"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -43,7 +43,7 @@ func serve(t testing.TB) *rest.Config {
 	}
 	t.Cleanup(func() { _ = state.Close() })
 	env := &platform.Environment{
-		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
+		Stores: state.Resource, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",
 	}
 	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{

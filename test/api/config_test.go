@@ -3,11 +3,11 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,7 +66,7 @@ func newConfigured(t *testing.T, redisURL string) *configured {
 	registry := prometheus.NewRegistry()
 	counters := metrics.New(registry)
 	log := slog.New(slog.NewJSONHandler(&c.log, nil))
-	clock, random := func() time.Time { return c.now }, rand.NewChaCha8([32]byte{1})
+	clock, random := func() time.Time { return c.now }, rand.Reader
 	keyring := func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	source := platformconfig.New(platformconfig.Options{
 		Store: state.Resource("configs"), Keyring: keyring,

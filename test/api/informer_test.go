@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	crand "crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -53,7 +54,7 @@ func newSite(t *testing.T, redisURL string) *site {
 	}
 	t.Cleanup(func() { _ = state.Close() })
 	s := &site{t: t, env: &platform.Environment{
-		Stores: state.Resource, Now: time.Now, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.DiscardHandler),
+		Stores: state.Resource, Now: time.Now, Random: crand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",
 	}}
 	admin := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}

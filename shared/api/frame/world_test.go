@@ -3,11 +3,11 @@ package frame_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -102,7 +102,7 @@ func newWorld(t testing.TB) *world {
 	w.env = &platform.Environment{
 		Stores:  client.Resource,
 		Now:     func() time.Time { return now },
-		Random:  rand.NewChaCha8([32]byte{1}),
+		Random:  rand.Reader,
 		Log:     slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Config:  func() *model.ConfigStatus { return w.config },
 		Version: "test",
