@@ -15,7 +15,7 @@ import (
 
 // CreateInput is a request to create one object.
 type CreateInput[T Object] struct {
-	// Caller is who asks.
+	// Caller is the caller of the request.
 	Caller identity.Caller
 	// Namespace is the namespace of the request; empty for resources without.
 	Namespace string

@@ -8,7 +8,7 @@ import (
 
 // SubresourceInput is a request to create at a subresource of an object. The answer is not stored.
 type SubresourceInput[O Object] struct {
-	// Caller is who asks.
+	// Caller is the caller of the request.
 	Caller          identity.Caller
 	Namespace, Name string
 	// Object is what the caller sent. Its name and namespace are empty or those of the request.
