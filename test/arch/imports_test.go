@@ -11,6 +11,7 @@ import (
 // its own wing. Wings on one line stand side by side and do not import each other. A star makes each folder a wing of
 // its own. Source: ADR-0019.
 const floors = `
+shared/limits
 shared/model
 shared/settings
 shared/state

@@ -1,0 +1,134 @@
+// Package limits is the one table of the bounds on work that a caller can cause. Rooms take their constants from here, or
+// add a row for a setting. The table becomes docs/limits.md, and each row has a case in test/limits. Source: ADR-0020.
+//
+// The package enforces nothing. Each row names the package that does.
+package limits
+
+import "time"
+
+// Limit is one bound, as the table shows it.
+type Limit struct {
+	// Name identifies the limit. It is stable and unique.
+	Name string
+	// What says what is bounded.
+	What string
+	// Bound is the value with its unit.
+	Bound string
+	// Where is the path of the package that enforces the limit, within this module.
+	Where string
+	// Answer is the status and the form of the text that a caller gets above the limit.
+	Answer string
+	// Setting is the setting that changes the limit. Empty: it is fixed.
+	Setting string
+}
+
+// Bounds of the head of a request.
+const (
+	// HeaderBytes is the maximum size of the head of a request, in bytes.
+	HeaderBytes = 64 << 10
+	// HeaderLines is the maximum number of header lines of a request.
+	HeaderLines = 500
+	// AcceptBytes is the maximum size of all Accept headers of a request together, in bytes.
+	AcceptBytes = 8 << 10
+	// SelectorTerms is the maximum number of terms of a selector: its requirements, and the values in their sets.
+	SelectorTerms = 1000
+)
+
+// Bounds of the body of a request, before it is decoded.
+const (
+	// BodyBytes is the maximum size of a body, in bytes. It is also that of YAML with its aliases resolved, and of an
+	// object that a patch makes.
+	BodyBytes = 3 << 20
+	// BodyDepth is the maximum number of lists and objects that contain each other.
+	BodyDepth = 100
+	// BodyValues is the maximum number of values in a body, at all levels: objects, lists, texts, numbers and literals.
+	BodyValues = 100_000
+	// BodyEntries is the maximum number of entries of one list or object.
+	BodyEntries = 10_000
+	// BodyPathBytes is the maximum length of the path of a value: the names of the fields that lead to it, in bytes.
+	BodyPathBytes = 4 << 10
+)
+
+// Bounds of an answer to a request that is refused.
+const (
+	// Faults is the maximum number of faults that an answer names. The rest is counted.
+	Faults = 100
+	// FaultBytes is the maximum length of the text of one fault, in bytes. Longer texts are truncated.
+	FaultBytes = 1 << 10
+	// MessageBytes is the maximum length of the message of an answer, in bytes.
+	MessageBytes = 16 << 10
+)
+
+// Bounds in time.
+const (
+	// RequestDuration is the maximum duration of a request that is not a watch.
+	RequestDuration = 60 * time.Second
+	// HeadDuration is the time in which the head of a request must arrive.
+	HeadDuration = 10 * time.Second
+	// UnreadDuration is how long a connection stays open after an answer to a request whose body was not read.
+	UnreadDuration = time.Second
+	// WriteDuration is the time in which a client must receive each part of an answer.
+	WriteDuration = 10 * time.Second
+	// IdleDuration is how long a connection stays open without a request.
+	IdleDuration = 2 * time.Minute
+)
+
+// List is the table, in the order of the document.
+var List = []Limit{
+	{
+		"header-bytes", "size of the head of a request", "64 KiB", "shared/process",
+		"431", "",
+	},
+	{
+		"header-lines", "header lines of a request", "500 lines", "shared/api/frame",
+		"431: the request has 501 header lines; the limit is 500", "",
+	},
+	{
+		"accept-bytes", "size of the Accept headers of a request together", "8 KiB", "shared/api/frame",
+		"431: the Accept header has 8193 bytes; the limit is 8192", "",
+	},
+	{
+		"selector-terms", "requirements of a labelSelector or fieldSelector, and values in their sets", "1000 terms", "shared/api/frame",
+		"400: labelSelector: has 1001 terms; the limit is 1000", "",
+	},
+	{
+		"body-bytes", "size of the body of a request", "3 MiB", "shared/api/frame",
+		"413: the body is larger than 3145728 bytes", "",
+	},
+	{
+		"body-depth", "levels of lists and objects in a body", "100 levels", "shared/api/codec",
+		"400 with the field: the body is nested 101 levels deep; the limit is 100", "",
+	},
+	{
+		"body-values", "values in a body, at all levels", "100000 values", "shared/api/codec",
+		"413: the body has 100001 values; the limit is 100000", "",
+	},
+	{
+		"body-entries", "entries of one list or object in a body", "10000 entries", "shared/api/codec",
+		"413 with the field: has 10001 entries; the limit is 10000", "",
+	},
+	{
+		"body-path-bytes", "length of the names of the fields that lead to a value", "4 KiB", "shared/api/codec",
+		"413 with the field: the path of a field has 4097 bytes; the limit is 4096", "",
+	},
+	{
+		"yaml-resolved-bytes", "size of a YAML body with its aliases resolved", "3 MiB", "shared/api/codec",
+		"413: the YAML text with its aliases resolved is larger than 3145728 bytes", "",
+	},
+	{
+		"faults", "faults that an answer names", "100 faults", "shared/model/apierror",
+		"the first 100, in the message and in details.causes, and the number of the others", "",
+	},
+	{
+		"fault-bytes", "length of the text of one fault", "1 KiB", "shared/model/apierror",
+		"the text is truncated", "",
+	},
+	{
+		"message-bytes", "length of the message of a refusal", "16 KiB", "shared/model/apierror",
+		"the message is truncated", "",
+	},
+	{
+		"request-duration", "duration of a request that is not a watch", "1m0s", "shared/api/frame",
+		"504: the request did not finish in time", "",
+	},
+}
