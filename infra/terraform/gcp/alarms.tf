@@ -1,10 +1,10 @@
 resource "google_monitoring_alert_policy" "errors" {
-  display_name          = "${var.name}: answers 5xx"
+  display_name          = "${var.name}: 5xx responses"
   combiner              = "OR"
   notification_channels = var.alarm_channels
 
   conditions {
-    display_name = "A function answers 5xx for three minutes."
+    display_name = "A function responds with 5xx for three minutes."
 
     condition_threshold {
       filter          = "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = starts_with(\"${var.name}-\") AND metric.type = \"run.googleapis.com/request_count\" AND metric.labels.response_code_class = \"5xx\""
@@ -28,7 +28,7 @@ resource "google_monitoring_alert_policy" "redis_memory" {
   notification_channels = var.alarm_channels
 
   conditions {
-    display_name = "Three quarters of the memory of the Redis are taken."
+    display_name = "More than three quarters of the Redis memory are in use."
 
     condition_threshold {
       filter          = "resource.type = \"redis_instance\" AND resource.labels.instance_id = \"${google_redis_instance.state.id}\" AND metric.type = \"redis.googleapis.com/stats/memory/usage_ratio\""
@@ -52,7 +52,7 @@ resource "google_monitoring_alert_policy" "silent" {
   notification_channels = var.alarm_channels
 
   conditions {
-    display_name = "The function was not started by the clock for a quarter of an hour."
+    display_name = "The schedule did not start the function for a quarter of an hour."
 
     condition_absent {
       filter   = "resource.type = \"cloud_run_revision\" AND resource.labels.service_name = \"${google_cloud_run_v2_service.function[each.key].name}\" AND metric.type = \"run.googleapis.com/request_count\""

@@ -1,5 +1,5 @@
 output "server" {
-  description = "What a kubeconfig has as its server."
+  description = "Server for kubeconfigs."
   value       = "https://${var.domain}/kubernetes/management"
 }
 

@@ -66,18 +66,18 @@ variable "concurrency" {
 }
 
 variable "release" {
-  description = "What /version says is deployed, such as the tag of the build: letters, digits, dots and dashes."
+  description = "Version that /version returns, such as the tag of the build: letters, digits, dots and dashes."
   type        = string
   default     = "dev"
 
   validation {
     condition     = can(regex("^[0-9A-Za-z.-]+$", var.release))
-    error_message = "Want letters, digits, dots and dashes."
+    error_message = "Use letters, digits, dots and dashes."
   }
 }
 
 variable "log_level" {
-  description = "Least level of the log: debug, info, warn or error."
+  description = "Lowest level that is logged: debug, info, warn or error."
   type        = string
   default     = "info"
 }
