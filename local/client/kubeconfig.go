@@ -205,16 +205,12 @@ func (c *Kubeconfig) ask(ctx context.Context, config *rest.Config, namespace, na
 		return nil, nil, fmt.Errorf("requesting the kubeconfig: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, refusal, err := readAnswer(answer)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the answer: %w", err)
+		return nil, nil, fmt.Errorf("requesting the kubeconfig: %w", err)
 	}
-	if answer.StatusCode != http.StatusCreated {
-		var status metav1.Status
-		if json.Unmarshal(text, &status) != nil || status.Message == "" {
-			status.Message = answer.Status
-		}
-		return nil, nil, errors.New(status.Message)
+	if refusal != "" {
+		return nil, nil, errors.New(refusal)
 	}
 	made := &model.VirtualClusterInstanceKubeConfig{}
 	if err := json.Unmarshal(text, made); err != nil || made.Status.KubeConfig == "" || made.Status.ExpirationTimestamp == nil {
@@ -225,6 +221,20 @@ func (c *Kubeconfig) ask(ctx context.Context, config *rest.Config, namespace, na
 
 // maxAnswer is the largest answer, in bytes.
 const maxAnswer = 3 << 20
+
+// readAnswer reads the response to a create request. If the request was refused, the refusal is the message of the API or,
+// without one, the status of the response.
+func readAnswer(response *http.Response) (text []byte, refusal string, err error) {
+	text, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil || response.StatusCode == http.StatusCreated {
+		return text, "", err
+	}
+	var status metav1.Status
+	if json.Unmarshal(text, &status) != nil || status.Message == "" {
+		status.Message = response.Status
+	}
+	return nil, status.Message, nil
+}
 
 // load reads a kubeconfig file. A missing file is empty.
 func load(file string) (*clientcmdapi.Config, error) {

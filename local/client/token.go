@@ -70,8 +70,6 @@ func (n *clusterNames) Decode(ctx *kong.DecodeContext) error {
 const (
 	// tokenTimeout bounds a request for a token.
 	tokenTimeout = 30 * time.Second
-	// maxTokenAnswer is the largest answer, in bytes.
-	maxTokenAnswer = 1 << 20
 	// execInfo is the variable in which kubectl says what it expects from a plugin.
 	execInfo = "KUBERNETES_EXEC_INFO"
 )
@@ -285,19 +283,15 @@ func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, b
 		return keptToken{}, fmt.Errorf("requesting a token: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxTokenAnswer))
+	text, refusal, err := readAnswer(response)
 	if err != nil {
 		return keptToken{}, fmt.Errorf("requesting a token: %w", err)
 	}
-	if response.StatusCode != http.StatusCreated {
-		var status metav1.Status
-		if json.Unmarshal(text, &status) != nil || status.Message == "" {
-			status.Message = response.Status
-		}
+	if refusal != "" {
 		if code := response.StatusCode; code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
-			return keptToken{}, &refusedError{"no token: " + status.Message}
+			return keptToken{}, &refusedError{"no token: " + refusal}
 		}
-		return keptToken{}, fmt.Errorf("requesting a token: %s", status.Message)
+		return keptToken{}, fmt.Errorf("requesting a token: %s", refusal)
 	}
 	var answer model.DirectClusterEndpointToken
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Status.Token == "" || answer.Status.ExpirationTimestamp == nil {
