@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/settings"
 )
@@ -146,6 +148,30 @@ func TestFlags(t *testing.T) {
 				t.Errorf("%s %+v, want %+v; %v", command, got, row.want, err)
 			}
 		})
+	}
+}
+
+// A flag that a command declares itself, for a setting in the list, has the name, the variable and the default of the list.
+func TestFlagsAreSettings(t *testing.T) {
+	parser, seen := newParser(newCommands()), 0
+	err := kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		flag, ok := node.(*kong.Flag)
+		if !ok {
+			return next(nil)
+		}
+		for _, setting := range settings.List {
+			if setting.Name == "" && setting.Flag != flag.Name || setting.Name != "" && !slices.Contains(flag.Envs, setting.Name) {
+				continue
+			}
+			seen++
+			if setting.Flag != "" && flag.Name != setting.Flag || flag.HasDefault && flag.Default != setting.Default {
+				t.Errorf("%s is called --%s, with the default %q", setting.Key(), flag.Name, flag.Default)
+			}
+		}
+		return next(nil)
+	})
+	if err != nil || seen < 30 {
+		t.Errorf("%d flags, %v", seen, err)
 	}
 }
 
