@@ -2,6 +2,7 @@ package drift_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,21 +55,90 @@ func unlisted(text string, list []settings.Setting) []string {
 	return findings
 }
 
+// manifests are the files that set variables of functions. Those under infra/serverless are parts of serverless.yml.
+func manifests(p project) []string {
+	return slices.Concat([]string{"serverless.yml", "infra/terraform/aws/functions.tf", "infra/terraform/gcp/functions.tf"},
+		p.under("infra/knative/", ".yaml"), p.under("infra/serverless/", ".json"))
+}
+
 // unread finds names of settings in manifests that no function reads, and manifests that do not say which release it is.
 func unread(p project, list []settings.Setting) []string {
-	manifests := slices.Concat([]string{"serverless.yml", "infra/terraform/aws/functions.tf", "infra/terraform/gcp/functions.tf"},
-		p.under("infra/knative/", ".yaml"))
 	var findings []string
-	for _, name := range slices.Concat(manifests, p.under("infra/serverless/", ".json")) {
+	for _, name := range manifests(p) {
 		for _, found := range settingName.FindAllString(p[name], -1) {
 			if !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found && s.Readers&settings.Functions != 0 }) {
 				findings = append(findings, name+" sets "+found+", which no function reads")
 			}
 		}
 	}
-	for _, name := range manifests {
-		if !strings.Contains(p[name], "PLATFORM_VERSION") {
+	for _, name := range manifests(p) {
+		if !strings.HasPrefix(name, "infra/serverless/") && !strings.Contains(p[name], "PLATFORM_VERSION") {
 			findings = append(findings, name+" does not set PLATFORM_VERSION")
+		}
+	}
+	return findings
+}
+
+// literal are the forms in which manifests set a variable to a value: Knative, JSON, YAML and Terraform.
+var literal = regexp.MustCompile(`(?m)(?:- name: (PLATFORM_\w+)\n +value: (\S+)$|"(PLATFORM_\w+)": "([^"]*)"|^ +(PLATFORM_\w+): (\S+)$|(PLATFORM_\w+) += "([^"]*)")`)
+
+// literals are the values that a manifest gives to settings, as NAME=value. References and paths within a container are
+// left out.
+func literals(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, groups := range literal.FindAllStringSubmatch(text, -1) {
+		name, value := groups[1]+groups[3]+groups[5]+groups[7], groups[2]+groups[4]+groups[6]+groups[8]
+		if !strings.Contains(value, "${") && !strings.HasSuffix(name, "_FILE") {
+			found[name+"="+value] = true
+		}
+	}
+	return found
+}
+
+// refused finds values in manifests that functions refuse.
+func refused(p project, list []settings.Setting) []string {
+	var findings []string
+	for _, name := range manifests(p) {
+		for _, pair := range slices.Sorted(maps.Keys(literals(p[name]))) {
+			key, value, _ := strings.Cut(pair, "=")
+			if !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == key }) {
+				continue // a finding of unread
+			}
+			if _, err := settings.ReadOnly(func(asked string) string { return map[string]string{key: value}[asked] }, nil, key); err != nil {
+				findings = append(findings, fmt.Sprintf("%s sets %q: %v", name, value, err))
+			}
+		}
+	}
+	return findings
+}
+
+// restatement is a place in a manifest that repeats a fact of the list of settings, right after a pattern.
+type restatement struct{ file, before, want string }
+
+// restated are the places that repeat a default, or the values that are allowed.
+func restated() []restatement {
+	level, version := settings.Named(settings.LogLevel)[0], settings.Named(settings.Version)[0]
+	window := settings.WatchWindowWithoutStreams.String()
+	variable := func(name string) string { return `variable "` + name + `" \{[^}]*\n  default += ` }
+	return []restatement{
+		{"serverless.yml", `\n  default:\n    logLevel: `, level.Default},
+		{"serverless.yml", settings.WatchWindow + `: `, window},
+		{"infra/terraform/aws/variables.tf", variable("watch_window"), window},
+		{"infra/terraform/aws/variables.tf", variable("log_level"), level.Default},
+		{"infra/terraform/gcp/variables.tf", variable("log_level"), level.Default},
+		{"infra/terraform/aws/variables.tf", `variable "log_level" \{\n  description += "Lowest level that is logged: `, level.Allowed()},
+		{"infra/terraform/gcp/variables.tf", `variable "log_level" \{\n  description += "Lowest level that is logged: `, level.Allowed()},
+		{"infra/terraform/aws/variables.tf", variable("release"), version.Default},
+		{"infra/terraform/gcp/variables.tf", variable("release"), version.Default},
+	}
+}
+
+// misstated finds places that repeat something else than the list of settings has.
+func misstated(p project) []string {
+	var findings []string
+	for _, place := range restated() {
+		if !regexp.MustCompile(place.before + `"?` + regexp.QuoteMeta(place.want) + `[".\n]`).MatchString(p[place.file]) {
+			findings = append(findings, fmt.Sprintf("%s does not have %s after %s", place.file, place.want, place.before))
 		}
 	}
 	return findings
@@ -92,6 +162,11 @@ func TestSettings(t *testing.T) {
 	report(t, unknown(files(t), settings.List))
 	report(t, unlisted(files(t)[settingsFile], settings.List))
 	report(t, unread(files(t), settings.List))
+	report(t, refused(files(t), settings.List))
+	report(t, misstated(files(t)))
+	// The functions that stream have the same settings in both deployments on AWS.
+	const serverless, terraform = "infra/serverless/functions.json", "infra/terraform/aws/functions.tf"
+	report(t, differences(serverless, literals(files(t)[serverless]), terraform, literals(files(t)[terraform])))
 }
 
 func TestSettingsFinds(t *testing.T) {
@@ -109,5 +184,15 @@ func TestSettingsFinds(t *testing.T) {
 		"serverless.yml": "PLATFORM_A: 1\nPLATFORM_VERSION: 2\n", "infra/terraform/aws/functions.tf": "PLATFORM_VERSION = PLATFORM_B, PLATFORM_D",
 		"infra/terraform/gcp/functions.tf": "PLATFORM_VERSION", "infra/knative/a.yaml": "PLATFORM_A",
 	}, list), "aws/functions.tf sets PLATFORM_B", "aws/functions.tf sets PLATFORM_D", "a.yaml does not set PLATFORM_VERSION")
+	expect(t, refused(project{
+		"serverless.yml":                   "    PLATFORM_LOG_LEVEL: loud\n    PLATFORM_ISSUER: ${x}\n",
+		"infra/knative/a.yaml":             "            - name: PLATFORM_WATCH_WINDOW\n              value: 280\n            - name: PLATFORM_REDIS_URL_FILE\n              value: /x\n",
+		"infra/serverless/a.json":          `{"PLATFORM_STREAM": "yes"}`,
+		"infra/terraform/aws/functions.tf": `{ PLATFORM_PATCH_DEPTH = "5", PLATFORM_VERSION = "${x}" }`,
+	}, settings.List), `serverless.yml sets "loud"`, `functions.tf sets "5"`, `a.yaml sets "280"`, `a.json sets "yes"`)
+	planted := maps.Clone(files(t))
+	planted["serverless.yml"] = strings.Replace(planted["serverless.yml"], "logLevel: info", "logLevel: warn", 1)
+	planted["infra/terraform/aws/variables.tf"] = strings.Replace(planted["infra/terraform/aws/variables.tf"], `"10s"`, `"20s"`, 1)
+	expect(t, misstated(planted), "serverless.yml does not have info", "aws/variables.tf does not have 10s")
 	expect(t, unknown(project{"local/a.go": "env:\"PLATFORM_A\" PLATFORM_", "docs/b.md": "PLATFORM_C"}, list), "docs/b.md names PLATFORM_C")
 }
