@@ -19,7 +19,7 @@ import (
 
 // Bootstrap creates the first admin key of a deployment.
 type Bootstrap struct {
-	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
+	Redis    secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://."`
 	AdminKey secret.String `env:"PLATFORM_ADMIN_KEY" placeholder:"KEY" help:"The admin key to store. Absent: a new one is generated. The key is printed in both cases."`
 
 	// Version is the version of this program.

@@ -16,7 +16,7 @@ import (
 
 // Configure writes the platform configuration into the state.
 type Configure struct {
-	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://."`
+	Redis      secret.String `env:"PLATFORM_REDIS_URL" required:"" placeholder:"URL" help:"The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://."`
 	Encryption secret.String `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals the secrets of the configuration, 32 bytes in base64. Absent: the configuration must have no secrets."`
 	File       string        `arg:"" placeholder:"FILE" help:"File with the platform configuration (YAML)."`
 

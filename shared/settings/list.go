@@ -108,20 +108,20 @@ const (
 // List holds every setting, in the order in which a reader wants them.
 var List = []Setting{
 	secretText(RedisURL, "redis", func(s *Settings) source { return source{&s.Redis.URL, &s.Redis.URLFrom, anyText} }).
-		describe("URL", Functions|Serve|Commands, "State: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss:// and so on, or unix://. A function needs one of the three; the runner without any starts a Redis of its own.").
+		describe("URL", Functions|Serve|Commands, "The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://. A function needs this URL, a file or a secret with it. Absent: the runner starts its own Redis.").
 		required(Functions).outside("mysql://127.0.0.1", "127.0.0.1"),
 	secretFile(RedisURLFile, RedisURL, func(s *Settings) source { return source{&s.Redis.URL, &s.Redis.URLFrom, anyText} }).
 		describe("path", Functions|Serve, "A file that holds that URL, such as a mounted secret."),
 	text(RedisURLSecret, "", "", func(s *Settings) *string { return &s.Redis.Secret }).insteadOf(RedisURL).
 		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that URL. It is read at the first use, through the extension for parameters and secrets."),
 	number(RedisPoolSize, "", "", 1, MaxCount, func(s *Settings) *int { return &s.Redis.PoolSize }).
-		describe("number", Functions|Serve, "Most connections to each Redis node. Absent: 4 on AWS Lambda, which serves one request at a time, else 64."),
+		describe("number", Functions|Serve, "Maximum number of connections to each Redis node. Absent: 4 on AWS Lambda, which serves one request at a time, else 64."),
 	number(RedisReplicas, "", "0", 0, MaxCount, func(s *Settings) *int { return &s.Redis.Replicas }).
-		describe("number", Functions, "Replicas that must have a write before it is acknowledged."),
+		describe("number", Functions, "Number of replicas that must have a write before it is acknowledged."),
 	duration(RedisTimeout, "redis-timeout", short(DefaultRedisTimeout), MinRedisTimeout, MaxRedisTimeout, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
-		describe("duration", Functions|Serve, "Time for each operation on the state; one that takes longer is answered with 503."),
+		describe("duration", Functions|Serve, "Time limit for each operation on the state. If an operation takes longer, the response is 503."),
 	secretText(EncryptionKey, "encryption-key", func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
-		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes; after a comma older keys that still open. Set at most one of the three. Absent: a function that seals nothing needs none; the runner keeps one in its data folder.").
+		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes. Older keys, which only open what they sealed, can follow after commas. Set at most one of the key, a file and a secret with it. Absent: the runner keeps a key in its data folder. A function that seals nothing needs none.").
 		outside("short", "AAAA,"),
 	secretFile(EncryptionKeyFile, EncryptionKey, func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
 		describe("path", Functions|Serve, "A file that holds that key, such as a mounted secret."),
@@ -133,26 +133,26 @@ var List = []Setting{
 	list(TokenAudiences, "", func(s *Settings) *[]string { return &s.Tokens.Audiences }).
 		describe("list", Functions|Serve, "Audiences of tokens, separated by commas. Absent: the issuer."),
 	duration(TokenMaxTTL, "token-max-ttl", "24h", MinTokenTTL, MaxTokenTTL, func(s *Settings) *time.Duration { return &s.Tokens.MaxTTL }).
-		describe("duration", Functions|Serve|Commands, "Longest life of a token; a token that asks for more gets this."),
+		describe("duration", Functions|Serve|Commands, "Longest lifetime of a token. A request for a longer one gets this."),
 	word(SigningAlgorithm, "signing-algorithm", "signing algorithm", ES256, []string{ES256, RS256}, func(s *Settings) *string { return &s.Tokens.Algorithm }).
 		describe("name", Functions|Serve|Commands, "Algorithm that signs tokens."),
 	duration(SigningRotateEvery, "signing-rotate-every", "168h", 2*MinPublishBefore, MaxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.RotateEvery }).
-		describe("duration", Functions|Serve|Commands, "How long a signing key signs: at least twice as long as it is published before."),
+		describe("duration", Functions|Serve|Commands, "How long a signing key signs. It must be at least twice the time for which the key is published before."),
 	duration(SigningPublishBefore, "signing-publish-before", "1h", MinPublishBefore, MaxPeriod/2, func(s *Settings) *time.Duration { return &s.Tokens.PublishBefore }).
 		describe("duration", Functions|Serve|Commands, "How long a signing key is published before it signs. Verifiers keep the keys that they fetched for five minutes."),
 	secretText(SigningKey, "signing-key", func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
-		describe("PEM", Functions|Serve, "Signing keys that you manage yourself: the first, a private one, signs; public ones after it are published too. Set at most one of the two. Absent: the platform makes the keys, rotates them and keeps them in the state.").
+		describe("PEM", Functions|Serve, "Signing keys that you manage yourself. The first, a private key, signs. Public keys after it are published too. Set at most one of the keys and a file with them. Absent: the platform makes the keys, rotates them and keeps them in the state.").
 		outside("hunter2"),
 	secretFile(SigningKeyFile, SigningKey, func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
 		describe("path", Functions|Serve, "A file that holds those keys, such as a mounted secret."),
 	checked(Config, "config", "", checkFile, func(s *Settings) *string { return &s.Config }).outside("/nowhere/at/all").
 		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
 	level(LogLevel, "log-level").
-		describe("level", Functions|Serve, "Least level of the log on standard error."),
+		describe("level", Functions|Serve, "Lowest level that is logged on standard error."),
 	boolean(Stream, "", func(s *Settings) *bool { return &s.Stream }).
 		describe("boolean", Functions, "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."),
 	duration(WatchWindow, "", "", MinWatchWindow, MaxPeriod, func(s *Settings) *time.Duration { return &s.Watch.Window }).
-		describe("duration", Functions|Serve, "The longest that a watch may last. Absent: ten seconds where answers cannot be streamed, elsewhere as long as it asks for."),
+		describe("duration", Functions|Serve, "The longest that a watch may last. Absent: ten seconds if responses cannot be streamed, else as long as the request says."),
 	text(Version, "", "dev", func(s *Settings) *string { return &s.Version }).
 		describe("text", Functions, "The build, for /version."),
 	word(Edition, "edition", "edition", Enterprise, []string{Enterprise, Community}, func(s *Settings) *string { return &s.Edition }).
@@ -162,15 +162,15 @@ var List = []Setting{
 	duration(PatchObjectTime, "patch-object-time", "1s", MinPatchTime, MaxPatchTime, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).
 		describe("duration", Functions|Serve|Commands, "Time for all sync patches of an object, checks included."),
 	quantity(PatchMemory, "patch-memory", "64Mi", MinPatchMemory, MaxPatchMemory, func(s *Settings) *int64 { return &s.Patches.MemoryBytes }).
-		describe("quantity", Functions|Serve|Commands, "Memory that an evaluation may use. Until a worker is ended, it may for a moment hold twice that and 192Mi."),
+		describe("quantity", Functions|Serve|Commands, "Memory that an evaluation may use. A worker may use twice that plus 192Mi for a moment, until it is killed."),
 	quantity(PatchResult, "patch-result", "1Mi", MinPatchResult, MaxPatchResult, func(s *Settings) *int64 { return &s.Patches.ResultBytes }).
-		describe("quantity", Functions|Serve|Commands, "Size of the result of an expression, and by how much patches may make an object grow."),
+		describe("quantity", Functions|Serve|Commands, "Maximum size of the result of an expression. Patches may make an object grow by as much."),
 	number(PatchDepth, "patch-depth", "200", MinPatchDepth, MaxPatchDepth, func(s *Settings) *int { return &s.Patches.Depth }).
 		describe("number", Functions|Serve|Commands, "How deep calls and results may be nested."),
 	number(PatchWorkers, "patch-workers", "2", 1, MaxPatchWorkers, func(s *Settings) *int { return &s.Patches.Workers }).
-		describe("number", Functions|Serve|Commands, "How many evaluations run at a time, each in a process of its own; more wait."),
+		describe("number", Functions|Serve|Commands, "How many evaluations run at a time, each in its own process. Further evaluations wait."),
 	boolean(PatchInProcess, "patch-in-process", func(s *Settings) *bool { return &s.Patches.InProcess }).
-		describe("boolean", Functions|Serve|Commands, "Evaluate without workers, for trusted patches: neither memory nor the time of a single operation is bounded then."),
+		describe("boolean", Functions|Serve|Commands, "Evaluate without workers. It is for trusted patches: neither memory nor the time of a single operation is bounded then."),
 
 	text("", "listen", "127.0.0.1:8443", func(s *Settings) *string { return &s.Runner.Listen }).
 		describe("address", Serve, "Address of the HTTPS listener."),
