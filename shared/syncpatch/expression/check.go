@@ -111,7 +111,7 @@ func (c *checker) expression(e ast.Expression) {
 			c.refuse(n.Idx, "BigInt is not supported")
 		}
 	case *ast.RegExpLiteral:
-		if n.Literal != "/"+n.Pattern+"/"+n.Flags {
+		if !strings.HasPrefix(n.Literal, "/"+n.Pattern+"/"+n.Flags) {
 			c.refuse(n.Idx, "the regular expression is not closed")
 		} else if pattern, err := checkPattern(n.Pattern, n.Flags); err != nil {
 			c.refuse(n.Idx, "%s", err)
@@ -143,6 +143,12 @@ func (c *checker) expression(e ast.Expression) {
 		}
 		c.expression(n.Left)
 		c.expression(n.Right)
+		switch n.Operator {
+		case token.LOGICAL_AND, token.LOGICAL_OR, token.COALESCE:
+			// The compiler evaluates constants on the left, twice at each level. A sequence is never a constant.
+			n.Left = &ast.SequenceExpression{Sequence: []ast.Expression{n.Left}}
+		default:
+		}
 	case *ast.UnaryExpression:
 		c.unary(n)
 	case *ast.AssignExpression:
@@ -242,24 +248,35 @@ func (c *checker) identifier(n *ast.Identifier) {
 	}
 }
 
-// member checks the read of a member whose name is written out.
+// member checks the read of a member whose name is written out, as a value.
 func (c *checker) member(left ast.Expression, name string, at file.Idx) {
-	if object, ok := left.(*ast.Identifier); ok && !c.declared(object.Name.String()) {
-		global := object.Name.String()
-		list := namespaces[global]
-		if list == nil {
-			list = conversions[global]
-		}
-		if list != nil {
-			c.writes = c.writes || name == "assign" || name == "freeze"
-			if !slices.Contains(list, name) {
-				c.refuse(at, "%s.%s is not supported; use one of %s", global, name, strings.Join(list, ", "))
-			}
-			return
-		}
+	if global, list := c.global(left); list != nil {
+		c.static(global, list, name, at)
+		c.unproven = c.unproven || !slices.Contains(passable[global], name) && !slices.Contains(constants, global)
+		return
 	}
 	c.key(name, at)
 	c.expression(left)
+}
+
+// global returns the name of a global object of which only the listed members can be used, and the list.
+func (c *checker) global(e ast.Expression) (name string, list []string) {
+	object, ok := e.(*ast.Identifier)
+	if !ok || c.declared(object.Name.String()) {
+		return "", nil
+	}
+	name = object.Name.String()
+	if list = namespaces[name]; list == nil {
+		list = conversions[name]
+	}
+	return name, list
+}
+
+// static checks the name of a member of a global object.
+func (c *checker) static(global string, list []string, name string, at file.Idx) {
+	if !slices.Contains(list, name) {
+		c.refuse(at, "%s.%s is not supported; use one of %s", global, name, strings.Join(list, ", "))
+	}
 }
 
 // indirect are the methods of functions. The realm removes them; a field of an object may have such a name.
@@ -270,39 +287,53 @@ var indirect = map[string]string{
 }
 
 func (c *checker) call(n *ast.CallExpression) {
-	dot, ok := n.Callee.(*ast.DotExpression)
-	if !ok {
-		c.expression(n.Callee)
-		c.expressions(n.ArgumentList)
-		return
-	}
-	name := dot.Identifier.Name.String()
-	if reason, ok := indirect[name]; ok {
-		c.refuse(dot.Identifier.Idx, "%s is not supported: %s", name, reason)
-	}
-	before := c.writes
-	c.expression(dot)
-	if slices.Contains(mutators, name) || c.changesOwn(dot, n.ArgumentList) {
-		c.writes = before
-	}
+	c.callee(n.Callee, n.ArgumentList)
 	c.expressions(n.ArgumentList)
 }
 
-// mutators are the methods that change an array. A call changes the array that it is made on, which belongs to the
-// expression. Passed around as a value, such a method can be made to work on any object.
-var mutators = []string{"copyWithin", "fill", "pop", "push", "reverse", "shift", "sort", "splice", "unshift"}
-
-// changesOwn reports whether a call of Object.assign or Object.freeze changes a literal.
-func (c *checker) changesOwn(dot *ast.DotExpression, arguments []ast.Expression) bool {
-	if object, ok := dot.Left.(*ast.Identifier); !ok || object.Name != "Object" || len(arguments) == 0 {
-		return false
+// callee checks what is called. A method that is not known to leave all built-in objects as they are makes the
+// expression unproven. A function that is not called as a member has no this, so it cannot change one.
+func (c *checker) callee(e ast.Expression, arguments []ast.Expression) {
+	if e == nil || !c.enter(e.Idx0()) {
+		return
 	}
-	switch arguments[0].(type) {
-	case *ast.ObjectLiteral, *ast.ArrayLiteral:
-		return true
+	defer c.leave()
+	switch n := e.(type) {
+	case *ast.OptionalChain:
+		c.callee(n.Expression, arguments)
+	case *ast.Optional:
+		c.callee(n.Expression, arguments)
+	case *ast.DotExpression:
+		c.method(n.Left, n.Identifier.Name.String(), n.Identifier.Idx, arguments)
+	case *ast.BracketExpression:
+		if name, ok := n.Member.(*ast.StringLiteral); ok {
+			c.method(n.Left, name.Value.String(), name.Idx, arguments)
+			return
+		}
+		c.unproven = true
+		c.expression(n)
 	default:
-		return false
+		c.expression(n)
 	}
+}
+
+// method checks the call of a method whose name is written out.
+func (c *checker) method(left ast.Expression, name string, at file.Idx, arguments []ast.Expression) {
+	if reason, ok := indirect[name]; ok {
+		c.refuse(at, "%s is not supported: %s", name, reason)
+	}
+	if global, list := c.global(left); list != nil {
+		c.static(global, list, name, at)
+		if !c.harmlessStatic(global, name, arguments) {
+			c.unproven = true
+		}
+		return
+	}
+	if most, ok := methods[name]; !ok || most >= 0 && (len(arguments) > most || spreads(arguments)) {
+		c.unproven = true
+	}
+	c.name(name, at)
+	c.expression(left)
 }
 
 func (c *checker) unary(n *ast.UnaryExpression) {
@@ -311,7 +342,7 @@ func (c *checker) unary(n *ast.UnaryExpression) {
 		c.target(n.Operand)
 		return
 	case token.DELETE:
-		c.writes = true
+		c.unproven = true
 	default:
 	}
 	c.expression(n.Operand)
@@ -332,7 +363,7 @@ func (c *checker) target(e ast.Expression) {
 			c.refuse(n.Idx, "%s is not a variable of this expression", name)
 		}
 	case *ast.DotExpression, *ast.BracketExpression:
-		c.writes = true
+		c.unproven = true
 		c.expression(n)
 	case *ast.AssignExpression:
 		c.target(n.Left)
@@ -382,12 +413,18 @@ func (c *checker) pattern(e ast.Expression, leaf func(ast.Expression)) {
 	}
 }
 
-// key checks the name of a member that is read.
+// key checks the name of a member that is read as a value. A method that changes its object can be made to work on any
+// object when it is passed around.
 func (c *checker) key(name string, at file.Idx) {
+	c.unproven = c.unproven || slices.Contains(mutators, name)
+	c.name(name, at)
+}
+
+// name checks the name of a member.
+func (c *checker) name(name string, at file.Idx) {
 	if guarded[name] != nil && !slices.Contains(c.guards, name) {
 		c.guards = append(c.guards, name)
 	}
-	c.writes = c.writes || slices.Contains(mutators, name)
 	if reason, ok := members[name]; ok {
 		c.refuse(at, "%s is not supported: %s", name, reason)
 	}

@@ -63,8 +63,8 @@ func (e *Expression) ReadsValue() bool { return e.readsValue }
 type traits struct {
 	// readsValue and readsContext mean that these variables appear in it.
 	readsValue, readsContext bool
-	// writes means that it may change an object of the realm, which outlives the run.
-	writes bool
+	// unproven means that it may change a built-in object of JavaScript, which outlives the run.
+	unproven bool
 	// computes means that it reads members whose names are known only at run time.
 	computes bool
 	// guards are the methods that it reads by name and whose arguments the realm must check.

@@ -62,12 +62,12 @@ func (m *Machine) Run(e *Expression, value any, exists bool, path string) (any, 
 	return out, deleted, nil
 }
 
-// realmFor returns a realm that no other expression has changed. An expression that writes to objects gets a new realm
-// for each run. One that computes the names of members could write by a detour, and gets a realm of its own. All others
-// share one.
+// realmFor returns a realm that nothing has changed. An expression that is not proven to leave the built-in objects as they
+// are gets a new realm for each run. One that computes the names of members gets a realm of its own, from which members
+// are removed. All others share one.
 func (m *Machine) realmFor(e *Expression) *realm {
 	switch {
-	case e.writes:
+	case e.unproven:
 		return newRealm(m.limits, m.globals)
 	case e.computes:
 		if m.own[e] == nil {
