@@ -32,11 +32,13 @@ type process struct {
 	command  *exec.Cmd
 	in       io.WriteCloser
 	frames   frames
-	stderr   tail
+	stderr   beginning
 	spot     *spot
 	end      sync.Once
-	// status is how it ended. It is set when kill has returned.
+	// status is how it ended, and patch and path are where it was then. They are set when kill has returned.
 	status error
+	patch  int
+	path   string
 }
 
 // start starts a worker and waits until it is ready.
@@ -108,9 +110,7 @@ func (w *process) evaluate(ctx context.Context, request *syncpatch.Request) (*sy
 	}
 	late := timeout.Err() != nil
 	w.kill()
-	ended := &endedError{limit: w.why(late)}
-	ended.patch, ended.path = w.spot.get()
-	return nil, ended
+	return nil, &endedError{limit: w.why(late), patch: w.patch, path: w.path}
 }
 
 func (w *process) ask(frame []byte) (a answer, err error) {
@@ -152,34 +152,36 @@ func (w *process) why(late bool) expression.Limit {
 	}
 }
 
-// kill ends the worker, whatever it is doing, and waits until it has ended.
+// kill ends the worker, whatever it is doing, waits until it has ended, and gives back the memory that it shared.
 func (w *process) kill() {
 	w.end.Do(func() {
 		_ = w.command.Process.Kill()
 		_ = w.in.Close()
 		w.status = w.command.Wait()
+		w.patch, w.path = w.spot.get()
+		w.spot.close()
 	})
 }
 
-// tail keeps the first bytes of the standard error of a worker, where a Go program says why it crashes.
-type tail struct {
+// beginning keeps the first bytes of the standard error of a worker, where a Go program says why it crashes.
+type beginning struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (t *tail) Write(text []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if room := 4096 - t.text.Len(); room > 0 {
-		t.text.Write(text[:min(room, len(text))])
+func (b *beginning) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if room := 4096 - b.text.Len(); room > 0 {
+		b.text.Write(text[:min(room, len(text))])
 	}
 	return len(text), nil
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text.String()
+func (b *beginning) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // headroom is how much address space a worker may take from the system after its start. Go takes it in pieces of 64 MiB.
@@ -243,6 +245,7 @@ func (s *spot) set(patch int, path string) {
 	binary.LittleEndian.PutUint32(s.page[4:], uint32(n))
 }
 
+// get returns a copy of what set wrote last.
 func (s *spot) get() (patch int, path string) {
 	n := min(binary.LittleEndian.Uint32(s.page[4:]), spotSize-8)
 	return int(binary.LittleEndian.Uint32(s.page)) - 1, string(s.page[8 : 8+n])

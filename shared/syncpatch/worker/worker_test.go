@@ -187,6 +187,20 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestSharedMemory: when workers have ended, nothing of the memory that they shared is mapped any more.
+func TestSharedMemory(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 2})
+	pool.pids()
+	pool.Close()
+	mapped, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Skipf("the system does not list the memory of a process: %v", err)
+	}
+	if count := strings.Count(string(mapped), "memfd:spot"); count > 0 {
+		t.Errorf("%d pages are still mapped", count)
+	}
+}
+
 // TestSecrets: a worker has neither the environment nor the open files of the program.
 func TestSecrets(t *testing.T) {
 	t.Setenv("PLATFORM_ENCRYPTION_KEY", "canary")
