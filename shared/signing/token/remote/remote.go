@@ -148,7 +148,7 @@ func (p *Platform) Key(ctx context.Context, id string) (token.JWK, error) {
 	return keys.Key(ctx, id)
 }
 
-// Revoked tells whether the platform has revoked a token. Error: ErrUnavailable.
+// Revoked reports whether the platform has revoked a token. Error: ErrUnavailable.
 func (p *Platform) Revoked(ctx context.Context, claims token.Claims) (bool, error) {
 	list, err := p.denied.current(ctx, false)
 	if err != nil {
@@ -204,7 +204,7 @@ func newDocument[T any](
 }
 
 // current returns the document, which is shared and must not be changed. Anew asks for a newer one even while it is fresh.
-// While one goroutine fetches it, the others wait.
+// While one goroutine fetches it, the others wait. A document that was just fetched is used once, however short it is fresh.
 func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
 	select {
 	case d.turn <- struct{}{}:
@@ -225,6 +225,9 @@ func (d *document[T]) current(ctx context.Context, anew bool) (*T, error) {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, problem)
 		}
 		d.tried, d.problem = now, problem
+		if problem == nil {
+			return d.value, nil
+		}
 	}
 	if d.value == nil || !now.Before(d.until.Add(d.stale)) {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, d.problem)

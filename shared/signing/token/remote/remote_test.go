@@ -234,6 +234,21 @@ func TestStale(t *testing.T) {
 	}
 }
 
+// A document that must not be kept is used for the request that fetched it, even if nothing stale may be used.
+func TestNoStore(t *testing.T) {
+	p, key := newPlatform(t), newKey(t)
+	p.keys, p.header = []token.JWK{key.Public()}, http.Header{"Cache-Control": {"no-store"}}
+	verifier := p.open(t, remote.Options{MaxStale: -1}).Verifier("c")
+	for range 2 {
+		if _, err := verifier.Verify(t.Context(), p.sign(t, key, "one")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.count(keysPath) != 2 || p.count(denyPath) != 2 {
+		t.Errorf("asked %d and %d times", p.count(keysPath), p.count(denyPath))
+	}
+}
+
 // The list of another platform says nothing of this one's tokens. Source: ADR-0012.
 func TestListOfAnotherIssuer(t *testing.T) {
 	p := newPlatform(t)
