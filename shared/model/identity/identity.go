@@ -20,9 +20,17 @@ const (
 	UserPrefix = "platform:user:"
 	// Authenticated is the group of everybody with a valid credential.
 	Authenticated = "platform:authenticated"
-	// KubernetesAuthenticated is the same under the name that Kubernetes gives it.
-	KubernetesAuthenticated = "system:authenticated"
+	// KubernetesPrefix begins the names of users and groups that each cluster gives itself. No credential gives them.
+	KubernetesPrefix = "system:"
+	// KubernetesAuthenticated is the same as Authenticated, under the name that Kubernetes gives it.
+	KubernetesAuthenticated = KubernetesPrefix + "authenticated"
 )
+
+// WithoutKubernetes returns the groups that a credential may give in a cluster: all but those of KubernetesPrefix. The
+// slice is a copy.
+func WithoutKubernetes(groups []string) []string {
+	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return strings.HasPrefix(group, KubernetesPrefix) })
+}
 
 // OwnerKind tells what an owner is.
 type OwnerKind string
@@ -125,10 +133,10 @@ func New(owner Owner, extra []string) Caller {
 	return Caller{Owner: owner, Groups: slices.Compact(groups)}
 }
 
-// Admin tells whether the caller may see and change the objects of others. The scope still applies.
+// Admin reports whether the caller may see and change the objects of others. The scope still applies.
 func (c Caller) Admin() bool { return c.In(Admins) }
 
-// In tells whether the caller has a group.
+// In reports whether the caller has a group.
 func (c Caller) In(group string) bool {
 	_, found := slices.BinarySearch(c.Groups, group)
 	return found
@@ -150,7 +158,7 @@ func (c Caller) Owners() []string {
 	return slices.Compact(owners)
 }
 
-// Owns tells whether the objects of an owner belong to the caller, or the caller is an admin.
+// Owns reports whether the objects of an owner belong to the caller, or the caller is an admin.
 func (c Caller) Owns(owner string) bool {
 	owners := c.Owners()
 	return owners == nil || slices.Contains(owners, owner)

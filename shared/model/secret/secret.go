@@ -5,6 +5,7 @@ package secret
 
 import (
 	"crypto/subtle"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,6 +29,12 @@ func (s String) Reveal() string { return string(s) }
 // Equal compares in a time that depends on the lengths alone.
 func (s String) Equal(other String) bool {
 	return subtle.ConstantTimeCompare([]byte(s), []byte(other)) == 1
+}
+
+// InJSON returns the clear text as JSON has it between quotes, to look for it in JSON that must not contain it.
+func (s String) InJSON() []byte {
+	text, _ := json.Marshal(string(s)) // a string can always be encoded
+	return text[1 : len(text)-1]
 }
 
 // String returns Mark, or the empty string where there is no secret.
