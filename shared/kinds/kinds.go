@@ -26,8 +26,8 @@ type Stored struct {
 	Graph *resource.Graph
 }
 
-// Open returns the stored kinds of an environment. The registries are the ones that each kind's own Open returns. From now
-// on, they know each other.
+// Open returns the stored kinds of an environment. The registries are the ones that each kind's own Open returns; Open joins
+// them.
 func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
 		stored := &Stored{AccessKeys: accesskey.Open(env), IssuedTokens: issuedtoken.Open(env), Instances: instance.Open(env)}
@@ -36,7 +36,7 @@ func Open(env *platform.Environment) *Stored {
 	})
 }
 
-// permission returns a function that tells whether a caller is allowed a verb on an object that their request does not name.
+// permission returns a function that reports whether callers may do a verb to an object that their request does not name.
 func permission(env *platform.Environment) resource.Permission {
 	return func(caller identity.Caller, verb string, target schema.GroupVersionResource, namespace, name string) bool {
 		return auth.Decide(caller, scope.Request{

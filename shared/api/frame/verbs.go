@@ -320,17 +320,7 @@ func table[T resource.Object](
 	result := &metav1.Table{ColumnDefinitions: definition.Columns, Rows: []metav1.TableRow{}}
 	addRow := func(object runtime.Object) error {
 		item := object.(T)
-		row := metav1.TableRow{Cells: definition.Cells(item, now)}
-		switch include {
-		case metav1.IncludeObject:
-			row.Object.Object = item
-		case metav1.IncludeMetadata:
-			metadata := meta.AsPartialObjectMetadata(item)
-			metadata.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
-			row.Object.Object = metadata
-		case metav1.IncludeNone:
-		}
-		result.Rows = append(result.Rows, row)
+		result.Rows = append(result.Rows, resource.Row(item, include, definition.Cells(item, now)...))
 		return nil
 	}
 	if single, ok := object.(T); ok {

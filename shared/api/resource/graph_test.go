@@ -31,11 +31,7 @@ var widgetDefinition = &resource.Definition[*widget]{
 	Resource: schema.GroupVersionResource{Group: "test.example", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true,
 	NamePrefix: "widget-", New: func() *widget { return &widget{} },
 	NewList: func(meta metav1.ListMeta, items []*widget) runtime.Object {
-		list := &metav1.PartialObjectMetadataList{ListMeta: meta}
-		for _, item := range items {
-			list.Items = append(list.Items, *item)
-		}
-		return list
+		return &metav1.PartialObjectMetadataList{ListMeta: meta, Items: resource.Values(items)}
 	},
 }
 

@@ -98,7 +98,18 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 			meta.RemainingItemCount = &remaining
 		}
 	}
-	return r.Definition.NewList(meta, items), nil
+	list := r.Definition.NewList(meta, items)
+	list.GetObjectKind().SetGroupVersionKind(r.Definition.Resource.GroupVersion().WithKind(r.Definition.Kind + "List"))
+	return list, nil
+}
+
+// Values returns objects as the items of a list, which is never nil.
+func Values[T any](objects []*T) []T {
+	values := make([]T, len(objects))
+	for i, object := range objects {
+		values[i] = *object
+	}
+	return values
 }
 
 // fill returns the selected objects of a page. Where selectors leave room it reads the next page, as long as the state

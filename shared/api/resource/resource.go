@@ -53,7 +53,7 @@ type Definition[T Object] struct {
 	NamePrefix string
 	// New returns an empty object.
 	New func() T
-	// NewList returns the list object for a page.
+	// NewList returns the list object for a page, without its kind.
 	NewList func(meta metav1.ListMeta, items []T) runtime.Object
 	// Columns and Cells are the Table form. Source: ADR-0004.
 	Columns []metav1.TableColumnDefinition

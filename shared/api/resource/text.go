@@ -7,6 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// The limits on the texts that people give an object, in bytes. Source: ADR-0005, ADR-0017.
+const (
+	maxDisplayName = 256
+	maxDescription = 4096
+)
+
+// ValidateTexts checks spec.displayName and spec.description, which may be empty.
+func ValidateTexts(displayName, description string, spec *field.Path) field.ErrorList {
+	problems := ValidateText(displayName, maxDisplayName, spec.Child("displayName"))
+	if len(description) > maxDescription {
+		problems = append(problems, field.TooLong(spec.Child("description"), field.OmitValueType{}, maxDescription))
+	}
+	return problems
+}
+
 // ValidateText checks a line of text, which may be empty: its length in bytes, no control characters, which would
 // garble tables and logs, and at least one visible character.
 func ValidateText(text string, most int, path *field.Path) field.ErrorList {

@@ -36,12 +36,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	NamePrefix: "accesskey-",
 	New:        func() *model.OwnedAccessKey { return &model.OwnedAccessKey{} },
 	NewList: func(meta metav1.ListMeta, items []*model.OwnedAccessKey) runtime.Object {
-		list := &model.OwnedAccessKeyList{ListMeta: meta, Items: make([]model.OwnedAccessKey, len(items))}
-		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("OwnedAccessKeyList"))
-		for i, item := range items {
-			list.Items[i] = *item
-		}
-		return list
+		return &model.OwnedAccessKeyList{ListMeta: meta, Items: resource.Values(items)}
 	},
 	OwnersIn:  OwnerNamespaceLabel,
 	Columns:   columns,

@@ -10,8 +10,7 @@ import (
 const (
 	// activityInterval is the shortest time between two records of a key's activity. Source: ADR-0005.
 	activityInterval = time.Minute
-	// slidingParts is how often the activity of a key whose ttl counts from the last activity is recorded within
-	// that ttl, where that is more often.
+	// slidingParts is how often activity is recorded within a ttl that counts from the last activity, if that is more often.
 	slidingParts = 10
 )
 
@@ -88,8 +87,8 @@ func Usable(key *model.OwnedAccessKey, activity time.Time, limits Limits, now ti
 	return until, nil
 }
 
-// ActivityDue reports whether a use at now is recorded, when the last recorded use was at activity: once a minute, and
-// for a short sliding ttl ten times within it, so that a key in use does not expire early.
+// ActivityDue reports whether a use at now is recorded if the last recorded use was at activity: once a minute, or ten times
+// within a short ttl that counts from the last activity, so that a key in use does not expire early.
 // Source: ADR-0005.
 func ActivityDue(key *model.OwnedAccessKey, activity, now time.Time) bool {
 	interval := activityInterval

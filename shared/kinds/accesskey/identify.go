@@ -14,22 +14,22 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Bearers knows whose an access key is. It implements auth.Bearers and is safe for concurrent use.
+// Bearers identifies callers by their access keys. It implements auth.Bearers and is safe for concurrent use.
 type Bearers struct {
 	// Keys are the access keys.
 	Keys *Registry
 	// Now is the clock.
 	Now func() time.Time
-	// Limits are the platform's on the life of keys at this moment.
+	// Limits returns the platform's current limits on the life of keys.
 	Limits func() Limits
-	// Log takes what goes wrong beside a request that succeeds.
+	// Log receives errors that do not fail the request.
 	Log *slog.Logger
 }
 
 var _ auth.Bearers = (*Bearers)(nil)
 
-// Identify implements auth.Bearers. A malformed key is refused without asking the state. A valid one costs one round trip
-// (two when it is new to this process), and one for each object that it belongs to: when those are gone, so is the key.
+// Identify implements auth.Bearers. A malformed key is refused without a request to the state. A valid key costs one round
+// trip, or two if it is new to this process, and one more for each of its owners: a key whose owners are gone is refused.
 // Source: Spec 5.1, 5.2; ADR-0005.
 func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
 	if CheckBearer(bearer) != nil {
@@ -71,8 +71,8 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	}, nil
 }
 
-// noteUse writes the activity of a key where it is due: at most once a minute. It is done before the answer, since a
-// function may be frozen after it; a failure does not refuse the request.
+// noteUse records the activity of a key if ActivityDue says so. It runs before the response, because a function may be frozen
+// afterwards. A failure does not refuse the request.
 func (b *Bearers) noteUse(ctx context.Context, key *model.OwnedAccessKey, record store.Record) {
 	now := b.Now()
 	if !ActivityDue(key, record.Activity, now) {

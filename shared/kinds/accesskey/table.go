@@ -28,19 +28,8 @@ var columns = []metav1.TableColumnDefinition{
 func cells(key *model.OwnedAccessKey, now time.Time) []any {
 	return []any{
 		key.Name, key.Spec.DisplayName, OwnerOf(&key.Spec).String(), key.Spec.Type,
-		expires(key.Status.ExpirationTimestamp, now), since(key.Status.LastActivity, now), resource.Age(key, now),
+		resource.Expires(key.Status.ExpirationTimestamp, now), since(key.Status.LastActivity, now), resource.Age(key, now),
 		key.Spec.Disabled, scope.Summary(key.Spec.Scope), key.Spec.Description,
-	}
-}
-
-func expires(at *metav1.Time, now time.Time) string {
-	switch {
-	case at == nil:
-		return "never"
-	case Expired(at.Time, now):
-		return "expired"
-	default:
-		return "in " + duration.HumanDuration(at.Sub(now))
 	}
 }
 

@@ -1,6 +1,7 @@
 package accesskey
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -17,12 +18,10 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// The limits on the texts of a key in bytes, and on its groups. Source: ADR-0005.
+// The limits on the groups of a key, and on the name of a group in bytes. Source: ADR-0005.
 const (
-	maxDisplayName = 256
-	maxDescription = 4096
-	maxGroups      = 256
-	maxGroupName   = 256
+	maxGroups    = 256
+	maxGroupName = 256
 )
 
 // clientTypes are the types that callers may set; serverTypes are the platform's own. Source: ADR-0005.
@@ -43,10 +42,7 @@ func (r *rules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	if spec.TTLSeconds < 0 {
 		problems = append(problems, field.Invalid(specPath.Child("ttl"), spec.TTLSeconds, "must not be negative"))
 	}
-	problems = append(problems, resource.ValidateText(spec.DisplayName, maxDisplayName, specPath.Child("displayName"))...)
-	if len(spec.Description) > maxDescription {
-		problems = append(problems, field.TooLong(specPath.Child("description"), field.OmitValueType{}, maxDescription))
-	}
+	problems = append(problems, resource.ValidateTexts(spec.DisplayName, spec.Description, specPath)...)
 	problems = append(problems, validateGroups(spec.Groups)...)
 	problems = append(problems, validateType(spec.Type, old)...)
 	problems = append(problems, scope.Validate(spec.Scope, specPath.Child("scope"))...)
@@ -89,7 +85,7 @@ func validateGroups(groups []string) field.ErrorList {
 			problems = append(problems, field.Required(at, "a group has a name"))
 		case seen[group]:
 			problems = append(problems, field.Duplicate(at, group))
-		case strings.HasPrefix(group, "system:"):
+		case strings.HasPrefix(group, identity.KubernetesPrefix):
 			problems = append(problems, field.Invalid(at, group, "groups that begin with system: belong to Kubernetes"))
 		default:
 			problems = append(problems, resource.ValidateText(group, maxGroupName, at)...)
@@ -213,11 +209,7 @@ func refuseCopies(key *model.OwnedAccessKey, bearer secret.String) field.ErrorLi
 	if err != nil {
 		return field.ErrorList{field.InternalError(specPath.Child("key"), err)}
 	}
-	quoted, err := json.Marshal(bearer.Reveal())
-	if err != nil {
-		return field.ErrorList{field.InternalError(specPath.Child("key"), err)}
-	}
-	if strings.Contains(string(text), strings.Trim(string(quoted), `"`)) {
+	if bytes.Contains(text, bearer.InJSON()) {
 		return field.ErrorList{field.Invalid(specPath.Child("key"), field.OmitValueType{},
 			"another field of the object holds the key in clear text")}
 	}

@@ -32,8 +32,8 @@ const (
 	All    = "*"
 )
 
-// DefaultDuration is the signing duration of instances that name none: one year. Source: Spec 8.
-const DefaultDuration = 365 * 24 * time.Hour
+// defaultDuration is the signing duration of instances that name none: one year. Source: Spec 8.
+const defaultDuration = 365 * 24 * time.Hour
 
 // Registry is the virtual cluster instances with their state.
 type Registry = resource.Registry[*model.VirtualClusterInstance]
@@ -48,12 +48,7 @@ var Definition = &resource.Definition[*model.VirtualClusterInstance]{
 	NamePrefix: "virtualcluster-",
 	New:        func() *model.VirtualClusterInstance { return &model.VirtualClusterInstance{} },
 	NewList: func(meta metav1.ListMeta, items []*model.VirtualClusterInstance) runtime.Object {
-		list := &model.VirtualClusterInstanceList{ListMeta: meta, Items: make([]model.VirtualClusterInstance, len(items))}
-		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("VirtualClusterInstanceList"))
-		for i, item := range items {
-			list.Items[i] = *item
-		}
-		return list
+		return &model.VirtualClusterInstanceList{ListMeta: meta, Items: resource.Values(items)}
 	},
 	Columns:   columns,
 	Cells:     cells,

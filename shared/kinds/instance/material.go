@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -35,8 +36,8 @@ func place(instance *model.VirtualClusterInstance, part string) string {
 func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record) (resource.Sealed[*model.VirtualClusterInstance], field.ErrorList) {
 	var none resource.Sealed[*model.VirtualClusterInstance]
 	resource.ForgetApplied(instance, Definition.WriteOnly)
-	at := instance.Spec.Signer
-	if at == nil {
+	signer := instance.Spec.Signer
+	if signer == nil {
 		return none, nil
 	}
 	var before model.InstanceSigner
@@ -49,12 +50,12 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 			before = *object.Spec.Signer
 		}
 	}
-	if at.CA == nil && at.Kubeconfig == "" {
-		switch at.Type {
+	if signer.CA == nil && signer.Kubeconfig == "" {
+		switch signer.Type {
 		case model.InstanceSignerTypeCA:
-			at.CA = before.CA
+			signer.CA = before.CA
 		case model.InstanceSignerTypeKubeconfig:
-			at.Kubeconfig = before.Kubeconfig
+			signer.Kubeconfig = before.Kubeconfig
 		}
 		r.sealAnew(instance)
 		return none, nil
@@ -69,22 +70,18 @@ func (r *rules) Seal(instance *model.VirtualClusterInstance, stored store.Record
 	if ring == nil {
 		return none, field.ErrorList{field.Forbidden(signerPath, "the platform has no encryption key to store it with: "+encryption.ErrNoKey.Error())}
 	}
-	if at.CA != nil {
+	if signer.CA != nil {
 		if before.CA == nil {
 			before.CA = &model.InstanceSignerCA{}
 		}
-		sealed := &model.InstanceSignerCA{}
-		certificate, failed := seal(ring, at.CA.CertData, string(before.CA.CertData), place(instance, caCertificate))
-		key, failedToo := seal(ring, at.CA.KeyData, string(before.CA.KeyData), place(instance, caKey))
-		if failed == nil {
-			failed = failedToo
-		}
-		sealed.CertData, sealed.KeyData = []byte(certificate), secret.WriteOnlyBytes(key)
-		at.CA, err = sealed, failed
+		certificate, certificateErr := seal(ring, signer.CA.CertData, string(before.CA.CertData), place(instance, caCertificate))
+		key, keyErr := seal(ring, signer.CA.KeyData, string(before.CA.KeyData), place(instance, caKey))
+		signer.CA = &model.InstanceSignerCA{CertData: []byte(certificate), KeyData: secret.WriteOnlyBytes(key)}
+		err = errors.Join(certificateErr, keyErr)
 	} else {
 		var sealed string
-		sealed, err = seal(ring, []byte(at.Kubeconfig), string(before.Kubeconfig), place(instance, kubeconfig))
-		at.Kubeconfig = secret.WriteOnly(sealed)
+		sealed, err = seal(ring, []byte(signer.Kubeconfig), string(before.Kubeconfig), place(instance, kubeconfig))
+		signer.Kubeconfig = secret.WriteOnly(sealed)
 	}
 	if err != nil {
 		return none, field.ErrorList{field.InternalError(signerPath, err)}
@@ -112,14 +109,14 @@ func (r *rules) sealAnew(instance *model.VirtualClusterInstance) {
 		}
 		return again
 	}
-	at := instance.Spec.Signer
-	if at.CA != nil {
-		at.CA = &model.InstanceSignerCA{
-			CertData: []byte(anew(string(at.CA.CertData), caCertificate)),
-			KeyData:  secret.WriteOnlyBytes(anew(string(at.CA.KeyData), caKey)),
+	signer := instance.Spec.Signer
+	if signer.CA != nil {
+		signer.CA = &model.InstanceSignerCA{
+			CertData: []byte(anew(string(signer.CA.CertData), caCertificate)),
+			KeyData:  secret.WriteOnlyBytes(anew(string(signer.CA.KeyData), caKey)),
 		}
 	}
-	at.Kubeconfig = secret.WriteOnly(anew(string(at.Kubeconfig), kubeconfig))
+	signer.Kubeconfig = secret.WriteOnly(anew(string(signer.Kubeconfig), kubeconfig))
 }
 
 // seal encrypts a text. Where before is the same text under the present key, it returns before.
@@ -145,8 +142,8 @@ type Material struct {
 // a signer has none. Errors: those of encryption.Keyring.
 func OpenMaterial(stored *model.VirtualClusterInstance, ring *encryption.Keyring) (Material, error) {
 	var material Material
-	at := stored.Spec.Signer
-	if at == nil {
+	signer := stored.Spec.Signer
+	if signer == nil {
 		return material, nil
 	}
 	open := func(sealed, part string) ([]byte, error) {
@@ -160,15 +157,15 @@ func OpenMaterial(stored *model.VirtualClusterInstance, ring *encryption.Keyring
 		return text, nil
 	}
 	var err error
-	if at.CA != nil {
-		if material.Certificate, err = open(string(at.CA.CertData), caCertificate); err != nil {
+	if signer.CA != nil {
+		if material.Certificate, err = open(string(signer.CA.CertData), caCertificate); err != nil {
 			return Material{}, err
 		}
-		if material.Key, err = open(string(at.CA.KeyData), caKey); err != nil {
+		if material.Key, err = open(string(signer.CA.KeyData), caKey); err != nil {
 			return Material{}, err
 		}
 	}
-	text, err := open(string(at.Kubeconfig), kubeconfig)
+	text, err := open(string(signer.Kubeconfig), kubeconfig)
 	if err != nil {
 		return Material{}, err
 	}
@@ -181,14 +178,14 @@ const minSecret = 16
 
 // refuseCopies refuses an instance that holds a secret of its signer in another field. Source: ADR-0017.
 func refuseCopies(instance *model.VirtualClusterInstance) field.ErrorList {
-	at := instance.Spec.Signer
+	signer := instance.Spec.Signer
 	var secrets []string
 	path := signerPath.Child("kubeconfig")
-	if at.CA != nil {
+	if signer.CA != nil {
 		path = signerPath.Child("ca", "keyData")
-		secrets = append(secrets, string(at.CA.KeyData), base64.StdEncoding.EncodeToString(at.CA.KeyData))
+		secrets = append(secrets, string(signer.CA.KeyData), base64.StdEncoding.EncodeToString(signer.CA.KeyData))
 	} else {
-		secrets = append(secrets, string(at.Kubeconfig))
+		secrets = append(secrets, string(signer.Kubeconfig))
 		var config struct {
 			Users []struct {
 				User struct {
@@ -197,7 +194,7 @@ func refuseCopies(instance *model.VirtualClusterInstance) field.ErrorList {
 				} `json:"user"`
 			} `json:"users"`
 		}
-		if yaml.Unmarshal([]byte(at.Kubeconfig), &config) == nil {
+		if yaml.Unmarshal([]byte(signer.Kubeconfig), &config) == nil {
 			for _, each := range config.Users {
 				secrets = append(secrets, each.User.Token, each.User.Key)
 			}
@@ -210,11 +207,8 @@ func refuseCopies(instance *model.VirtualClusterInstance) field.ErrorList {
 		return field.ErrorList{field.InternalError(path, err)}
 	}
 	for _, each := range secrets {
-		quoted, err := json.Marshal(strings.TrimSpace(each))
-		if err != nil {
-			return field.ErrorList{field.InternalError(path, err)}
-		}
-		if len(each) >= minSecret && bytes.Contains(text, bytes.Trim(quoted, `"`)) {
+		each = strings.TrimSpace(each)
+		if len(each) >= minSecret && bytes.Contains(text, secret.String(each).InJSON()) {
 			return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "another field of the object holds it in clear text")}
 		}
 	}

@@ -20,12 +20,10 @@ import (
 
 // The limits on what an instance holds, in bytes and entries. Source: ADR-0017.
 const (
-	maxDisplayName = 256
-	maxDescription = 4096
-	maxAccess      = 100
-	maxNames       = 256
-	maxMaterial    = 64 << 10
-	maxDuration    = 10 * 365 * 24 * time.Hour
+	maxAccess   = 100
+	maxNames    = 256
+	maxMaterial = 64 << 10
+	maxDuration = 10 * 365 * 24 * time.Hour
 )
 
 var (
@@ -55,10 +53,7 @@ func (r *rules) Validate(instance, old *model.VirtualClusterInstance) field.Erro
 		}
 	}
 	spec := &instance.Spec
-	problems = append(problems, resource.ValidateText(spec.DisplayName, maxDisplayName, specPath.Child("displayName"))...)
-	if len(spec.Description) > maxDescription {
-		problems = append(problems, field.TooLong(specPath.Child("description"), field.OmitValueType{}, maxDescription))
-	}
+	problems = append(problems, resource.ValidateTexts(spec.DisplayName, spec.Description, specPath)...)
 	problems = append(problems, validateOwner(spec.Owner)...)
 	problems = append(problems, validateClusterRef(spec.ClusterRef)...)
 	problems = append(problems, validateAccessPoint(spec.AccessPoint)...)
@@ -187,13 +182,13 @@ func validateNames(names []string, path *field.Path) field.ErrorList {
 	return problems
 }
 
-func (r *rules) validateSigner(at *model.InstanceSigner, old *model.VirtualClusterInstance) field.ErrorList {
-	if at == nil {
+func (r *rules) validateSigner(signer *model.InstanceSigner, old *model.VirtualClusterInstance) field.ErrorList {
+	if signer == nil {
 		return nil
 	}
 	var problems field.ErrorList
-	if at.CertificateDuration != nil {
-		if d := at.CertificateDuration.Duration; d < time.Second || d > maxDuration {
+	if signer.CertificateDuration != nil {
+		if d := signer.CertificateDuration.Duration; d < time.Second || d > maxDuration {
 			problems = append(problems, field.Invalid(signerPath.Child("certificateDuration"), d.String(),
 				"must be from 1s to "+maxDuration.String()))
 		}
@@ -203,37 +198,37 @@ func (r *rules) validateSigner(at *model.InstanceSigner, old *model.VirtualClust
 		before = signerType(old)
 	}
 	typePath, caPath, kubeconfigPath := signerPath.Child("type"), signerPath.Child("ca"), signerPath.Child("kubeconfig")
-	if !slices.Contains(signerTypes, at.Type) {
-		return append(problems, field.NotSupported(typePath, at.Type, signerTypes))
+	if !slices.Contains(signerTypes, signer.Type) {
+		return append(problems, field.NotSupported(typePath, signer.Type, signerTypes))
 	}
 	for _, part := range []struct {
 		kind  string
 		path  *field.Path
 		given bool
 	}{
-		{model.InstanceSignerTypeCA, caPath, at.CA != nil},
-		{model.InstanceSignerTypeKubeconfig, kubeconfigPath, at.Kubeconfig != ""},
+		{model.InstanceSignerTypeCA, caPath, signer.CA != nil},
+		{model.InstanceSignerTypeKubeconfig, kubeconfigPath, signer.Kubeconfig != ""},
 	} {
-		if part.given && at.Type != part.kind {
-			problems = append(problems, field.Forbidden(part.path, "must not be set with a signer of type "+at.Type))
+		if part.given && signer.Type != part.kind {
+			problems = append(problems, field.Forbidden(part.path, "must not be set with a signer of type "+signer.Type))
 		}
-		if !part.given && at.Type == part.kind && before != part.kind {
+		if !part.given && signer.Type == part.kind && before != part.kind {
 			problems = append(problems, field.Required(part.path, "a signer of type "+part.kind+" needs it"))
 		}
 	}
-	if at.CA != nil {
-		problems = append(problems, r.validateCA(at)...)
+	if signer.CA != nil {
+		problems = append(problems, r.validateCA(signer)...)
 	}
-	return append(problems, r.validateKubeconfig(string(at.Kubeconfig), kubeconfigPath)...)
+	return append(problems, r.validateKubeconfig(string(signer.Kubeconfig), kubeconfigPath)...)
 }
 
-func (r *rules) validateCA(at *model.InstanceSigner) field.ErrorList {
+func (r *rules) validateCA(signer *model.InstanceSigner) field.ErrorList {
 	var problems field.ErrorList
 	path := signerPath.Child("ca")
 	for _, part := range []struct {
 		path *field.Path
 		size int
-	}{{path.Child("certData"), len(at.CA.CertData)}, {path.Child("keyData"), len(at.CA.KeyData)}} {
+	}{{path.Child("certData"), len(signer.CA.CertData)}, {path.Child("keyData"), len(signer.CA.KeyData)}} {
 		switch {
 		case part.size == 0:
 			problems = append(problems, field.Required(part.path, "a certificate and its key must be set together"))
@@ -244,7 +239,7 @@ func (r *rules) validateCA(at *model.InstanceSigner) field.ErrorList {
 	if len(problems) > 0 {
 		return problems
 	}
-	_, wrongCertificate, wrongKey := parseCA(at, r.now)
+	_, wrongCertificate, wrongKey := parseCA(signer, r.now)
 	if wrongCertificate != nil {
 		problems = append(problems, field.Invalid(path.Child("certData"), field.OmitValueType{}, wrongCertificate.Error()))
 	}
@@ -255,16 +250,16 @@ func (r *rules) validateCA(at *model.InstanceSigner) field.ErrorList {
 }
 
 // parseCA reads the certificate authority of a signer.
-func parseCA(at *model.InstanceSigner, now func() time.Time) (ca *clusterca.CA, wrongCertificate, wrongKey error) {
-	return clusterca.ParseCA(at.CA.CertData, at.CA.KeyData, Duration(at), now)
+func parseCA(signer *model.InstanceSigner, now func() time.Time) (ca *clusterca.CA, wrongCertificate, wrongKey error) {
+	return clusterca.ParseCA(signer.CA.CertData, signer.CA.KeyData, Duration(signer), now)
 }
 
 // Duration returns the signing duration of a signer, which may be nil. Source: Spec 8; ADR-0003.
-func Duration(at *model.InstanceSigner) time.Duration {
-	if at == nil || at.CertificateDuration == nil {
-		return DefaultDuration
+func Duration(signer *model.InstanceSigner) time.Duration {
+	if signer == nil || signer.CertificateDuration == nil {
+		return defaultDuration
 	}
-	return at.CertificateDuration.Duration
+	return signer.CertificateDuration.Duration
 }
 
 func (r *rules) validateKubeconfig(text string, path *field.Path) field.ErrorList {

@@ -30,8 +30,8 @@ import (
 // Registry is the records with their state.
 type Registry = resource.Registry[*model.DirectClusterEndpointToken]
 
-// RevokedResource is the place of the list of revoked tokens in the state.
-const RevokedResource = "revokedtokens"
+// revokedResource is the place of the list of revoked tokens in the state.
+const revokedResource = "revokedtokens"
 
 // Definition is the resource directclusterendpointtokens. Source: Spec 2.4; ADR-0011.
 var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
@@ -42,12 +42,7 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 	NamePrefix: "token-",
 	New:        func() *model.DirectClusterEndpointToken { return &model.DirectClusterEndpointToken{} },
 	NewList: func(meta metav1.ListMeta, items []*model.DirectClusterEndpointToken) runtime.Object {
-		list := &model.DirectClusterEndpointTokenList{ListMeta: meta, Items: make([]model.DirectClusterEndpointToken, len(items))}
-		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("DirectClusterEndpointTokenList"))
-		for i, item := range items {
-			list.Items[i] = *item
-		}
-		return list
+		return &model.DirectClusterEndpointTokenList{ListMeta: meta, Items: resource.Values(items)}
 	},
 	Columns: columns,
 	Cells:   cells,
@@ -61,7 +56,7 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 	},
 }
 
-// maxParents is for how many tokens a process remembers the access key that asked for them.
+// maxParents is the number of tokens for which a process remembers the access key that asked for them.
 const maxParents = 4096
 
 // Register has the records of tokens, the access keys that asked for them, and the list of revoked tokens.
@@ -100,11 +95,15 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 	// The key is read at the same time where its name is known.
 	name, known := r.parents.Get(id)
-	parent := make(chan func() (store.Record, error), 1)
+	type answer struct {
+		record store.Record
+		err    error
+	}
+	ahead := make(chan answer, 1)
 	if known {
 		go func() {
 			record, err := r.keys.Store.Get(ctx, name)
-			parent <- func() (store.Record, error) { return record, err }
+			ahead <- answer{record, err}
 		}()
 	}
 	record, err := r.Store.GetByDigest(ctx, id)
@@ -122,14 +121,14 @@ func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 	if over(token, now) || token.DeletionTimestamp != nil && !now.Before(token.DeletionTimestamp.Time) {
 		return true, nil
 	}
-	if !known || name != token.Status.AccessKey {
+	var key answer
+	if known && name == token.Status.AccessKey {
+		key = <-ahead
+	} else {
 		r.parents.Add(id, token.Status.AccessKey)
-		key, err := r.keys.Store.Get(ctx, token.Status.AccessKey)
-		parent = make(chan func() (store.Record, error), 1)
-		parent <- func() (store.Record, error) { return key, err }
+		key.record, key.err = r.keys.Store.Get(ctx, token.Status.AccessKey)
 	}
-	key, err := (<-parent)()
-	usable, err := r.usable(ctx, key, err, token.Status.AccessKeyUID, now)
+	usable, err := r.usable(ctx, key.record, key.err, token.Status.AccessKeyUID, now)
 	return !usable, err
 }
 

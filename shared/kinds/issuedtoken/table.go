@@ -4,7 +4,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth/scope"
@@ -24,12 +23,8 @@ var columns = []metav1.TableColumnDefinition{
 }
 
 func cells(token *model.DirectClusterEndpointToken, now time.Time) []any {
-	expires := "expired"
-	if !over(token, now) {
-		expires = "in " + duration.HumanDuration(token.Status.ExpirationTimestamp.Sub(now))
-	}
 	return []any{
-		token.Name, OwnerOf(&token.Status).String(), token.Status.AccessKey, expires, resource.Age(token, now),
-		string(token.UID), scope.Summary(token.Spec.Scope), token.Status.UserAgent,
+		token.Name, OwnerOf(&token.Status).String(), token.Status.AccessKey,
+		resource.Expires(token.Status.ExpirationTimestamp, now), resource.Age(token, now), string(token.UID), scope.Summary(token.Spec.Scope), token.Status.UserAgent,
 	}
 }

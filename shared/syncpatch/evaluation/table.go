@@ -3,10 +3,10 @@ package evaluation
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 )
 
@@ -29,17 +29,8 @@ func Table(object runtime.Object, include metav1.IncludeObjectPolicy) (*metav1.T
 	table := &metav1.Table{ColumnDefinitions: columns, Rows: []metav1.TableRow{}}
 	for _, patch := range evaluation.Status.Patches {
 		for _, match := range patch.Matches {
-			row := metav1.TableRow{Cells: []any{patch.Index, match.Path, match.Outcome, match.Reason, text(match.Before), text(match.After)}}
-			switch include {
-			case metav1.IncludeObject:
-				row.Object.Object = evaluation
-			case metav1.IncludeMetadata:
-				metadata := meta.AsPartialObjectMetadata(evaluation)
-				metadata.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
-				row.Object.Object = metadata
-			case metav1.IncludeNone:
-			}
-			table.Rows = append(table.Rows, row)
+			table.Rows = append(table.Rows, resource.Row(evaluation, include,
+				patch.Index, match.Path, match.Outcome, match.Reason, text(match.Before), text(match.After)))
 		}
 	}
 	return table, nil
