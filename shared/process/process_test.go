@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
@@ -308,7 +309,7 @@ func TestConfiguration(t *testing.T) {
 	if server, err = Open(from(map[string]string{settings.RedisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || platformconfig.Open(server.Env).FromFile() {
 		t.Fatal(err)
 	}
-	if err := platformconfig.Open(server.Env).Refresh(t.Context()); err != nil || server.Env.Config().ProjectNamespacePrefix != platformconfig.DefaultProjectNamespacePrefix {
+	if err := platformconfig.Open(server.Env).Refresh(t.Context()); err != nil || server.Env.Config().ProjectNamespacePrefix != model.DefaultProjectNamespacePrefix {
 		t.Errorf("from the state: %v", err)
 	}
 	if server, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false); err != nil {

@@ -14,11 +14,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Result is what a write of the configuration answers.
+// Result is the result of a write of the configuration.
 type Result = resource.Result[*model.Config]
 
-// Get returns the stored configuration: with defaults and conditions, and with secrets only where the caller asks for
-// them. Errors: NotFound for another name, ServiceUnavailable. Source: Spec 2.7, 4 row 3; ADR-0015.
+// Get returns the stored configuration with defaults and conditions. It has secrets only if the request asks for them.
+// Errors: NotFound for another name, ServiceUnavailable. Source: Spec 2.7, 4 row 3; ADR-0015.
 func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, error) {
 	config, found, err := s.reader.Read(ctx, in.Caller, "", in.Name)
 	if err != nil || !in.Reveal {
@@ -27,7 +27,7 @@ func (s *Source) Get(ctx context.Context, in resource.GetInput) (*model.Config, 
 	return config, s.reveal(ctx, config, found)
 }
 
-// reveal puts the secrets into a configuration that is shown.
+// reveal replaces the marks in a configuration by the secrets.
 func (s *Source) reveal(ctx context.Context, config *model.Config, found store.Record) error {
 	var written *model.Config
 	if now := s.current.Load(); now != nil && now.revision == found.Revision {
@@ -78,11 +78,11 @@ func (s *Source) Watch(ctx context.Context, in resource.WatchInput) (*resource.W
 	return resource.Watch(ctx, s.reader, in)
 }
 
-// Update replaces the configuration, and returns it as the API shows it. A mark in place of a secret keeps the
-// secret. What the request repeats of the defaults stays open.
+// Update replaces the configuration, and returns it as the API shows it. A mark in place of a secret keeps the secret.
+// Defaults that the request repeats are not stored.
 //
-// Errors: NotFound for another name; Forbidden where the endpoint is disabled or a file holds the configuration; else
-// those of resource.Update. On any error nothing is stored. Source: Spec 2.7; ADR-0015.
+// Errors: NotFound for another name; Forbidden if the endpoint is disabled or the configuration comes from a file;
+// otherwise those of resource.Update. On any error, nothing is stored. Source: Spec 2.7; ADR-0015.
 func (s *Source) Update(ctx context.Context, in resource.UpdateInput[*model.Config]) (Result, error) {
 	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner})
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Source) Update(ctx context.Context, in resource.UpdateInput[*model.Conf
 }
 
 // Patch changes a part of the configuration as the API shows it: a patch sees marks and never secrets. An apply sees no
-// defaults either. Errors: those of Update, and those that resource.Patch says of a patch.
+// defaults either. Errors: those of Update and of resource.Patch.
 func (s *Source) Patch(ctx context.Context, in resource.PatchInput) (Result, error) {
 	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner})
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Source) Patch(ctx context.Context, in resource.PatchInput) (Result, err
 	return resource.Patch(ctx, configs, in)
 }
 
-// Install replaces the configuration on behalf of an operator, who writes where the endpoint is disabled too.
-// Errors: those of Update but for that. Source: ADR-0015.
+// Install replaces the configuration on behalf of an operator, who may write even if the endpoint is disabled. Errors: those
+// of Update, except for a disabled endpoint. Source: ADR-0015.
 func (s *Source) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Result, error) {
 	configs, err := s.writer(ctx, Name, write{author: operator.Owner, operator: true})
 	if err != nil {
@@ -111,36 +111,35 @@ func (s *Source) Install(ctx context.Context, operator identity.Caller, config *
 	return resource.Update(ctx, configs, resource.UpdateInput[*model.Config]{Caller: operator, Name: Name, Object: config, Manager: operator.Owner.Name})
 }
 
-// write is what is special about one write.
+// write describes one write. The zero value is that of reads.
 type write struct {
 	author identity.Owner
-	// rolledBackTo is the revision that it brings back. Empty: none.
+	// rolledBackTo is the revision that the write restores. Empty: none.
 	rolledBackTo string
-	// operator may write where the endpoint is disabled.
+	// operator permits the write even if the endpoint is disabled.
 	operator bool
+	// ring seals secrets. nil: there are no keys.
+	ring *encryption.Keyring
 }
 
-// writer returns the registry of one write. Errors: NotFound for another name, Forbidden where a file holds the
-// configuration, ServiceUnavailable.
+// writer returns the registry for one write. Errors: NotFound for another name, Forbidden if the configuration comes from a
+// file, ServiceUnavailable.
 func (s *Source) writer(ctx context.Context, name string, w write) (*resource.Registry[*model.Config], error) {
 	if err := s.requireWritable(name); err != nil {
 		return nil, err
 	}
-	ring, err := s.keyring(ctx)
-	if err != nil {
+	var err error
+	if w.ring, err = s.keyring(ctx); err != nil {
 		return nil, err
 	}
-	configs := s.registry(
-		signed{records: records{s.Store, s}, author: w.author.String(), rolledBackTo: w.rolledBackTo, ring: ring},
-		&rules{source: s, ring: ring, operator: w.operator, exact: w.rolledBackTo != ""},
-	)
+	configs := s.registry(signed{records{s.Store, s}, w}, &rules{s, w})
 	if by := s.manager.Load(); by != nil {
 		configs.Managed(*by)
 	}
 	return configs, nil
 }
 
-// requireWritable refuses writes of another name, and those of a file.
+// requireWritable refuses writes of another name, and all writes if the configuration comes from a file.
 func (s *Source) requireWritable(name string) error {
 	switch {
 	case name != Name:

@@ -8,13 +8,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// The defaults of Spec 2.7 and 8.
+// Defaults. Package model has those that other packages use too. Source: Spec 2.7, 8.
 const (
-	// DefaultLoginAccessKeyTTLSeconds is 20 days.
-	DefaultLoginAccessKeyTTLSeconds = model.DefaultLoginAccessKeyTTLSeconds
-	// DefaultProjectNamespacePrefix begins the namespaces of projects.
-	DefaultProjectNamespacePrefix = model.DefaultProjectNamespacePrefix
-
 	defaultAuditMaxSize  = 100
 	defaultSyncInterval  = "1m"
 	defaultRetention     = "1y"
@@ -26,12 +21,12 @@ const (
 
 // setDefaults fills in the fields that a configuration leaves open, in the blocks that it has, and in auth always.
 func setDefaults(config *model.ConfigStatus) {
-	config.ProjectNamespacePrefix = cmp.Or(config.ProjectNamespacePrefix, DefaultProjectNamespacePrefix)
+	config.ProjectNamespacePrefix = cmp.Or(config.ProjectNamespacePrefix, model.DefaultProjectNamespacePrefix)
 	if config.Auth == nil {
 		config.Auth = &model.ConfigAuth{}
 	}
 	if config.Auth.LoginAccessKeyTTLSeconds == nil {
-		ttl := int64(DefaultLoginAccessKeyTTLSeconds)
+		ttl := int64(model.DefaultLoginAccessKeyTTLSeconds)
 		config.Auth.LoginAccessKeyTTLSeconds = &ttl
 	}
 	setProviderDefaults(&config.Auth.IdentityProviders)

@@ -14,10 +14,10 @@ import (
 	"management.platform.sh/shared/state/encryption"
 )
 
-// content is what a record says of the Config itself. Source: ADR-0015.
+// content is the part of a record that holds the Config. Source: ADR-0015.
 type content struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
-	// Status has a mark in place of each secret, and Sealed has the secrets by their paths.
+	// Status has a mark in place of each secret. Sealed has the sealed secrets by the paths of their fields.
 	Status model.ConfigStatus `json:"status"`
 	Sealed map[string]string  `json:"sealed,omitempty"`
 }
@@ -25,17 +25,17 @@ type content struct {
 // document is a stored record: a content, and who wrote it.
 type document struct {
 	content
-	// Author wrote it, at Time. RolledBackTo is the revision that it brought back, if it did.
+	// Author wrote it, at Time. RolledBackTo is the revision that it restored, or empty.
 	Author       string      `json:"author,omitempty"`
 	Time         metav1.Time `json:"time"`
 	RolledBackTo string      `json:"rolledBackTo,omitempty"`
 }
 
-// seam parts the two halves of a sealed text: the text with a mark, which is shown, and the sealed secret. A Config in
-// stored form has such texts; no text that a client sends may contain it.
+// seam separates the two parts of a text in a Config in stored form: the text that is shown, with a mark, and the sealed
+// secret. Texts that clients send must not contain it.
 const seam = "\x00"
 
-// shownPart is the half of a text that is shown: all of it where nothing is sealed.
+// shownPart returns the part of a text that is shown: all of it if nothing is sealed.
 func shownPart(value string) string {
 	shown, _, _ := strings.Cut(value, seam)
 	return shown
@@ -60,8 +60,8 @@ func marshalStored(config *model.Config) ([]byte, error) {
 	return json.Marshal(made)
 }
 
-// unmarshalStored returns the Config of a stored text, in stored form. It ignores a field that this build does not know: a newer
-// build wrote it, and checked it by its own rules.
+// unmarshalStored returns the Config of a stored text, in stored form. Fields that this build does not know are ignored: a
+// newer build wrote them, and checked them by its own rules.
 func unmarshalStored(stored []byte) (*model.Config, error) {
 	known := &document{}
 	if err := json.Unmarshal(stored, known); err != nil {
@@ -70,7 +70,7 @@ func unmarshalStored(stored []byte) (*model.Config, error) {
 	return known.config(), nil
 }
 
-// config is the Config of a document, in stored form.
+// config returns the Config, in stored form.
 func (d *content) config() *model.Config {
 	config := &model.Config{ObjectMeta: *d.Metadata.DeepCopy(), Status: *d.Status.DeepCopy()}
 	everyText(&config.Status, func(t text) string {
@@ -82,13 +82,13 @@ func (d *content) config() *model.Config {
 	return config
 }
 
-// hide leaves the marks of a status in stored form.
+// hide removes the sealed secrets from a status in stored form and leaves the marks.
 func hide(status *model.ConfigStatus) {
 	everyText(status, func(t text) string { return shownPart(t.value) })
 }
 
-// unseal puts the secrets into a status in stored form. It returns the fields whose secret cannot be opened, with the
-// reason. Such a field is empty; a URL keeps its mark.
+// unseal puts the secrets into a status in stored form. It returns the paths of the fields whose secrets cannot be opened,
+// and the reasons. Such a field is empty afterwards; a URL keeps its mark.
 func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closed []string, err error) {
 	everyText(status, func(t text) string {
 		shown, sealed, found := strings.Cut(t.value, seam)
@@ -109,9 +109,9 @@ func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closed []stri
 	return closed, err
 }
 
-// seal gives a status that a client sent the stored form. A mark keeps the secret that the earlier status, in stored
-// form, has at the same path; so does a secret that is still the same, so that two documents show which of their
-// secrets differ. It returns the fields whose mark stands for nothing, and those that cannot be sealed.
+// seal brings a status that a client sent into stored form. A mark keeps the secret that the earlier status, in stored form,
+// has at the same path. A secret that has not changed keeps its sealed text, so that a comparison of two documents shows
+// which secrets differ. The problems are marks that stand for no secret, and secrets that cannot be sealed.
 func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *field.Path) field.ErrorList {
 	known := map[string]string{}
 	everyText(earlier, func(t text) string {
@@ -140,46 +140,46 @@ func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *f
 			}
 		}
 		if isMark(t) {
-			problems = append(problems, strayMark(below(path, t.at)))
+			problems = append(problems, strayMark(path.Child(t.at)))
 			return t.value
 		}
 		made, err := ring.Seal([]byte(t.value), place(t.path))
 		switch {
 		case errors.Is(err, encryption.ErrNoKey):
-			problems = append(problems, field.Forbidden(below(path, t.at), "cannot be sealed: "+err.Error()))
+			problems = append(problems, field.Forbidden(path.Child(t.at), "cannot be sealed: "+err.Error()))
 		case err != nil:
-			problems = append(problems, field.InternalError(below(path, t.at), err))
+			problems = append(problems, field.InternalError(path.Child(t.at), err))
 		}
 		return hidden + seam + made
 	})
 	return problems
 }
 
-// isMark tells whether a text is a mark, or a URL with a mark in place of its secret.
+// isMark reports whether a text is a mark, or a URL with a mark in place of its secret.
 func isMark(t text) bool {
 	hidden, inURL := concealed(t.value)
 	return t.secret && t.value == secret.Mark || inURL && hidden == t.value
 }
 
-// strayMark is the problem of a mark that stands for no secret. Source: ADR-0015.
+// strayMark returns the problem of a mark that stands for no secret. Source: ADR-0015.
 func strayMark(path *field.Path) *field.Error {
 	return field.Invalid(path, field.OmitValueType{},
 		"holds the mark "+secret.Mark+" of a hidden secret, but no such secret is stored here: give the secret itself")
 }
 
-// strayMarks are the fields of a status without a predecessor that have a mark.
+// strayMarks returns a problem for each mark in a status for which no secrets are stored.
 func strayMarks(status *model.ConfigStatus, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	everyText(status, func(t text) string {
 		if isMark(t) {
-			problems = append(problems, strayMark(below(path, t.at)))
+			problems = append(problems, strayMark(path.Child(t.at)))
 		}
 		return t.value
 	})
 	return problems
 }
 
-// marshalConcealed returns the JSON of a Config whose secrets are in clear, with marks in their place.
+// marshalConcealed returns the JSON of a Config with secrets in clear text, with marks in place of the secrets.
 func marshalConcealed(config *model.Config) ([]byte, error) {
 	shown := content{Metadata: config.ObjectMeta, Status: *config.Status.DeepCopy()}
 	conceal(&shown.Status)

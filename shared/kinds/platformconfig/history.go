@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// maxRevisions is how many revisions the history has. Source: ADR-0015.
+// maxRevisions is the number of revisions in the history. Source: ADR-0015.
 const maxRevisions = 20
 
 // revision is one write: the document that it made, and the one that it replaced.
@@ -29,8 +29,8 @@ type revision struct {
 	now, then *document
 }
 
-// revisions returns the latest writes, newest first. They are in the event log: each write is one event, with the record
-// before it.
+// revisions returns the latest writes, newest first. It takes them from the event log: each write is one event, which
+// includes the previous record.
 func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 	record, err := s.Store.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -73,7 +73,7 @@ func (s *Source) revisions(ctx context.Context) ([]revision, error) {
 	return list, nil
 }
 
-// History returns the latest revisions, each with its author, its time and its difference from the one before.
+// History returns the latest revisions, each with its author, its time and its changes.
 // Errors: NotFound for another name, ServiceUnavailable. Source: ADR-0015.
 func (s *Source) History(ctx context.Context, in resource.GetInput) (*model.ConfigHistory, error) {
 	if in.Name != Name {
@@ -101,9 +101,9 @@ func (s *Source) History(ctx context.Context, in resource.GetInput) (*model.Conf
 	return history, nil
 }
 
-// Rollback writes the configuration of an earlier revision as a new one. Labels and annotations stay.
-// Errors: NotFound for another name; Invalid for a revision that is not in the history, or whose configuration
-// breaks a rule of today; else those of Update. Source: ADR-0015.
+// Rollback writes the configuration of an earlier revision as a new revision. Labels and annotations stay as they are.
+// Errors: NotFound for another name; Invalid for a revision that is not in the history, or whose configuration breaks a
+// current rule; otherwise those of Update. Source: ADR-0015.
 func (s *Source) Rollback(ctx context.Context, in resource.SubresourceInput[*model.ConfigRollback]) (*model.ConfigRollback, error) {
 	wanted := in.Object.Spec.Revision
 	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner, rolledBackTo: wanted})
@@ -170,7 +170,7 @@ func unavailable(err error) error {
 	return err
 }
 
-// difference lists the fields in which two documents differ, as the API shows them. A list is one field.
+// difference returns the fields in which two documents differ, with marks in place of secrets. A list is one field.
 func difference(then, now *document) ([]model.ConfigChange, error) {
 	before, err := leaves(then)
 	if err != nil {
@@ -190,14 +190,11 @@ func difference(then, now *document) ([]model.ConfigChange, error) {
 			}
 		}
 	}
-	for path, value := range before {
-		if other, ok := after[path]; !ok || !bytes.Equal(value, other) {
-			changed[path] = true
-		}
-	}
-	for path := range after {
-		if _, ok := before[path]; !ok {
-			changed[path] = true
+	for _, side := range []map[string][]byte{before, after} {
+		for path := range side {
+			if !bytes.Equal(before[path], after[path]) {
+				changed[path] = true
+			}
 		}
 	}
 	var changes []model.ConfigChange

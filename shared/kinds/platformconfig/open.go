@@ -2,8 +2,8 @@ package platformconfig
 
 import "management.platform.sh/shared/platform"
 
-// Open returns the configuration of an environment: the one that Use has put there, else one on the state that Config of
-// the environment knows nothing of.
+// Open returns the configuration of an environment: the one that Use has set, or else a new one in the state, which the
+// environment's Config does not read.
 func Open(env *platform.Environment) *Source {
 	return platform.Single(env, func(env *platform.Environment) *Source {
 		return New(Options{
@@ -12,7 +12,7 @@ func Open(env *platform.Environment) *Source {
 	})
 }
 
-// Use makes source the configuration of an environment, before anything else is opened with it.
+// Use makes source the configuration of an environment. Call it before anything else is opened with the environment.
 func Use(env *platform.Environment, source *Source) {
 	platform.Provide(env, source)
 	env.Config = source.Current

@@ -1,9 +1,9 @@
-// Package platformconfig is the platform configuration, the status of the one Config object: its rules and defaults, how
-// its secrets are stored, its history, and how a new version from the state or from a file takes effect without a
-// restart, while a bad one never does. Source: Spec 2.7, 8; ADR-0015.
+// Package platformconfig has the platform configuration, which is the status of the one Config object: its rules and
+// defaults, the storage of its secrets, and its history. A new version, from the state or from a file, takes effect without
+// a restart; an invalid one never does. Source: Spec 2.7, 8; ADR-0015.
 //
-// It is a stored kind: the verbs are those of package resource. It signs nobody in: it checks and keeps the blocks of the
-// identity providers for those who do.
+// The Config is a stored kind: its verbs are those of package resource. The package signs nobody in. It only checks and
+// stores the settings of identity providers.
 package platformconfig
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,12 +38,7 @@ var Definition = &resource.Definition[*model.Config]{
 	Singular: "config",
 	New:      func() *model.Config { return &model.Config{} },
 	NewList: func(meta metav1.ListMeta, items []*model.Config) runtime.Object {
-		list := &model.ConfigList{ListMeta: meta, Items: make([]model.Config, len(items))}
-		list.SetGroupVersionKind(model.SchemeGroupVersion.WithKind("ConfigList"))
-		for i, item := range items {
-			list.Items[i] = *item
-		}
-		return list
+		return &model.ConfigList{ListMeta: meta, Items: resource.Values(items)}
 	},
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the configuration."},
@@ -73,21 +69,19 @@ var RollbackDefinition = &resource.Definition[*model.ConfigRollback]{
 
 func cells(config *model.Config, now time.Time) []any {
 	of := func(condition string) string {
-		for _, one := range config.Status.Conditions {
-			if one.Type == condition {
-				return string(one.Status)
-			}
+		if found := meta.FindStatusCondition(config.Status.Conditions, condition); found != nil {
+			return string(found.Status)
 		}
 		return string(metav1.ConditionUnknown)
 	}
 	return []any{config.Name, of(ConditionLoaded), of(ConditionResolved), config.ResourceVersion, resource.Age(config, now)}
 }
 
-// Decode reads a Config that a client sent. Unknown and duplicate fields are errors here whatever the client asks
-// for: a setting that is silently dropped is worse than an error.
+// Decode reads a Config that a client sent. Unknown and duplicate fields are errors, whatever the client asks for: a setting
+// that is silently dropped is worse than an error.
 //
 // Errors: BadRequest for a body that is not an object; Invalid with a cause for each field that cannot be read, and for
-// each of the others that breaks a rule.
+// each other field that breaks a rule.
 func Decode(body codec.Body) (*model.Config, error) {
 	config := &model.Config{}
 	problems, err := decode(body, config)
@@ -101,7 +95,7 @@ func Decode(body codec.Body) (*model.Config, error) {
 	return config, nil
 }
 
-// ReadFile is Parse of a file; the error names it.
+// ReadFile calls Parse with the content of a file. The error names the file.
 func ReadFile(path string) (*model.Config, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -147,7 +141,7 @@ func Parse(text []byte) (*model.Config, error) {
 		problems = append(problems, field.NotSupported(field.NewPath("metadata", "name"), config.Name, []string{Name}))
 	}
 	if len(config.Status.Conditions) > 0 {
-		problems = append(problems, field.Forbidden(below(path, "conditions"), "must not be set: the platform sets them"))
+		problems = append(problems, field.Forbidden(path.Child("conditions"), "must not be set: the platform sets them"))
 	}
 	problems = append(problems, strayMarks(&config.Status, path)...)
 	problems = append(problems, beside(validate(&config.Status, path), problems)...)

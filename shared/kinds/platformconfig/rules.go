@@ -17,20 +17,13 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
 
-// rules implement resource.Rules, Visibility, Explainer and Recorder for the Config. Those of a write have its ring and its
-// kind.
+// rules implement resource.Rules, Visibility, Explainer and Recorder for the Config. For reads, the write is zero.
 type rules struct {
 	source *Source
-	// ring seals new secrets. nil: there are no keys.
-	ring *encryption.Keyring
-	// operator may write where the endpoint is disabled.
-	operator bool
-	// exact keeps a field that equals its default, instead of leaving it open.
-	exact bool
+	write
 }
 
 // Sees implements resource.Visibility: every authenticated caller may read the configuration. Source: ADR-0015.
@@ -53,18 +46,14 @@ func (r *rules) Default(_ identity.Caller, config, _ *model.Config) {
 	markManifest(config)
 }
 
-// Validate returns every rule that the configuration breaks, also once its placeholders are replaced here.
+// Validate returns every rule that the configuration breaks, as written and with its placeholders replaced.
 func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	var problems field.ErrorList
-	for _, one := range []struct {
-		name  string
-		given bool
-	}{
-		{"finalizers", len(config.Finalizers) > 0}, {"generateName", config.GenerateName != ""}, {"ownerReferences", len(config.OwnerReferences) > 0},
-	} {
-		if one.given {
-			problems = append(problems, field.Forbidden(field.NewPath("metadata", one.name), "must not be set: the configuration has a fixed name and is never deleted"))
-		}
+	for _, name := range set(
+		option{"finalizers", len(config.Finalizers) > 0}, option{"generateName", config.GenerateName != ""},
+		option{"ownerReferences", len(config.OwnerReferences) > 0},
+	) {
+		problems = append(problems, field.Forbidden(field.NewPath("metadata", name), "must not be set: the configuration has a fixed name and is never deleted"))
 	}
 	status := field.NewPath("status")
 	if broken := validate(&config.Status, status); len(broken) > 0 {
@@ -76,10 +65,11 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	return problems
 }
 
-// Authorize has nothing to refuse: whoever may write the configuration may write all of it.
+// Authorize refuses nothing: callers who may write the configuration may write all of it.
 func (r *rules) Authorize(identity.Caller, *model.Config, *model.Config) field.ErrorList { return nil }
 
-// Seal gives the configuration its stored form: secrets sealed, and open what the client repeats of the defaults.
+// Seal gives the configuration its stored form: secrets are sealed, and defaults that the client repeats are left out. A
+// rollback keeps them, because the earlier revision may have had them.
 func (r *rules) Seal(config *model.Config, stored store.Record) (resource.Sealed[*model.Config], field.ErrorList) {
 	status := field.NewPath("status")
 	earlier, err := unmarshalStored(stored.Object)
@@ -87,7 +77,7 @@ func (r *rules) Seal(config *model.Config, stored store.Record) (resource.Sealed
 		return resource.Sealed[*model.Config]{}, field.ErrorList{field.InternalError(status, err)}
 	}
 	problems := seal(&config.Status, &earlier.Status, r.ring, status)
-	if !r.exact {
+	if r.rolledBackTo == "" {
 		if err := reopen(&config.Status, &earlier.Status); err != nil {
 			problems = append(problems, field.InternalError(status, err))
 		}
@@ -95,10 +85,10 @@ func (r *rules) Seal(config *model.Config, stored store.Record) (resource.Sealed
 	return resource.Sealed[*model.Config]{}, problems
 }
 
-// Index has nothing to find the configuration by: it has no owner and is never due.
+// Index returns zero values: the configuration has no owner and never expires.
 func (r *rules) Index(*model.Config, time.Time) (string, time.Time) { return "", time.Time{} }
 
-// Observe shows the configuration as the API does: with defaults, marks and conditions, and placeholders as written.
+// Observe brings the configuration into the form that the API shows: with defaults, marks and conditions.
 func (r *rules) Observe(config *model.Config, stored store.Record) {
 	config.Status.Conditions = nil
 	if stored.Name == "" {
@@ -109,7 +99,7 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	config.Status.Conditions = r.source.conditionsNow()
 }
 
-// Warn has nothing to tell.
+// Warn returns no warnings.
 func (r *rules) Warn(*model.Config) []string { return nil }
 
 // Record implements resource.Recorder.
@@ -121,9 +111,9 @@ func (r *rules) Restore(stored []byte) (*model.Config, error) { return unmarshal
 // Bare implements resource.Recorder: an apply sees marks, like every client, but no defaults, which nobody owns.
 func (r *rules) Bare(config *model.Config) { hide(&config.Status) }
 
-// markManifest puts marks in place of the secrets of the manifest that kubectl apply keeps in an annotation, and leaves
-// the rest of its text alone, so that the same manifest is unchanged. A manifest that cannot be read is dropped, since
-// nobody can tell what is in it.
+// markManifest puts marks in place of the secrets in the manifest that kubectl apply stores in an annotation. The rest of
+// the text stays as it is, so that applying the same manifest again changes nothing. A manifest that cannot be read is
+// dropped, because it may contain secrets.
 func markManifest(config *model.Config) {
 	manifest, found := config.Annotations[model.LastAppliedAnnotation]
 	if !found {
@@ -165,8 +155,8 @@ func decodeTree(text []byte) (any, error) {
 	return tree, err
 }
 
-// withMarks returns a tree with the marks that another one, of the same fields, has in place of texts, and tells whether
-// there are any.
+// withMarks returns a tree with the marks that another tree of the same fields has in place of texts. Changed is false if
+// there are none.
 func withMarks(sent, marked any) (tree any, changed bool) {
 	switch sent := sent.(type) {
 	case map[string]any:
@@ -189,8 +179,9 @@ func withMarks(sent, marked any) (tree any, changed bool) {
 	return sent, changed
 }
 
-// reopen leaves open again what was open, was shown with its default and came back as it was shown: a change of a limit
-// then still moves the request that follows it. Both are in stored form. Source: ADR-0015.
+// reopen removes defaults from next that the client only repeats: fields that old leaves open, and that next has with the
+// default that was shown. So a resource request still follows its limit when that changes. Both are in stored form.
+// Source: ADR-0015.
 func reopen(next, old *model.ConfigStatus) error {
 	filled := old.DeepCopy()
 	setDefaults(filled)
@@ -220,8 +211,8 @@ func reopen(next, old *model.ConfigStatus) error {
 	return nil
 }
 
-// prune replaces what next has the same as filled by what old has there, which may be nothing. It tells whether it
-// replaced anything.
+// prune replaces each field of next that is the same in filled by that of old, and removes it if old does not have it. It
+// reports whether it changed anything.
 func prune(next, filled, old map[string]any) bool {
 	pruned := false
 	for name, value := range next {
@@ -249,7 +240,7 @@ func prune(next, filled, old map[string]any) bool {
 				delete(next, name)
 			}
 		case isList && was:
-			// An entry that came back as it was shown is as it was stored, wherever it stands now.
+			// An entry that the client repeats is the stored one, even at another position.
 			filledList, _ := shown.([]any)
 			oldList, _ := before.([]any)
 			for i, entry := range list {

@@ -13,8 +13,8 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// decode fills into from a body, and returns everything that cannot be read: unknown and duplicate fields and values of
-// a wrong type, wherever they are. Into then has what could be read. The error is for a body that is not an object.
+// decode reads a body into a value, and returns everything that cannot be read: unknown fields, duplicate fields, and values
+// of the wrong type. The value then has the rest. The error is for a body that is not an object.
 func decode(body codec.Body, into any) (field.ErrorList, error) {
 	_, err := codec.Decode(body, into, codec.Strict)
 	if err == nil {
@@ -39,8 +39,8 @@ func decode(body codec.Body, into any) (field.ErrorList, error) {
 	return problems, nil
 }
 
-// beside drops the problems of fields that are at or below those of others: a field that cannot be read breaks further
-// rules only for that reason.
+// beside drops the problems of fields at or below the fields of others. A field that cannot be read breaks other rules only
+// for that reason.
 func beside(problems, others field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(problems, func(problem *field.Error) bool {
 		return slices.ContainsFunc(others, func(other *field.Error) bool {

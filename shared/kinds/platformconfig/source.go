@@ -25,11 +25,11 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// CheckEvery is the least time between two checks for a new version while requests come, so that every function has a
-// new version within five seconds. Source: ADR-0015.
+// CheckEvery is the minimum time between two checks for a new version while requests are served. Every function has a new
+// version within five seconds. Source: ADR-0015.
 const CheckEvery = 2 * time.Second
 
-// Outcomes of a check that found something to report.
+// The outcomes of a check that are reported.
 const (
 	// Loaded: a new version is in effect.
 	Loaded = "loaded"
@@ -45,11 +45,11 @@ const (
 	ConditionResolved = "Resolved"
 )
 
-// Options are where a configuration comes from.
+// Options say where a configuration comes from.
 type Options struct {
 	// File is a YAML file. Empty: the state holds the configuration.
 	File string
-	// Store is the state of configs. Not used where there is a file.
+	// Store is the state of configs. It is not used if there is a file.
 	Store store.Store
 	// Keyring returns the keys that secrets are sealed with. nil: there are none.
 	Keyring func(context.Context) (*encryption.Keyring, error)
@@ -57,7 +57,7 @@ type Options struct {
 	Lookup func(string) (string, bool)
 	// Now is the clock.
 	Now func() time.Time
-	// Random is where the uid comes from.
+	// Random is the source of the uid.
 	Random io.Reader
 	// Log receives what happens to new versions.
 	Log *slog.Logger
@@ -71,46 +71,46 @@ type Source struct {
 
 	// reader is the registry of reads.
 	reader *resource.Registry[*model.Config]
-	// manager makes what notes who set which field. nil: nobody does.
+	// manager records who set which field. nil: nobody does.
 	manager atomic.Pointer[resource.NewFieldManager]
 
 	current atomic.Pointer[version]
-	// conditions are what the platform makes of the current version.
+	// conditions are those of the current version. nil: no version is loaded.
 	conditions atomic.Pointer[[]metav1.Condition]
-	// checked is when a new version was looked for last, in nanoseconds.
+	// checked is the time of the last check, in nanoseconds since 1970.
 	checked atomic.Int64
 
 	// mu is held while a version is loaded; it guards the rest.
 	mu sync.Mutex
 	// refused is why a newer version is not in effect. nil: the current one is the newest.
 	refused *refusal
-	// seen is the text of the file that was read last, good or bad. nil: the file could not be read.
+	// seen is the text of the file at the last check, valid or not. nil: the file could not be read.
 	seen []byte
-	// complained is what was logged last.
+	// complained is the last error that was logged.
 	complained string
 }
 
 // version is one version of the configuration. It is never changed.
 type version struct {
 	revision int64
-	// record is the version as it is stored, and previous the record that it replaced in this process.
+	// record is the version as it is stored. previous is the record that it replaced in this process.
 	record, previous store.Record
-	// written is as it was written, secrets in clear.
+	// written is the version as it was written, with secrets in clear text.
 	written *model.Config
-	// effective is with defaults and without placeholders.
+	// effective is the version with defaults, and with its placeholders replaced.
 	effective *model.ConfigStatus
-	// lacking are the texts that are not known here.
+	// lacking are the fields whose secrets or placeholders are not known here.
 	lacking []string
-	// partial tells that secrets could not be opened; the next check may find otherwise.
+	// partial means that secrets could not be opened. The next check tries again.
 	partial bool
 }
 
-// refusal is why a newer version is not in effect.
+// refusal says why a newer version is not in effect.
 type refusal struct {
-	// revision is that of the newer version, 0 where its file cannot be read.
+	// revision is that of the newer version, or 0 if its file cannot be read.
 	revision int64
 	why      string
-	// unreadable tells that its record cannot be decoded.
+	// unreadable means that its record cannot be decoded.
 	unreadable bool
 }
 
@@ -133,17 +133,17 @@ func (s *Source) registry(state store.Store, r *rules) *resource.Registry[*model
 	return &resource.Registry[*model.Config]{Definition: Definition, Rules: r, Store: state, Now: s.Now, Random: s.Random}
 }
 
-// Managed makes writes note who set which field, and returns the configuration. Source: ADR-0008.
+// Managed makes writes record who set which field, and returns the configuration. Source: ADR-0008.
 func (s *Source) Managed(by resource.NewFieldManager) *Source {
 	s.manager.Store(&by)
 	return s
 }
 
-// FromFile tells whether a file holds the configuration. Nobody can write it through the API then.
+// FromFile reports whether the configuration comes from a file. Then it cannot be written through the API.
 func (s *Source) FromFile() bool { return s.File != "" }
 
-// Current is the configuration of this moment: with defaults, placeholders replaced, secrets in clear. It is never
-// nil and not to be changed. Before a version is loaded it has nothing but defaults, with everything closed that can be.
+// Current returns the current configuration: with defaults, with its placeholders replaced, and with secrets in clear text.
+// It is never nil and must not be changed. Before a version is loaded, it has the defaults and permits as little as possible.
 func (s *Source) Current() *model.ConfigStatus {
 	if now := s.current.Load(); now != nil {
 		return now.effective
@@ -153,9 +153,9 @@ func (s *Source) Current() *model.ConfigStatus {
 	return closed
 }
 
-// Refresh looks for a new version where the last check is CheckEvery ago; most calls cost nothing, and one caller checks
-// while the others go on with the current version. The error is for a process that has no configuration at all:
-// store.ErrUnavailable, or what is wrong with the only version there is.
+// Refresh checks for a new version if the last check was at least CheckEvery ago. Most calls cost nothing: one caller checks,
+// and the others go on with the current version. It returns an error only if the process has no configuration at all:
+// store.ErrUnavailable, or what is wrong with the only version.
 func (s *Source) Refresh(ctx context.Context) error {
 	if s.current.Load() == nil {
 		s.mu.Lock()
@@ -175,8 +175,8 @@ func (s *Source) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Reload looks for a new version now. The error is store.ErrUnavailable, that of a file that cannot be read, or that of
-// Refresh; the log, the metrics and the conditions report a bad new version.
+// Reload checks for a new version now. Errors: store.ErrUnavailable, that of a file that cannot be read, and those of
+// Refresh. The log, the metrics and the conditions report an invalid new version.
 func (s *Source) Reload(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Source) Reload(ctx context.Context) error {
 	return err
 }
 
-// load does what Reload says, under the lock. It returns the record that is stored, good or bad.
+// load implements Reload, under the lock. It returns the stored record, valid or not.
 func (s *Source) load(ctx context.Context) (store.Record, error) {
 	if s.FromFile() {
 		next, err := s.loadFile()
@@ -205,7 +205,8 @@ func (s *Source) load(ctx context.Context) (store.Record, error) {
 	return found, s.settle(ctx, next, err)
 }
 
-// settle puts a new version into effect, or notes why there is none, under the lock. nil: nothing is new.
+// settle puts a new version into effect, or records why there is none, under the lock. A nil version means that nothing
+// is new.
 func (s *Source) settle(ctx context.Context, next *version, err error) error {
 	now, stays := s.current.Load(), "the previous version stays in effect"
 	if now == nil {
@@ -219,7 +220,7 @@ func (s *Source) settle(ctx context.Context, next *version, err error) error {
 	case err != nil:
 		s.complain(ctx, Unavailable, "the platform configuration cannot be read; "+stays, err)
 		if s.FromFile() {
-			// A file that comes back is news, even with the same text.
+			// A file that can be read again is a new version, even with the same text.
 			s.seen = nil
 			s.refused = &refusal{why: err.Error()}
 		}
@@ -277,7 +278,7 @@ func (s *Source) report(outcome string) {
 // badVersion is a version that may not take effect.
 type badVersion struct {
 	revision int64
-	// unreadable tells that its record cannot be decoded.
+	// unreadable means that its record cannot be decoded.
 	unreadable bool
 	err        error
 }
@@ -285,7 +286,7 @@ type badVersion struct {
 func (b *badVersion) Error() string { return b.err.Error() }
 func (b *badVersion) Unwrap() error { return b.err }
 
-// loadFile returns the version in the file, nil when the file was read before.
+// loadFile returns the version in the file, or nil if the file has not changed.
 func (s *Source) loadFile() (*version, error) {
 	about, err := os.Stat(s.File)
 	if err == nil && !about.Mode().IsRegular() {
@@ -319,12 +320,12 @@ func (s *Source) loadFile() (*version, error) {
 	return s.build(config, store.Record{Name: Name, Revision: revision, Object: text}, nil, nil)
 }
 
-// unwritten is the record of a configuration that nobody has written yet: it is there all the same.
+// unwritten returns the record of a configuration that nobody has written yet. It exists all the same.
 func unwritten() store.Record {
 	return store.Record{Name: Name, Revision: store.Beginning, Object: []byte(`{"metadata":{"name":"` + Name + `"},"status":{}}`)}
 }
 
-// examine returns the version of a record, nil where it is the current one or the one that was refused.
+// examine returns the version of a record, or nil if it is the current version or the one that was refused.
 func (s *Source) examine(ctx context.Context, found store.Record) (*version, error) {
 	now := s.current.Load()
 	switch {
@@ -351,7 +352,7 @@ func (s *Source) examine(ctx context.Context, found store.Record) (*version, err
 	return next, err
 }
 
-// take puts a record into effect that this process wrote or was told of, if it is new.
+// take puts a record into effect that this process wrote or received in an event, if it is new.
 func (s *Source) take(ctx context.Context, found store.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,7 +362,7 @@ func (s *Source) take(ctx context.Context, found store.Record) {
 	}
 }
 
-// build makes a version. Closed are the secrets that could not be opened, and why says the reason.
+// build returns a version. Closed are the fields whose secrets could not be opened, and why is the reason.
 func (s *Source) build(config *model.Config, found store.Record, closed []string, why error) (*version, error) {
 	if err := validate(&config.Status, nil).ToAggregate(); err != nil {
 		return nil, &badVersion{revision: found.Revision, err: err}
@@ -379,8 +380,8 @@ func (s *Source) build(config *model.Config, found store.Record, closed []string
 	}, nil
 }
 
-// effective returns a status with defaults and without placeholders, and the fields whose placeholders are not known here.
-// The error says what is wrong with the values of placeholders, and does not quote them.
+// effective returns a status with defaults and with its placeholders replaced, and the fields whose placeholders are not
+// known here. The error says what is wrong with the values of placeholders, and does not quote them.
 func (s *Source) effective(written *model.ConfigStatus) (effective *model.ConfigStatus, lacking []string, err error) {
 	effective = written.DeepCopy()
 	effective.Conditions = nil
@@ -396,7 +397,7 @@ func (s *Source) effective(written *model.ConfigStatus) (effective *model.Config
 	return effective, lacking, nil
 }
 
-// conditionsNow are the conditions of this moment. nil: no version is loaded.
+// conditionsNow returns a copy of the current conditions. nil: no version is loaded.
 func (s *Source) conditionsNow() []metav1.Condition {
 	if now := s.conditions.Load(); now != nil {
 		return slices.Clone(*now)
@@ -404,9 +405,9 @@ func (s *Source) conditionsNow() []metav1.Condition {
 	return nil
 }
 
-// noteConditions brings the conditions up to date, under the lock. The time of a condition is that of the last change of
-// its status that this process saw; before the first one it is that of the object's creation, so that all processes
-// say the same. Source: ADR-0015.
+// noteConditions updates the conditions, under the lock. The time of a condition is that of the last change of its status
+// that this process saw. Before the first change, it is the creation of the object, so that all processes report the same.
+// Source: ADR-0015.
 func (s *Source) noteConditions() {
 	now := s.current.Load()
 	if now == nil {

@@ -11,19 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/model/apierror"
-	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
 )
 
 const (
-	// maxDocument is the largest configuration, as it is stored: every function reads it.
+	// maxDocument is the maximum size of a stored configuration, in bytes. Every function reads it.
 	maxDocument = 256 << 10
 	// fileEvery is the time between two checks of a file while a watch waits.
 	fileEvery = time.Second
 )
 
-// records is the store of the one Config: the state, or a file, which is read-only. The Config is there before anybody
-// wrote it, and a process that is handed a new version puts it into effect first.
+// records is the store of the one Config: the state, or a file, which is read-only. The Config exists before the first
+// write. A process that reads a new version puts it into effect first.
 type records struct {
 	store.Store
 	source *Source
@@ -39,8 +38,8 @@ func (r records) Get(ctx context.Context, name string) (store.Record, error) {
 	return r.read(ctx)
 }
 
-// read returns the record to show, under the lock of the source: that of a version that was refused as well, so that it
-// can be mended, but not one that cannot be decoded.
+// read returns the record to show, under the lock of the source. A version that was refused is shown, so that it can be
+// corrected, unless it cannot be decoded.
 func (r records) read(ctx context.Context) (store.Record, error) {
 	found, err := r.source.load(ctx)
 	now := r.source.current.Load()
@@ -74,7 +73,7 @@ func (r records) List(ctx context.Context, query store.Query) (store.Page, error
 	return page, nil
 }
 
-// Events implements store.Store. The first write changes the Config that was there before.
+// Events implements store.Store. The first write is an update, because the Config exists before it.
 func (r records) Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]store.Event, error) {
 	if r.source.FromFile() {
 		return r.fileEvents(ctx, after, wait)
@@ -96,7 +95,7 @@ func (r records) Events(ctx context.Context, after int64, limit int, wait time.D
 	return events, nil
 }
 
-// fileEvents are the changes of a file. Only the latest one is known.
+// fileEvents returns the changes of a file. Only the latest one is known.
 func (r records) fileEvents(ctx context.Context, after int64, wait time.Duration) ([]store.Event, error) {
 	end := time.NewTimer(wait)
 	defer end.Stop()
@@ -139,11 +138,10 @@ func (r records) Update(ctx context.Context, changed store.Record) (revision int
 	return revision, err
 }
 
-// signed is the store of one write: it notes who writes, and seals anew what an older key has sealed.
+// signed is the store of one write: it records the author, and seals secrets again that were sealed with an older key.
 type signed struct {
 	records
-	author, rolledBackTo string
-	ring                 *encryption.Keyring
+	write
 }
 
 // Update implements store.Store. Errors: those of the state, and RequestEntityTooLarge.
@@ -165,7 +163,7 @@ func (s signed) Update(ctx context.Context, changed store.Record) (int64, error)
 	}
 	delete(fields, "rolledBackTo")
 	for name, value := range map[string]any{
-		"sealed": known.Sealed, "author": s.author, "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
+		"sealed": known.Sealed, "author": s.author.String(), "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
 	} {
 		text, err := json.Marshal(value)
 		if err != nil {

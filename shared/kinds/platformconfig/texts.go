@@ -17,11 +17,11 @@ type text struct {
 	// path identifies the field. An entry of a list is named by its own id or name where that is unique, so that the path
 	// stays the same when other entries are added or removed.
 	path string
-	// at is the path by list positions, as errors name it.
+	// at is the path with list positions, as errors name it.
 	at string
 	// value is the text.
 	value string
-	// secret tells whether the field has the type of a secret.
+	// secret means that the field has the type of a secret.
 	secret bool
 }
 
@@ -30,7 +30,7 @@ func lazily(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// everyText replaces each string of a configuration by what change returns for it.
+// everyText calls change for each string of a configuration, and replaces the string by the result.
 func everyText(config *model.ConfigStatus, change func(text) string) {
 	walk(reflect.ValueOf(config).Elem(), "", "", change)
 }
@@ -113,8 +113,8 @@ func idsOf(list reflect.Value) []string {
 // parameter is a secret in the query of a URL.
 var parameter = lazily(`(?i)([?&](?:` + secret.Parameters + `)=)([^&#\s]+)`)
 
-// concealed returns a text with a mark in place of the secret if it is a URL that has one, and tells whether it is.
-// A user name stays where a password follows it; without one it may be a token.
+// concealed returns a text with a mark in place of the secret if it is a URL with a secret, and reports whether it is. A
+// user name stays if a password follows it; without a password, it may be a token.
 func concealed(value string) (string, bool) {
 	scheme, rest, isURL := strings.Cut(value, "://")
 	if !isURL || strings.ContainsAny(scheme, " \t\r\n/?#") {
@@ -140,7 +140,7 @@ func concealed(value string) (string, bool) {
 	return hidden, found
 }
 
-// conceal puts marks in place of the secrets in URLs. Secrets by type print as a mark anyway.
+// conceal puts marks in place of the secrets in URLs. Fields with the type of a secret are encoded as marks anyway.
 func conceal(config *model.ConfigStatus) {
 	everyText(config, func(t text) string {
 		if t.secret {
@@ -151,7 +151,7 @@ func conceal(config *model.ConfigStatus) {
 	})
 }
 
-// placeholder is ${NAME}. A second dollar sign in front makes it plain text.
+// placeholder matches ${NAME}. A second dollar sign in front makes it plain text.
 var placeholder = lazily(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // expand replaces the placeholders of a text that lookup knows; others stay.
@@ -170,7 +170,7 @@ func expand(value string, lookup func(name string) (string, bool)) string {
 	})
 }
 
-// open tells whether a text has a placeholder whose value is not known here.
+// open reports whether a text has a placeholder.
 func open(value string) bool {
 	found := false
 	expand(value, func(string) (string, bool) {
@@ -193,8 +193,8 @@ func isOurs(name string) bool {
 	return false
 }
 
-// resolve replaces the placeholders of a configuration that lookup knows. It returns the paths of the others, which stay
-// as they are.
+// resolve replaces the placeholders of a configuration that lookup knows. The others stay as they are; it returns their
+// paths and names.
 func resolve(config *model.ConfigStatus, lookup func(string) (string, bool)) []string {
 	var missing []string
 	everyText(config, func(t text) string {

@@ -15,59 +15,51 @@ import (
 )
 
 // validate returns every rule that a configuration breaks. It checks a text with a placeholder only once the
-// placeholder has a value. Source: Spec 2.7; ADR-0015.
+// placeholder has a value. Path is that of the configuration: nil at the top of a file. Source: Spec 2.7; ADR-0015.
 func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	c := &checker{}
 	everyText(config, func(t text) string {
-		c.placeholders(t, below(path, t.at))
+		c.placeholders(t, path.Child(t.at))
 		if strings.Contains(t.value, seam) {
-			c.add(field.Invalid(below(path, t.at), field.OmitValueType{}, "must not contain the character NUL"))
+			c.add(field.Invalid(path.Child(t.at), field.OmitValueType{}, "must not contain the character NUL"))
 		}
 		return t.value
 	})
-	c.text(config.PlatformHost, below(path, "platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
-	c.text(config.ProjectNamespacePrefix, below(path, "projectNamespacePrefix"), isNamespacePrefix,
+	c.text(config.PlatformHost, path.Child("platformHost"), isHost, "must be a host without scheme and path, such as platform.example.com")
+	c.text(config.ProjectNamespacePrefix, path.Child("projectNamespacePrefix"), isNamespacePrefix,
 		"must have at most 40 characters, only lower-case letters, digits and -, and begin with a letter or digit")
-	c.text(config.WorkspaceSubDomain, below(path, "workspaceSubDomain"),
+	c.text(config.WorkspaceSubDomain, path.Child("workspaceSubDomain"),
 		func(value string) bool { return len(validation.IsWildcardDNS1123Subdomain(value)) == 0 }, "must have the form *.<sub-domain>")
 	if config.Auth != nil {
-		c.auth(config.Auth, below(path, "auth"))
+		c.auth(config.Auth, path.Child("auth"))
 	}
 	if config.OIDC != nil {
-		c.oidcServer(config.OIDC, below(path, "oidc"))
+		c.oidcServer(config.OIDC, path.Child("oidc"))
 	}
 	if config.Apps != nil {
-		c.apps(config.Apps, below(path, "apps"))
+		c.apps(config.Apps, path.Child("apps"))
 	}
 	if config.Audit != nil {
-		c.audit(config.Audit, below(path, "audit"))
+		c.audit(config.Audit, path.Child("audit"))
 	}
 	if config.UISettings != nil {
-		c.ui(config.UISettings, below(path, "uiSettings"))
+		c.ui(config.UISettings, path.Child("uiSettings"))
 	}
 	if config.SecretsStore != nil {
-		c.secretsStore(config.SecretsStore, below(path, "secretsStore"))
+		c.secretsStore(config.SecretsStore, path.Child("secretsStore"))
 	}
 	if config.Cloud != nil {
-		c.cloud(config.Cloud, below(path, "cloud"))
+		c.cloud(config.Cloud, path.Child("cloud"))
 	}
 	if config.PlatformDB != nil {
-		c.text(config.PlatformDB.StorageClass, below(path, "platformDB").Child("storageClass"), isSubdomain, "must be the name of a storage class")
+		c.text(config.PlatformDB.StorageClass, path.Child("platformDB", "storageClass"), isSubdomain, "must be the name of a storage class")
 	}
 	if builder := config.ImageBuilder; builder != nil {
-		at := below(path, "imageBuilder")
+		at := path.Child("imageBuilder")
 		c.replicas(builder.Replicas, at)
 		c.resources(builder.Resources, at.Child("resources"))
 	}
 	return c.problems
-}
-
-// below is a field under a path, which is nil at the top of a file.
-func below(path *field.Path, name string) *field.Path {
-	if path == nil {
-		return field.NewPath(name)
-	}
-	return path.Child(name)
 }
 
 // checker collects problems.
@@ -137,7 +129,7 @@ var (
 	email           = matching(`^[^@\s]+@[^@\s]+$`)
 )
 
-// matching tells whether a text matches a regular expression.
+// matching returns a function that reports whether a text matches a regular expression.
 func matching(pattern string) func(string) bool {
 	compiled := lazily(pattern)
 	return func(value string) bool { return compiled().MatchString(value) }

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -73,19 +72,27 @@ func (c *checker) auth(auth *model.ConfigAuth, path *field.Path) {
 	}
 }
 
-// blocks names the providers that are given.
+// blocks names the providers that are set.
 func blocks(providers *model.IdentityProviders) []string {
+	return set(
+		option{"oidc", providers.OIDC != nil}, option{"gitforge1", providers.GitForge1 != nil}, option{"gitforge2", providers.GitForge2 != nil},
+		option{"idp1", providers.IDP1 != nil}, option{"idp2", providers.IDP2 != nil}, option{"saml", providers.SAML != nil},
+		option{"clustermanager", providers.ClusterManager != nil},
+	)
+}
+
+// option is a field by name, and whether it is set.
+type option struct {
+	name string
+	set  bool
+}
+
+// set returns the names of the fields that are set.
+func set(options ...option) []string {
 	var names []string
-	for _, block := range []struct {
-		name  string
-		given bool
-	}{
-		{"oidc", providers.OIDC != nil}, {"gitforge1", providers.GitForge1 != nil}, {"gitforge2", providers.GitForge2 != nil},
-		{"idp1", providers.IDP1 != nil}, {"idp2", providers.IDP2 != nil}, {"saml", providers.SAML != nil},
-		{"clustermanager", providers.ClusterManager != nil},
-	} {
-		if block.given {
-			names = append(names, block.name)
+	for _, o := range options {
+		if o.set {
+			names = append(names, o.name)
 		}
 	}
 	return names
@@ -145,17 +152,10 @@ func (c *checker) providers(providers *model.IdentityProviders, path *field.Path
 func (c *checker) saml(block *model.SAMLProvider, path *field.Path) {
 	c.web(block.RedirectURI, path.Child("redirectURI"))
 	c.web(block.SSOURL, path.Child("ssoURL"))
-	var given []string
-	if block.CAData != "" {
-		given = append(given, "caData")
-	}
-	if block.CA != "" {
-		given = append(given, "ca")
-	}
-	if block.InsecureSkipSignatureValidation {
-		given = append(given, "insecureSkipSignatureValidation")
-	}
-	switch len(given) {
+	switch given := set(
+		option{"caData", block.CAData != ""}, option{"ca", block.CA != ""},
+		option{"insecureSkipSignatureValidation", block.InsecureSkipSignatureValidation},
+	); len(given) {
 	case 0:
 		c.add(field.Required(path.Child("caData"), "one of caData, ca and insecureSkipSignatureValidation must be set"))
 	case 1:
@@ -166,7 +166,7 @@ func (c *checker) saml(block *model.SAMLProvider, path *field.Path) {
 	c.text(block.NameIDPolicyFormat, path.Child("nameIDPolicyFormat"), func(value string) bool {
 		_, known := nameIDFormat(value)
 		return known
-	}, "must be a SAML NameID format, in full or only its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats())), ", "))
+	}, "must be a SAML NameID format, in full or only its last part: "+strings.Join(slices.Sorted(maps.Keys(nameIDFormats)), ", "))
 }
 
 // isCertificate accepts certificates in PEM, or one in DER, in base64.
@@ -183,17 +183,15 @@ func isCertificate(value string) bool {
 }
 
 // nameIDFormats are the formats by their last part, with the version of SAML that defined them.
-var nameIDFormats = sync.OnceValue(func() map[string]string {
-	return map[string]string{
-		"unspecified": "1.1", "emailAddress": "1.1", "X509SubjectName": "1.1", "WindowsDomainQualifiedName": "1.1",
-		"encrypted": "2.0", "entity": "2.0", "kerberos": "2.0", "persistent": "2.0", "transient": "2.0",
-	}
-})
+var nameIDFormats = map[string]string{
+	"unspecified": "1.1", "emailAddress": "1.1", "X509SubjectName": "1.1", "WindowsDomainQualifiedName": "1.1",
+	"encrypted": "2.0", "entity": "2.0", "kerberos": "2.0", "persistent": "2.0", "transient": "2.0",
+}
 
 // nameIDFormat returns a format in full. Source: Spec 2.7.
 func nameIDFormat(value string) (string, bool) {
 	last := value[strings.LastIndex(value, ":")+1:]
-	version, known := nameIDFormats()[last]
+	version, known := nameIDFormats[last]
 	full := "urn:oasis:names:tc:SAML:" + version + ":nameid-format:" + last
 	return full, known && (value == last || value == full)
 }
@@ -300,23 +298,16 @@ func (c *checker) resources(resources *model.ComputeResources, path *field.Path)
 		amounts map[string]resource.Quantity
 	}{{"limits", resources.Limits}, {"requests", resources.Requests}} {
 		for _, name := range slices.Sorted(maps.Keys(list.amounts)) {
+			amount, at := list.amounts[name], path.Child(list.name).Key(name)
 			if len(validation.IsQualifiedName(name)) > 0 {
-				c.add(field.Invalid(path.Child(list.name).Key(name), field.OmitValueType{}, "must be the name of a resource, such as cpu or example.com/gpu"))
+				c.add(field.Invalid(at, field.OmitValueType{}, "must be the name of a resource, such as cpu or example.com/gpu"))
 			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(resources.Limits)) {
-		if limit := resources.Limits[name]; limit.Sign() < 0 {
-			c.invalid(path.Child("limits").Key(name), limit.String(), "must not be negative")
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(resources.Requests)) {
-		request, at := resources.Requests[name], path.Child("requests").Key(name)
-		if request.Sign() < 0 {
-			c.invalid(at, request.String(), "must not be negative")
-		}
-		if limit, limited := resources.Limits[name]; limited && request.Cmp(limit) > 0 {
-			c.invalid(at, request.String(), "must not be above the limit of "+limit.String())
+			if amount.Sign() < 0 {
+				c.invalid(at, amount.String(), "must not be negative")
+			}
+			if limit, limited := resources.Limits[name]; limited && amount.Cmp(limit) > 0 {
+				c.invalid(at, amount.String(), "must not be above the limit of "+limit.String())
+			}
 		}
 	}
 	seen := map[string]bool{}
