@@ -85,7 +85,7 @@ func accessReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authoriz
 		// kubectl sends the namespace of its context even for resources without namespaces.
 		resource.Namespace = ""
 	}
-	request, err := review.Asked(resource, answer.Spec.NonResourceAttributes)
+	request, err := review.RequestOf(resource, answer.Spec.NonResourceAttributes)
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,8 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// DefaultTTL is the lifetime of a token whose spec.ttl is absent. Source: ADR-0011.
-const DefaultTTL = time.Hour
+// defaultTTL is the lifetime of a token whose spec.ttl is absent. Source: ADR-0011.
+const defaultTTL = time.Hour
 
 // Issuer issues tokens and publishes what verifies them. It is safe for concurrent use.
 type Issuer struct {
@@ -121,7 +121,7 @@ func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClust
 	}
 	claims := token.Claims{
 		Issuer: i.url, Subject: in.Caller.Owner.Username(), Audience: i.audiences, ID: string(record.UID),
-		IssuedAt: begin, NotBefore: begin, Expires: end, Groups: groups(in.Caller), Scope: record.Spec.Scope,
+		IssuedAt: begin, NotBefore: begin, Expires: end, Groups: identity.WithoutKubernetes(in.Caller.Groups), Scope: record.Spec.Scope,
 	}
 	var signed string
 	var err error
@@ -201,7 +201,7 @@ var _ resource.Rules[*model.DirectClusterEndpointToken] = newToken{}
 // that its record belongs to the access key and is removed with it.
 func (n newToken) Default(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) {
 	if object.Spec.TTLSeconds == 0 {
-		object.Spec.TTLSeconds = int64(min(DefaultTTL, n.maxTTL) / time.Second)
+		object.Spec.TTLSeconds = int64(min(defaultTTL, n.maxTTL) / time.Second)
 	}
 	if object.Spec.Scope == nil {
 		object.Spec.Scope = caller.Scope.DeepCopy()
@@ -265,11 +265,6 @@ func (n newToken) Warn(object *model.DirectClusterEndpointToken) []string {
 	}
 }
 
-// groups returns the groups of the caller, without those of Kubernetes, which each cluster gives itself.
-func groups(caller identity.Caller) []string {
-	return slices.DeleteFunc(slices.Clone(caller.Groups), func(group string) bool { return strings.HasPrefix(group, "system:") })
-}
-
 // maxUserAgent is how many bytes of a user agent are stored.
 const maxUserAgent = 256
 
@@ -281,9 +276,6 @@ func printable(text string) string {
 		}
 		return c
 	}, strings.ToValidUTF8(text, ""))
-	for len(text) > maxUserAgent {
-		runes := []rune(text)
-		text = string(runes[:min(len(runes)-1, maxUserAgent)])
-	}
-	return text
+	// A character that does not fit is cut off as a whole.
+	return strings.ToValidUTF8(text[:min(len(text), maxUserAgent)], "")
 }

@@ -81,9 +81,9 @@ type Renderer struct {
 	Keyring func(context.Context) (*encryption.Keyring, error)
 	// Project returns the project of a namespace; empty: it belongs to none.
 	Project func(namespace string) string
-	// Limits are the platform's on the life of credentials.
+	// Limits returns the platform's current limits on the life of credentials.
 	Limits func() accesskey.Limits
-	// Now is the clock, and Random where bearers come from.
+	// Now is the clock. Random is the source of bearers.
 	Now    func() time.Time
 	Random io.Reader
 	// Signing says at which addresses virtual clusters that sign may be.
@@ -322,9 +322,7 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 // ownGroups are the groups of a caller beyond those that follow from the owner.
 func ownGroups(caller identity.Caller) []string {
 	follows := identity.New(caller.Owner, nil).Groups
-	return slices.DeleteFunc(slices.Clone(caller.Groups), func(group string) bool {
-		return slices.Contains(follows, group) || strings.HasPrefix(group, "system:")
-	})
+	return slices.DeleteFunc(identity.WithoutKubernetes(caller.Groups), func(group string) bool { return slices.Contains(follows, group) })
 }
 
 // signer decrypts the material of the signer of an instance and returns the signer.
@@ -371,7 +369,7 @@ func (r *Renderer) signer(ctx context.Context, record store.Record, found *model
 func (r *Renderer) certify(ctx context.Context, checked request, signer clusterca.Signer) (document, time.Time, error) {
 	rendered, caller := checked.document, checked.in.Caller
 	name := caller.Owner.Username()
-	if strings.HasPrefix(name, "system:") {
+	if strings.HasPrefix(name, identity.KubernetesPrefix) {
 		return document{}, time.Time{}, apierror.Forbidden(part, checked.in.Name, "names that begin with system: belong to Kubernetes", nil)
 	}
 	if _, asks := signer.(*csr.Signer); asks && checked.life.requested > 0 && checked.life.requested < csr.MinLifetime {
@@ -386,9 +384,8 @@ func (r *Renderer) certify(ctx context.Context, checked request, signer clusterc
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("making a private key: %w", err)
 	}
-	groups := slices.DeleteFunc(slices.Clone(caller.Groups), func(group string) bool { return strings.HasPrefix(group, "system:") })
 	csrDER, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: name, Organization: groups},
+		Subject: pkix.Name{CommonName: name, Organization: identity.WithoutKubernetes(caller.Groups)},
 	}, key)
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("making a request for a certificate: %w", err)

@@ -37,9 +37,6 @@ const (
 	ExtraToken = model.GroupName + "/token"
 )
 
-// reserved begins the names that belong to a cluster.
-const reserved = "system:"
-
 // textInvalid is the refusal of a bearer that is no credential of the platform.
 const textInvalid = "invalid bearer token"
 
@@ -76,8 +73,8 @@ func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenR
 	if err != nil {
 		return err
 	}
-	if refusal == "" && strings.HasPrefix(status.User.Username, reserved) {
-		refusal = "usernames that begin with " + reserved + " belong to the cluster"
+	if refusal == "" && strings.HasPrefix(status.User.Username, identity.KubernetesPrefix) {
+		refusal = "usernames that begin with " + identity.KubernetesPrefix + " belong to the cluster"
 	}
 	if refusal != "" {
 		status = authenticationv1.TokenReviewStatus{Error: refusal}
@@ -94,7 +91,7 @@ func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []st
 		}
 		return status, "", err
 	}
-	user, err := describe(caller.Owner.Username(), caller.Owner, caller.Groups, caller.Scope, ExtraAccessKey, caller.Key)
+	user, err := describe(caller.Owner, caller.Groups, caller.Scope, ExtraAccessKey, caller.Key)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}, "", err
 }
 
@@ -111,19 +108,16 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 		return status, refused.Error(), nil
 	}
 	both := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
-	owner := identity.Named(claims.Subject, claims.Groups)
-	user, err := describe(claims.Subject, owner, claims.Groups, claims.Scope, ExtraToken, claims.ID)
+	user, err := describe(identity.Named(claims.Subject, claims.Groups), claims.Groups, claims.Scope, ExtraToken, claims.ID)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: both}, "", err
 }
 
-// describe returns a user as the cluster sees them. Only the cluster gives groups that begin with system:.
-func describe(
-	username string, owner identity.Owner, groups []string, narrow *model.Scope, credential, name string,
-) (authenticationv1.UserInfo, error) {
+// describe returns a user as the cluster sees them. Name identifies the credential, and kind is the key of Extra for it.
+func describe(owner identity.Owner, groups []string, narrow *model.Scope, kind, name string) (authenticationv1.UserInfo, error) {
 	user := authenticationv1.UserInfo{
-		Username: username, UID: owner.String(),
-		Groups: slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return strings.HasPrefix(group, reserved) }),
-		Extra:  map[string]authenticationv1.ExtraValue{credential: {name}},
+		Username: owner.Username(), UID: owner.String(),
+		Groups: identity.WithoutKubernetes(groups),
+		Extra:  map[string]authenticationv1.ExtraValue{kind: {name}},
 	}
 	if narrow != nil {
 		text, err := json.Marshal(narrow)
@@ -160,7 +154,7 @@ func Target(parameter func(string) string) (scope.Request, error) {
 // the scope of the credential, and no opinion otherwise, so that the cluster's own rules decide. A scope that cannot
 // be read permits nothing. BadRequest unless the review is about exactly one of a resource and a path. Source: ADR-0012.
 func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessReview) error {
-	request, err := Asked(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
+	request, err := RequestOf(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	if err != nil {
 		return err
 	}
@@ -195,9 +189,9 @@ func readScope(texts []string) (*model.Scope, error) {
 	return narrow, nil
 }
 
-// Asked returns the request that a review is about, without its target. BadRequest unless that is exactly one of a
+// RequestOf returns the request that a review is about, without its target. BadRequest unless that is exactly one of a
 // resource and a path.
-func Asked(resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (scope.Request, error) {
+func RequestOf(resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (scope.Request, error) {
 	switch {
 	case resource != nil && path == nil:
 		return scope.Request{

@@ -8,9 +8,9 @@ import (
 	"management.platform.sh/shared/signing/token"
 )
 
-// ParsePEM returns the keys of a text that the operator manages, as keypem.Parse reads it. The first key signs, and all
+// parsePEM returns the keys of a text that the operator manages, as keypem.Parse reads it. The first key signs, and all
 // of them are published. Errors are those of keypem.Parse: they name a key by its position, and quote none.
-func ParsePEM(text secret.String) (*Set, error) {
+func parsePEM(text secret.String) (*Set, error) {
 	keys, err := keypem.Parse(text)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ type Keys struct {
 func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, error), now func() time.Time, settings Settings) *Keys {
 	k := &Keys{state: state, keyring: keyring, now: now, settings: settings}
 	if settings.PEM != "" {
-		k.fixed, k.fixedErr = ParsePEM(settings.PEM)
+		k.fixed, k.fixedErr = parsePEM(settings.PEM)
 	}
 	return k
 }
@@ -280,7 +280,7 @@ func (k *Keys) tryChange(ctx context.Context, step func(ring, time.Time) (ring, 
 		return Report{}, fmt.Errorf("encoding the signing keys: %w", err)
 	}
 	if !fresh && !stale && bytes.Equal(was, plain) {
-		return Report{Keys: after.keys(), Resealed: stale}, nil
+		return Report{Keys: after.keys()}, nil
 	}
 	keyring, err := k.keyring(ctx)
 	if err != nil {

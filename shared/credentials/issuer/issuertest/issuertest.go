@@ -36,6 +36,9 @@ const (
 	Bearer = "0123456789-0123456789-0123456789-0123456789"
 )
 
+// root is an admin without an access key.
+var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+
 // World is an environment whose clock the test sets.
 type World struct {
 	Env *platform.Environment
@@ -88,7 +91,6 @@ func (w *World) Pass(d time.Duration) {
 func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.Caller {
 	w.t.Helper()
 	spec.User, spec.Key = user, Bearer+name
-	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}}
 	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
 		w.t.Fatal(err)
@@ -109,7 +111,6 @@ func (w *World) Caller(name string) identity.Caller {
 // Change changes the access key of that name.
 func (w *World) Change(name string, change func(*model.OwnedAccessKeySpec)) {
 	w.t.Helper()
-	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	key, err := resource.Get(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.GetInput{Caller: root, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
@@ -133,7 +134,6 @@ func (w *World) Issue(caller identity.Caller, spec model.DirectClusterEndpointTo
 // Records are the names of the records that there are.
 func (w *World) Records() []string {
 	w.t.Helper()
-	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	list, err := resource.List(w.t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{Caller: root})
 	if err != nil {
 		w.t.Fatal(err)
@@ -145,7 +145,7 @@ func (w *World) Records() []string {
 	return names
 }
 
-// Revoked tells whether a token is good no more.
+// Revoked reports whether a token is no longer accepted.
 func (w *World) Revoked(id string) bool {
 	w.t.Helper()
 	revoked, err := kinds.Open(w.Env).IssuedTokens.Revoked(w.t.Context(), id)
