@@ -71,7 +71,8 @@ type sink struct {
 	// head is the end of the chain, and size is the size of the file.
 	head chain.Head
 	size int64
-	// anchored tells that the anchor's head was looked at; noted is when it was last written, and dirty that it is to be.
+	// anchored is true when the head in the anchor was read. noted is the time of the last write to the anchor, and dirty is
+	// true if the head has changed since.
 	anchored bool
 	noted    time.Time
 	dirty    bool

@@ -107,7 +107,7 @@ func (s *sink) connect(ctx context.Context) error {
 	return nil
 }
 
-// forget removes events that are too old, in small portions. If it fails, the next write fails.
+// forget removes events that are too old, in small portions. If it fails, the next write connects again.
 func (s *sink) forget(ctx context.Context) {
 	if s.keep <= 0 || time.Since(s.forgot) < forgetEvery {
 		return
