@@ -59,8 +59,8 @@ const (
 	RequestID = "management.platform.sh/request-id"
 	// Cause is the auditID of the request or run that caused the removal that the event records.
 	Cause = "audit.management.platform.sh/cause"
-	// Decision is the result of authorization, allow or forbid, as a kube-apiserver records it.
-	Decision = "authorization.k8s.io/decision"
+	// AuthorizationDecision is the result of authorization, allow or forbid, as a kube-apiserver records it.
+	AuthorizationDecision = "authorization.k8s.io/decision"
 )
 
 // Event is one event of audit.k8s.io/v1. The names and the order of its fields are those of Kubernetes. Fields that are

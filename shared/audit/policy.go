@@ -7,8 +7,8 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Asked is a request as the policy sees it.
-type Asked struct {
+// Attributes are what the policy decides on: a request, as its rules see it.
+type Attributes struct {
 	User User
 	Verb string
 	// Group, Resource, Subresource, Namespace and Name identify the object. Resource is empty in a non-resource request.
@@ -21,35 +21,33 @@ type Asked struct {
 	Reveals bool
 }
 
-// Choice is the decision of the policy about a request. The zero value records nothing.
-type Choice struct {
+// Decision says how much of a request is recorded, and what happens if that fails. The zero value records nothing.
+type Decision struct {
 	Level Level
 	// Fail refuses the request if its event cannot be recorded.
 	Fail bool
+	// omit are the stages without an event.
 	omit []Stage
 }
 
 // Records reports whether there is an event at a stage.
-func (c Choice) Records(stage Stage) bool {
-	return c.Level.Covers(Metadata) && !slices.Contains(c.omit, stage)
+func (d Decision) Records(stage Stage) bool {
+	return d.Level.Covers(Metadata) && !slices.Contains(d.omit, stage)
 }
 
-// FailRequests is the value of failurePolicy that refuses a request whose event cannot be recorded; FailIgnored, the
-// default, serves it. Source: ADR-0016.
-const (
-	FailRequests = "Fail"
-	FailIgnored  = "Ignore"
-)
+// FailRequests is the value of failurePolicy that refuses a request whose event cannot be recorded. Any other value serves
+// it. Source: ADR-0016.
+const FailRequests = "Fail"
 
-// DefaultLevel is the built-in policy if the configuration enables the audit without a level and without rules.
+// defaultLevel is the built-in policy if the configuration enables the audit without a level and without rules.
 // Source: ADR-0016.
-const DefaultLevel = 1
+const defaultLevel = 1
 
 // Policy is an ordered list of rules. The zero value records nothing.
 type Policy struct {
 	rules []model.AuditRule
-	// choices are the decisions of the rules.
-	choices []Choice
+	// decisions are those of the rules, in the same order.
+	decisions []Decision
 }
 
 // NewPolicy returns the policy of a configuration: its rules if it has any, otherwise the rules of its level. If the
@@ -61,20 +59,21 @@ func NewPolicy(config *model.ConfigAudit) *Policy {
 	case config.Policy != nil && len(config.Policy.Rules) > 0:
 		return compile(config.Policy.Rules, config.Policy.OmitStages)
 	}
-	level := int32(DefaultLevel)
+	level := int32(defaultLevel)
 	if config.Level != nil {
 		level = *config.Level
 	}
+	var omit []string
 	if config.Policy != nil {
-		return compile(BuiltIn(level), config.Policy.OmitStages)
+		omit = config.Policy.OmitStages
 	}
-	return compile(BuiltIn(level), nil)
+	return compile(builtIn(level), omit)
 }
 
 func compile(rules []model.AuditRule, omit []string) *Policy {
-	policy := &Policy{rules: rules, choices: make([]Choice, len(rules))}
+	policy := &Policy{rules: rules, decisions: make([]Decision, len(rules))}
 	for i, rule := range rules {
-		policy.choices[i] = Choice{
+		policy.decisions[i] = Decision{
 			Level: Level(rule.Level), Fail: rule.FailurePolicy == FailRequests, omit: slices.Concat(stages(omit), stages(rule.OmitStages)),
 		}
 	}
@@ -89,8 +88,8 @@ func stages(names []string) []Stage {
 	return list
 }
 
-// BuiltIn returns the rules of a level from 0 to 4. Higher levels are the same as 4. Source: Spec 2.7; the rules: ADR-0016.
-func BuiltIn(level int32) []model.AuditRule {
+// builtIn returns the rules of a level from 0 to 4. Higher levels are the same as 4. Source: Spec 2.7; the rules: ADR-0016.
+func builtIn(level int32) []model.AuditRule {
 	if level <= 0 {
 		return []model.AuditRule{{Level: string(None)}}
 	}
@@ -132,43 +131,43 @@ func BuiltIn(level int32) []model.AuditRule {
 	return rules
 }
 
-// Choose returns how much of a request is recorded: the decision of the first rule that matches it.
-func (p *Policy) Choose(asked Asked) Choice {
-	choice := Choice{Level: None}
+// Evaluate returns how much of a request is recorded: the decision of the first rule that matches it.
+func (p *Policy) Evaluate(request Attributes) Decision {
+	decision := Decision{Level: None}
 	for i := range p.rules {
-		if matches(&p.rules[i], &asked) {
-			choice = p.choices[i]
+		if matches(&p.rules[i], &request) {
+			decision = p.decisions[i]
 			break
 		}
 	}
-	if asked.Reveals && len(p.rules) > 0 && !choice.Records(ResponseComplete) {
-		choice.omit = []Stage{RequestReceived}
-		if !choice.Level.Covers(Metadata) {
-			choice.Level = Metadata
+	if request.Reveals && len(p.rules) > 0 && !decision.Records(ResponseComplete) {
+		decision.omit = []Stage{RequestReceived}
+		if !decision.Level.Covers(Metadata) {
+			decision.Level = Metadata
 		}
 	}
-	return choice
+	return decision
 }
 
 // matches reports whether all restrictions of a rule hold, as in a kube-apiserver.
-func matches(rule *model.AuditRule, asked *Asked) bool {
-	if !among(rule.Users, asked.User.Username) || !among(rule.Verbs, asked.Verb) || !among(rule.RequestTargets, asked.Target) {
+func matches(rule *model.AuditRule, request *Attributes) bool {
+	if !among(rule.Users, request.User.Username) || !among(rule.Verbs, request.Verb) || !among(rule.RequestTargets, request.Target) {
 		return false
 	}
-	if len(rule.UserGroups) > 0 && !slices.ContainsFunc(asked.User.Groups, func(group string) bool {
+	if len(rule.UserGroups) > 0 && !slices.ContainsFunc(request.User.Groups, func(group string) bool {
 		return slices.Contains(rule.UserGroups, group)
 	}) {
 		return false
 	}
-	if len(rule.Clusters) > 0 && (asked.Cluster == "" || !among(rule.Clusters, asked.Cluster)) {
+	if len(rule.Clusters) > 0 && (request.Cluster == "" || !among(rule.Clusters, request.Cluster)) {
 		return false
 	}
 	if len(rule.Namespaces) > 0 || len(rule.Resources) > 0 {
-		return asked.Resource != "" && (len(rule.Namespaces) == 0 || slices.Contains(rule.Namespaces, asked.Namespace)) &&
-			(len(rule.Resources) == 0 || slices.ContainsFunc(rule.Resources, func(one model.ScopeGroupResources) bool { return covers(one, asked) }))
+		return request.Resource != "" && (len(rule.Namespaces) == 0 || slices.Contains(rule.Namespaces, request.Namespace)) &&
+			(len(rule.Resources) == 0 || slices.ContainsFunc(rule.Resources, func(one model.ScopeGroupResources) bool { return covers(one, request) }))
 	}
 	if len(rule.NonResourceURLs) > 0 {
-		return asked.Resource == "" && slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return reaches(pattern, asked.Path) })
+		return request.Resource == "" && slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return reaches(pattern, request.Path) })
 	}
 	return true
 }
@@ -178,25 +177,25 @@ func among(list []string, value string) bool {
 	return len(list) == 0 || slices.Contains(list, value) || slices.Contains(list, "*")
 }
 
-func covers(one model.ScopeGroupResources, asked *Asked) bool {
-	if one.Group != "*" && one.Group != asked.Group {
+func covers(one model.ScopeGroupResources, request *Attributes) bool {
+	if one.Group != "*" && one.Group != request.Group {
 		return false
 	}
 	if len(one.Resources) == 0 {
 		return true
 	}
-	if len(one.ResourceNames) > 0 && !slices.Contains(one.ResourceNames, asked.Name) {
+	if len(one.ResourceNames) > 0 && !slices.Contains(one.ResourceNames, request.Name) {
 		return false
 	}
-	full := asked.Resource
-	if asked.Subresource != "" {
-		full += "/" + asked.Subresource
+	full := request.Resource
+	if request.Subresource != "" {
+		full += "/" + request.Subresource
 	}
 	return slices.ContainsFunc(one.Resources, func(pattern string) bool {
 		resource, subresource, divided := strings.Cut(pattern, "/")
 		return pattern == "*" || pattern == full ||
-			divided && resource == "*" && subresource == asked.Subresource && subresource != "" ||
-			divided && subresource == "*" && resource == asked.Resource
+			divided && resource == "*" && subresource == request.Subresource && subresource != "" ||
+			divided && subresource == "*" && resource == request.Resource
 	})
 }
 

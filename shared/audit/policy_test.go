@@ -18,8 +18,8 @@ func enabled(rules ...model.AuditRule) *model.ConfigAudit {
 }
 
 // asked returns a request to get an access key by a user, with the changes of a row.
-func asked(change func(*audit.Asked)) audit.Asked {
-	a := audit.Asked{
+func asked(change func(*audit.Attributes)) audit.Attributes {
+	a := audit.Attributes{
 		User: audit.User{Username: "ana", Groups: []string{"dev", "system:authenticated"}},
 		Verb: "get", Group: group, Resource: "ownedaccesskeys", Name: "ci", Target: "Management",
 	}
@@ -31,14 +31,14 @@ func asked(change func(*audit.Asked)) audit.Asked {
 
 func TestRules(t *testing.T) {
 	t.Parallel()
-	sub := func(a *audit.Asked) {
+	sub := func(a *audit.Attributes) {
 		a.Resource, a.Subresource, a.Namespace, a.Verb = "virtualclusterinstances", "kubeconfig", "p-one", "create"
 	}
-	path := func(a *audit.Asked) { a.Resource, a.Group, a.Name, a.Path = "", "", "", "/openapi/v3/apis" }
+	path := func(a *audit.Attributes) { a.Resource, a.Group, a.Name, a.Path = "", "", "", "/openapi/v3/apis" }
 	for _, row := range []struct {
 		source, name string
 		rule         model.AuditRule
-		change       func(*audit.Asked)
+		change       func(*audit.Attributes)
 		matches      bool
 	}{
 		{"Spec 2.7", "a rule without restrictions", model.AuditRule{}, nil, true},
@@ -75,10 +75,10 @@ func TestRules(t *testing.T) {
 		{"Spec 2.7", "another target", model.AuditRule{RequestTargets: []string{"Cluster"}}, nil, false},
 		{"Spec 2.7", "a cluster, and the request is for none", model.AuditRule{Clusters: []string{"east"}}, nil, false},
 		{"Spec 2.7", "any cluster, and the request is for none", model.AuditRule{Clusters: []string{"*"}}, nil, false},
-		{"Spec 2.7", "a cluster", model.AuditRule{Clusters: []string{"east"}}, func(a *audit.Asked) { a.Cluster = "east" }, true},
+		{"Spec 2.7", "a cluster", model.AuditRule{Clusters: []string{"east"}}, func(a *audit.Attributes) { a.Cluster = "east" }, true},
 	} {
 		row.rule.Level = string(audit.Metadata)
-		got := audit.NewPolicy(enabled(row.rule)).Choose(asked(row.change)).Level == audit.Metadata
+		got := audit.NewPolicy(enabled(row.rule)).Evaluate(asked(row.change)).Level == audit.Metadata
 		if got != row.matches {
 			t.Errorf("%s, %s: matches: %v", row.source, row.name, got)
 		}
@@ -94,7 +94,7 @@ func TestFirstRuleWinsAndStagesAdd(t *testing.T) {
 	)
 	config.Policy.OmitStages = []string{"ResponseStarted"}
 	policy := audit.NewPolicy(config)
-	choice := policy.Choose(asked(nil))
+	choice := policy.Evaluate(asked(nil))
 	if choice.Level != audit.Request || !choice.Fail {
 		t.Errorf("the second rule says otherwise than %+v", choice)
 	}
@@ -105,11 +105,11 @@ func TestFirstRuleWinsAndStagesAdd(t *testing.T) {
 			t.Errorf("%s is recorded: %v", stage, !records)
 		}
 	}
-	robot := policy.Choose(asked(func(a *audit.Asked) { a.User.Username = "robot" }))
+	robot := policy.Evaluate(asked(func(a *audit.Attributes) { a.User.Username = "robot" }))
 	if robot.Level != audit.None || robot.Records(audit.ResponseComplete) {
 		t.Errorf("the first rule does not win: %+v", robot)
 	}
-	list := policy.Choose(asked(func(a *audit.Asked) { a.Verb = "list" }))
+	list := policy.Evaluate(asked(func(a *audit.Attributes) { a.Verb = "list" }))
 	if list.Level != audit.Metadata || list.Fail || !list.Records(audit.RequestReceived) {
 		t.Errorf("the last rule says otherwise than %+v", list)
 	}
@@ -140,7 +140,7 @@ func TestLevels(t *testing.T) {
 	} {
 		for level, want := range row.want {
 			config := &model.ConfigAudit{Enabled: true, Level: new(int32(level))}
-			choice := audit.NewPolicy(config).Choose(audit.Asked{Verb: row.verb, Group: row.group, Resource: row.resource, Subresource: row.subresource})
+			choice := audit.NewPolicy(config).Evaluate(audit.Attributes{Verb: row.verb, Group: row.group, Resource: row.resource, Subresource: row.subresource})
 			if choice.Level != want {
 				t.Errorf("level %d, %s %s/%s: %s instead of %s", level, row.verb, row.resource, row.subresource, choice.Level, want)
 			}
@@ -153,12 +153,12 @@ func TestLevels(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	create := asked(func(a *audit.Asked) { a.Verb = "create" })
-	reveal := asked(func(a *audit.Asked) { a.Reveals = true })
+	create := asked(func(a *audit.Attributes) { a.Verb = "create" })
+	reveal := asked(func(a *audit.Attributes) { a.Reveals = true })
 	for _, row := range []struct {
 		source, name string
 		config       *model.ConfigAudit
-		asked        audit.Asked
+		asked        audit.Attributes
 		want         audit.Level
 	}{
 		{"Spec 2.7", "nothing is configured", nil, create, audit.None},
@@ -171,13 +171,13 @@ func TestDefaults(t *testing.T) {
 		{"ADR-0016", "against a rule as well", enabled(model.AuditRule{Level: "None"}), reveal, audit.Metadata},
 		{"Spec 2.7", "not where the audit is off", &model.ConfigAudit{}, reveal, audit.None},
 	} {
-		if got := audit.NewPolicy(row.config).Choose(row.asked).Level; got != row.want {
+		if got := audit.NewPolicy(row.config).Evaluate(row.asked).Level; got != row.want {
 			t.Errorf("%s, %s: %s instead of %s", row.source, row.name, got, row.want)
 		}
 	}
 	// A rule cannot omit it by its stages either.
 	silent := enabled(model.AuditRule{Level: "Request", OmitStages: []string{"ResponseComplete"}})
-	if choice := audit.NewPolicy(silent).Choose(reveal); choice.Level != audit.Request || !choice.Records(audit.ResponseComplete) {
+	if choice := audit.NewPolicy(silent).Evaluate(reveal); choice.Level != audit.Request || !choice.Records(audit.ResponseComplete) {
 		t.Errorf("secrets that are shown where the stage is omitted: %+v", choice)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// entry is a record that waits for a sink.
-type entry struct {
-	record *Record
-	choice Choice
+// queued is a record that waits for a sink.
+type queued struct {
+	record   *Record
+	decision Decision
 	// done is closed when the outcome is known; it is nil if nobody waits. err is the outcome.
 	done chan struct{}
 	err  error
-	// settled is true when the outcome is known. Entries that were given up leave the spool without being counted again.
+	// settled is true when the outcome is known. Records that were given up leave the spool without being counted again.
 	settled bool
 }
 
@@ -28,12 +28,12 @@ type spool struct {
 	metrics Metrics
 
 	mu      sync.Mutex
-	waiting []*entry
+	waiting []*queued
 	bytes   int
 	ending  bool
 	// full is true if there was no room for the last record, which was logged.
 	full bool
-	// wake signals new entries, and quit the end. gone is closed when the goroutine has ended.
+	// wake signals new records, and quit the end. gone is closed when the goroutine has ended.
 	wake chan struct{}
 	quit chan struct{}
 	gone chan struct{}
@@ -51,8 +51,8 @@ func newSpool(name string, sink Sink, options Options) *spool {
 var errFull = errors.New("the spool is full")
 
 // put adds a record if there is room.
-func (s *spool) put(record *Record, choice Choice, waits bool) *entry {
-	e := &entry{record: record, choice: choice}
+func (s *spool) put(record *Record, decision Decision, waits bool) *queued {
+	e := &queued{record: record, decision: decision}
 	if waits {
 		e.done = make(chan struct{})
 	}
@@ -81,27 +81,27 @@ func (s *spool) put(record *Record, choice Choice, waits bool) *entry {
 }
 
 // settle notifies the waiting request, and counts. The lock must be held.
-func (s *spool) settle(e *entry, err error) {
+func (s *spool) settle(e *queued, err error) {
 	if e.settled {
 		return
 	}
 	e.settled, e.err = true, err
 	what := "recorded"
 	if err != nil {
-		what = outcome(e.choice)
+		what = outcome(e.decision)
 	}
-	s.metrics.Audited(s.name, e.choice.Level, what)
+	s.metrics.Audited(s.name, e.decision.Level, what)
 	if e.done != nil {
 		close(e.done)
 	}
 }
 
-// giveUp ends the wait for an entry and returns its outcome, as far as it is known. An entry that refuses its request
-// leaves the spool. Other entries stay, and are counted when their outcome is known.
-func (s *spool) giveUp(e *entry) error {
+// giveUp ends the wait for a record and returns its outcome, as far as it is known. A record that refuses its request
+// leaves the spool. Other records stay, and are counted when their outcome is known.
+func (s *spool) giveUp(e *queued) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !e.settled && e.choice.Fail {
+	if !e.settled && e.decision.Fail {
 		s.settle(e, fmt.Errorf("after %s: %w", WaitAtMost, context.DeadlineExceeded))
 	}
 	return e.err
@@ -139,8 +139,8 @@ func (s *spool) run() {
 	}
 }
 
-// next returns the records to write next, and removes entries that were given up.
-func (s *spool) next() (batch []*entry, durable bool) {
+// next returns the records to write next, and removes those that were given up.
+func (s *spool) next() (batch []*queued, durable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := s.waiting[:0]
@@ -159,13 +159,13 @@ func (s *spool) next() (batch []*entry, durable bool) {
 			break
 		}
 		batch = append(batch, e)
-		durable = durable || e.choice.Fail
+		durable = durable || e.decision.Fail
 	}
 	s.metrics.Spool(s.name, len(s.waiting))
 	return batch, durable
 }
 
-func (s *spool) write(batch []*entry, durable bool) (err error) {
+func (s *spool) write(batch []*queued, durable bool) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = fmt.Errorf("panic: %v", problem)
@@ -180,13 +180,13 @@ func (s *spool) write(batch []*entry, durable bool) (err error) {
 	return s.sink.Write(ctx, records, durable)
 }
 
-// taken records the outcome of a batch. On failure, entries that refuse their requests are settled immediately, and the
+// taken records the outcome of a batch. On failure, records that refuse their requests are settled immediately, and the
 // others wait for the next attempt.
-func (s *spool) taken(batch []*entry, err error) {
+func (s *spool) taken(batch []*queued, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range batch {
-		if err == nil || e.choice.Fail {
+		if err == nil || e.decision.Fail {
 			s.settle(e, err)
 		}
 	}

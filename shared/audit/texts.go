@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/url"
 	"regexp"
 	"strings"
@@ -39,12 +38,7 @@ func mask(text []byte, hidden []secret.String) []byte {
 		if len(one) < shortest {
 			continue
 		}
-		// JSON text contains it in its escaped form.
-		quoted, err := json.Marshal(one.Reveal())
-		if err != nil {
-			continue
-		}
-		if word := quoted[1 : len(quoted)-1]; bytes.Contains(text, word) {
+		if word := one.InJSON(); bytes.Contains(text, word) {
 			text = bytes.ReplaceAll(text, word, []byte(secret.Mark))
 		}
 	}

@@ -108,25 +108,25 @@ func (uncounted) Spool(string, int)             {}
 // Enabled reports whether requests are currently recorded at all.
 func (t *Trail) Enabled() bool { return len(t.version().policy.rules) > 0 }
 
-// Choose returns how much of a request is recorded.
-func (t *Trail) Choose(asked Asked) Choice { return t.version().policy.Choose(asked) }
+// Evaluate returns the decision of the current policy about a request.
+func (t *Trail) Evaluate(request Attributes) Decision { return t.version().policy.Evaluate(request) }
 
 // ErrNotRecorded means that an event could not be stored in time.
 var ErrNotRecorded = errors.New("the audit event could not be recorded")
 
-// Chosen is an event and the decision of the policy about it.
-type Chosen struct {
-	Choice Choice
-	Event  *Event
+// Entry is an event to record, and the decision of the policy about it.
+type Entry struct {
+	Decision Decision
+	Event    *Event
 }
 
-// Record records events. If a choice has Fail, Record returns when every sink has stored its event, or with
+// Record records events. If a decision has Fail, Record returns when every sink has stored its event, or with
 // ErrNotRecorded after WaitAtMost, however many events there are. Otherwise it returns nil immediately, and an event for
 // which the spool has no room is counted as lost. No text of hidden is recorded.
-func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
+func (t *Trail) Record(events []Entry, hidden ...secret.String) error {
 	v := t.version()
 	var refused error
-	var entries []waiting
+	var pending []waiting
 	for _, one := range events {
 		record, err := one.Event.record(hidden)
 		if err == nil {
@@ -136,52 +136,52 @@ func (t *Trail) Record(events []Chosen, hidden ...secret.String) error {
 			err = errors.New("no sink is configured")
 		}
 		if err != nil {
-			t.options.Metrics.Audited("none", one.Choice.Level, outcome(one.Choice))
-			refused = cmp.Or(refused, refusal(one.Choice, err))
+			t.options.Metrics.Audited("none", one.Decision.Level, outcome(one.Decision))
+			refused = cmp.Or(refused, refusal(one.Decision, err))
 			continue
 		}
-		waits := one.Choice.Fail || t.options.Flush
+		waits := one.Decision.Fail || t.options.Flush
 		for _, s := range v.spools {
-			if e := s.put(record, one.Choice, waits); waits {
-				entries = append(entries, waiting{s, e})
+			if e := s.put(record, one.Decision, waits); waits {
+				pending = append(pending, waiting{s, e})
 			}
 		}
 	}
-	if len(entries) == 0 {
+	if len(pending) == 0 {
 		return refused
 	}
 	timer := time.NewTimer(WaitAtMost)
 	defer timer.Stop()
-	for _, one := range entries {
+	for _, one := range pending {
 		var err error
 		select {
-		case <-one.entry.done:
-			err = one.entry.err
+		case <-one.queued.done:
+			err = one.queued.err
 		case <-timer.C:
-			// The remaining entries are not waited for either.
+			// The remaining records are not waited for either.
 			timer.Reset(0)
-			err = one.spool.giveUp(one.entry)
+			err = one.spool.giveUp(one.queued)
 		}
-		refused = cmp.Or(refused, refusal(one.entry.choice, err))
+		refused = cmp.Or(refused, refusal(one.queued.decision, err))
 	}
 	return refused
 }
 
-// waiting is an entry that a request waits for, and its spool.
+// waiting is a queued record that a request waits for, and its spool.
 type waiting struct {
-	spool *spool
-	entry *entry
+	spool  *spool
+	queued *queued
 }
 
-func outcome(choice Choice) string {
-	if choice.Fail {
+func outcome(decision Decision) string {
+	if decision.Fail {
 		return "refused"
 	}
 	return "lost"
 }
 
-func refusal(choice Choice, err error) error {
-	if err == nil || !choice.Fail {
+func refusal(decision Decision, err error) error {
+	if err == nil || !decision.Fail {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrNotRecorded, err)
@@ -222,8 +222,11 @@ func sameSinks(a, b *model.ConfigAudit) bool {
 	if a == nil || b == nil || !a.Enabled || !b.Enabled {
 		return false
 	}
-	return a.Path == b.Path && a.MaxAgeDays == b.MaxAgeDays && a.MaxBackups == b.MaxBackups && a.MaxSizeMegabytes == b.MaxSizeMegabytes &&
-		a.Compress == b.Compress && a.DataStoreEndpoint == b.DataStoreEndpoint && a.DataStoreTTLHours == b.DataStoreTTLHours
+	sinks := func(config model.ConfigAudit) model.ConfigAudit {
+		config.Level, config.Policy, config.DisableAgentSyncBack = nil, nil, false
+		return config
+	}
+	return sinks(*a) == sinks(*b)
 }
 
 func (t *Trail) open(config *model.ConfigAudit) ([]*spool, error) {
@@ -232,23 +235,21 @@ func (t *Trail) open(config *model.ConfigAudit) ([]*spool, error) {
 	}
 	var spools []*spool
 	var problems error
-	places := 0
 	for _, opener := range t.options.Openers {
 		sink, err := opener.Open(config)
 		if err != nil {
 			problems = errors.Join(problems, fmt.Errorf("%s: %w", opener.Name, err))
 		} else if sink != nil {
 			spools = append(spools, newSpool(opener.Name, sink, t.options))
-			places++
 		}
 	}
-	asked := 0
-	for _, given := range []bool{config.Path != "", config.DataStoreEndpoint != ""} {
-		if given {
-			asked++
+	wanted := 0
+	for _, set := range []bool{config.Path != "", config.DataStoreEndpoint != ""} {
+		if set {
+			wanted++
 		}
 	}
-	if problems == nil && places < asked {
+	if problems == nil && len(spools) < wanted {
 		problems = errors.New("this program has no sink for the configured audit.path or audit.dataStoreEndpoint")
 	}
 	if problems != nil {

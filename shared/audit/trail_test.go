@@ -115,12 +115,12 @@ func newBench(flush bool) *bench {
 }
 
 var (
-	ignore = audit.Choice{Level: audit.Metadata}
-	fail   = audit.Choice{Level: audit.Metadata, Fail: true}
+	ignore = audit.Decision{Level: audit.Metadata}
+	fail   = audit.Decision{Level: audit.Metadata, Fail: true}
 )
 
-func one(choice audit.Choice, event *audit.Event) []audit.Chosen {
-	return []audit.Chosen{{Choice: choice, Event: event}}
+func one(decision audit.Decision, event *audit.Event) []audit.Entry {
+	return []audit.Entry{{Decision: decision, Event: event}}
 }
 
 func event(id string) *audit.Event {

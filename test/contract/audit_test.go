@@ -44,7 +44,7 @@ func TestAuditEventIsThatOfKubernetes(t *testing.T) {
 		RequestReceivedTimestamp: at, StageTimestamp: at,
 		Annotations: map[string]string{"a": "b"},
 	}
-	if err := trail.Record([]audit.Chosen{{Choice: audit.Choice{Level: audit.RequestResponse, Fail: true}, Event: event}}); err != nil {
+	if err := trail.Record([]audit.Entry{{Decision: audit.Decision{Level: audit.RequestResponse, Fail: true}, Event: event}}); err != nil {
 		t.Fatal(err)
 	}
 	trail.Close(t.Context())
@@ -113,7 +113,7 @@ func TestAuditRulesMatchAsInKubernetes(t *testing.T) {
 			}
 			theirs.Rules = append(theirs.Rules, their)
 		}
-		asked := audit.Asked{User: audit.User{Username: one("ana", "bob", "eve"), Groups: some("dev", "ops", "all")}, Verb: one("get", "create", "list")}
+		asked := audit.Attributes{User: audit.User{Username: one("ana", "bob", "eve"), Groups: some("dev", "ops", "all")}, Verb: one("get", "create", "list")}
 		record := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: asked.User.Username, Groups: asked.User.Groups}, Verb: asked.Verb}
 		if random.IntN(3) == 0 {
 			asked.Path = one("/version", "/openapi/v3", "/other")
@@ -124,7 +124,7 @@ func TestAuditRulesMatchAsInKubernetes(t *testing.T) {
 			record.APIGroup, record.Resource, record.Subresource = asked.Group, asked.Resource, asked.Subresource
 			record.Namespace, record.Name, record.ResourceRequest = asked.Namespace, asked.Name, true
 		}
-		got := audit.NewPolicy(ours).Choose(asked)
+		got := audit.NewPolicy(ours).Evaluate(asked)
 		want := policy.NewPolicyRuleEvaluator(theirs).EvaluatePolicyRule(&record)
 		matched[got.Level]++
 		said := fmt.Sprint(got.Level)

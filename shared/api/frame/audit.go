@@ -34,11 +34,11 @@ const managementTarget = "Management"
 
 // recording is the audit recording of one request or run. Nil: nothing is recorded.
 type recording struct {
-	trail   Audit
-	choice  audit.Choice
-	event   audit.Event
-	hidden  []secret.String
-	settled bool
+	trail    Audit
+	decision audit.Decision
+	event    audit.Event
+	hidden   []secret.String
+	settled  bool
 	// removals are the objects that the request or run has removed so far.
 	removals []resource.Removal
 }
@@ -61,16 +61,16 @@ func (f *frame) observe(c *call) error {
 		return nil
 	}
 	seen := f.request(c)
-	asked := audit.Asked{
+	request := audit.Attributes{
 		User: userOf(c.caller), Verb: seen.Verb, Group: seen.Group, Resource: seen.Resource, Subresource: seen.Subresource,
 		Namespace: seen.Namespace, Name: seen.Name, Path: seen.Path, Target: managementTarget,
 		Reveals: flag(c.query, "reveal"),
 	}
-	if asked.Verb == "" {
-		asked.Verb = strings.ToLower(c.http.Method)
+	if request.Verb == "" {
+		request.Verb = strings.ToLower(c.http.Method)
 	}
-	choice := f.server.Audit.Choose(asked)
-	if !choice.Level.Covers(audit.Metadata) {
+	decision := f.server.Audit.Evaluate(request)
+	if !decision.Level.Covers(audit.Metadata) {
 		return nil
 	}
 	path := c.http.URL.Path
@@ -78,8 +78,8 @@ func (f *frame) observe(c *call) error {
 	if whole, _, _ := strings.Cut(c.http.RequestURI, "?"); strings.HasPrefix(whole, "/") {
 		path = whole
 	}
-	r := &recording{trail: f.server.Audit, choice: choice, event: audit.Event{
-		Level: choice.Level, AuditID: c.auditID, RequestURI: audit.URI(path, c.http.URL.RawQuery), Verb: asked.Verb, User: asked.User,
+	r := &recording{trail: f.server.Audit, decision: decision, event: audit.Event{
+		Level: decision.Level, AuditID: c.auditID, RequestURI: audit.URI(path, c.http.URL.RawQuery), Verb: request.Verb, User: request.User,
 		UserAgent: c.http.UserAgent(), RequestReceivedTimestamp: metav1.NewMicroTime(c.received),
 	}}
 	if c.caller.Key != "" {
@@ -89,10 +89,10 @@ func (f *frame) observe(c *call) error {
 	for _, address := range utilnet.SourceIPs(c.http) {
 		r.event.SourceIPs = append(r.event.SourceIPs, address.String())
 	}
-	if asked.Resource != "" {
+	if request.Resource != "" {
 		r.event.ObjectRef = &audit.ObjectReference{
-			Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name, APIGroup: asked.Group,
-			APIVersion: f.endpoint.Resource.Version, Subresource: asked.Subresource,
+			Resource: request.Resource, Namespace: request.Namespace, Name: request.Name, APIGroup: request.Group,
+			APIVersion: f.endpoint.Resource.Version, Subresource: request.Subresource,
 		}
 	}
 	r.event.Annotate(audit.RequestID, c.id)
@@ -110,15 +110,15 @@ func (r *recording) allowed(err error) {
 		return
 	}
 	if err != nil {
-		r.event.Annotate(audit.Decision, "forbid")
+		r.event.Annotate(audit.AuthorizationDecision, "forbid")
 		return
 	}
-	r.event.Annotate(audit.Decision, "allow")
+	r.event.Annotate(audit.AuthorizationDecision, "allow")
 }
 
 // record records the event of a stage.
 func (r *recording) record(stage audit.Stage) error {
-	if !r.choice.Records(stage) {
+	if !r.decision.Records(stage) {
 		return nil
 	}
 	event := r.event
@@ -128,10 +128,10 @@ func (r *recording) record(stage audit.Stage) error {
 		// Later stages add annotations.
 		event.Annotations = map[string]string{audit.RequestID: event.Annotations[audit.RequestID]}
 	}
-	return r.send(audit.Chosen{Choice: r.choice, Event: &event})
+	return r.send(audit.Entry{Decision: r.decision, Event: &event})
 }
 
-func (r *recording) send(events ...audit.Chosen) error {
+func (r *recording) send(events ...audit.Entry) error {
 	if err := r.trail.Record(events, r.hidden...); err != nil {
 		return apierror.Unrecorded().Because(err)
 	}
@@ -155,22 +155,22 @@ const removalsPerBatch = 500
 func (r *recording) recordRemovals(removals []resource.Removal) error {
 	var unrecorded error
 	for batch := range slices.Chunk(removals, removalsPerBatch) {
-		var events []audit.Chosen
+		var events []audit.Entry
 		for _, removal := range batch {
-			asked := audit.Asked{
+			request := audit.Attributes{
 				User: r.event.User, Verb: "delete", Group: removal.Resource.Group, Resource: removal.Resource.Resource,
 				Namespace: removal.Namespace, Name: removal.Name, Target: managementTarget,
 			}
 			if removal.Consequence {
-				asked.User = systemUser("collectgarbage")
+				request.User = systemUser("collectgarbage")
 			}
-			choice := r.trail.Choose(asked)
-			if !choice.Records(audit.ResponseComplete) {
+			decision := r.trail.Evaluate(request)
+			if !decision.Records(audit.ResponseComplete) {
 				continue
 			}
 			event := &audit.Event{
-				Level: choice.Level, AuditID: uuid.NewString(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
-				Verb: asked.Verb, User: asked.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp,
+				Level: decision.Level, AuditID: uuid.NewString(), Stage: audit.ResponseComplete, RequestURI: r.event.RequestURI,
+				Verb: request.Verb, User: request.User, RequestReceivedTimestamp: r.event.RequestReceivedTimestamp,
 				StageTimestamp: metav1.NowMicro(), ResponseStatus: &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess},
 				ObjectRef: &audit.ObjectReference{
 					Resource: removal.Resource.Resource, Namespace: removal.Namespace, Name: removal.Name, UID: string(removal.UID),
@@ -178,7 +178,7 @@ func (r *recording) recordRemovals(removals []resource.Removal) error {
 				},
 			}
 			event.Annotate(audit.Cause, r.event.AuditID)
-			events = append(events, audit.Chosen{Choice: choice, Event: event})
+			events = append(events, audit.Entry{Decision: decision, Event: event})
 		}
 		if len(events) > 0 {
 			unrecorded = cmp.Or(unrecorded, r.send(events...))
@@ -276,7 +276,7 @@ func (f *frame) requestObject(c *call, r *recording) {
 		r.hidden = append(r.hidden, hidden...)
 	}
 	switch {
-	case !r.choice.Level.Covers(audit.Request):
+	case !r.decision.Level.Covers(audit.Request):
 	case why != "":
 		r.event.Annotate(audit.RequestOmitted, why)
 	default:
@@ -294,7 +294,7 @@ func (f *frame) responseObject(c *call, r *recording, result *answer, err error)
 			r.event.ObjectRef = &ref
 		}
 	}
-	if !r.choice.Level.Covers(audit.RequestResponse) || f.endpoint.Resource.Resource == "" {
+	if !r.decision.Level.Covers(audit.RequestResponse) || f.endpoint.Resource.Resource == "" {
 		return
 	}
 	var object any
@@ -328,10 +328,10 @@ func (s *Server) scheduled(ctx context.Context, name string, started time.Time) 
 	if s.Audit == nil || !s.Audit.Enabled() {
 		return ctx, nil, nil
 	}
-	asked := audit.Asked{User: systemUser(name), Verb: "run", Path: scheduledPath + name, Target: managementTarget}
-	choice := s.Audit.Choose(asked)
-	r := &recording{trail: s.Audit, choice: choice, event: audit.Event{
-		Level: choice.Level, AuditID: uuid.NewString(), RequestURI: asked.Path, Verb: asked.Verb, User: asked.User,
+	request := audit.Attributes{User: systemUser(name), Verb: "run", Path: scheduledPath + name, Target: managementTarget}
+	decision := s.Audit.Evaluate(request)
+	r := &recording{trail: s.Audit, decision: decision, event: audit.Event{
+		Level: decision.Level, AuditID: uuid.NewString(), RequestURI: request.Path, Verb: request.Verb, User: request.User,
 		RequestReceivedTimestamp: metav1.NewMicroTime(started),
 	}}
 	return r.watchRemovals(ctx), r, r.record(audit.RequestReceived)

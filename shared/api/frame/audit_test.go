@@ -108,7 +108,7 @@ func told(e audit.Event) string {
 	if e.ResponseStatus != nil {
 		text += " " + http.StatusText(int(e.ResponseStatus.Code))
 	}
-	if decision := e.Annotations[audit.Decision]; decision != "" {
+	if decision := e.Annotations[audit.AuthorizationDecision]; decision != "" {
 		text += ", " + decision
 	}
 	return text

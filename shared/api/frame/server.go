@@ -56,11 +56,11 @@ type Authenticator interface {
 type Audit interface {
 	// Enabled tells whether anything is recorded at present.
 	Enabled() bool
-	// Choose decides how much of a request is recorded.
-	Choose(asked audit.Asked) audit.Choice
+	// Evaluate decides how much of a request is recorded.
+	Evaluate(request audit.Attributes) audit.Decision
 	// Record records events. It removes the texts of hidden from them. An error means that an event cannot be recorded and
-	// that its choice then refuses the request.
-	Record(events []audit.Chosen, hidden ...secret.String) error
+	// that its decision then refuses the request.
+	Record(events []audit.Entry, hidden ...secret.String) error
 }
 
 // Configuration keeps the configuration of a process up to date. Package platformconfig's Source implements it.
