@@ -9,11 +9,10 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Allows tells whether a credential with the scope s may make the request r, as far as the scope is
-// concerned. A nil scope allows everything. An empty one allows what every credential may do: ask about the
-// API and the caller, and create keys and tokens, whose own scope Exceeds judges. The
-// entries of s are alternatives. It expects a scope that Validate accepts; an entry that Validate
-// would refuse permits nothing additional. Source: Spec 2.3, 5.2; the permissions: ADR-0005.
+// Allows reports whether the scope s permits the request r. A nil scope permits everything. An empty scope permits what
+// every scope permits: to ask about the API and the caller, and to create keys and tokens, whose scope Exceeds checks. The
+// entries of s are alternatives. The scope must be one that Validate accepts; an entry that Validate refuses permits
+// nothing. Source: Spec 2.3, 5.2; the permissions: ADR-0005.
 func Allows(s *model.Scope, r Request) bool {
 	if s == nil {
 		return true
@@ -35,8 +34,8 @@ func Allows(s *model.Scope, r Request) bool {
 		slices.ContainsFunc(s.Rules, func(e model.ScopeRule) bool { return ruleAllows(e, r) })
 }
 
-// roleAllows applies a role. A role that is limited to projects or virtual clusters permits requests inside
-// them. Outside of them it permits only the resources that the role lists as unconfined.
+// roleAllows applies a role. A role that is limited to projects or virtual clusters permits requests inside them, and
+// outside of them only the resources that it lists as unconfined.
 func roleAllows(e model.ScopeRole, r Request) bool {
 	role, ok := lookupRole(e.Role)
 	if !ok || !role.permits(r) {
@@ -72,9 +71,9 @@ func spaceAllows(e model.ScopeSpace, r Request) bool {
 	return r.Target == TargetProjectSpace && selects(e.Project, r.Project) && selects(e.Space, r.Space)
 }
 
-// virtualClusterAllows permits every request to the API of the virtual cluster, and every verb on its
-// virtualclusterinstance and the subresources of that. A request without a name, such as a list, needs
-// an entry for all virtual clusters of the project.
+// virtualClusterAllows permits every request to the API of the virtual cluster, and every verb on its virtualclusterinstance
+// and the subresources of that. Only an entry for all virtual clusters of the project permits a request without a name,
+// such as a list.
 func virtualClusterAllows(e model.ScopeVirtualCluster, r Request) bool {
 	name, _, ok := r.virtualCluster()
 	return ok && r.inProject() && selects(e.Project, r.Project) && selects(e.VirtualCluster, name)
@@ -85,8 +84,8 @@ func clusterAllows(e model.ScopeCluster, r Request) bool {
 	return r.Target == TargetCluster && selects(e.Cluster, r.Cluster)
 }
 
-// ruleAllows permits the requests that meet all restrictions of the rule. Each restriction is a
-// predicate on its own; ruleWithin relies on it.
+// ruleAllows permits the requests that meet all restrictions of the rule. No restriction depends on another one; ruleWithin
+// relies on that.
 func ruleAllows(e model.ScopeRule, r Request) bool {
 	if len(e.Verbs) > 0 && !slices.Contains(e.Verbs, r.Verb) {
 		return false
@@ -117,14 +116,13 @@ func ruleAllows(e model.ScopeRule, r Request) bool {
 		slices.ContainsFunc(e.Resources, func(g model.ScopeGroupResources) bool { return groupSelects(g, r) })
 }
 
-// forPaths tells whether the rule is about paths at all: it names some, or names neither paths nor
-// resources nor namespaces.
+// forPaths reports whether the rule can permit paths: it names some, or it names neither paths nor resources nor
+// namespaces.
 func forPaths(e model.ScopeRule) bool {
 	return len(e.NonResourceURLs) > 0 || len(e.Resources) == 0 && len(e.Namespaces) == 0
 }
 
-// forResources tells whether the rule is about resources at all: it names resources or namespaces, or
-// names no paths either.
+// forResources reports whether the rule can permit resources: it names resources or namespaces, or it names no paths.
 func forResources(e model.ScopeRule) bool {
 	return len(e.Resources) > 0 || len(e.Namespaces) > 0 || len(e.NonResourceURLs) == 0
 }
@@ -147,8 +145,8 @@ func groupSelects(g model.ScopeGroupResources, r Request) bool {
 	return len(g.ResourceNames) == 0 || r.Name != "" && slices.Contains(g.ResourceNames, r.Name)
 }
 
-// resourceMatches tells whether a pattern of resources[].resources matches. `*` matches all, `pods`
-// the objects and not their subresources, `pods/*` the subresources and not the objects.
+// resourceMatches reports whether a pattern of resources[].resources matches. `*` matches everything, `pods` matches objects
+// but not their subresources, and `pods/*` matches subresources but not the objects.
 func resourceMatches(pattern, resource, subresource string) bool {
 	if pattern == all {
 		return true

@@ -10,18 +10,17 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Exceeds returns one Forbidden error for each entry of child that parent does not cover, at the
-// entry's path below path; none means that every request that child allows is allowed by parent. A nil
-// parent covers everything. A nil child below a parent is one error at path itself.
+// Exceeds returns a Forbidden error for each entry of child that parent does not cover, at the entry's path below path. If
+// there is none, parent permits every request that child permits. A nil parent covers everything. A nil child of another
+// parent is one error, at path.
 //
-// It is sound and not complete: it never accepts a child that is wider, and refuses some that are not
-// wider. An entry must be covered by one entry of parent of the same kind, or, for a space or a
-// virtual cluster, by its project. It does not recognize a project that is covered by a rule, nor a role
-// that is covered by two entries with half of its projects each. Roles that permit nothing on this API count,
-// because they mean something to other parts of the platform.
+// Exceeds is sound, but not complete: it never accepts a wider child, and it refuses some that are not wider. One entry of
+// parent of the same kind must cover the entry; for a space or a virtual cluster, its project may do so. Exceeds does not
+// recognize a project that a rule covers, or a role that two entries cover with half of its projects each. Roles that
+// permit nothing on this API count too, because other parts of the platform use them.
 //
-// It expects scopes that Validate accepts; its time grows with the product of their sizes, which
-// Validate bounds. Source: Spec 2.3; ADR-0005.
+// The scopes must be ones that Validate accepts. The time grows with the product of their sizes, which Validate bounds.
+// Source: Spec 2.3; ADR-0005.
 func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 	if parent == nil {
 		return nil
@@ -85,8 +84,7 @@ func describeRole(e model.ScopeRole) string {
 	return text
 }
 
-// roleWithin tells whether one of the parent's role entries is, or implies, the child's role and is
-// limited no further than it.
+// roleWithin reports whether one of the parent's entries is, or implies, the child's role and has no narrower limits.
 func roleWithin(child model.ScopeRole, parent []model.ScopeRole) bool {
 	return slices.ContainsFunc(parent, func(p model.ScopeRole) bool {
 		return gives(p.Role, child.Role) &&
@@ -95,7 +93,7 @@ func roleWithin(child model.ScopeRole, parent []model.ScopeRole) bool {
 	})
 }
 
-// namesWithin compares two lists of a role, in which empty and `*` mean everything.
+// namesWithin reports whether the names in a role of the parent cover those of the child. Empty and `*` mean everything.
 func namesWithin(child, parent []string) bool {
 	if unrestricted(parent) {
 		return true
@@ -107,7 +105,7 @@ func projectWithin(project string, parent *model.Scope) bool {
 	return slices.ContainsFunc(parent.Projects, func(p model.ScopeProject) bool { return covers(p.Project, project) })
 }
 
-// ruleWithin tells whether each restriction of parent is at least as tight in child.
+// ruleWithin reports whether child is at least as narrow as parent in each restriction.
 func ruleWithin(child, parent model.ScopeRule) bool {
 	if !listWithin(child.Verbs, parent.Verbs, equal) ||
 		!listWithin(child.RequestTargets, parent.RequestTargets, equal) ||
@@ -124,8 +122,8 @@ func ruleWithin(child, parent model.ScopeRule) bool {
 		listWithin(child.Resources, parent.Resources, groupCovers)
 }
 
-// listWithin compares two lists of a rule, in which empty means everything: each entry of child must
-// be covered by one of parent.
+// listWithin reports whether an entry of parent covers each entry of child. The lists are those of a rule, in which empty
+// means everything.
 func listWithin[T any](child, parent []T, covers func(parent, child T) bool) bool {
 	if len(parent) == 0 {
 		return true
@@ -163,7 +161,7 @@ func groupCovers(parent, child model.ScopeGroupResources) bool {
 		listWithin(child.ResourceNames, parent.ResourceNames, equal)
 }
 
-// resourceCovers tells whether the pattern parent matches all that child does.
+// resourceCovers reports whether the pattern parent matches everything that the pattern child matches.
 func resourceCovers(parent, child string) bool {
 	if parent == all || parent == child {
 		return true
@@ -179,7 +177,7 @@ func resourceCovers(parent, child string) bool {
 	return parentLeft == all && parentRight == childRight || parentRight == all && parentLeft == childLeft
 }
 
-// pathCovers tells whether the pattern parent matches all that child does.
+// pathCovers reports whether the pattern parent matches every path that the pattern child matches.
 func pathCovers(parent, child string) bool {
 	if parent == child {
 		return true

@@ -25,8 +25,7 @@ const (
 	authorizationGroup  = "authorization.k8s.io"
 )
 
-// permission is a set of requests to this API: each verb on each resource and on each path. It does
-// not reach subresources.
+// permission permits requests to this API: each verb on each resource, without its subresources, and on each path.
 type permission struct {
 	verbs []string
 	// resources are plural names; `*` is every resource of its group.
@@ -47,20 +46,20 @@ func (p permission) permits(r Request) bool {
 	})
 }
 
-// role is one managed role. The role whose permission is empty permits nothing on this API: it means
-// something to other parts of the platform, which is why a child still needs it from its parent.
+// role is one managed role. A role with an empty permission permits nothing on this API, but other parts of the platform
+// use it: a child needs it from its parent like any other role.
 type role struct {
 	name string
 	permission
-	// unconfined are resources without namespace that the role permits even when it is limited to
-	// projects or virtual clusters.
+	// unconfined are resources without namespaces that the role permits even if it is limited to projects or virtual
+	// clusters.
 	unconfined []schema.GroupResource
 	// implies are roles that come with this one.
 	implies []string
 }
 
-// roles are the managed roles in the order of the specification and the documentation. Source: the
-// permissions are ADR-0005.
+// roles are the managed roles in the order of the specification and the documentation.
+// Source: Spec 2.3; the permissions: ADR-0005.
 var roles = []role{
 	{
 		name: RolePlatformCLI,
@@ -106,9 +105,8 @@ var roles = []role{
 	},
 }
 
-// always are the requests that every credential may make, whatever its scope: to ask what the API is
-// and who one is, and to make a credential that Exceeds holds within its own scope.
-// Source: Spec 2.3; the list: ADR-0005.
+// always are the requests that every scope permits: callers can ask about the API and about themselves, and can create a
+// credential, whose scope Exceeds compares with theirs. Source: Spec 2.3; the list: ADR-0005.
 var always = []permission{
 	{
 		verbs: []string{"get"},
@@ -132,8 +130,8 @@ var always = []permission{
 	},
 }
 
-// Roles returns the names of the managed roles, in the order of the documentation. The slice is the
-// caller's. Source: Spec 2.3; ADR-0005.
+// Roles returns the names of the managed roles, in the order of the documentation. The slice is a copy.
+// Source: Spec 2.3; ADR-0005.
 func Roles() []string {
 	names := make([]string, 0, len(roles))
 	for _, r := range roles {
@@ -151,7 +149,7 @@ func lookupRole(name string) (role, bool) {
 	return roles[i], true
 }
 
-// gives tells whether holding the role called name includes holding the role called other.
+// gives reports whether the role called name is, or implies, the role called other.
 func gives(name, other string) bool {
 	if name == other {
 		return true
@@ -160,7 +158,7 @@ func gives(name, other string) bool {
 	return ok && slices.Contains(r.implies, other)
 }
 
-// roleEntries are the roles of s, the deprecated switch being one of them.
+// roleEntries returns the roles of s. The deprecated AllowPlatformCLI is one of them.
 func roleEntries(s *model.Scope) []model.ScopeRole {
 	if !s.AllowPlatformCLI {
 		return s.Roles
@@ -168,8 +166,8 @@ func roleEntries(s *model.Scope) []model.ScopeRole {
 	return append(slices.Clone(s.Roles), model.ScopeRole{Role: RolePlatformCLI})
 }
 
-// pathMatches tells whether a pattern of nonResourceURLs matches the path of a request. `*` matches
-// every path; a final step `*` every path beneath, at any depth; elsewhere `*` is no wildcard.
+// pathMatches reports whether a pattern of nonResourceURLs matches the path of a request. The pattern `*` matches every
+// path, and a last segment `*` matches every path below, at any depth. Elsewhere, `*` is not a wildcard.
 func pathMatches(pattern, p string) bool {
 	if prefix, ok := pathPrefix(pattern); ok {
 		return strings.HasPrefix(p, prefix)
@@ -177,8 +175,7 @@ func pathMatches(pattern, p string) bool {
 	return pattern == p
 }
 
-// pathPrefix returns what every path that pattern matches begins with, ok being false when pattern is
-// a single path.
+// pathPrefix returns the common prefix of all paths that a pattern matches. Ok is false if the pattern is a single path.
 func pathPrefix(pattern string) (prefix string, ok bool) {
 	if pattern == all {
 		return "/", true

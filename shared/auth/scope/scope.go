@@ -1,11 +1,10 @@
-// Package scope is the meaning of model.Scope: Validate says whether a scope is well formed, Allows
-// whether it permits a request, Exceeds whether one scope is within another. Source: Spec 2.3;
-// ADR-0005. The same rules in words for users are docs/scopes.md, whose tables and examples are
-// checked against this package by its tests.
+// Package scope has the rules of model.Scope: Validate checks a scope, Allows decides whether a scope permits a request, and
+// Exceeds compares a scope with a wider one. docs/scopes.md explains the same rules to users; tests compare its tables and
+// examples with this package. Source: Spec 2.3; ADR-0005.
 //
-// The rules are pure functions: no state, clock, network or logging, and no panic on any input. A
-// scope only narrows; whether the owner of the credential may make the request at all is decided
-// elsewhere, and both must agree. A request is refused when no entry clearly permits it.
+// The rules are pure functions: they use no state, clock, network or log, and no input makes them panic. A scope only
+// narrows: package auth decides whether the owner of the credential may make the request at all, and both must permit it.
+// A request that no entry clearly permits is refused.
 package scope
 
 import (
@@ -17,69 +16,65 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// The kinds of endpoint that a request is for, as Request.Target and rules[].requestTargets name
-// them. Source: Spec 2.3; the names: ADR-0005.
+// The kinds of endpoints, as Request.Target and rules[].requestTargets name them.
+// Source: Spec 2.3; the names: ADR-0005.
 const (
 	// TargetManagement is this API.
 	TargetManagement = "Management"
 	// TargetCluster is the API of a connected cluster.
 	TargetCluster = "Cluster"
-	// TargetProjectSpace is the API of a connected cluster as seen from one space.
+	// TargetProjectSpace is the API of a connected cluster, limited to one space.
 	TargetProjectSpace = "ProjectSpace"
 	// TargetProjectVirtualCluster is the API of a virtual cluster.
 	TargetProjectVirtualCluster = "ProjectVirtualCluster"
 )
 
-// targets are the values of rules[].requestTargets. The value VirtualCluster of older platforms is
-// not among them: which requests it meant is not specified, and a scope is not guessed at.
-// Source: ADR-0005.
+// targets are the values of rules[].requestTargets. The value VirtualCluster of older platforms is refused, because it is
+// not specified which requests it permits. Source: ADR-0005.
 var targets = []string{TargetManagement, TargetCluster, TargetProjectSpace, TargetProjectVirtualCluster}
 
 // instances is the plural name of the virtual clusters of this API.
 const instances = "virtualclusterinstances"
 
-// Request is the part of an API request that scopes judge. It is either for a resource (Resource is set)
-// or for a plain URL path (Path is set). No scope permits a Request that is for neither or both, has no
-// verb, has an unknown target, or lacks the field that its target needs. The
-// values are compared literally: `*` in a Request is the name `*`. Source: Spec 2.3; ADR-0005.
+// Request is what scopes know of an API request. It is either for a resource (Resource is set) or for a plain URL path (Path
+// is set). No scope permits a Request that is for neither or both, that has no verb or an unknown target, or that lacks a
+// field that its target needs. Values are compared literally: `*` in a Request is the name `*`.
+// Source: Spec 2.3; ADR-0005.
 type Request struct {
-	// Verb is the Kubernetes verb in lower case: get, list, watch, create, update, patch, delete,
-	// deletecollection, or a special one. For a Path it is the HTTP method in lower case.
+	// Verb is the Kubernetes verb in lower case: get, list, watch, create, update, patch, delete, deletecollection, or a
+	// special one. For a Path, it is the HTTP method in lower case.
 	Verb string
 	// Group is the API group of the resource; empty is the core group.
 	Group string
 	// Resource is the plural name of the resource, without subresource. Empty for a Path.
 	Resource string
-	// Subresource is what follows the name, such as kubeconfig. Empty: the object itself.
+	// Subresource is the subresource, such as kubeconfig. Empty: the object itself.
 	Subresource string
-	// Namespace is the namespace of the URL. Empty for resources without namespaces, for requests over
-	// all namespaces, and for a Path.
+	// Namespace is the namespace in the URL. Empty for resources without namespaces, for requests for all namespaces, and
+	// for a Path.
 	Namespace string
-	// Name is the name of the object. Empty for create, list, watch and deletecollection, save that a
-	// list, watch or deletecollection whose field selector is exactly metadata.name=x has the name x.
+	// Name is the name of the object. Empty for create, list, watch and deletecollection; however, a list, watch or
+	// deletecollection whose field selector is exactly metadata.name=x has the name x.
 	Name string
-	// Path is the decoded URL path of a request that is for no resource, relative to the root of the
-	// target: `/version`, not `/kubernetes/management/version`. It begins with `/` and has no empty, `.`
-	// or `..` step. Empty for a resource.
+	// Path is the decoded URL path of a request that is not for a resource, relative to the root of the target: `/version`,
+	// not `/kubernetes/management/version`. It begins with `/` and has no empty, `.` or `..` segment. Empty for a resource.
 	Path string
-	// Project is the project to which the request belongs. On this API it is the project of Namespace; empty
-	// if the namespace belongs to no project.
+	// Project is the project to which the request belongs. On this API, it is the project of Namespace; empty if the
+	// namespace belongs to no project.
 	Project string
-	// VirtualCluster is the virtual cluster whose API gets the request. Needed when Target is
-	// ProjectVirtualCluster and ignored otherwise: on this API the virtual cluster is the name of a
-	// virtualclusterinstance.
+	// VirtualCluster is the virtual cluster whose API receives the request. Required if Target is ProjectVirtualCluster,
+	// ignored otherwise: on this API, Name is the virtual cluster.
 	VirtualCluster string
-	// Space is the space that gets the request. Needed when Target is ProjectSpace and ignored otherwise.
+	// Space is the space that receives the request. Required if Target is ProjectSpace, ignored otherwise.
 	Space string
-	// Cluster is the connected cluster that gets the request. Needed when Target is Cluster and ignored
-	// otherwise.
+	// Cluster is the connected cluster that receives the request. Required if Target is Cluster, ignored otherwise.
 	Cluster string
 	// Target is the kind of endpoint: one of the Target constants, TargetManagement for this API.
 	Target string
 }
 
-// Refusal is the sentence that tells a caller that the scope of the credential does not permit r. It
-// names the request and reveals nothing about the scope. Source: ADR-0005.
+// Refusal returns the message for a request that the scope of the credential does not permit. It names the request and
+// reveals nothing about the scope. Source: ADR-0005.
 func Refusal(r Request) string {
 	if r.Path != "" {
 		return fmt.Sprintf("the scope of this credential does not permit %q on the path %q", r.Verb, r.Path)
@@ -130,7 +125,7 @@ func (r Request) wellFormed() bool {
 	}
 }
 
-// inProject tells whether r is for something inside r.Project. A request over all namespaces is not.
+// inProject reports whether r is for something inside r.Project. A request for all namespaces is not.
 func (r Request) inProject() bool {
 	switch r.Target {
 	case TargetManagement:
@@ -142,10 +137,9 @@ func (r Request) inProject() bool {
 	}
 }
 
-// virtualCluster returns the name and the namespace of the virtual cluster that r is for, ok being
-// false when it is for none. The name is empty when r is for virtual clusters in general, such as a
-// list. The namespace is that of the virtualclusterinstance; empty when it is not known or r is for
-// all.
+// virtualCluster returns the name and namespace of the virtual cluster that r is for. Ok is false if r is not for virtual
+// clusters. The name is empty if r is for several of them, such as a list. The namespace is that of the
+// virtualclusterinstance; it is empty if it is not known, or if r is for all namespaces.
 func (r Request) virtualCluster() (name, namespace string, ok bool) {
 	switch r.Target {
 	case TargetManagement:
@@ -157,8 +151,7 @@ func (r Request) virtualCluster() (name, namespace string, ok bool) {
 	}
 }
 
-// cleanPath tells whether p is an absolute path without empty, `.` or `..` steps. One slash at the
-// end is fine.
+// cleanPath reports whether p is an absolute path without empty, `.` or `..` segments. It may end with one slash.
 func cleanPath(p string) bool {
 	if !strings.HasPrefix(p, "/") {
 		return false
@@ -170,11 +163,11 @@ func cleanPath(p string) bool {
 // all is the name that selects every project, space, virtual cluster or cluster.
 const all = "*"
 
-// selects tells whether the name of a scope entry selects name.
+// selects reports whether a name in a scope entry selects the name of a request, which may be empty.
 func selects(entry, name string) bool { return entry == all || entry == name && name != "" }
 
-// covers tells whether the name of a scope entry selects whatever the name other of another does.
+// covers reports whether a name in a scope entry selects everything that the name other in another entry selects.
 func covers(entry, other string) bool { return entry == all || entry == other }
 
-// unrestricted tells whether a list of names of a role selects everything.
+// unrestricted reports whether a list of names in a role selects everything.
 func unrestricted(names []string) bool { return len(names) == 0 || slices.Contains(names, all) }

@@ -6,17 +6,14 @@ import (
 	"management.platform.sh/shared/model"
 )
 
-// Summary names the entries of a scope in one line, for tables.
+// Summary names the entries of a scope on one line, for tables: "<all>" for nil, "<none>" for a scope without entries.
 func Summary(scope *model.Scope) string {
 	if scope == nil {
 		return "<all>"
 	}
 	var parts []string
-	for _, entry := range scope.Roles {
+	for _, entry := range roleEntries(scope) {
 		parts = append(parts, "role:"+entry.Role)
-	}
-	if scope.AllowPlatformCLI {
-		parts = append(parts, "role:platformCLI")
 	}
 	for _, entry := range scope.Projects {
 		parts = append(parts, "project:"+entry.Project)

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// MaxEntries is how many entries one list of a scope may have. Source: ADR-0005.
+	// MaxEntries is the maximum number of entries in one list of a scope. Source: ADR-0005.
 	MaxEntries = 1000
-	// MaxTotal is how many entries all lists of a scope may have together, so that Allows and Exceeds
-	// take a bounded time. Source: ADR-0005.
+	// MaxTotal is the maximum number of entries in all lists of a scope together. It bounds the time of Allows and Exceeds.
+	// Source: ADR-0005.
 	MaxTotal = 5000
 )
 
-// Validate returns everything that is wrong with s, at paths below path. A nil scope is fine, and so is
-// an empty one. The entries of a list that is too long, and of a scope that is too large as a whole,
-// are not looked at. Source: Spec 2.3; the syntax of names and the bounds: ADR-0005.
+// Validate returns everything that is wrong with s, at paths below path. A nil scope is valid, and so is an empty one. If a
+// list is too long, or the scope as a whole is too large, Validate does not look at the entries.
+// Source: Spec 2.3; the syntax of names and the bounds: ADR-0005.
 func Validate(s *model.Scope, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -141,8 +141,8 @@ func resourceSyntax(pattern string) string {
 	return ""
 }
 
-// overlap finds patterns of one list that match the same request. Its keys are sets of requests, its
-// values the first pattern that has a part in the set. It does not find equal patterns.
+// overlap finds patterns of one list that match the same request. Each key is a set of requests, and its value is the first
+// pattern that matches some of them. Equal patterns are not found.
 type overlap map[string]string
 
 // add remembers a pattern and returns the first one before it that overlaps with it.
@@ -190,8 +190,8 @@ func validateURL(url string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// each validates the entries of one list, and that no entry is repeated. measure reports lists that are
-// too long.
+// each validates the entries of one list, and refuses repeated entries. It skips lists that are too long, which measure
+// reports.
 func each[T any](list []T, path *field.Path, validate func(T, *field.Path) field.ErrorList) field.ErrorList {
 	if len(list) > MaxEntries {
 		return nil
@@ -210,8 +210,8 @@ func each[T any](list []T, path *field.Path, validate func(T, *field.Path) field
 	return errs
 }
 
-// measure counts the entries of all lists of s, and returns an error for each list that is too long.
-// It does not look into a list that is.
+// measure counts the entries of all lists of s, and returns an error for each list that is too long. It does not look at the
+// entries of such a list.
 func measure(s *model.Scope, path *field.Path) (total int, errs field.ErrorList) {
 	fits := func(n int, path *field.Path) bool {
 		total += n
@@ -273,12 +273,13 @@ func subdomain(name string, path *field.Path, everything string) field.ErrorList
 	return named(name, path, everything, validation.IsDNS1123Subdomain)
 }
 
-// literal validates a value that may be any text but `*`, which has no meaning there. everything is
-// what the author of a `*` wanted to say.
+// literal validates a value that may be any text except `*`, which has no meaning there.
 func literal(value string, path *field.Path, everything string) field.ErrorList {
 	return named(value, path, everything, func(string) []string { return nil })
 }
 
+// named validates a name, which must not be empty. If everything is set, `*` is refused too, with the advice to leave the
+// name out for everything.
 func named(name string, path *field.Path, everything string, problems func(string) []string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "must not be empty")}
