@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -171,7 +172,7 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	listening := newServer(base, bounded(Handler(f, server), limit))
+	listening := newServer(base, bounded(Handler(f, server), limit), server.Env.Log)
 	failed := make(chan error, 1)
 	go func() { failed <- listening.Serve(listener) }()
 	if ready != nil {
@@ -198,20 +199,14 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 }
 
 // newServer returns a server with the limits that the framework's own server lacks.
-func newServer(base context.Context, handler http.Handler) *http.Server {
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
+func newServer(base context.Context, handler http.Handler, log *slog.Logger) *http.Server {
+	listening := process.Listening(handler, log)
+	listening.BaseContext = func(net.Listener) context.Context { return base }
 	// The proxy in front of functions may speak HTTP/2 without TLS.
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
-		Handler:           handler,
-		Protocols:         protocols,
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       frame.MaxDuration,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-	}
+	listening.Protocols = &http.Protocols{}
+	listening.Protocols.SetHTTP1(true)
+	listening.Protocols.SetUnencryptedHTTP2(true)
+	return listening
 }
 
 // bounded gives each request the time limit of the platform; 0 means no limit.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -223,7 +224,7 @@ func TestRefusesToStart(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for what, limit := range map[string]time.Duration{
-		"header": newServer(t.Context(), nil).ReadHeaderTimeout, "body": newServer(t.Context(), nil).ReadTimeout, "idle": newServer(t.Context(), nil).IdleTimeout,
+		"header": newServer(t.Context(), nil, slog.New(slog.DiscardHandler)).ReadHeaderTimeout, "body": newServer(t.Context(), nil, slog.New(slog.DiscardHandler)).ReadTimeout, "idle": newServer(t.Context(), nil, slog.New(slog.DiscardHandler)).IdleTimeout,
 	} {
 		if limit <= 0 || limit > 5*time.Minute {
 			t.Errorf("%s: %s", what, limit)

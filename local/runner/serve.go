@@ -147,7 +147,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 
 	env.Tokens.Issuer = cmp.Or(s.Tokens.Issuer, server)
 	handler := routes(api, redis.Client, registry)
-	servers := []*http.Server{newServer(handler, log)}
+	servers := []*http.Server{process.Listening(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
@@ -160,7 +160,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 			return errors.Join(s.Wrong(settings.HTTP, err), servers[0].Close())
 		}
 		plainAddress = plain.Addr().String()
-		second := newServer(handler, log)
+		second := process.Listening(handler, log)
 		servers = append(servers, second)
 		go func() { failed <- second.Serve(plain) }()
 	}
@@ -224,17 +224,6 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", api.Mount(catalog.Functions...))
 	return mux
-}
-
-func newServer(handler http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       frame.MaxDuration,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
 }
 
 // announce prints where everything is, and what to try next.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 )
 
@@ -45,11 +45,13 @@ type Body struct {
 	JSON []byte
 	// duplicates are complaints about duplicate keys in a YAML text, which its conversion to JSON would hide.
 	duplicates []error
+	// bounded tells that the text is within the bounds of Bounded.
+	bounded bool
 }
 
 // Read takes a body in a media type (the value of Content-Type; empty means JSON) and turns YAML into JSON. It fails
 // with 415 for another media type, with 400 for text that cannot be read or holds several YAML documents, and with 413
-// for YAML that exceeds the limit of a body once its aliases are resolved.
+// for YAML that exceeds the limit of a body once its aliases are resolved. Its other errors are those of Bounded.
 func Read(contentType string, data []byte) (Body, error) {
 	media := JSON
 	if contentType != "" {
@@ -64,27 +66,25 @@ func Read(contentType string, data []byte) (Body, error) {
 	}
 	switch media {
 	case JSON, "text/json":
-		return Body{JSON: data}, nil
+		return Body{JSON: data, bounded: true}, Bounded(data)
 	case YAML, "application/x-yaml", "text/yaml", "application/vnd.yaml":
 		if err := checkYAML(data); err != nil {
 			return Body{}, err
 		}
-		converted, err := yaml.YAMLToJSON(data)
+		body := Body{bounded: true}
+		converted, err := yaml.YAMLToJSONStrict(data)
 		if err != nil {
-			return Body{}, apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
-		}
-		body := Body{JSON: converted}
-		if _, err := yaml.YAMLToJSONStrict(data); err != nil {
 			body.duplicates = yamlDuplicates(err)
+			if converted, err = yaml.YAMLToJSON(data); err != nil {
+				return Body{}, apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
+			}
 		}
-		return body, nil
+		body.JSON = converted
+		return body, Bounded(converted)
 	default:
 		return Body{}, apierror.UnsupportedMediaType(contentType, JSON+", "+YAML)
 	}
 }
-
-// maxResolved bounds a YAML text with its aliases resolved: the limit of a body.
-const maxResolved = 3 << 20
 
 // checkYAML refuses what the conversion to JSON would drop or expand beyond bounds: documents behind the first one, and
 // aliases that repeat long texts. The YAML library itself refuses repetitions of many values.
@@ -105,8 +105,8 @@ func checkYAML(data []byte) error {
 		return apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
 	case rest.present:
 		return apierror.BadRequest("the body holds several YAML documents; send one at a time", nil)
-	case left(tree, maxResolved) < 0:
-		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved is larger than %d bytes", maxResolved))
+	case left(tree, limits.BodyBytes) < 0:
+		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved is larger than %d bytes", limits.BodyBytes))
 	default:
 		return nil
 	}
@@ -143,7 +143,8 @@ func left(value any, budget int) int {
 }
 
 // Decode fills into from the body. Unknown and duplicate fields are 400 with a cause for each under Strict, warnings
-// under Warn, and nothing under Ignore. Text that is not a JSON object of the type is 400.
+// under Warn, and nothing under Ignore. Text that is not a JSON object of the type is 400. Its other errors are those of
+// Bounded.
 func Decode(body Body, into any, strictness Strictness) (warnings []string, err error) {
 	const blanks = " \t\r\n"
 	text := bytes.Trim(body.JSON, blanks)
@@ -152,6 +153,11 @@ func Decode(body Body, into any, strictness Strictness) (warnings []string, err 
 		return nil, apierror.BadRequest("the body is empty; an object was expected", nil)
 	case text[0] != '{':
 		return nil, apierror.BadRequest("the body is not an object; YAML is read where Content-Type says so", nil)
+	}
+	if !body.bounded {
+		if err := Bounded(body.JSON); err != nil {
+			return nil, err
+		}
 	}
 	var complaints []error
 	if strictness == Ignore {
@@ -178,12 +184,8 @@ func Decode(body Body, into any, strictness Strictness) (warnings []string, err 
 // unreadable is the answer to a body that the decoder rejected at the first fault. It names all faults.
 func unreadable(body Body, into any, strictness Strictness, err error) error {
 	const text = "the body could not be read: "
-	problems := Misfits(body, into)
-	if strictness != Strict {
-		problems = slices.DeleteFunc(problems, func(problem *field.Error) bool { return problem.Type == field.ErrorTypeNotSupported })
-	}
-	if len(problems) > 0 {
-		return apierror.BadRequest(text+problems.ToAggregate().Error(), problems)
+	if problems := misfits(body, into, strictness == Strict); len(problems) > 0 {
+		return apierror.BadRequest(text+apierror.Summary(problems), problems)
 	}
 	if syntax, offset := kjson.SyntaxErrorOffset(err); syntax {
 		before := body.JSON[:min(max(0, int(offset)), len(body.JSON))]
@@ -226,15 +228,12 @@ func strictProblems(complaints []error) field.ErrorList {
 	return problems
 }
 
-// maxComplaints bounds the duplicates that are reported, as the JSON decoder does.
-const maxComplaints = 100
-
 // yamlDuplicates returns the YAML library's complaints in the form of the JSON decoder's, each of them once.
 func yamlDuplicates(err error) []error {
 	var list []error
 	seen := map[string]bool{}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if len(list) == maxComplaints {
+		if len(list) == limits.Faults {
 			break
 		}
 		if _, rest, ok := strings.Cut(line, `key "`); ok {

@@ -14,6 +14,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model/apierror"
 )
 
 // maxNumber bounds the numbers that are quoted, in digits.
@@ -25,26 +27,43 @@ var (
 )
 
 // Misfits returns everything in a body that does not fit the type of into: values of a wrong type, and unknown fields,
-// which are NotSupported. It is for bodies that Decode has refused; it finds nothing in a body that is not a JSON
-// object, or was refused for another reason. Values are not quoted, since they may be secrets; only numbers are, where
-// a whole number belongs.
-func Misfits(body Body, into any) field.ErrorList {
+// which are NotSupported. It names the first ones and counts the others, as apierror.Faults does. It is for bodies that
+// Decode has refused; it finds nothing in a body that is not a JSON object, or was refused for another reason. Values are
+// not quoted, since they may be secrets; only numbers are, where a whole number belongs.
+func Misfits(body Body, into any) field.ErrorList { return misfits(body, into, true) }
+
+// misfits is Misfits, with or without the unknown fields.
+func misfits(body Body, into any, unknown bool) field.ErrorList {
 	var tree map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body.JSON))
 	decoder.UseNumber()
 	if decoder.Decode(&tree) != nil || tree == nil {
 		return nil
 	}
-	return misfits(tree, reflect.TypeOf(into), nil)
+	f := &fitter{unknown: unknown, fields: map[reflect.Type]map[string]reflect.Type{}}
+	f.fit(tree, reflect.TypeOf(into), nil)
+	return f.faults.List()
 }
 
-// misfits returns what does not fit a type in a JSON value.
-func misfits(value any, goType reflect.Type, path *field.Path) field.ErrorList {
+// fitter compares JSON values with types.
+type fitter struct {
+	faults  apierror.Faults
+	unknown bool
+	// fields are the fields of the structs that were met.
+	fields map[reflect.Type]map[string]reflect.Type
+}
+
+// wrong adds a value of a wrong type. Only the first faults need their texts.
+func (f *fitter) wrong(value any, path *field.Path, want string) {
+	f.faults.Add(func() *field.Error {
+		return field.TypeInvalid(path, field.OmitValueType{}, "must be "+want+", is "+named(value))
+	})
+}
+
+// fit adds what does not fit a type in a JSON value.
+func (f *fitter) fit(value any, goType reflect.Type, path *field.Path) {
 	if value == nil {
-		return nil
-	}
-	wrong := func(want string) field.ErrorList {
-		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be "+want+", is "+named(value))}
+		return
 	}
 	for goType.Kind() == reflect.Pointer {
 		goType = goType.Elem()
@@ -53,93 +72,98 @@ func misfits(value any, goType reflect.Type, path *field.Path) field.ErrorList {
 	case reflect.PointerTo(goType).Implements(jsonUnmarshaler):
 		text, err := json.Marshal(value)
 		if err != nil || json.Unmarshal(text, reflect.New(goType).Interface()) != nil {
+			want := "a " + strings.ToLower(goType.Name())
 			if goType == reflect.TypeFor[metav1.Time]() {
-				return wrong("a time such as 2006-01-02T15:04:05Z")
+				want = "a time such as 2006-01-02T15:04:05Z"
 			}
-			return wrong("a " + strings.ToLower(goType.Name()))
+			f.wrong(value, path, want)
 		}
-		return nil
+		return
 	case reflect.PointerTo(goType).Implements(textUnmarshaler):
 		if _, ok := value.(string); !ok {
-			return wrong("a string")
+			f.wrong(value, path, "a string")
 		}
-		return nil
+		return
 	}
 	switch goType.Kind() {
 	case reflect.Struct:
-		return misfitsOf(value, goType, path, wrong)
+		f.fitStruct(value, goType, path)
 	case reflect.Map:
 		object, ok := value.(map[string]any)
 		if !ok {
-			return wrong("an object")
+			f.wrong(value, path, "an object")
+			return
 		}
-		var problems field.ErrorList
 		for _, key := range slices.Sorted(maps.Keys(object)) {
-			problems = append(problems, misfits(object[key], goType.Elem(), path.Key(key))...)
+			f.fit(object[key], goType.Elem(), path.Key(key))
 		}
-		return problems
 	case reflect.Slice:
 		if goType.Elem().Kind() == reflect.Uint8 {
 			text, ok := value.(string)
 			if _, err := base64.StdEncoding.DecodeString(text); err != nil || !ok {
-				return wrong("bytes in base64")
+				f.wrong(value, path, "bytes in base64")
 			}
-			return nil
+			return
 		}
 		list, ok := value.([]any)
 		if !ok {
-			return wrong("a list")
+			f.wrong(value, path, "a list")
+			return
 		}
-		var problems field.ErrorList
 		for i, each := range list {
-			problems = append(problems, misfits(each, goType.Elem(), path.Index(i))...)
+			f.fit(each, goType.Elem(), path.Index(i))
 		}
-		return problems
 	case reflect.String:
 		if _, ok := value.(string); !ok {
-			return wrong("a string")
+			f.wrong(value, path, "a string")
 		}
 	case reflect.Bool:
 		if _, ok := value.(bool); !ok {
-			return wrong("true or false")
+			f.wrong(value, path, "true or false")
 		}
 	case reflect.Int32, reflect.Int64:
 		number, _ := value.(json.Number)
 		if _, err := strconv.ParseInt(number.String(), 10, goType.Bits()); err != nil {
-			problems := wrong(fmt.Sprintf("a whole number of %d bits", goType.Bits()))
+			want, shown := fmt.Sprintf("a whole number of %d bits", goType.Bits()), ""
 			if number != "" && len(number) < maxNumber {
-				problems[0].Detail += ": " + number.String()
+				shown = ": " + number.String()
 			}
-			return problems
+			f.faults.Add(func() *field.Error {
+				return field.TypeInvalid(path, field.OmitValueType{}, "must be "+want+", is "+named(value)+shown)
+			})
 		}
 	default:
 		// The model has no other types. For those, the error of Decode is enough.
 	}
-	return nil
 }
 
-func misfitsOf(value any, goType reflect.Type, path *field.Path, wrong func(string) field.ErrorList) field.ErrorList {
+func (f *fitter) fitStruct(value any, goType reflect.Type, path *field.Path) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return wrong("an object")
+		f.wrong(value, path, "an object")
+		return
 	}
-	known := map[string]reflect.Type{}
-	collect(goType, known)
-	var problems field.ErrorList
+	known := f.fields[goType]
+	if known == nil {
+		known = map[string]reflect.Type{}
+		collect(goType, known)
+		f.fields[goType] = known
+	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		at := path.Child(name)
 		if path == nil {
 			at = field.NewPath(name)
 		}
 		if inner, ok := known[name]; ok {
-			problems = append(problems, misfits(object[name], inner, at)...)
-			continue
+			f.fit(object[name], inner, at)
+		} else if f.unknown {
+			f.faults.Add(func() *field.Error {
+				return &field.Error{
+					Type: field.ErrorTypeNotSupported, Field: at.String(), BadValue: field.OmitValueType{}, Detail: "unknown field",
+				}
+			})
 		}
-		problems = append(problems, &field.Error{
-			Type: field.ErrorTypeNotSupported, Field: at.String(), BadValue: field.OmitValueType{}, Detail: "unknown field",
-		})
 	}
-	return problems
 }
 
 // collect lists the fields of a struct by their JSON names, including those of inlined structs.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 )
 
@@ -46,12 +49,32 @@ func (r *reply) write(w http.ResponseWriter, method string) {
 		header[name] = values
 	}
 	header.Set("Content-Length", strconv.Itoa(len(r.body)))
-	w.WriteHeader(r.status)
+	text := r.body
 	if method == http.MethodHead {
-		return
+		text = nil
 	}
+	w.WriteHeader(r.status)
 	// If this fails, the client is gone, and the error cannot be reported to anyone.
-	_, _ = w.Write(r.body)
+	_ = send(w, text)
+}
+
+// maxPart is the size of the parts of an answer that have a deadline each, in bytes.
+const maxPart = 64 << 10
+
+// send writes a text in parts. It returns an error if the client does not receive each of them in time. The server then closes
+// the connection.
+func send(w http.ResponseWriter, text []byte) error {
+	control := http.NewResponseController(w)
+	// A server that does not support deadlines has a limit of its own. The last deadline stays: the server sends what it
+	// buffers after the handler, and the next answer on the connection begins with a new deadline.
+	_ = control.SetWriteDeadline(time.Now().Add(limits.WriteDuration))
+	for part := range slices.Chunk(text, maxPart) {
+		_ = control.SetWriteDeadline(time.Now().Add(limits.WriteDuration))
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // render encodes an answer, or an error, in the form that the client asked for. The error that it returns is the one that

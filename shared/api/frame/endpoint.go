@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
 )
@@ -28,9 +29,9 @@ const BasePath = "/kubernetes/management"
 // Limits of a request. Source: ADR-0001.
 const (
 	// MaxBodyBytes is the maximum size of a request body. A larger body is answered with 413.
-	MaxBodyBytes = 3 << 20
+	MaxBodyBytes = limits.BodyBytes
 	// MaxDuration is the maximum duration of a request. The query parameter timeout can shorten it.
-	MaxDuration = 60 * time.Second
+	MaxDuration = limits.RequestDuration
 )
 
 // Function is one operation as it is deployed: its name, its routes and its schedule.

@@ -48,6 +48,7 @@ func newFrame(server *Server, name string, endpoint Endpoint) *frame {
 // call is a request as the frame has parsed it.
 type call struct {
 	http            *http.Request
+	control         *http.ResponseController
 	now             func() time.Time
 	query           url.Values
 	id              string
@@ -87,7 +88,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer span.End()
 	done := f.server.metrics().Request(f.function)
 
-	c := &call{http: r, now: f.server.Env.Now, id: requestID(r), received: received, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	c := &call{http: r, control: http.NewResponseController(w), now: f.server.Env.Now, id: requestID(r), received: received, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	if !f.endpoint.unconfigured {
 		c.unconfigured = f.server.refresh(ctx)
 	}
@@ -159,6 +160,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 			result, err = nil, panicked(problem)
 		}
 	}()
+	tooLarge := checkHeader(c.http.Header)
 	query, unreadable := url.ParseQuery(c.http.URL.RawQuery)
 	c.query = query
 	c.reveal = f.endpoint.reveals && flag(query, "reveal")
@@ -172,6 +174,9 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	}()
 	if unreadable != nil {
 		malformed = apierror.BadRequest("the query of the URL cannot be read", nil).Because(unreadable)
+	}
+	if tooLarge != nil {
+		return nil, tooLarge
 	}
 	if c.unconfigured != nil {
 		return nil, c.unconfigured
@@ -201,7 +206,11 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return nil, malformed
 	}
 	c.body = func() ([]byte, error) {
-		data, err := readBody(c.http.Body)
+		if end, bounded := ctx.Deadline(); bounded {
+			// A server that does not support this has a limit of its own.
+			_ = c.control.SetReadDeadline(end)
+		}
+		data, err := readBody(ctx, c.http)
 		c.sent = data
 		return data, err
 	}
@@ -280,13 +289,24 @@ func deadline(ctx context.Context, query url.Values) (context.Context, context.C
 	return bounded, cancel, malformed
 }
 
-func readBody(body io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(body, MaxBodyBytes+1))
-	if err != nil {
-		return nil, apierror.BadRequest("the body could not be read", nil).Because(err)
+// readBody reads the body of a request until the request's deadline. It does not begin to read a body that says that it
+// is too large.
+func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
+	tooLarge := apierror.TooLarge(fmt.Sprintf("the body is larger than %d bytes", MaxBodyBytes))
+	if r.ContentLength > MaxBodyBytes {
+		return nil, tooLarge
 	}
-	if len(data) > MaxBodyBytes {
-		return nil, apierror.TooLarge(fmt.Sprintf("the body is larger than %d bytes", MaxBodyBytes))
+	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
+	switch {
+	case err != nil && over(ctx):
+		return nil, apierror.Late().Because(err)
+	case err != nil:
+		return nil, apierror.BadRequest("the body could not be read", nil).Because(err)
+	case len(data) > MaxBodyBytes:
+		return nil, tooLarge
+	case ctx.Err() != nil:
+		// The client is gone, or its time is over: nothing is decoded.
+		return nil, ctx.Err()
 	}
 	return data, nil
 }

@@ -1,13 +1,18 @@
 package frame
 
 import (
+	"cmp"
+	"fmt"
 	"mime"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 )
 
@@ -30,8 +35,11 @@ type Clause struct {
 
 // ParseAccept parses Accept headers. It returns the clauses in the client's order of preference: by descending quality, and
 // in their given order among equals. It leaves out clauses that cannot be parsed or whose quality is 0
-// or invalid.
+// or invalid. Headers that are larger than limits.AcceptBytes have no clauses: requests with them are refused.
 func ParseAccept(values []string) []Clause {
+	if sizeOf(values) > limits.AcceptBytes {
+		return nil
+	}
 	var clauses []Clause
 	for _, value := range values {
 		for text := range strings.SplitSeq(value, ",") {
@@ -50,14 +58,36 @@ func ParseAccept(values []string) []Clause {
 				}
 				clause.Quality = quality
 			}
-			index := len(clauses)
-			for index > 0 && clauses[index-1].Quality < clause.Quality {
-				index--
-			}
-			clauses = append(clauses[:index], append([]Clause{clause}, clauses[index:]...)...)
+			clauses = append(clauses, clause)
 		}
 	}
+	slices.SortStableFunc(clauses, func(a, b Clause) int { return cmp.Compare(b.Quality, a.Quality) })
 	return clauses
+}
+
+// checkHeader refuses a head of a request that would cost more to read than others: too many lines, or too large Accept
+// headers. The error is HeaderTooLarge. It needs no credential, and is cheap.
+func checkHeader(header http.Header) error {
+	lines := 0
+	for _, values := range header {
+		lines += len(values)
+	}
+	if lines > limits.HeaderLines {
+		return apierror.HeaderTooLarge(fmt.Sprintf("the request has %d header lines; the limit is %d", lines, limits.HeaderLines))
+	}
+	if size := sizeOf(header.Values("Accept")); size > limits.AcceptBytes {
+		return apierror.HeaderTooLarge(fmt.Sprintf("the Accept header has %d bytes; the limit is %d", size, limits.AcceptBytes))
+	}
+	return nil
+}
+
+// sizeOf returns the size of the values of a header together, in bytes.
+func sizeOf(values []string) int {
+	size := 0
+	for _, value := range values {
+		size += len(value)
+	}
+	return size
 }
 
 // Other forms that a response can have instead of the object itself.
@@ -89,7 +119,7 @@ func (f *frame) agree(c *call) error {
 // negotiate chooses the form of the first clause that can be served. Table tells whether the endpoint has a Table form. If
 // the Accept header is absent or empty, the form is JSON.
 func negotiate(values []string, table bool) (form, error) {
-	if strings.TrimSpace(strings.Join(values, "")) == "" {
+	if !slices.ContainsFunc(values, func(value string) bool { return strings.TrimSpace(value) != "" }) {
 		return form{}, nil
 	}
 	for _, clause := range ParseAccept(values) {

@@ -175,10 +175,11 @@ type sender struct {
 	sent       int
 }
 
-// begin sends the headers. It lifts the server's time limit for reading a request, which must not end the response.
+// begin sends the headers. It lifts the server's time limits for a request, which must not end the response.
 func (s *sender) begin() error {
-	// A server that does not support this has no such limit.
+	// A server that does not support this has no such limits.
 	_ = s.control.SetReadDeadline(time.Time{})
+	_ = s.control.SetWriteDeadline(time.Time{})
 	header := s.http.Header()
 	header.Set("Content-Type", codec.JSON)
 	header.Set("Cache-Control", "no-cache, private")

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/limits"
 )
 
 // Error is a refusal or failure, with what the caller may know about it. It satisfies
@@ -41,13 +43,13 @@ func (e *Error) Because(cause error) *Error {
 	return &with
 }
 
-func from(err *apierrors.StatusError) *Error { return &Error{status: err.ErrStatus} }
+func from(err *apierrors.StatusError) *Error { return &Error{status: bounded(err.ErrStatus)} }
 
 // failure is an Error that apimachinery has no constructor for, or only one with another text.
 func failure(code int32, reason metav1.StatusReason, message string) *Error {
-	return &Error{status: metav1.Status{
+	return &Error{status: bounded(metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
-	}}
+	})}
 }
 
 // retryAfter tells the client to wait for some seconds and ask again.
@@ -74,7 +76,7 @@ func AlreadyExists(resource schema.GroupResource, name string) *Error {
 // BeingDeleted answers 409 with the reason of AlreadyExists: the name is taken until its deletion has ended.
 func BeingDeleted(resource schema.GroupResource, name string) *Error {
 	err := AlreadyExists(resource, name)
-	err.status.Message = "object is being deleted: " + err.status.Message
+	err.status.Message = shorten("object is being deleted: "+err.status.Message, limits.MessageBytes)
 	return err
 }
 
@@ -94,9 +96,14 @@ func Modified(resource schema.GroupResource, name string) *Error {
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
-// Invalid answers 422 with a cause for each bad field.
+// Invalid answers 422 with a cause for each bad field, as far as Summary names it.
 func Invalid(kind schema.GroupKind, name string, problems field.ErrorList) *Error {
-	return from(apierrors.NewInvalid(kind, name, problems))
+	err := from(apierrors.NewInvalid(kind, name, nil))
+	if len(problems) > 0 {
+		err.status.Message = shorten(err.status.Message+": "+Summary(problems), limits.MessageBytes)
+	}
+	err.status.Details.Causes = causes(problems)
+	return err
 }
 
 // Forbidden answers 403. The problems name the fields that ask for too much, and may be empty.
@@ -136,6 +143,20 @@ func UnsupportedMediaType(got, offers string) *Error {
 // TooLarge answers 413.
 func TooLarge(why string) *Error { return from(apierrors.NewRequestEntityTooLargeError(why)) }
 
+// TooLargeField answers 413 and names the field that is too large.
+func TooLargeField(at, why string) *Error {
+	err := TooLarge(shorten(at, limits.FaultBytes) + ": " + why)
+	err.status.Details = &metav1.StatusDetails{Causes: causes(field.ErrorList{{
+		Type: field.ErrorTypeTooMany, Field: at, BadValue: field.OmitValueType{}, Detail: why,
+	}})}
+	return err
+}
+
+// HeaderTooLarge answers 431: the head of the request exceeds a limit.
+func HeaderTooLarge(why string) *Error {
+	return failure(http.StatusRequestHeaderFieldsTooLarge, metav1.StatusReasonRequestEntityTooLarge, why)
+}
+
 // Unprocessable answers 422 for a request that is well-formed but cannot be done, such as a JSON patch
 // whose test fails.
 func Unprocessable(why string) *Error {
@@ -158,6 +179,11 @@ func VersionTooLarge(asked, current int64) *Error {
 // Timeout answers 504: the deadline of the request has passed.
 func Timeout() *Error {
 	return from(apierrors.NewTimeoutError("the request did not finish in time", 1))
+}
+
+// Late answers 408: the body of the request did not arrive in time.
+func Late() *Error {
+	return failure(http.StatusRequestTimeout, metav1.StatusReasonTimeout, "the body of the request did not arrive in time")
 }
 
 // Unavailable answers 503 with Retry-After: the state cannot be reached.
@@ -193,7 +219,7 @@ func Internal(cause error) *Error {
 // Broken answers 500 with a message that helps the caller, for example to inform the operators.
 func Broken(why string) *Error {
 	err := Internal(nil)
-	err.status.Message = why
+	err.status.Message = shorten(why, limits.MessageBytes)
 	return err
 }
 
@@ -207,16 +233,4 @@ func From(err error) *Error {
 		return Timeout().Because(err)
 	}
 	return Internal(err)
-}
-
-func causes(problems field.ErrorList) []metav1.StatusCause {
-	list := make([]metav1.StatusCause, 0, len(problems))
-	for _, problem := range problems {
-		list = append(list, metav1.StatusCause{
-			Type:    metav1.CauseType(problem.Type),
-			Field:   problem.Field,
-			Message: problem.ErrorBody(),
-		})
-	}
-	return list
 }

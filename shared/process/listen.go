@@ -1,0 +1,96 @@
+package process
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"management.platform.sh/shared/limits"
+)
+
+// maxStreams is how many requests a client may have open on one HTTP/2 connection.
+const maxStreams = 100
+
+// Listening returns an HTTP server with the limits that all shells have that listen themselves: for the head of a request,
+// its arrival, the answer and idle connections. Shells set what differs between them. Source: ADR-0020.
+//
+// An answer that takes longer than limits.WriteDuration must set write deadlines of its own, as streams do.
+func Listening(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           unread(handler),
+		ReadHeaderTimeout: limits.HeadDuration,
+		ReadTimeout:       limits.RequestDuration,
+		// A handler may take the whole duration of a request before it answers.
+		WriteTimeout:   2 * limits.RequestDuration,
+		IdleTimeout:    limits.IdleDuration,
+		MaxHeaderBytes: limits.HeaderBytes,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: limits.WriteDuration},
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// unread makes a handler answer at once where it does not read the body of a request. Otherwise, the server would wait
+// for up to 256 KiB of the body before it sends the answer, so that a body that never comes would hold its connection.
+func unread(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 || r.ProtoMajor != 1 {
+			// On HTTP/2, only the stream ends.
+			handler.ServeHTTP(w, r)
+			return
+		}
+		body := &arriving{ReadCloser: r.Body}
+		with := *r
+		with.Body = body
+		handler.ServeHTTP(&answering{ResponseWriter: w, body: body}, &with)
+	})
+}
+
+// arriving is the body of a request. It knows whether all of it was read.
+type arriving struct {
+	io.ReadCloser
+	ended bool
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if err == io.EOF {
+		a.ended = true
+	}
+	return n, err
+}
+
+// answering is an answer. If the body of its request was not read, it closes the connection.
+type answering struct {
+	http.ResponseWriter
+	body  *arriving
+	begun bool
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader begins the answer.
+func (a *answering) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		a.begin()
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write begins the answer with 200, unless it has begun.
+func (a *answering) Write(p []byte) (int, error) {
+	a.begin()
+	return a.ResponseWriter.Write(p)
+}
+
+func (a *answering) begin() {
+	if a.begun || a.body.ended {
+		a.begun = true
+		return
+	}
+	a.begun = true
+	a.Header().Set("Connection", "close")
+	// A body that is under way may still arrive, so that the client reads the answer before the connection is reset.
+	_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now().Add(limits.UnreadDuration))
+}
