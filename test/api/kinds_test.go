@@ -1,0 +1,591 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+// storedKind is a kind that is stored, and what requests of it look like.
+type storedKind struct {
+	kind, resource, path string
+	// bearer is that of a caller who may do everything with the objects.
+	bearer string
+	// section and field name a field that clients can change, which holds a text.
+	section, field string
+	// content is the section in JSON, without braces, with a secret in it for the object of that name. Nil: clients cannot
+	// create objects.
+	content func(name string) string
+	// shown tells that the response to a create contains the secret.
+	shown bool
+	// adminsCreate tells that only admins can create objects.
+	adminsCreate bool
+	// writes and deletes tell whether clients can change and delete objects.
+	writes, deletes bool
+}
+
+// one is the object that a rule is about. The configuration has its own name.
+func (k storedKind) one() string {
+	if k.content == nil {
+		return "config"
+	}
+	return "one"
+}
+
+const canary = "canary-0123456789-0123456789-0123456789-"
+
+var storedKinds = []storedKind{
+	{
+		kind: "OwnedAccessKey", resource: "ownedaccesskeys", path: keysPath, bearer: anaBearer, section: "spec", field: "displayName",
+		content: func(name string) string { return fmt.Sprintf(`"key":%q`, canary+name) }, shown: true, writes: true, deletes: true,
+	},
+	{
+		kind: "VirtualClusterInstance", resource: "virtualclusterinstances", bearer: anaBearer, section: "spec", field: "displayName",
+		path: "/apis/management.platform.sh/v1/namespaces/p-shop/virtualclusterinstances",
+		content: func(string) string {
+			return fmt.Sprintf(`"owner":{"user":"ana"},"signer":{"kubeconfig":%q}`, `{"current-context":"a",`+
+				`"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"https://a.example"}}],`+
+				`"users":[{"name":"u","user":{"token":"`+canary+`"}}]}`)
+		}, adminsCreate: true, writes: true, deletes: true,
+	},
+	{
+		kind: "DirectClusterEndpointToken", resource: "directclusterendpointtokens", bearer: anaBearer,
+		path: "/apis/management.platform.sh/v1/directclusterendpointtokens", section: "spec",
+		content: func(string) string { return "" }, shown: true, deletes: true,
+	},
+	{kind: "Config", resource: "configs", path: configs, bearer: adminBearer, section: "status", field: "platformHost", writes: true},
+}
+
+// manifest is an object with more metadata, each member with a leading comma.
+func (k storedKind) manifest(name, metadata string) string {
+	return fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q%s},%q:{%s}}`,
+		k.kind, name, metadata, k.section, k.content(name))
+}
+
+// kindWorld is the whole API, and a kind of which one object is stored.
+type kindWorld struct {
+	*configured
+	storedKind
+	// secret is the secret of that object.
+	secret string
+}
+
+// everyKind runs the test of a rule for each kind that it is about.
+func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T, w *kindWorld)) {
+	t.Helper()
+	t.Parallel()
+	for _, k := range storedKinds {
+		if !about(k) {
+			continue
+		}
+		t.Run(k.kind, func(t *testing.T) {
+			t.Parallel()
+			w := &kindWorld{configured: newConfigured(t, redistest.Embedded(t)), storedKind: k, secret: canary}
+			w.seed()
+			if k.content == nil {
+				w.set(`{"auth":{"oidc":{"issuerUrl":"https://a.example","clientSecret":"` + canary + `"}}}`)
+			} else {
+				w.create("one", "")
+			}
+			for _, bearer := range []string{adminBearer, anaBearer, benBearer} {
+				// The first use of a key is noted in the state.
+				w.expect(http.StatusCreated, bearer, "POST", selves, "")
+			}
+			rule(t, w)
+		})
+	}
+}
+
+func all(storedKind) bool          { return true }
+func written(k storedKind) bool    { return k.writes }
+func deletable(k storedKind) bool  { return k.deletes }
+func createable(k storedKind) bool { return k.content != nil }
+
+// making is a request to create an object, by a caller who may.
+func (w *kindWorld) making(name, metadata string) request {
+	r := request{method: "POST", body: w.manifest(name, metadata)}
+	if w.adminsCreate {
+		r.bearer = adminBearer
+	}
+	return r
+}
+
+// create makes an object, and notes its secret.
+func (w *kindWorld) create(name, metadata string) string {
+	w.t.Helper()
+	text := w.does(http.StatusCreated, w.making(name, metadata))
+	var made struct{ Status struct{ Token string } }
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		w.t.Fatal(err)
+	}
+	if made.Status.Token != "" {
+		w.secret = made.Status.Token
+	}
+	return text
+}
+
+// asks sends a request, whose path is below that of the kind. The zero value of its bearer is that of the kind.
+func (w *kindWorld) asks(r request) (int, string) {
+	w.t.Helper()
+	r.path = w.path + r.path
+	if r.bearer == "" {
+		r.bearer = w.bearer
+	}
+	answer, text := w.send(r)
+	return answer.StatusCode, text
+}
+
+// does sends a request and returns the body of an answer with that status.
+func (w *kindWorld) does(status int, r request) string {
+	w.t.Helper()
+	code, text := w.asks(r)
+	if code != status {
+		w.t.Fatalf("%s %s %s: %d %s, want %d", r.method, r.path, r.body, code, text, status)
+	}
+	return text
+}
+
+// stored is what the state holds of the kind.
+func (w *kindWorld) stored() []store.Record {
+	w.t.Helper()
+	page, err := w.env.Stores(w.resource).List(w.t.Context(), store.Query{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return page.Records
+}
+
+// read returns the object as a read shows it.
+func (w *kindWorld) read() map[string]any {
+	w.t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal([]byte(w.does(http.StatusOK, request{method: "GET", path: "/" + w.one()})), &object); err != nil {
+		w.t.Fatal(err)
+	}
+	return object
+}
+
+const (
+	jsonPatch  = "application/json-patch+json"
+	mergePatch = "application/merge-patch+json"
+	applyPatch = "application/apply-patch+yaml"
+)
+
+// change is a request that gives the field a value.
+type change struct {
+	about string
+	// operation is that of the entry in managedFields.
+	operation string
+	request   request
+}
+
+// changes are all ways to give the field of an object a value. The query follows each path. PUT sends the object back as it
+// is given.
+func (w *kindWorld) changes(object map[string]any, value, query string) []change {
+	w.t.Helper()
+	path := "/" + w.one() + "?" + query
+	text, err := json.Marshal(object)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var put map[string]any
+	if err := json.Unmarshal(text, &put); err != nil {
+		w.t.Fatal(err)
+	}
+	put[w.section].(map[string]any)[w.field] = value
+	if text, err = json.Marshal(put); err != nil {
+		w.t.Fatal(err)
+	}
+	metadata := put["metadata"].(map[string]any)
+	known := fmt.Sprintf(`"resourceVersion":%q,"uid":%q`, metadata["resourceVersion"], metadata["uid"])
+	return []change{
+		{"PUT", "Update", request{method: "PUT", path: path, body: string(text)}},
+		{"merge patch", "Update", request{method: "PATCH", path: path, contentType: mergePatch,
+			body: fmt.Sprintf(`{"metadata":{%s},%q:{%q:%q}}`, known, w.section, w.field, value)}},
+		{"JSON patch", "Update", request{method: "PATCH", path: path, contentType: jsonPatch,
+			body: fmt.Sprintf(`[{"op":"add","path":"/metadata/resourceVersion","value":%q},{"op":"add","path":"/%s/%s","value":%q}]`,
+				metadata["resourceVersion"], w.section, w.field, value)}},
+		{"apply", "Apply", request{method: "PATCH", path: path + "&force=true", contentType: applyPatch,
+			body: fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":%q,"metadata":{"name":%q,%s},%q:{%q:%q}}`,
+				w.kind, w.one(), known, w.section, w.field, value)}},
+	}
+}
+
+// A dry run is answered as the request itself would be, and stores nothing. Source: Spec 4; ADR-0004.
+func TestDryRun(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		try := func(about string, r request) string {
+			t.Helper()
+			before := w.stored()
+			dry := r
+			dry.path += map[bool]string{true: "&", false: "?"}[strings.Contains(r.path, "?")] + "dryRun=All"
+			code, text := w.asks(dry)
+			if after := w.stored(); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("a dry run of %s stores something", about)
+			}
+			if strings.Contains(text, w.secret) || strings.Contains(text, canary) || strings.Contains(text, "pak_") {
+				t.Errorf("a dry run of %s shows a secret: %s", about, text)
+			}
+			if real, answer := w.asks(r); code != real || code >= 300 {
+				t.Errorf("a dry run of %s is answered %d %s, and the request %d %s", about, code, text, real, answer)
+			}
+			if after := w.stored(); fmt.Sprint(after) == fmt.Sprint(before) {
+				t.Errorf("%s stores nothing", about)
+			}
+			return text
+		}
+		if w.content != nil {
+			try("create", w.making("new", ""))
+		}
+		if w.writes {
+			for i := range w.changes(w.read(), "", "") {
+				value := fmt.Sprintf("by-%d.example", i)
+				c := w.changes(w.read(), value, "fieldManager=ops")[i]
+				if text := try(c.about, c.request); !strings.Contains(text, value) {
+					t.Errorf("a dry run of %s is answered %s", c.about, text)
+				}
+			}
+			if w.content != nil {
+				r := w.making("more", "")
+				r.method, r.path, r.contentType = "PATCH", "/more?fieldManager=ops", applyPatch
+				try("apply to an absent name", r)
+			}
+		}
+		if w.deletes {
+			try("delete", request{method: "DELETE", path: "/one"})
+			try("delete of a selection", request{method: "DELETE", path: "?fieldSelector=metadata.name%3Dnew"})
+		}
+	})
+}
+
+// Each request that writes a field records its manager. Source: Spec 2.2; ADR-0008.
+func TestManagedFields(t *testing.T) {
+	everyKind(t, written, func(t *testing.T, w *kindWorld) {
+		expect := func(about, text, manager, operation string) {
+			t.Helper()
+			var object struct {
+				Metadata struct {
+					ManagedFields []struct{ Manager, Operation string }
+				}
+			}
+			if err := json.Unmarshal([]byte(text), &object); err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range object.Metadata.ManagedFields {
+				if entry.Manager == manager && entry.Operation == operation {
+					return
+				}
+			}
+			t.Errorf("after %s by %s there is %+v", about, manager, object.Metadata.ManagedFields)
+		}
+		if w.content != nil {
+			r := w.making("new", "")
+			r.path = "?fieldManager=maker"
+			expect("create", w.does(http.StatusCreated, r), "maker", "Update")
+		}
+		for i := range w.changes(w.read(), "", "") {
+			manager := fmt.Sprint("m", i)
+			c := w.changes(w.read(), manager+".example", "fieldManager="+manager)[i]
+			text := w.does(http.StatusOK, c.request)
+			expect(c.about, text, manager, c.operation)
+			expect("a read after "+c.about, w.does(http.StatusOK, request{method: "GET", path: "/" + w.one()}), manager, c.operation)
+		}
+	})
+}
+
+// A request that names another version or another object than the stored one changes nothing. Source: Spec 2.2.
+func TestPreconditions(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		refuse := func(about string, r request) {
+			t.Helper()
+			before := w.stored()
+			if text := w.does(http.StatusConflict, r); !strings.Contains(text, `"reason":"Conflict"`) {
+				t.Errorf("%s: %s", about, text)
+			}
+			if after := w.stored(); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("%s stores something", about)
+			}
+		}
+		object := w.read()
+		metadata := object["metadata"].(map[string]any)
+		if w.writes {
+			w.does(http.StatusOK, w.changes(object, "first.example", "")[1].request)
+			for _, c := range w.changes(object, "late.example", "fieldManager=ops") {
+				refuse(c.about+" of an old version", c.request)
+			}
+			current := w.read()["metadata"].(map[string]any)
+			uid := metadata["uid"]
+			metadata["resourceVersion"], metadata["uid"] = current["resourceVersion"], "other"
+			for _, c := range w.changes(object, "late.example", "fieldManager=ops") {
+				if c.request.contentType != jsonPatch {
+					refuse(c.about+" of another object", c.request)
+				}
+			}
+			metadata["uid"] = uid
+		}
+		if !w.deletes {
+			return
+		}
+		for _, path := range []string{"/one", "?fieldSelector=metadata.name%3Done"} {
+			for _, condition := range []string{`"uid":"other"`, `"resourceVersion":"1"`} {
+				refuse("DELETE "+path+" with "+condition, request{method: "DELETE", path: path, body: `{"preconditions":{` + condition + `}}`})
+			}
+		}
+		w.does(http.StatusOK, request{method: "DELETE", path: "/one",
+			body: fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, metadata["uid"], metadata["resourceVersion"])})
+		w.does(http.StatusNotFound, request{method: "GET", path: "/one"})
+	})
+}
+
+// The objects of others do not exist for a caller. Everybody can read the configuration. Source: Spec 2.4, 2.5; ADR-0005,
+// ADR-0017.
+func TestObjectsOfOthers(t *testing.T) {
+	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
+		before := w.stored()
+		requests := []request{{method: "GET", path: "/one"}, {method: "DELETE", path: "/one"}}
+		if w.writes {
+			for _, c := range w.changes(w.read(), "x", "") {
+				if c.operation == "Update" {
+					requests = append(requests, c.request)
+				}
+			}
+		}
+		for _, r := range requests {
+			absent := r
+			absent.path, absent.body = strings.Replace(r.path, "/one", "/two", 1), strings.Replace(r.body, `"name":"one"`, `"name":"two"`, 1)
+			r.bearer, absent.bearer = benBearer, benBearer
+			got, want := w.does(http.StatusNotFound, r), w.does(http.StatusNotFound, absent)
+			if got != strings.ReplaceAll(want, "two", "one") {
+				t.Errorf("%s %s is answered %s, and an absent name %s", r.method, r.path, got, want)
+			}
+		}
+		for _, r := range []request{{method: "GET"}, {method: "DELETE", path: "?fieldSelector=metadata.name%3Done"}} {
+			r.bearer = benBearer
+			var list struct{ Items []any }
+			if err := json.Unmarshal([]byte(w.does(http.StatusOK, r)), &list); err != nil || slices.ContainsFunc(list.Items, func(item any) bool {
+				return item.(map[string]any)["metadata"].(map[string]any)["name"] == "one"
+			}) {
+				t.Errorf("%s %s is answered %v, %v", r.method, r.path, list.Items, err)
+			}
+		}
+		if !w.adminsCreate {
+			// The name is taken, which a caller learns who may create an object with that name.
+			taken := []request{{method: "POST", body: strings.Replace(w.manifest("one", ""), "canary-", "another-", 1)}}
+			if w.writes {
+				taken = append(taken, request{method: "PATCH", path: "/one?fieldManager=ops&force=true", contentType: applyPatch, body: taken[0].body})
+			}
+			for _, r := range taken {
+				r.bearer = benBearer
+				if text := w.does(http.StatusConflict, r); !strings.Contains(text, `"reason":"AlreadyExists"`) {
+					t.Errorf("%s with the name is answered %s", r.method, text)
+				}
+			}
+		}
+		if after := w.stored(); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Error("something was stored")
+		}
+	})
+}
+
+// A secret is in the response to the create that made it, and nowhere else: in no other response, not in the state and not
+// in the log. Source: Spec 2.4, 2.5, 2.7; ADR-0005, ADR-0011, ADR-0015, ADR-0017.
+func TestSecretsAreShownOnce(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		if w.content != nil {
+			w.does(http.StatusOK, request{method: "DELETE", path: "/one"})
+			// The finalizer, where there can be one, makes the response to DELETE an object.
+			metadata := ""
+			if w.writes {
+				metadata = `,"finalizers":["example.com/hold"]`
+			}
+			if text := w.create("one", metadata); strings.Contains(text, w.secret) != w.shown {
+				t.Errorf("created: %s", text)
+			}
+		}
+		requests := []request{
+			{method: "GET", path: "/" + w.one()}, {method: "GET", path: "/" + w.one(), accept: "application/yaml"}, {method: "GET"},
+			{method: "GET", path: "?includeObject=Object", accept: "application/json;as=Table;v=v1;g=meta.k8s.io"},
+		}
+		if w.writes {
+			for i := range w.changes(w.read(), "", "") {
+				requests = append(requests, w.changes(w.read(), "x.example", "fieldManager=ops")[i].request)
+				requests[len(requests)-1].path += "&dryRun=All"
+			}
+		}
+		if w.deletes {
+			requests = append(requests, request{method: "DELETE", path: "?dryRun=All&fieldSelector=metadata.name%3Done"}, request{method: "DELETE", path: "/one"})
+		}
+		hidden := func(about, text string) {
+			t.Helper()
+			if strings.Contains(text, w.secret) {
+				t.Errorf("%s has the secret in it: %s", about, text)
+			}
+		}
+		w.watches(w.bearer, "", 1)
+		for _, r := range requests {
+			hidden(r.method+" "+r.path+" "+r.contentType, w.does(http.StatusOK, r))
+		}
+		for _, record := range w.stored() {
+			hidden("the state", string(record.Object))
+		}
+		hidden("the log", w.log.String())
+	})
+}
+
+// An object with finalizers is marked by DELETE, and ends with its last finalizer. Source: Spec 2.2, 3.
+func TestFinalizers(t *testing.T) {
+	both := func(k storedKind) bool { return k.writes && k.deletes }
+	everyKind(t, both, func(t *testing.T, w *kindWorld) {
+		finalizers := func(list string) request {
+			return request{method: "PATCH", path: "/one", contentType: mergePatch, body: `{"metadata":{"finalizers":` + list + `}}`}
+		}
+		marked := func() bool { return w.read()["metadata"].(map[string]any)["deletionTimestamp"] != nil }
+		w.does(http.StatusOK, finalizers(`["example.com/a","example.com/b"]`))
+		for range 2 {
+			if text := w.does(http.StatusOK, request{method: "DELETE", path: "/one"}); !strings.Contains(text, `"kind":"`+w.kind+`"`) || !marked() {
+				t.Errorf("DELETE is answered %s", text)
+			}
+		}
+		w.does(http.StatusUnprocessableEntity, finalizers(`["example.com/a","example.com/b","example.com/c"]`))
+		w.does(http.StatusOK, finalizers(`["example.com/b"]`))
+		if !marked() {
+			t.Error("the mark is gone")
+		}
+		w.does(http.StatusOK, finalizers(`[]`))
+		w.does(http.StatusNotFound, request{method: "GET", path: "/one"})
+	})
+}
+
+// A list comes in pages, which one token continues. Source: Spec 2.2; ADR-0006.
+func TestPages(t *testing.T) {
+	everyKind(t, createable, func(t *testing.T, w *kindWorld) {
+		for _, name := range []string{"p1", "p2", "p3"} {
+			w.create(name, `,"labels":{"page":"yes"}`)
+		}
+		type page struct {
+			Kind     string
+			Metadata struct{ Continue, ResourceVersion string }
+			Items    []struct{ Metadata struct{ Name string } }
+		}
+		list := func(query string) (got page, names []string) {
+			t.Helper()
+			if err := json.Unmarshal([]byte(w.does(http.StatusOK, request{method: "GET", path: "?labelSelector=page&limit=2" + query})), &got); err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range got.Items {
+				names = append(names, item.Metadata.Name)
+			}
+			return got, names
+		}
+		first, names := list("")
+		if first.Kind != w.kind+"List" || !slices.Equal(names, []string{"p1", "p2"}) {
+			t.Errorf("the first page is %+v", first)
+		}
+		second, names := list("&continue=" + first.Metadata.Continue)
+		if second.Metadata.Continue != "" || second.Metadata.ResourceVersion != first.Metadata.ResourceVersion || !slices.Equal(names, []string{"p3"}) {
+			t.Errorf("the second page is %+v", second)
+		}
+		w.does(http.StatusBadRequest, request{method: "GET", path: "?continue=x"})
+		w.does(http.StatusBadRequest, request{method: "GET", path: "?fieldSelector=spec.none%3Dx"})
+		w.does(http.StatusGone, request{method: "GET", path: "?resourceVersionMatch=Exact&resourceVersion=2"})
+		w.does(http.StatusGatewayTimeout, request{method: "GET", path: "?resourceVersion=99999"})
+	})
+}
+
+// A watch shows a caller their objects, and what happens to them. Source: Spec 2.2; ADR-0007.
+func TestWatch(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		const initial = "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+		version := fmt.Sprint(w.read()["metadata"].(map[string]any)["resourceVersion"])
+		expect := func(about, bearer, query string, want ...string) {
+			t.Helper()
+			if got := w.watches(bearer, query, len(want)); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", about, got, want)
+			}
+		}
+		added := "ADDED " + w.one()
+		expect("from the state", w.bearer, initial, added, "BOOKMARK ")
+		if w.content != nil {
+			expect("for another caller", benBearer, initial, "BOOKMARK ")
+		}
+		want := []string{}
+		if w.writes {
+			w.does(http.StatusOK, w.changes(w.read(), "x.example", "")[1].request)
+			want = append(want, "MODIFIED "+w.one())
+		}
+		if w.deletes {
+			w.does(http.StatusOK, request{method: "DELETE", path: "/one"})
+			want = append(want, "DELETED "+w.one())
+		}
+		expect("from a version", w.bearer, "&resourceVersion="+version, want...)
+		w.does(http.StatusGone, request{method: "GET", path: "?watch=true&resourceVersion=99999"})
+	})
+}
+
+// watches returns the first events of a watch of the object, each as "type name".
+func (w *kindWorld) watches(bearer, query string, count int) []string {
+	w.t.Helper()
+	events := []string{}
+	for _, line := range w.watch(bearer, w.path+"?watch=true&fieldSelector=metadata.name%3D"+w.one()+query, count) {
+		if strings.Contains(line, w.secret) {
+			w.t.Errorf("a watch shows the secret: %s", line)
+		}
+		var event struct {
+			Type   string
+			Object struct{ Metadata struct{ Name string } }
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			w.t.Fatal(err)
+		}
+		events = append(events, event.Type+" "+event.Object.Metadata.Name)
+	}
+	return events
+}
+
+// Each verb of a kind asks for the permission of that verb and resource, and no other. Every key can create keys and tokens
+// that are no wider than itself. Source: Spec 2.3.
+func TestVerbs(t *testing.T) {
+	everyKind(t, all, func(t *testing.T, w *kindWorld) {
+		requests := map[string]request{"get": {method: "GET", path: "/" + w.one()}, "list": {method: "GET"}, "watch": {method: "GET", path: "?watch=true&resourceVersion=99999"}}
+		if w.content != nil {
+			requests["create"] = request{method: "POST", path: "?dryRun=All", body: w.manifest("new", "")}
+		}
+		if w.writes {
+			changes := w.changes(w.read(), "x.example", "dryRun=All&fieldManager=ops")
+			requests["update"], requests["patch"] = changes[0].request, changes[1].request
+		}
+		if w.deletes {
+			requests["delete"] = request{method: "DELETE", path: "/one?dryRun=All"}
+			requests["deletecollection"] = request{method: "DELETE", path: "?dryRun=All&fieldSelector=metadata.name%3Done"}
+		}
+		verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+		for verb, r := range requests {
+			others := slices.DeleteFunc(slices.Clone(verbs), func(other string) bool { return other == verb })
+			resources := []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{w.resource}}}
+			for _, row := range []struct {
+				about string
+				rule  model.ScopeRule
+				may   bool
+			}{
+				{"that verb", model.ScopeRule{Verbs: []string{verb}, Resources: resources}, true},
+				{"the other verbs", model.ScopeRule{Verbs: others, Resources: resources}, false},
+				{"another resource", model.ScopeRule{Verbs: []string{verb}, Resources: []model.ScopeGroupResources{{Group: model.GroupName, Resources: []string{"selves"}}}}, false},
+			} {
+				r.bearer = w.narrow(verb+" "+row.about, row.rule)
+				may := row.may || verb == "create" && !w.adminsCreate
+				// A refusal with causes is one of the rules of the kind: the caller was permitted to ask.
+				code, text := w.asks(r)
+				if permitted := code != http.StatusForbidden || strings.Contains(text, `"causes"`); permitted != may {
+					t.Errorf("%s with a scope of %s: %d %s", verb, row.about, code, text)
+				}
+			}
+		}
+	})
+}
