@@ -71,10 +71,11 @@ func TestKind(t *testing.T) {
 	for body, code := range map[string]int{
 		`{}`:                        201,
 		`{"kind":"OwnedAccessKey"}`: 201,
-		`{"apiVersion":"management.platform.sh/v1"}`: 201,
-		`{"kind":"Secret"}`:                          400,
-		`{"apiVersion":"v1"}`:                        400,
-		`{"apiVersion":"management.platform.sh/v2"}`: 400,
+		`{"apiVersion":"management.platform.sh/v1"}`:      201,
+		`{"kind":"Secret"}`:                               400,
+		`{"apiVersion":"v1"}`:                             400,
+		`{"apiVersion":"management.platform.sh/v2"}`:      400,
+		`{"apiVersion":"management.platform.sh/v1/beta"}`: 400,
 	} {
 		for method, path := range map[string]string{"POST": root, "PUT": root + "/ana"} {
 			want := code

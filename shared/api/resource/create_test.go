@@ -104,11 +104,13 @@ func TestCreateKeyInUse(t *testing.T) {
 	given := named("a")
 	given.Spec.Key = secret
 	create(t, r, ana, given)
-	for _, name := range []string{"b", ""} {
-		again := named(name)
-		again.Spec.Key = secret
-		_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: again})
-		expect(t, err, conflict)
+	for _, caller := range []identity.Caller{ana, ben} {
+		for _, name := range []string{"b", ""} {
+			again := named(name)
+			again.Spec.Key = secret
+			_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: again})
+			expect(t, err, conflict)
+		}
 	}
 }
 
@@ -128,7 +130,7 @@ func TestCreateMetadata(t *testing.T) {
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "me", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1"}},
 	}}
 	given.Spec.TTLSeconds = 60
-	given.Status.LastActivity = &hour
+	given.Status.LastActivity, given.Status.ExpirationTimestamp = &hour, &hour
 
 	written, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: given})
 	if err != nil {
@@ -170,19 +172,6 @@ func TestCreateMetadata(t *testing.T) {
 	}
 }
 
-// Spec 2.2 ownerReferences: at most one managing controller.
-func TestCreateTwoControllers(t *testing.T) {
-	t.Parallel()
-	yes := true
-	object := named("ci")
-	for _, name := range []string{"x", "y"} {
-		object.OwnerReferences = append(object.OwnerReferences,
-			metav1.OwnerReference{APIVersion: "v1", Kind: "Thing", Name: name, UID: "1", Controller: &yes})
-	}
-	_, err := resource.Create(t.Context(), open(t), resource.CreateInput[*key]{Caller: ana, Object: object})
-	expect(t, err, invalid("metadata.ownerReferences"))
-}
-
 // All mistakes are reported at once.
 func TestCreateAllProblems(t *testing.T) {
 	t.Parallel()
@@ -197,12 +186,40 @@ func TestCreateAllProblems(t *testing.T) {
 	}
 }
 
-func TestCreateForbidden(t *testing.T) {
+// No verb writes what the caller may not give. Source: Spec 2.5; ADR-0005.
+func TestForbidden(t *testing.T) {
 	t.Parallel()
-	object := named("ci")
-	object.Spec.User, object.Spec.Groups = "ben", []string{"others"}
-	_, err := resource.Create(t.Context(), open(t), resource.CreateInput[*key]{Caller: ana, Object: object})
-	expect(t, err, refusal{code: 403, reason: metav1.StatusReasonForbidden, fields: []string{"spec.user", "spec.groups[0]"}})
+	r := open(t)
+	before := create(t, r, ana, named("ci"))
+	forbidden := refusal{code: 403, reason: metav1.StatusReasonForbidden, fields: []string{"spec.user", "spec.groups[0]"}}
+	const excess = `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"ci"},"spec":{"user":"ben","groups":["others"]}}`
+	for _, dryRun := range []bool{false, true} {
+		for _, name := range []string{"new", "ci"} {
+			object := named(name)
+			object.Spec.User, object.Spec.Groups = "ben", []string{"others"}
+			var err error
+			if name == "new" {
+				_, err = resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: ana, Object: object, DryRun: dryRun})
+			} else {
+				_, err = resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: name, Object: object, DryRun: dryRun})
+			}
+			expect(t, err, forbidden)
+		}
+		for kind, document := range map[resource.PatchType]string{
+			resource.MergePatch: excess, resource.ApplyPatch: excess,
+			resource.JSONPatch: `[{"op":"add","path":"/spec/groups","value":["others"]},{"op":"add","path":"/spec/user","value":"ben"}]`,
+		} {
+			_, err := resource.Patch(t.Context(), r, resource.PatchInput{
+				Caller: ana, Name: "ci", Type: kind, Patch: []byte(document), Manager: "ops", Force: true, DryRun: dryRun,
+			})
+			expect(t, err, forbidden)
+		}
+	}
+	if after := get(t, r, "ci"); !apiequality.Semantic.DeepEqual(after, before) {
+		t.Errorf("stored %+v, before %+v", after, before)
+	}
+	_, err := resource.Get(t.Context(), r, resource.GetInput{Caller: admin, Name: "new"})
+	expect(t, err, notFound)
 }
 
 type broken struct{}

@@ -2,6 +2,7 @@ package resource_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -34,7 +36,9 @@ func TestDelete(t *testing.T) {
 			t.Parallel()
 			r := open(t)
 			create(t, r, ana, named("another"))
-			object := create(t, r, ana, named("ci"))
+			given := named("ci")
+			given.Spec.Key = secret
+			object := create(t, r, ana, given)
 			in := row.in(object)
 			in.Caller, in.Name = ana, "ci"
 			answer, err := resource.Delete(t.Context(), r, in)
@@ -49,6 +53,10 @@ func TestDelete(t *testing.T) {
 			_, err = resource.Get(t.Context(), r, resource.GetInput{Caller: ana, Name: "ci"})
 			if gone := refusalOf(err).code == 404; gone != row.gone {
 				t.Errorf("then: %v", err)
+			}
+			// A deleted key authenticates nobody.
+			if _, err := r.Store.GetByDigest(t.Context(), accesskey.Digest(secret)); errors.Is(err, store.ErrNotFound) != row.gone {
+				t.Errorf("its digest: %v", err)
 			}
 		})
 	}
@@ -100,6 +108,10 @@ func TestFinalizers(t *testing.T) {
 	}
 	if next.DeletionTimestamp == nil || next.DeletionGracePeriodSeconds == nil {
 		t.Errorf("the mark was taken away: %+v", next.ObjectMeta)
+	}
+	next, err = patch(t, r, "ci", resource.MergePatch, `{"metadata":{"deletionTimestamp":"2099-01-01T00:00:00Z","deletionGracePeriodSeconds":null}}`)
+	if err != nil || !next.DeletionTimestamp.Equal(marked.DeletionTimestamp) || *next.DeletionGracePeriodSeconds != 0 {
+		t.Errorf("the mark was changed: %+v, %v", next, err)
 	}
 	written, err := resource.Patch(t.Context(), r, resource.PatchInput{
 		Caller: ana, Name: "ci", Type: resource.JSONPatch, Patch: []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`), DryRun: true,

@@ -53,6 +53,7 @@ func TestPatch(t *testing.T) {
 		{"a merge patch with a wrong type", mergeP, `{"spec":{"ttl":"soon"}}`, refusal{400, "BadRequest", []string{"spec.ttl"}}, nil},
 		{"a merge patch to a bad value", mergeP, `{"spec":{"ttl":-1}}`, invalid("spec.ttl"), nil},
 		{"a merge patch of the kind (Spec 2.1)", mergeP, `{"kind":"Secret"}`, badFields("kind"), nil},
+		{"a merge patch to a malformed version", mergeP, `{"apiVersion":"management.platform.sh/v1/beta"}`, badFields("apiVersion"), nil},
 		{"a merge patch of the version (Spec 2.1, 7)", mergeP, `{"apiVersion":"management.platform.sh/v2"}`, badFields("apiVersion"), nil},
 
 		{"add and replace (Spec 4 row 7)", jsonPatch, `[{"op":"replace","path":"/spec/displayName","value":"y"},{"op":"add","path":"/spec/description","value":"z"}]`,

@@ -349,56 +349,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A generateName whose name is taken is 409. The reader gives the same suffix twice. Source: Spec 2.2, 7.
-func TestGeneratedNameIsTaken(t *testing.T) {
-	keys := accesskey.NewRegistry(state(t), func() time.Time { return born }, zeros{}, func() accesskey.Limits { return accesskey.Limits{} })
-	create := request{alice, "create", "", `{metadata: {generateName: ci-}, spec: {key: ` + brought + `}}`}
-	if _, err := send(t, keys, create); err != nil {
-		t.Fatal(err)
-	}
-	before := revision(t, keys.Store)
-	_, err := send(t, keys, create)
-	if code, reason, _ := refusal(err); code != http.StatusConflict || reason != metav1.StatusReasonAlreadyExists {
-		t.Errorf("got %d %s: %v", code, reason, err)
-	}
-	if after := revision(t, keys.Store); after != before {
-		t.Errorf("the revision went from %d to %d", before, after)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// What is the server's to set is not refused in a new object, and does not count. Source: Spec 2.2, 2.5.
-func TestServerOwnedFields(t *testing.T) {
-	keys := populated(t)
-	object, err := send(t, keys, request{alice, "create", "", `{metadata: {name: mine, uid: x, resourceVersion: "77", generation: 5, selfLink: /x,
-		creationTimestamp: "2020-01-01T00:00:00Z", deletionTimestamp: "2020-01-01T00:00:00Z", deletionGracePeriodSeconds: 5,
-		managedFields: [{manager: x, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {}}]},
-		status: {lastActivity: "2020-01-01T00:00:00Z", expirationTimestamp: "2020-01-01T00:00:00Z"}}`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if object.UID == "x" || object.UID == "" || object.ResourceVersion == "77" || object.Generation != 1 || object.SelfLink != "" ||
-		!object.CreationTimestamp.Time.Equal(born) || object.DeletionTimestamp != nil || object.DeletionGracePeriodSeconds != nil ||
-		object.Status != (model.OwnedAccessKeyStatus{}) {
-		t.Errorf("the client has set %+v %+v", object.ObjectMeta, object.Status)
-	}
-	for _, field := range object.ManagedFields {
-		if field.Manager == "x" {
-			t.Errorf("the client has set managedFields: %+v", field)
-		}
-	}
-	going, err := send(t, keys, request{alice, "merge", "going", `{"metadata":{"deletionTimestamp":"2099-01-01T00:00:00Z","deletionGracePeriodSeconds":null}}`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !going.DeletionTimestamp.Time.Before(born.Add(time.Hour)) || *going.DeletionGracePeriodSeconds != 0 {
-		t.Errorf("a pending deletion was taken back: %+v", going.ObjectMeta)
-	}
-}
-
 // What is at a bound is accepted. Source: Spec 2.2, 2.5; ADR-0004, ADR-0005.
 func TestGoodInput(t *testing.T) {
 	keys := populated(t)
@@ -433,44 +383,5 @@ func TestGoodInput(t *testing.T) {
 				t.Errorf("the answer shows the key")
 			}
 		})
-	}
-}
-
-// Setting blockOwnerDeletion needs delete permission on the owner. Source: Spec 2.2, 7.
-func TestBlockOwnerDeletion(t *testing.T) {
-	keys := populated(t)
-	foreign, err := resource.Get(context.Background(), keys, resource.GetInput{Caller: bob, Name: "foreign"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := revision(t, keys.Store)
-	_, err = send(t, keys, request{alice, "create", "", `{metadata: {name: other, ownerReferences: [{apiVersion: management.platform.sh/v1,
-		kind: OwnedAccessKey, name: foreign, uid: ` + string(foreign.UID) + `, blockOwnerDeletion: true}]}}`})
-	if err == nil {
-		t.Fatal("accepted")
-	}
-	if code, reason, _ := refusal(err); code != http.StatusUnprocessableEntity || reason != metav1.StatusReasonInvalid {
-		t.Errorf("got %d %s: %v", code, reason, err)
-	}
-	if after := revision(t, keys.Store); after != before {
-		t.Errorf("the revision went from %d to %d", before, after)
-	}
-}
-
-// An apiVersion that cannot be parsed is not one that was left out. Source: Spec 2.1, 7.
-func TestMalformedVersion(t *testing.T) {
-	keys := populated(t)
-	for _, r := range []request{
-		{alice, "create", "", `{apiVersion: management.platform.sh/v1/beta, metadata: {name: other}}`},
-		{alice, "merge", "ci", `{"apiVersion":"management.platform.sh/v1/beta"}`},
-	} {
-		_, err := send(t, keys, r)
-		if err == nil {
-			t.Errorf("%s: accepted", r.verb)
-			continue
-		}
-		if code, reason, _ := refusal(err); code != http.StatusBadRequest || reason != metav1.StatusReasonBadRequest {
-			t.Errorf("%s: got %d %s", r.verb, code, reason)
-		}
 	}
 }
