@@ -1,38 +1,31 @@
 package deleteaccesskey
 
 import (
-	"reflect"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
-	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
-	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/model"
 )
 
+// Source: Spec 2.5, 3, 4; ADR-0009.
 func TestDo(t *testing.T) {
 	t.Parallel()
-	deps := Deps{Keys: accesskeytest.New(t)}
-	key := accesskeytest.Seed(t, deps.Keys, "ci")
-	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ben, Name: "ci"}); accesskeytest.Code(err) != 404 {
+	w := issuertest.New(t)
+	deps, ana, ben := open(w.Env), w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
+	if _, err := Do(t.Context(), deps, Input{Caller: ben, Name: "ana"}); accesskeytest.Code(err) != 404 {
 		t.Errorf("another user's key: %v", err)
 	}
-	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", UID: "other"}); accesskeytest.Code(err) != 409 {
-		t.Errorf("another one of that name: %v", err)
+	if _, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ana"}); err != nil {
+		t.Error(err)
 	}
-	got, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci", UID: key.UID})
-	want := &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{Name: "ci", Group: "management.platform.sh", Kind: "ownedaccesskeys", UID: key.UID},
+	if _, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ana"}); accesskeytest.Code(err) != 404 {
+		t.Errorf("again: %v", err)
 	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
-	}
-	if _, err := deps.Keys.Store.GetByDigest(t.Context(), accesskey.Digest(secret.String(accesskeytest.Bearer+"ci"))); err == nil {
-		t.Error("the key still authenticates")
-	}
-	if _, err := Do(t.Context(), deps, Input{Caller: accesskeytest.Ana, Name: "ci"}); accesskeytest.Code(err) != 404 {
-		t.Errorf("once more: %v", err)
+	if gone, err := Do(t.Context(), deps, Input{Caller: ben, Selection: &resource.ListInput{Caller: ben}}); err != nil || meta.LenList(gone) != 1 {
+		t.Errorf("a selection: %+v, %v", gone, err)
 	}
 }

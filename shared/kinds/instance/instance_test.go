@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fieldselectors "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/resource"
@@ -229,6 +231,94 @@ func TestRemainingIsNotTold(t *testing.T) {
 		}
 		if got := list.(*model.VirtualClusterInstanceList); len(got.Items) != 2 || got.Continue == "" || (got.RemainingItemCount != nil) != want {
 			t.Errorf("%s: %d, remaining %v", caller, len(got.Items), got.RemainingItemCount)
+		}
+	}
+}
+
+// The fields by which lists and watches select instances. Source: Spec 2.6; ADR-0017.
+func TestSelectors(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	w.Seed(t, instancetest.Instance(t, "dev"))
+	other := instancetest.Instance(t, "other")
+	other.Spec = model.VirtualClusterInstanceSpec{
+		Owner: &model.InstanceOwner{Team: "core"}, ClusterRef: &model.InstanceClusterRef{Cluster: "eu", Namespace: "vc", VirtualCluster: "other"},
+	}
+	w.Seed(t, other)
+	for text, want := range map[string]string{
+		"metadata.namespace=p-shop": "dev other", "metadata.namespace=p-other": "", "spec.owner.user=ana": "dev", "spec.owner.team=core": "other",
+		"spec.clusterRef.cluster=eu": "other", "status.phase=Ready": "dev", "status.phase=Pending": "other", "spec.owner.user!=ana": "other",
+	} {
+		selector, err := fieldselectors.ParseSelector(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := resource.List(t.Context(), w.Instances, resource.ListInput{Caller: instancetest.Admin, Fields: selector})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		var listed, watched []string
+		for _, item := range list.(*model.VirtualClusterInstanceList).Items {
+			listed = append(listed, item.Name)
+		}
+		watcher, err := resource.Watch(t.Context(), w.Instances, resource.WatchInput{Caller: instancetest.Admin, Fields: selector})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		events, err := watcher.Next(t.Context(), 0)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, event := range events {
+			shown, err := event.Object()
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			watched = append(watched, shown.Name)
+		}
+		if strings.Join(listed, " ") != want || strings.Join(watched, " ") != want {
+			t.Errorf("%s: listed %q, watched %q, want %q", text, listed, watched, want)
+		}
+	}
+}
+
+// A collection contains what callers may see in the namespace. An instance that they may only use stops its deletion. Source: Spec 3; ADR-0009, ADR-0017.
+func TestDeleteCollection(t *testing.T) {
+	t.Parallel()
+	w := instancetest.New(t)
+	for _, name := range []string{"one", "two"} {
+		given := instancetest.Instance(t, name)
+		given.Labels = map[string]string{"name": name}
+		given.Spec.Access = []model.InstanceAccess{{Verbs: []string{"use"}, Users: []string{"ben"}}}
+		w.Seed(t, given)
+	}
+	for _, row := range []struct {
+		about     string
+		caller    identity.Caller
+		namespace string
+		selector  string
+		code      int32
+		left      int
+	}{
+		{"another project's", instancetest.Ana, "p-other", "", 0, 2},
+		{"of one who may use them", instancetest.Ben, "p-shop", "", 403, 2},
+		{"those that are selected", instancetest.Ana, "p-shop", "name=one", 0, 1},
+		{"all", instancetest.Ana, "p-shop", "", 0, 0},
+	} {
+		selector, err := labels.Parse(row.selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = resource.DeleteCollection(t.Context(), w.Instances, resource.DeleteInput{
+			Caller: row.caller, Namespace: row.namespace,
+			Selection: &resource.ListInput{Caller: row.caller, Namespace: row.namespace, Labels: selector},
+		})
+		if accesskeytest.Code(err) != row.code {
+			t.Errorf("%s: %v", row.about, err)
+		}
+		list, err := resource.List(t.Context(), w.Instances, resource.ListInput{Caller: instancetest.Ana})
+		if err != nil || meta.LenList(list) != row.left {
+			t.Errorf("%s: %d are left, want %d (%v)", row.about, meta.LenList(list), row.left, err)
 		}
 	}
 }

@@ -90,7 +90,13 @@ func Instance(t testing.TB, name string) *model.VirtualClusterInstance {
 // Seed stores an instance and returns it as a read shows it.
 func (w *World) Seed(t testing.TB, object *model.VirtualClusterInstance) *model.VirtualClusterInstance {
 	t.Helper()
-	written, err := resource.Create(t.Context(), w.Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+	return Store(t, w.Instances, object)
+}
+
+// Store stores an instance in a registry and returns it as a read shows it.
+func Store(t testing.TB, instances *instance.Registry, object *model.VirtualClusterInstance) *model.VirtualClusterInstance {
+	t.Helper()
+	written, err := resource.Create(t.Context(), instances, resource.CreateInput[*model.VirtualClusterInstance]{
 		Caller: Admin, Namespace: object.Namespace, Object: object.DeepCopy(),
 	})
 	if err != nil {
