@@ -361,10 +361,14 @@ func (w *world) stream(server *httptest.Server, query, bearer string) (<-chan ev
 // bookmarks.
 const readTimeout, bookmarkEvery = 5 * time.Second, 30 * time.Millisecond
 
-// serving runs a test over both protocols.
-func serving(t *testing.T, w *world, test func(t *testing.T, server *httptest.Server)) {
+// serving runs a test over both protocols at once, each in a world of its own.
+func serving(t *testing.T, settings frame.WatchSettings, test func(t *testing.T, w *world, server *httptest.Server)) {
+	t.Parallel()
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			w := newWatchWorld(t)
+			w.server.Watch = settings
 			server := httptest.NewUnstartedServer(w.handler)
 			// It also limits the handshake, which takes time on a busy machine.
 			server.Config.ReadTimeout = readTimeout
@@ -375,7 +379,7 @@ func serving(t *testing.T, w *world, test func(t *testing.T, server *httptest.Se
 				server.Start()
 			}
 			defer server.Close()
-			test(t, server)
+			test(t, w, server)
 		})
 	}
 }
@@ -415,10 +419,7 @@ func rest(t testing.TB, lines <-chan event) {
 
 // Events come as they happen, however long it takes, and bookmarks between them.
 func TestWatchStreams(t *testing.T) {
-	t.Parallel()
-	w := newWatchWorld(t)
-	w.server.Watch = frame.WatchSettings{BookmarkEvery: bookmarkEvery, CheckEvery: 20 * time.Millisecond}
-	serving(t, w, func(t *testing.T, server *httptest.Server) {
+	serving(t, frame.WatchSettings{BookmarkEvery: bookmarkEvery, CheckEvery: 20 * time.Millisecond}, func(t *testing.T, w *world, server *httptest.Server) {
 		quiet, stop := w.stream(server, "&sendInitialEvents=false"+goodMatch, "")
 		marked, stopMarked := w.stream(server, "&allowWatchBookmarks=true&sendInitialEvents=false"+goodMatch, anaKey)
 		// Longer than the server allows for reading a request.
@@ -451,12 +452,9 @@ func TestWatchStreams(t *testing.T) {
 
 // The connection of a watch serves later requests.
 func TestWatchLeavesTheConnection(t *testing.T) {
-	t.Parallel()
-	w := newWatchWorld(t)
 	// The limit for a write is longer than a busy machine needs for one.
 	const stuckAfter = 2 * time.Second
-	w.server.Watch = frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: stuckAfter}
-	serving(t, w, func(t *testing.T, server *httptest.Server) {
+	serving(t, frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: stuckAfter}, func(t *testing.T, w *world, server *httptest.Server) {
 		for range 2 {
 			lines, stop := w.stream(server, "", "")
 			for next(t, lines).Object["metadata"].(map[string]any)["name"] != "narrow" {
