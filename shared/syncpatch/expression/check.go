@@ -17,7 +17,9 @@ type checker struct {
 	file   *file.File
 	scopes []scope
 	depth  int
-	err    error
+	// steps are those of the regular expressions.
+	steps int
+	err   error
 	traits
 }
 
@@ -82,7 +84,7 @@ func (c *checker) enter(at file.Idx) bool {
 		return false
 	}
 	if c.depth == maxNesting {
-		c.refuse(at, "an expression may be nested at most %d levels deep", maxNesting)
+		c.refuse(at, "%s", tooDeep)
 		return false
 	}
 	c.depth++
@@ -113,8 +115,10 @@ func (c *checker) expression(e ast.Expression) {
 	case *ast.RegExpLiteral:
 		if !strings.HasPrefix(n.Literal, "/"+n.Pattern+"/"+n.Flags) {
 			c.refuse(n.Idx, "the regular expression is not closed")
-		} else if pattern, err := checkPattern(n.Pattern, n.Flags); err != nil {
+		} else if pattern, steps, err := checkPattern(n.Pattern, n.Flags); err != nil {
 			c.refuse(n.Idx, "%s", err)
+		} else if c.steps += steps; c.steps > maxSteps {
+			c.refuse(n.Idx, "%s", tooManySteps)
 		} else {
 			n.Pattern = pattern
 		}
@@ -194,34 +198,6 @@ func (c *checker) expression(e ast.Expression) {
 		c.function(n.ParameterList, n.Body)
 	default:
 		c.refuse(e.Idx0(), "%s is not supported", describe(e))
-	}
-}
-
-// describe names a node that is not supported, in the words of JavaScript.
-func describe(n ast.Node) string {
-	switch n.(type) {
-	case *ast.ThisExpression:
-		return "this"
-	case *ast.SuperExpression:
-		return "super"
-	case *ast.ClassLiteral, *ast.ClassDeclaration:
-		return "a class"
-	case *ast.YieldExpression:
-		return "yield"
-	case *ast.AwaitExpression:
-		return "await"
-	case *ast.MetaProperty:
-		return "a meta property"
-	case *ast.TryStatement:
-		return "try"
-	case *ast.WithStatement:
-		return "with"
-	case *ast.FunctionDeclaration:
-		return "a function declaration (use const and an arrow function)"
-	case *ast.VariableStatement, *ast.ForLoopInitializerVarDeclList, *ast.ForIntoVar:
-		return "var (use const or let)"
-	default:
-		return strings.TrimPrefix(fmt.Sprintf("%T", n), "*ast.")
 	}
 }
 
@@ -422,7 +398,7 @@ func (c *checker) key(name string, at file.Idx) {
 
 // name checks the name of a member.
 func (c *checker) name(name string, at file.Idx) {
-	if guarded[name] != nil && !slices.Contains(c.guards, name) {
+	if slices.Contains(allGuards, name) && !slices.Contains(c.guards, name) {
 		c.guards = append(c.guards, name)
 	}
 	if reason, ok := members[name]; ok {

@@ -17,7 +17,6 @@ import (
 	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/parser"
 	"github.com/dop251/goja/unistring"
-	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // SyntaxError says why a text is not a valid expression.
@@ -48,6 +47,8 @@ func (e *Error) Error() string { return e.Message }
 type Expression struct {
 	text    string
 	program *goja.Program
+	// steps are those of its regular expressions.
+	steps int
 	// alwaysNull means that it is the literal null or undefined, which always deletes the field.
 	alwaysNull bool
 	traits
@@ -71,42 +72,32 @@ type traits struct {
 	guards []string
 }
 
-// compiled caches the results of Compile by text. 512 texts of the greatest length are 8 MiB; their programs take a
-// multiple of that.
-var compiled = func() *lru.Cache[string, compilation] {
-	cache, err := lru.New[string, compilation](512)
-	if err != nil {
-		panic(err)
-	}
-	return cache
-}()
-
-type compilation struct {
-	expression *Expression
-	err        error
-}
-
 // Compile parses, checks and compiles a text: one expression of ES6, with what later editions added to expressions, as
-// far as its nodes, names and patterns are allowed. Its errors are *SyntaxError. Source: Spec 2.8; ADR-0014.
+// far as its nodes, names and patterns are allowed. Its errors are *SyntaxError. The time of the parser can double with
+// each character, so a program that does not trust the text compiles it where it can be stopped. Results are kept for the
+// next time, up to maxCompiled bytes. Source: Spec 2.8; ADR-0014.
 func Compile(text string) (*Expression, error) {
-	if c, ok := compiled.Get(text); ok {
+	if c, ok := compiled.get(text); ok {
 		return c.expression, c.err
 	}
 	e, err := parse(text)
 	if len(text) <= MaxLength {
-		compiled.Add(strings.Clone(text), compilation{e, err})
+		compiled.add(strings.Clone(text), compilation{e, err})
 	}
 	return e, err
 }
+
+// Forget drops what Compile keeps for the next time. What is in use stays valid.
+func Forget() { compiled.forget() }
 
 // parameters are the variables of an expression, in the order of the arguments that a realm passes.
 var parameters = []string{"value", "valueExists", "context", "atob", "btoa", "virtualToHostDNS"}
 
 func parse(text string) (*Expression, error) {
-	switch {
-	case len(text) > MaxLength:
-		return nil, &SyntaxError{fmt.Sprintf("an expression may have at most %d bytes, this one has %d", MaxLength, len(text)), 1, 1}
-	case strings.TrimSpace(text) == "":
+	if err := Scan(text); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(text) == "" {
 		return nil, &SyntaxError{"the expression is empty", 1, 1}
 	}
 	program, err := parseIn("(", text, ")")
@@ -147,7 +138,7 @@ func parse(text string) (*Expression, error) {
 		return nil, compilerError(text, err)
 	}
 	return &Expression{
-		text: strings.Clone(text), program: compiled, alwaysNull: alwaysNull(body), traits: c.traits,
+		text: strings.Clone(text), program: compiled, steps: c.steps, alwaysNull: alwaysNull(body), traits: c.traits,
 	}, nil
 }
 
@@ -161,7 +152,7 @@ func parseIn(open, text, closing string) (*ast.Program, error) {
 	if errors.As(err, &list) && len(list) > 0 {
 		first := list[0]
 		at := position(text, first.Position)
-		message := strings.TrimPrefix(first.Message, "SyntaxError: ")
+		message := syntaxMessage(first.Message)
 		if strings.HasPrefix(message, "Unexpected") {
 			message += "; expected one expression, statements are not supported"
 		}
@@ -172,7 +163,7 @@ func parseIn(open, text, closing string) (*ast.Program, error) {
 		at.Message = message
 		return nil, &at
 	}
-	return nil, &SyntaxError{err.Error(), 1, 1}
+	return nil, &SyntaxError{syntaxMessage(err.Error()), 1, 1}
 }
 
 func endOf(text string) SyntaxError {
@@ -198,13 +189,13 @@ func position(text string, p file.Position) SyntaxError {
 func compilerError(text string, err error) error {
 	var syntax *goja.CompilerSyntaxError
 	if !errors.As(err, &syntax) {
-		return &SyntaxError{err.Error(), 1, 1}
+		return &SyntaxError{syntaxMessage(err.Error()), 1, 1}
 	}
 	at := SyntaxError{Line: 1, Column: 1}
 	if syntax.File != nil {
 		at = position(text, syntax.File.Position(syntax.Offset))
 	}
-	at.Message = syntax.Message
+	at.Message = syntaxMessage(syntax.Message)
 	return &at
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -248,7 +250,7 @@ func TestLimits(t *testing.T) {
 // text into code, changes shared objects, or works on any object.
 func TestReach(t *testing.T) {
 	r := newRealm(slow, &Globals{})
-	r.trim()
+	r.prepare(&Expression{traits: traits{computes: true}})
 	begin, err := r.runtime.RunString(`["", 1, true, [], {}, /x/, () => 0, function () {}, new Error("x"), new Map(), new Set(), [].values(), "".matchAll(/x/g), ""[Symbol.iterator](),
 		new Map().entries(), new Set().values(), "x".match(/(?<a>x)/), String, Number, Boolean, JSON.parse, JSON.stringify, Math.max, Object.assign, Array.from, parseInt, isNaN]`)
 	if err != nil {
@@ -348,6 +350,184 @@ func TestTraits(t *testing.T) {
 	}
 }
 
+// engineTexts are marks of texts that are made for the developers of an interpreter.
+var engineTexts = regexp.MustCompile(`goja|regexp|makeslice|runtime error|interface conversion|0x[0-9a-f]{6}|[&\[]\{|ast\.|\.go:|%!|panic|[a-z](Expression|Literal|Statement)\b|nil pointer|error parsing|re2|strconv|invalid character|unexpected end of JSON`)
+
+// foreign reports whether a message has a text that comes neither from the platform nor from the expression.
+func foreign(message, text string) bool {
+	for _, found := range engineTexts.FindAllString(message, -1) {
+		if !strings.Contains(text, found) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMessages: errors are told in the words of the platform or of JavaScript.
+func TestMessages(t *testing.T) {
+	for text, want := range map[string]string{
+		`value.nothing.more`:               "TypeError: Cannot read property 'more' of undefined",
+		`null.x`:                           "TypeError: Cannot read property 'x' of",
+		`value.nothing()`:                  "TypeError: ",
+		`(x => x())(1)`:                    "TypeError: the value is neither an object nor a function",
+		`(x => x())({a: 1})`:               "TypeError: the value that is called is not a function",
+		`[..."x"].map({})`:                 "TypeError: the value that is called is not a function",
+		`[1].map("x")`:                     "TypeError: the value is neither an object nor a function",
+		`[...1]`:                           "TypeError: the value is not iterable",
+		`new Map([1])`:                     "TypeError: ",
+		`[].reduce((a, b) => a)`:           "TypeError: Reduce of empty array",
+		`(() => { const y = 1; y = 2 })()`: "TypeError: Assignment to constant variable",
+		`(() => { y; let y = 1 })()`:       "ReferenceError: Cannot access a variable before initialization",
+		`JSON.parse("{")`:                  "SyntaxError: the text is not JSON",
+		`JSON.parse("x")`:                  "SyntaxError: the text is not JSON",
+		`decodeURIComponent("%")`:          "URIError: Malformed URI",
+		`"x".repeat(-1)`:                   "RangeError: Invalid count value",
+		`(1).toFixed(101)`:                 "RangeError: toFixed() precision must be",
+		`"x".normalize("X")`:               "RangeError: The normalization form",
+		`String.fromCodePoint(-1)`:         "RangeError: Invalid code point",
+		`[].with(1, 1)`:                    "RangeError: ",
+		`"x".matchAll(/x/)`:                "TypeError: matchAll needs",
+		`"x".replaceAll(/x/, "")`:          "TypeError: String.prototype.replaceAll called with a non-global",
+		`[new Map().get].map(f => f(1))`:   "TypeError: ",
+		`(a => { a.length = 4294967295; return a.toSorted() })([])`: "RangeError: ",
+		`Object.freeze([1]).push(2)`:                                "TypeError: ",
+		`(a => { "x".length = a })(1)`:                              "TypeError: ",
+		`(a => { Object.freeze({b: 1}).b = a })(1)`:                 "TypeError: Cannot assign to property 'b'",
+		`(a => { Object.freeze({b: 1}).c = a })(1)`:                 "TypeError: ",
+		`delete Object.freeze({b: 1}).b`:                            "TypeError: Cannot delete property 'b'",
+		`"x" in "y"`:                                                "TypeError: ",
+		`"x".startsWith(/x/)`:                                       "TypeError: First argument to String.prototype.startsWith",
+		`[2, 1].sort(1)`:                                            "TypeError: The comparison function must be",
+		`(() => { throw new Error("makeslice") })()`:                "Error: makeslice",
+		`value.map(x => x)`:                                         "TypeError: Object has no member 'map'",
+		`"a".match("(?=x)")`:                                        "look-around",
+		`"a".match("(")`:                                            "the regular expression is not valid",
+		`"a".match("[b-a]")`:                                        "the regular expression is not valid: a range",
+		`"a".match("*")`:                                            "the regular expression is not valid: nothing to repeat",
+		`"a".match("(?:a{100}){1000}")`:                             "a regular expression may repeat at most 1000 times",
+		`"a".match("a{1000}".repeat(20))`:                           "the regular expressions of an expression may have at most 10000 steps",
+		`(r => r.compile("x"))(/a/)`:                                "TypeError: Object has no member 'compile'",
+		`(r => r["com" + "pile"]("(?=x)"))(/a/)`:                    "TypeError: ",
+		`(({compile}) => [/a/].map(compile, /b/))(/a/)`:             "TypeError: ",
+	} {
+		_, _, err := evaluateText(t, text, map[string]any{}, slow)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || foreign(err.Error(), text) {
+			t.Errorf("%s fails with %v, want %s", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		`(({a}) => a.#b)({})`: "", `(() => { switch (1) {} })()`: "switch is not", `#a in value`: "", `value.#a`: "", `x?.#a`: "", `new.target`: "", `(() => { debugger })()`: "debugger is not",
+		`/[/`: "", `/(/`: "the regular expression is not valid", `/a**/`: "the regular expression is not valid: nothing to repeat", `/\`: "", `/a{1000}{1000}/`: "",
+		`/` + strings.Repeat("a{1000}", 11) + `/`: tooManySteps, strings.Repeat(`/a{1000}/,`, 11) + `1`: tooManySteps, `/[^]/v`: "unsupported flags",
+		`"\u{110000}"`: "", "`\\u`": "", `0_`: "", `1__0`: "", `08`: "", `\u0061\u`: "", `({a = 1})`: "", `a => { let a }`: "", `(a, a) => 1`: "", `-1 ** 2`: "", `1 ?? 2 || 3`: "",
+		`(a = (b = c) => d`: "", `=> 1`: "", `(() => { let [a] })()`: "", `(...a, b) => 1`: "", `@`: "", "\x00": "", "\xff": "", `import.meta`: "", `async x => await x`: "",
+	} {
+		_, err := Compile(text)
+		if err == nil || !strings.Contains(err.Error(), want) || foreign(err.Error(), text) {
+			t.Errorf("%.40q is refused with %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestScan: what is too long or too deep is found without parsing; brackets in strings, templates, comments and regular
+// expressions do not count.
+func TestScan(t *testing.T) {
+	deep := func(n int, open, middle, closing string) string {
+		return strings.Repeat(open, n) + middle + strings.Repeat(closing, n)
+	}
+	for name, test := range map[string]struct {
+		text string
+		fits bool
+	}{
+		"length at":        {strings.Repeat("x", MaxLength), true},
+		"length over":      {strings.Repeat("x", MaxLength+1), false},
+		"depth under":      {deep(maxNesting-1, "(", "1", ")"), true},
+		"depth at":         {deep(maxNesting, "[", "1", "]"), true},
+		"depth over":       {deep(maxNesting+1, "{a:", "1", "}"), false},
+		"templates over":   {deep(maxNesting+1, "`${", "1", "}`"), false},
+		"mixed":            {deep(maxNesting/2+1, "([", "1", "])"), false},
+		"not nested":       {strings.Repeat("[1],", 4000) + "1", true},
+		"string":           {`"` + strings.Repeat("(", 500) + `"`, true},
+		"escaped quote":    {`"\"` + strings.Repeat("(", 500) + `"`, true},
+		"other quote":      {`'"` + strings.Repeat("(", 500) + `'`, true},
+		"template":         {"`" + strings.Repeat("(", 500) + "${1}" + strings.Repeat("(", 500) + "`", true},
+		"comment":          {"1 // " + strings.Repeat("(", 500), true},
+		"other comment":    {"1 /* " + strings.Repeat("(", 500) + "*/", true},
+		"pattern":          {"/[" + strings.Repeat("(", 500) + "/]/.test(value)", true},
+		"division":         {"1 / (2) / " + strings.Repeat("(", 500), false},
+		"after a string":   {`"a" + ` + strings.Repeat("(", 500), false},
+		"after a template": {"`${1}` + " + strings.Repeat("(", 500), false},
+		"after a pattern":  {"/a/.test" + strings.Repeat("(", 500), false},
+		"after return":     {"() => { return /" + strings.Repeat(`\(`, 500) + "/ }", true},
+	} {
+		if err := Scan(test.text); (err == nil) != test.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCompiledIsBounded: what is kept of compiled expressions is bounded by its bytes, not by its number.
+func TestCompiledIsBounded(t *testing.T) {
+	const most = 1 << 20
+	c := newCache(most)
+	for i := range 1000 {
+		text := fmt.Sprintf("%d + %s", i, strings.Repeat("1", i))
+		c.add(text, compilation{&Expression{text: text}, nil})
+		if c.size > most || c.size < 0 {
+			t.Fatalf("%d bytes after %d expressions", c.size, i)
+		}
+	}
+	if c.kept.Len() < 2 || c.kept.Len() > 999 {
+		t.Errorf("%d expressions are kept", c.kept.Len())
+	}
+	if _, ok := c.get("999 + " + strings.Repeat("1", 999)); !ok {
+		t.Error("the last expression is not kept")
+	}
+	c.add("large", compilation{&Expression{steps: most}, nil})
+	if _, ok := c.get("large"); ok {
+		t.Error("an expression that is too large is kept")
+	}
+	if c.forget(); c.size != 0 || c.kept.Len() != 0 {
+		t.Errorf("%d bytes and %d expressions stay", c.size, c.kept.Len())
+	}
+}
+
+// TestCompiledSize: no expression takes more memory than the cache thinks.
+func TestCompiledSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures the heap")
+	}
+	for _, unit := range []string{"a+", "[],", "x=>", "{a:1},", "`${1}`+", "(a=>a),", "1,", "'x'+", "value.a,", "value?.a,", "/a/,", "/a{200}/,", "/[a-z0-9_]+x/g,", "...[1],", "(({a,b})=>a),", "a=>{for(const x of a){}},", "a?b:", "!", "-"} {
+		text := "[" + strings.NewReplacer("a+", "value+").Replace(strings.Repeat(unit, min(240, 4000/len(unit)))) + "1]"
+		text = strings.Replace(text, "a?b:", "1?2:", -1)
+		var kept []*Expression
+		before := heap()
+		bytes := 0
+		for range 20 {
+			e, err := parse(text)
+			if err != nil {
+				break
+			}
+			kept = append(kept, e)
+			bytes += compilation{e, nil}.bytes(text)
+		}
+		used := heap() - before
+		if len(kept) == 20 && used > bytes {
+			t.Errorf("%s: %d expressions of %d bytes and %d steps take %d bytes, and count as %d", unit, len(kept), len(text), kept[0].steps, used, bytes)
+		}
+		t.Logf("%s: %d of %d (%d texts)", unit, used, bytes, len(kept))
+		runtime.KeepAlive(kept)
+	}
+}
+
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
 // FuzzExpression: every text is refused with a position, or ends with a JSON value or an error.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range []string{
@@ -362,7 +542,7 @@ func FuzzExpression(f *testing.F) {
 		e, err := Compile(text)
 		var syntax *SyntaxError
 		if err != nil {
-			if !errors.As(err, &syntax) || syntax.Line < 1 || syntax.Column < 1 || syntax.Message == "" {
+			if !errors.As(err, &syntax) || syntax.Line < 1 || syntax.Column < 1 || syntax.Message == "" || foreign(syntax.Message, text) {
 				t.Fatalf("%q: %#v", text, err)
 			}
 			return
@@ -375,7 +555,7 @@ func FuzzExpression(f *testing.F) {
 		value := map[string]any{"a": "b", "c": []any{int64(1)}}
 		_, _, err = m.Run(e, value, true, "spec.a")
 		var failed *Error
-		if err != nil && (!errors.As(err, &failed) || strings.Contains(failed.Message, "the interpreter failed")) {
+		if err != nil && (!errors.As(err, &failed) || strings.Contains(failed.Message, "the interpreter failed") || foreign(failed.Message, text)) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		if !reflect.DeepEqual(value, map[string]any{"a": "b", "c": []any{int64(1)}}) {

@@ -99,8 +99,8 @@ type realm struct {
 func (r *realm) evaluate(e *Expression, value any, exists bool, path string) (out any, deleted bool, err error) {
 	defer func() {
 		// A panic of the interpreter is an error of the expression.
-		if fault := recover(); fault != nil {
-			out, deleted, err = nil, false, &Error{Message: clip(fmt.Sprintf("the interpreter failed: %v", fault))}
+		if what := recover(); what != nil {
+			out, deleted, err = nil, false, fault(what)
 		}
 	}()
 	call, err := r.function(e)
@@ -154,6 +154,7 @@ func (r *realm) failure(e *Expression, err error) error {
 	var known *Error
 	var overflow *goja.StackOverflowError
 	var thrown *goja.Exception
+	var unsuitable *resultError
 	switch {
 	case errors.As(err, &known):
 		if known.Line > 0 || !errors.As(err, &thrown) {
@@ -161,8 +162,10 @@ func (r *realm) failure(e *Expression, err error) error {
 		}
 	case errors.As(err, &overflow):
 		return r.limits.Exceeded(LimitDepth)
+	case errors.As(err, &unsuitable):
+		return &Error{Message: unsuitable.Error()}
 	case !errors.As(err, &thrown):
-		return &Error{Message: err.Error()}
+		return fault(err)
 	}
 	failed := &Error{}
 	if known != nil {
@@ -178,24 +181,6 @@ func (r *realm) failure(e *Expression, err error) error {
 		}
 	}
 	return failed
-}
-
-// thrown describes what an expression threw. Its toString may be a method of the expression, which may throw as well.
-func (r *realm) thrown(value goja.Value) string {
-	var text string
-	if r.runtime.Try(func() { text = value.String() }) != nil {
-		return "the expression threw an object that cannot be converted to a string"
-	}
-	o, ok := value.(*goja.Object)
-	switch {
-	case !ok || o.ClassName() != "Error":
-		return "the expression threw " + clip(text)
-	case strings.HasPrefix(text, "TypeError: Could not convert &{"):
-		// The interpreter prints the memory of the object, addresses included.
-		return "TypeError: Could not convert object to primitive"
-	default:
-		return clip(text)
-	}
 }
 
 // clip cuts a text to a length that fits into a message.
@@ -240,10 +225,15 @@ func (r *realm) prepare(e *Expression) {
 		guards = allGuards
 	}
 	for _, name := range guards {
-		if !r.guarded[name] {
-			r.guarded[name] = true
+		switch {
+		case r.guarded[name]:
+			continue
+		case name == compileMethod:
+			r.must(r.prototype("RegExp").Delete(name))
+		default:
 			r.guard(name, guarded[name])
 		}
+		r.guarded[name] = true
 	}
 }
 
@@ -265,7 +255,6 @@ func (r *realm) trim() {
 var removed = map[string][]string{
 	"Function": {"apply", "bind", "call"},
 	"Object":   {"__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"},
-	"RegExp":   {"compile"},
 }
 
 func (r *realm) prototype(name string) *goja.Object {
@@ -295,7 +284,10 @@ var guarded = map[string]func(r *realm, this goja.Value, arguments []goja.Value)
 	"repeat":   (*realm).checkRepeat,
 }
 
-var allGuards = slices.Sorted(maps.Keys(guarded))
+// compileMethod is the method of regular expressions that gives them another pattern.
+const compileMethod = "compile"
+
+var allGuards = append(slices.Sorted(maps.Keys(guarded)), compileMethod)
 
 func (r *realm) guard(name string, check func(r *realm, this goja.Value, arguments []goja.Value)) {
 	prototype := r.prototype("String")
@@ -322,7 +314,7 @@ func (r *realm) checkPattern(_ goja.Value, arguments []goja.Value) {
 		return
 	}
 	// matchAll adds the flag g.
-	pattern, err := checkPattern(arguments[0].String(), "g")
+	pattern, _, err := checkPattern(arguments[0].String(), "g")
 	if err != nil {
 		r.throw(err)
 	}

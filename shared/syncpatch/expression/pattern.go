@@ -14,38 +14,70 @@ import (
 // backtracks. It uses the second for look-around and back-references, and for any pattern when a search continues in the
 // middle of a text (flags g and y). So look-around and back-references are refused, and repetition inside repetition is
 // refused with these flags. (The second engine also splits texts beyond ASCII; there, only the worker bounds the time.)
-func checkPattern(pattern, flags string) (string, error) {
+//
+// The number is how many steps the pattern has for the linear engine, which needs memory for each and may need time for
+// each at each character. More than maxSteps are refused.
+func checkPattern(pattern, flags string) (string, int, error) {
 	if strings.Trim(flags, "gimsuy") != "" {
-		return "", fmt.Errorf("unsupported flags %q of a regular expression; use g, i, m, s, u and y", flags)
+		return "", 0, fmt.Errorf("unsupported flags %q of a regular expression; use g, i, m, s, u and y", flags)
 	}
 	pattern, err := portable(pattern, strings.Contains(flags, "u"))
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	translated, err := parser.TransformRegExp(pattern, strings.Contains(flags, "s"), strings.Contains(flags, "u"))
 	var incompatible parser.RegexpErrorIncompatible
 	switch {
 	case errors.As(err, &incompatible):
-		return "", errors.New("look-around and back-references are not supported in a regular expression")
+		return "", 0, errors.New("look-around and back-references are not supported in a regular expression")
 	case err != nil:
-		return "", fmt.Errorf("the regular expression is not valid: %w", err)
+		return "", 0, errors.New(patternMessage(err))
 	}
 	options := syntax.Perl
 	if strings.Contains(flags, "i") {
 		options |= syntax.FoldCase
 	}
-	_, err = syntax.Parse(translated, options)
+	parsed, err := syntax.Parse(translated, options)
 	if err != nil {
-		var invalid *syntax.Error
-		if errors.As(err, &invalid) && invalid.Code == syntax.ErrInvalidRepeatSize {
-			return "", errors.New("a regular expression may repeat at most 1000 times")
-		}
-		return "", fmt.Errorf("the regular expression is not valid: %w", err)
+		return "", 0, errors.New(patternMessage(err))
+	}
+	steps := stepsOf(parsed)
+	if steps > maxSteps {
+		return "", 0, errors.New(tooManySteps)
 	}
 	if strings.ContainsAny(flags, "gy") && ambiguous(pattern) {
-		return "", errors.New("with the flags g and y, a repeated group must not contain a repetition or alternatives")
+		return "", 0, errors.New("with the flags g and y, a repeated group must not contain a repetition or alternatives")
 	}
-	return pattern, nil
+	return pattern, steps, nil
+}
+
+// maxSteps is how many steps the regular expressions of an expression may have together. Source: ADR-0014.
+const maxSteps = 10_000
+
+// tooManySteps says that there are more.
+var tooManySteps = fmt.Sprintf("the regular expressions of an expression may have at most %d steps, and each repetition repeats its steps", maxSteps)
+
+// stepsOf returns how many instructions a pattern has for the linear engine, or a little more. It does not go beyond
+// maxSteps by much, so it does not overflow.
+func stepsOf(pattern *syntax.Regexp) int {
+	steps := 1
+	switch pattern.Op {
+	case syntax.OpLiteral:
+		return max(len(pattern.Rune), 1)
+	case syntax.OpCharClass:
+		// Its ranges need memory, too.
+		return 1 + len(pattern.Rune)/16
+	case syntax.OpCapture, syntax.OpStar:
+		steps = 2
+	default:
+	}
+	for _, part := range pattern.Sub {
+		steps = min(steps+stepsOf(part)+1, 2*maxSteps)
+	}
+	if pattern.Op == syntax.OpRepeat {
+		steps = min(steps*max(pattern.Min, pattern.Max, 1), 2*maxSteps)
+	}
+	return steps
 }
 
 // notBlank are the ranges of the characters of one UTF-16 unit that \S matches. ECMA-262, WhiteSpace and LineTerminator.

@@ -1,7 +1,6 @@
 package expression
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -38,6 +37,13 @@ func (r *realm) toJS(value any) goja.Value {
 	}
 }
 
+// resultError says why a result is not JSON.
+type resultError struct{ message string }
+
+func (e *resultError) Error() string { return e.message }
+
+func notJSON(format string, args ...any) error { return &resultError{fmt.Sprintf(format, args...)} }
+
 // result converts what an expression returned to a JSON value, within the limits of size and depth.
 type result struct {
 	limits Limits
@@ -61,7 +67,7 @@ func (r *result) value(v goja.Value) (any, error) {
 		return x, nil
 	case float64:
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("the result contains %s, which JSON cannot represent", v)
+			return nil, notJSON("the result contains %s, which JSON cannot represent", v)
 		}
 		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 			return int64(x), nil
@@ -73,7 +79,7 @@ func (r *result) value(v goja.Value) (any, error) {
 		}
 		return x, nil
 	default:
-		return nil, errors.New("the result contains a value that JSON cannot represent")
+		return nil, notJSON("the result contains a value that JSON cannot represent")
 	}
 }
 
@@ -83,7 +89,7 @@ func (r *result) object(o *goja.Object) (any, error) {
 	}
 	for _, above := range r.above {
 		if above == o || above.Equals(o) {
-			return nil, errors.New("the result contains an object that contains itself")
+			return nil, notJSON("the result contains an object that contains itself")
 		}
 	}
 	r.above = append(r.above, o)
@@ -108,7 +114,7 @@ func (r *result) object(o *goja.Object) (any, error) {
 		return list, nil
 	case "Object":
 		if prototype := o.Prototype(); prototype != nil && prototype != r.plain {
-			return nil, errors.New("the result contains an object that is not a plain object, which JSON cannot represent")
+			return nil, notJSON("the result contains an object that is not a plain object, which JSON cannot represent")
 		}
 		keys := o.Keys()
 		object := make(map[string]any, len(keys))
@@ -125,6 +131,6 @@ func (r *result) object(o *goja.Object) (any, error) {
 		}
 		return object, nil
 	default:
-		return nil, fmt.Errorf("the result contains a %s, which JSON cannot represent", strings.ToLower(o.ClassName()))
+		return nil, notJSON("the result contains a %s, which JSON cannot represent", strings.ToLower(o.ClassName()))
 	}
 }
