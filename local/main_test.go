@@ -165,7 +165,7 @@ func TestFlagsAreSettings(t *testing.T) {
 			}
 			seen++
 			if setting.Flag != "" && flag.Name != setting.Flag || flag.HasDefault && flag.Default != setting.Default {
-				t.Errorf("%s is called --%s, with the default %q", setting.Key(), flag.Name, flag.Default)
+				t.Errorf("the flag of %s is --%s with the default %q, want --%s with %q", setting.Key(), flag.Name, flag.Default, setting.Flag, setting.Default)
 			}
 		}
 		return next(nil)

@@ -128,7 +128,7 @@ var List = []Setting{
 	text(EncryptionKeySecret, "", "", func(s *Settings) *string { return &s.Encryption.Secret }).insteadOf(EncryptionKey).
 		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that key. It is read at the first use, through the extension."),
 	checked(Issuer, "issuer", "", CheckIssuer, func(s *Settings) *string { return &s.Tokens.Issuer }).
-		describe("URL", Functions|Serve, "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: a function issues no tokens; the runner is known by its own address.").
+		describe("URL", Functions|Serve, "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: a function issues no tokens, and the runner uses its own address.").
 		inside("https://issuer.example", "https://issuer.example/a").outside("http://issuer.example", "https://issuer.example/", "https:///path", "https://u@issuer.example"),
 	list(TokenAudiences, "", func(s *Settings) *[]string { return &s.Tokens.Audiences }).
 		describe("list", Functions|Serve, "Audiences of tokens, separated by commas. Absent: the issuer."),
