@@ -3,8 +3,9 @@ package model
 // Scope narrows what a bearer credential may do and never widens it: a request is allowed only if the owner
 // of the credential may make it and the scope permits it. The entries are alternatives: a request is in
 // scope if any of them permits it. An absent scope does not narrow anything. A scope that is present but
-// empty permits only the question who the caller is. Source: Spec 2.3; the empty scope and the table of
-// permissions: docs/scopes.md.
+// empty permits what every scope permits: to ask about the API and the caller, and to create keys and tokens
+// that are narrowed at least as much. Source: Spec 2.3; the empty scope and the table of permissions:
+// docs/scopes.md.
 //
 // +structType=atomic
 type Scope struct {
