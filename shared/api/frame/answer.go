@@ -86,12 +86,7 @@ func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 			return rendered, nil
 		}
 	}
-	known := apierror.From(err)
-	status := known.Status()
-	status.Kind, status.APIVersion = "Status", "v1"
-	if status.Code >= http.StatusInternalServerError {
-		status.Message += " (request " + c.id + ")"
-	}
+	status := c.statusOf(err)
 	rendered := &reply{
 		status: int(status.Code),
 		reason: string(status.Reason),
@@ -111,6 +106,17 @@ func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 	text = append(text, '\n')
 	rendered.body = text
 	return rendered, err
+}
+
+// statusOf returns the Status that reports an error to the client. A failure of the platform names the request, which the
+// log explains.
+func (c *call) statusOf(err error) metav1.Status {
+	status := apierror.From(err).Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	if status.Code >= http.StatusInternalServerError {
+		status.Message += " (request " + c.id + ")"
+	}
+	return status
 }
 
 // encode encodes an answer, and turns a panic into an error.

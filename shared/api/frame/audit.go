@@ -19,7 +19,6 @@ import (
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
-	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -60,11 +59,10 @@ func (f *frame) observe(c *call) error {
 	if c.auditID == "" || c.recording != nil {
 		return nil
 	}
-	seen := f.request(c)
 	request := audit.Attributes{
-		User: userOf(c.caller), Verb: seen.Verb, Group: seen.Group, Resource: seen.Resource, Subresource: seen.Subresource,
-		Namespace: seen.Namespace, Name: seen.Name, Path: seen.Path, Target: managementTarget,
-		Reveals: flag(c.query, "reveal"),
+		User: userOf(c.caller), Verb: c.request.Verb, Group: c.request.Group, Resource: c.request.Resource,
+		Subresource: c.request.Subresource, Namespace: c.request.Namespace, Name: c.request.Name, Path: c.request.Path,
+		Target: managementTarget, Reveals: flag(c.query, "reveal"),
 	}
 	if request.Verb == "" {
 		request.Verb = strings.ToLower(c.http.Method)
@@ -104,8 +102,8 @@ func (f *frame) observe(c *call) error {
 	return r.record(audit.RequestReceived)
 }
 
-// allowed annotates the event with the decision of the authorization. Err is nil if the request is allowed.
-func (r *recording) allowed(err error) {
+// decided annotates the event with the decision of the authorization. Err is nil if the request is allowed.
+func (r *recording) decided(err error) {
 	if r == nil {
 		return
 	}
@@ -354,11 +352,4 @@ func (r *recording) concludeRun(stage audit.Stage, attrs []slog.Attr, err error)
 		r.event.Annotate(model.GroupName+"/"+attr.Key, attr.Value.String())
 	}
 	return cmp.Or(unrecorded, r.record(stage))
-}
-
-// authorize decides whether the caller may do the request, and notes the decision in the recording.
-func (f *frame) authorize(c *call) error {
-	err := auth.Authorize(c.caller, f.request(c))
-	c.recording.allowed(err)
-	return err
 }

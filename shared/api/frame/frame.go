@@ -72,6 +72,8 @@ type call struct {
 	include metav1.IncludeObjectPolicy
 	// prefetched is the record with the name of the request, if the authenticator has read it together with the caller's key.
 	prefetched *store.Record
+	// request is the call in the form that scopes and the audit policy match.
+	request scope.Request
 	// body reads the body of the request.
 	body func() ([]byte, error)
 	// random returns the same bytes each time the same request is repeated. Nil: the request has no Idempotency-Key.
@@ -164,6 +166,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	query, unreadable := url.ParseQuery(c.http.URL.RawQuery)
 	c.query = query
 	c.reveal = f.endpoint.reveals && flag(query, "reveal")
+	c.request = f.request(c)
 	ctx, cancel, malformed := deadline(ctx, query)
 	defer cancel()
 	defer func() {
@@ -195,7 +198,9 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if err := auth.RefuseImpersonation(c.caller, c.http.Header); err != nil {
 			return nil, err
 		}
-		if err := f.authorize(c); err != nil {
+		err := auth.Authorize(c.caller, c.request)
+		c.recording.decided(err)
+		if err != nil {
 			return nil, err
 		}
 	} else if err := f.observe(c); err != nil {
@@ -215,7 +220,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return data, err
 	}
 	c.may = func(verb string) error {
-		request := f.request(c)
+		request := c.request
 		request.Verb = verb
 		return auth.Authorize(c.caller, request)
 	}

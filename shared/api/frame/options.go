@@ -2,7 +2,6 @@ package frame
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -142,8 +141,7 @@ func checkVersion(text string) error {
 		return nil
 	}
 	if _, err := strconv.ParseUint(text, 10, 64); err != nil {
-		return apierror.BadRequest(fmt.Sprintf("resourceVersion: invalid value %q: must be a decimal number", text),
-			field.ErrorList{field.Invalid(field.NewPath("resourceVersion"), text, "must be a decimal number")})
+		return unreadable("resourceVersion", text, "must be a decimal number")
 	}
 	return nil
 }

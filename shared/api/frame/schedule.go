@@ -24,10 +24,11 @@ func Scheduled[D, O any](open func(*platform.Environment) D, do func(context.Con
 	}}
 }
 
-// run does the scheduled work once. It bounds, counts and logs the run, and turns a panic into an error. It logs a run that
-// did nothing at debug level.
-func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err error) {
-	started := time.Now()
+// Run does the scheduled work of a function once, within the deadline of ctx and at most for MaxDuration. It counts and logs
+// the run, and turns a panic into an error. It logs a run that did nothing at debug level. Errors: those of the operation,
+// or why there is no configuration or no record of the run.
+func (s *Server) Run(ctx context.Context, f *Function) (err error) {
+	started, name := time.Now(), f.Name
 	ctx, cancel := context.WithTimeout(ctx, MaxDuration)
 	defer cancel()
 	ctx, span := s.tracer().Start(ctx, name)
@@ -63,7 +64,7 @@ func (s *Server) run(ctx context.Context, schedule *Schedule, name string) (err 
 	if err != nil {
 		return err
 	}
-	attrs, err = schedule.open(s.Env)(ctx)
+	attrs, err = f.Schedule.open(s.Env)(ctx)
 	return err
 }
 

@@ -111,8 +111,3 @@ func (s *Server) EndWatches() {
 	_, end := s.drain()
 	end()
 }
-
-// Run does the scheduled work of a function once, within the deadline of ctx.
-func (s *Server) Run(ctx context.Context, f *Function) error {
-	return s.run(ctx, f.Schedule, f.Name)
-}

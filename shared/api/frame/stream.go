@@ -253,12 +253,7 @@ func (s *sender) ended(err error) (string, error) {
 
 // failure sends an error as the last event. The stream ends whether or not the event arrives.
 func (s *sender) failure(err error) {
-	status := apierror.From(err).Status()
-	status.Kind, status.APIVersion = "Status", "v1"
-	if status.Code >= http.StatusInternalServerError {
-		status.Message += " (request " + s.call.id + ")"
-	}
 	// A Status holds only strings and numbers: it always marshals.
-	text, _ := json.Marshal(status)
+	text, _ := json.Marshal(s.call.statusOf(err))
 	_ = s.send([]line{{kind: watch.Error, object: text}})
 }

@@ -22,14 +22,14 @@ import (
 
 // Defaults of WatchSettings. Source: ADR-0007.
 const (
-	// DefaultWatch is the minimum duration of a watch without timeoutSeconds. The maximum is twice that.
-	DefaultWatch = 30 * time.Minute
-	// DefaultBookmarkEvery is the interval between two bookmarks.
-	DefaultBookmarkEvery = time.Minute
-	// DefaultCheckEvery is the interval between two checks of the credential.
-	DefaultCheckEvery = 30 * time.Second
-	// DefaultStuckAfter is the time that a client has to receive the events that are sent at once.
-	DefaultStuckAfter = 30 * time.Second
+	// defaultWatch is the minimum duration of a watch without timeoutSeconds. The maximum is twice that.
+	defaultWatch = 30 * time.Minute
+	// defaultBookmarkEvery is the interval between two bookmarks.
+	defaultBookmarkEvery = time.Minute
+	// defaultCheckEvery is the interval between two checks of the credential.
+	defaultCheckEvery = 30 * time.Second
+	// defaultStuckAfter is the time that a client has to receive the events that are sent at once.
+	defaultStuckAfter = 30 * time.Second
 )
 
 // politeness is how long before the deadline of its platform a watch ends, so that it can still send the last bookmark.
@@ -179,7 +179,7 @@ func (s WatchSettings) lasts(requested time.Duration) time.Duration {
 	duration := requested
 	if duration == 0 {
 		// The duration is random, so that watches that begin together do not resume together.
-		duration = DefaultWatch + rand.N(DefaultWatch) //nolint:gosec // nobody gains by guessing it
+		duration = defaultWatch + rand.N(defaultWatch) //nolint:gosec // nobody gains by guessing it
 	}
 	if s.Window > 0 {
 		duration = min(duration, s.Window)
@@ -188,10 +188,10 @@ func (s WatchSettings) lasts(requested time.Duration) time.Duration {
 }
 
 func (s WatchSettings) bookmarkEvery() time.Duration {
-	return or(s.BookmarkEvery, DefaultBookmarkEvery)
+	return or(s.BookmarkEvery, defaultBookmarkEvery)
 }
-func (s WatchSettings) checkEvery() time.Duration { return or(s.CheckEvery, DefaultCheckEvery) }
-func (s WatchSettings) stuckAfter() time.Duration { return or(s.StuckAfter, DefaultStuckAfter) }
+func (s WatchSettings) checkEvery() time.Duration { return or(s.CheckEvery, defaultCheckEvery) }
+func (s WatchSettings) stuckAfter() time.Duration { return or(s.StuckAfter, defaultStuckAfter) }
 
 func or(given, usual time.Duration) time.Duration {
 	if given > 0 {
