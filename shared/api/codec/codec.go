@@ -29,10 +29,10 @@ const (
 	YAML = "application/yaml"
 )
 
-// Strictness tells what becomes of unknown and duplicate fields.
+// Strictness says what happens to unknown and duplicate fields.
 type Strictness string
 
-// The strictnesses, by the names of the query parameter fieldValidation. The empty value is Warn.
+// The values of the query parameter fieldValidation. Empty means Warn.
 const (
 	Ignore Strictness = "Ignore"
 	Warn   Strictness = "Warn"
@@ -41,17 +41,17 @@ const (
 
 // Body is a request body as JSON, with the faults that its conversion to JSON would hide.
 type Body struct {
-	// JSON is the text; valid UTF-8, not yet parsed.
+	// JSON is the text. It is valid UTF-8, and not parsed yet.
 	JSON []byte
-	// duplicates are complaints about duplicate keys in a YAML text, which its conversion to JSON would hide.
+	// duplicates are the errors about duplicate keys of a YAML text.
 	duplicates []error
 	// bounded tells that the text is within the bounds of Bounded.
 	bounded bool
 }
 
-// Read takes a body in a media type (the value of Content-Type; empty means JSON) and turns YAML into JSON. It fails
-// with 415 for another media type, with 400 for text that cannot be read or holds several YAML documents, and with 413
-// for YAML that exceeds the limit of a body once its aliases are resolved. Its other errors are those of Bounded.
+// Read returns a body as JSON. ContentType is the value of Content-Type; empty means JSON. Errors: UnsupportedMediaType for
+// media types other than JSON and YAML; BadRequest for text that cannot be parsed or contains several YAML documents;
+// RequestEntityTooLarge for YAML that is larger than a body may be after its aliases are resolved; those of Bounded.
 func Read(contentType string, data []byte) (Body, error) {
 	media := JSON
 	if contentType != "" {
@@ -86,8 +86,8 @@ func Read(contentType string, data []byte) (Body, error) {
 	}
 }
 
-// checkYAML refuses what the conversion to JSON would drop or expand beyond bounds: documents behind the first one, and
-// aliases that repeat long texts. The YAML library itself refuses repetitions of many values.
+// checkYAML refuses several documents, of which the conversion to JSON would drop all but the first, and aliases that repeat
+// long texts. The YAML library itself refuses aliases that repeat many values.
 func checkYAML(data []byte) error {
 	decoder := goyaml.NewDecoder(bytes.NewReader(data))
 	var tree any
@@ -121,7 +121,7 @@ func (d *document) UnmarshalYAML(func(any) error) error {
 	return nil
 }
 
-// left is what remains of a budget of bytes after a value. It stops when nothing remains.
+// left returns what is left of a budget of bytes after a value. It stops when nothing is left.
 func left(value any, budget int) int {
 	switch value := value.(type) {
 	case string:
@@ -142,9 +142,9 @@ func left(value any, budget int) int {
 	return budget
 }
 
-// Decode fills into from the body. Unknown and duplicate fields are 400 with a cause for each under Strict, warnings
-// under Warn, and nothing under Ignore. Text that is not a JSON object of the type is 400. Its other errors are those of
-// Bounded.
+// Decode decodes the body into a pointer to a struct or a map. Unknown and duplicate fields are errors with Strict, warnings
+// with Warn, and ignored with Ignore. Errors: BadRequest, with a cause for each wrong field, also for a body that is not a
+// JSON object of the type; those of Bounded.
 func Decode(body Body, into any, strictness Strictness) (warnings []string, err error) {
 	const blanks = " \t\r\n"
 	text := bytes.Trim(body.JSON, blanks)
@@ -181,7 +181,7 @@ func Decode(body Body, into any, strictness Strictness) (warnings []string, err 
 	return warnings, nil
 }
 
-// unreadable is the answer to a body that the decoder rejected at the first fault. It names all faults.
+// unreadable returns the error for a body that the decoder rejected at the first mistake. It names all mistakes.
 func unreadable(body Body, into any, strictness Strictness, err error) error {
 	const text = "the body could not be read: "
 	if problems := misfits(body, into, strictness == Strict); len(problems) > 0 {
@@ -195,7 +195,7 @@ func unreadable(body Body, into any, strictness Strictness, err error) error {
 	return apierror.BadRequest(text+err.Error(), typeProblem(err))
 }
 
-// typeProblem names the field of a value of the wrong type, where the decoder knows it.
+// typeProblem returns the field of a value of the wrong type, if the decoder knows it.
 func typeProblem(err error) field.ErrorList {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) && wrongType.Field != "" {

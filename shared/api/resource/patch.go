@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -29,12 +30,8 @@ const (
 // PatchTypes are the supported ones, in the order in which an error names them.
 var PatchTypes = []PatchType{JSONPatch, MergePatch, ApplyPatch}
 
-const (
-	// maxPatchOperations is what kube-apiserver allows in one JSON patch.
-	maxPatchOperations = 10_000
-	// maxPatchedBytes bounds what copy operations can make of an object: the limit of a body.
-	maxPatchedBytes = 3 << 20
-)
+// maxPatchOperations is the maximum number of operations in a JSON patch, as in kube-apiserver.
+const maxPatchOperations = 10_000
 
 // PatchInput is a request to change a part of one object.
 type PatchInput struct {
@@ -222,7 +219,7 @@ func applyJSONPatch(patch jsonpatch.Patch, text []byte) ([]byte, error) {
 	}
 	options := jsonpatch.NewApplyOptions()
 	options.SupportNegativeIndices = false
-	options.AccumulatedCopySizeLimit = maxPatchedBytes
+	options.AccumulatedCopySizeLimit = limits.BodyBytes
 	patched, err := patch.ApplyWithOptions(text, options)
 	if limit, ok := errors.AsType[*jsonpatch.AccumulatedCopySizeError](err); ok {
 		return nil, apierror.TooLarge(limit.Error())
