@@ -28,7 +28,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if len(in.JSON) == 0 {
 		return Output{}, apierror.BadRequest("the body is empty; a "+evaluation.Kind+" was expected", nil)
 	}
-	status, err := deps.Evaluator.Evaluate(ctx, in.Object, syncpatch.AbsentPaths(in.JSON))
+	status, err := deps.Evaluator.Evaluate(ctx, in.Object, syncpatch.AbsentPaths(in.Object.Spec.Patches, in.JSON))
 	if err != nil {
 		return Output{}, err
 	}

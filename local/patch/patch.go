@@ -253,8 +253,10 @@ func readEvaluation(d *document) (*offline, []finding) {
 	if d.kind.Version != model.SchemeGroupVersion.Version {
 		return nil, []finding{d.finding("apiVersion", fmt.Sprintf("unsupported apiVersion %q; use %q", d.kind.GroupVersion(), model.SchemeGroupVersion))}
 	}
-	e := &offline{source: d, absent: syncpatch.AbsentPaths(d.json)}
-	return e, d.decode(&e.evaluation)
+	e := &offline{source: d}
+	findings := d.decode(&e.evaluation)
+	e.absent = syncpatch.AbsentPaths(e.evaluation.Spec.Patches, d.json)
+	return e, findings
 }
 
 // evaluate checks the evaluation and, if it has no errors, evaluates the patches. It reports whether there is a status.

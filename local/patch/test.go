@@ -189,7 +189,7 @@ func readTest(
 		}
 		*value.of = &model.JSON{Raw: read.json}
 	}
-	made := test{testCase: from, offline: offline{source: &source, absent: syncpatch.AbsentPaths(sent)}}
+	made := test{testCase: from, offline: offline{source: &source, absent: syncpatch.AbsentPaths(from.Spec.Patches, sent)}}
 	spec := &made.Spec
 	if spec.Context.Tenant.Name == "" && spec.Context.Tenant.Namespace == "" && spec.Context.Tenant.Config == nil {
 		spec.Context.Tenant = file.Tenant

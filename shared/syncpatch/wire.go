@@ -2,6 +2,7 @@ package syncpatch
 
 import (
 	"encoding/json"
+	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,9 +61,13 @@ func CheckSpec(spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
 	return r.checked(patches, p)
 }
 
-// AbsentPaths finds the patches in spec.patches of a JSON text that have no path. Such a patch would apply to the whole
-// object, for which the empty path must be written. CheckSpec cannot tell the two apart. Source: Spec 2.8; ADR-0013.
-func AbsentPaths(text []byte) []Problem {
+// AbsentPaths finds the patches that have no path in spec.patches of the JSON text from which they were decoded. Such a patch
+// would apply to the whole object, for which the empty path must be written. CheckSpec cannot tell the two apart. The text is
+// parsed only if a patch has an empty path. Source: Spec 2.8; ADR-0013.
+func AbsentPaths(patches []model.SyncPatch, text []byte) []Problem {
+	if !slices.ContainsFunc(patches, func(patch model.SyncPatch) bool { return patch.Path == "" }) {
+		return nil
+	}
 	var sent struct {
 		Spec struct {
 			Patches []struct {

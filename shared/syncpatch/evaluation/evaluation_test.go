@@ -35,7 +35,7 @@ func ask(t *testing.T, e *evaluation.Evaluator, text string) (*model.SyncPatchEv
 	if err := json.Unmarshal(body, &asked); err != nil {
 		t.Fatal(err)
 	}
-	asked.Status, err = e.Evaluate(t.Context(), &asked, syncpatch.AbsentPaths(body))
+	asked.Status, err = e.Evaluate(t.Context(), &asked, syncpatch.AbsentPaths(asked.Spec.Patches, body))
 	return &asked, err
 }
 
