@@ -71,7 +71,10 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.LogLevel}))
 	if s.Config != "" {
 		// A wrong configuration is reported before anything is started.
-		if _, err := platformconfig.ReadFile(s.Config); err != nil {
+		file := platformconfig.New(platformconfig.Options{
+			File: s.Config, Lookup: os.LookupEnv, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		})
+		if err := file.Reload(ctx); err != nil {
 			return s.Wrong(settings.Config, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The names of the variables.
+// Names of the variables.
 const (
 	RedisURL             = "PLATFORM_REDIS_URL"
 	RedisURLFile         = "PLATFORM_REDIS_URL_FILE"
@@ -43,7 +43,7 @@ const (
 	Kubeconfig           = "PLATFORM_KUBECONFIG"
 )
 
-// The flags of the runner that have no variable, by which lookups of ReadRunner ask for them.
+// Keys of settings that have a flag of the runner and no variable.
 const (
 	Listen      = "--listen"
 	HTTP        = "--http"
@@ -64,110 +64,88 @@ const (
 	RS256 = "RS256"
 )
 
-// The bounds of the settings. Source: ADR-0002 (the state), ADR-0011 (tokens), ADR-0014 (patches).
+// Values that other packages need too.
 const (
-	// MinRedisTimeout and MaxRedisTimeout bound the time of an operation: one that a gateway would give up on need not go on.
-	MinRedisTimeout = 100 * time.Millisecond
-	MaxRedisTimeout = 20 * time.Second
-	// DefaultRedisTimeout is the default of package redisstore as well.
+	// DefaultRedisTimeout is the default time for an operation on the state. Source: ADR-0002.
 	DefaultRedisTimeout = time.Second
-	// MaxCount bounds numbers of connections and replicas.
-	MaxCount = 1024
-
-	MinTokenTTL = time.Minute
-	MaxTokenTTL = 366 * 24 * time.Hour
-	// MinPublishBefore is twice as long as verifiers keep the keys that they fetched.
+	// MinPublishBefore is the minimum time for which a signing key is published before it signs: twice as long as verifiers
+	// keep the keys that they have fetched. Source: ADR-0011.
 	MinPublishBefore = 10 * time.Minute
-	// MaxPeriod bounds periods that have no other bound: ten years.
-	MaxPeriod = 10 * 366 * 24 * time.Hour
-
-	MinPatchTime    = time.Millisecond
-	MaxPatchTime    = 25 * time.Second
-	MinPatchMemory  = 16 << 20
-	MaxPatchMemory  = 1 << 30
-	MinPatchResult  = 1 << 10
-	MaxPatchResult  = 16 << 20
-	MinPatchDepth   = 10
-	MaxPatchDepth   = 1000
-	MaxPatchWorkers = 64
-
-	MinWatchWindow = time.Millisecond
-	MinExpireEvery = time.Millisecond
 )
 
-// What holds where PLATFORM_REDIS_POOL_SIZE and PLATFORM_WATCH_WINDOW are not set: it depends on the shell.
+// Defaults of PLATFORM_REDIS_POOL_SIZE and PLATFORM_WATCH_WINDOW, which depend on the shell.
 const (
-	// DefaultPoolSize is for a process that serves many requests at a time. Source: ADR-0002.
+	// DefaultPoolSize is the number of connections of a process that serves many requests at a time. Source: ADR-0002.
 	DefaultPoolSize = 64
-	// LambdaPoolSize is for a function that serves one request at a time.
+	// LambdaPoolSize is the number of connections of a function that serves one request at a time.
 	LambdaPoolSize = 4
-	// WatchWindowWithoutStreams is how long a watch lasts where answers cannot be streamed. Source: ADR-0010.
+	// WatchWindowWithoutStreams is the maximum duration of a watch if responses cannot be streamed. Source: ADR-0010.
 	WatchWindowWithoutStreams = 10 * time.Second
 )
 
-// List holds every setting, in the order in which a reader wants them.
+// maxPeriod bounds periods that have no other bound: ten years.
+const maxPeriod = 10 * 366 * 24 * time.Hour
+
+// List contains every setting, in the order of the documentation.
 var List = []Setting{
 	secretText(RedisURL, "redis", func(s *Settings) source { return source{&s.Redis.URL, &s.Redis.URLFrom, anyText} }).
 		describe("URL", Functions|Serve|Commands, "The Redis that holds the state: redis://, redis-cluster:// or redis-sentinel://, with TLS rediss://, rediss-cluster:// or rediss-sentinel://, or unix://. A function needs this URL, a file or a secret with it. Absent: the runner starts its own Redis.").
-		required(Functions).outside("mysql://127.0.0.1", "127.0.0.1"),
+		required(Functions),
 	secretFile(RedisURLFile, RedisURL, func(s *Settings) source { return source{&s.Redis.URL, &s.Redis.URLFrom, anyText} }).
 		describe("path", Functions|Serve, "A file that holds that URL, such as a mounted secret."),
 	text(RedisURLSecret, "", "", func(s *Settings) *string { return &s.Redis.Secret }).insteadOf(RedisURL).
 		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that URL. It is read at the first use, through the extension for parameters and secrets."),
-	number(RedisPoolSize, "", "", 1, MaxCount, func(s *Settings) *int { return &s.Redis.PoolSize }).
+	number(RedisPoolSize, "", "", 1, 1024, func(s *Settings) *int { return &s.Redis.PoolSize }).
 		describe("number", Functions|Serve, "Maximum number of connections to each Redis node. Absent: 4 on AWS Lambda, which serves one request at a time, else 64."),
-	number(RedisReplicas, "", "0", 0, MaxCount, func(s *Settings) *int { return &s.Redis.Replicas }).
+	number(RedisReplicas, "", "0", 0, 1024, func(s *Settings) *int { return &s.Redis.Replicas }).
 		describe("number", Functions, "Number of replicas that must have a write before it is acknowledged."),
-	duration(RedisTimeout, "redis-timeout", short(DefaultRedisTimeout), MinRedisTimeout, MaxRedisTimeout, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
+	duration(RedisTimeout, "redis-timeout", short(DefaultRedisTimeout), 100*time.Millisecond, 20*time.Second, func(s *Settings) *time.Duration { return &s.Redis.Timeout }).
 		describe("duration", Functions|Serve, "Time limit for each operation on the state. If an operation takes longer, the response is 503."),
 	secretText(EncryptionKey, "encryption-key", func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
-		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes. Older keys, which only open what they sealed, can follow after commas. Set at most one of the key, a file and a secret with it. Absent: the runner keeps a key in its data folder. A function that seals nothing needs none.").
-		outside("short", "AAAA,"),
+		describe("base64", Functions|Serve|Commands, "The key that seals secrets in the state, 32 bytes. Older keys, which only open what they sealed, can follow after commas. Set at most one of the key, a file and a secret with it. Absent: the runner keeps a key in its data folder. A function that seals nothing needs none."),
 	secretFile(EncryptionKeyFile, EncryptionKey, func(s *Settings) source { return source{&s.Encryption.Keys, &s.Encryption.KeysFrom, anyText} }).
 		describe("path", Functions|Serve, "A file that holds that key, such as a mounted secret."),
 	text(EncryptionKeySecret, "", "", func(s *Settings) *string { return &s.Encryption.Secret }).insteadOf(EncryptionKey).
 		describe("name or ARN", Functions, "A secret of AWS Secrets Manager that holds that key. It is read at the first use, through the extension."),
-	checked(Issuer, "issuer", "", CheckIssuer, func(s *Settings) *string { return &s.Tokens.Issuer }).
-		describe("URL", Functions|Serve, "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: a function issues no tokens, and the runner uses its own address.").
-		inside("https://issuer.example", "https://issuer.example/a").outside("http://issuer.example", "https://issuer.example/", "https:///path", "https://u@issuer.example"),
+	checked(Issuer, "issuer", "", checkIssuer, func(s *Settings) *string { return &s.Tokens.Issuer }).
+		describe("URL", Functions|Serve, "Issuer of tokens: the https:// URL, without a slash at its end, below which publishkeys is reached. Absent: a function issues no tokens, and the runner uses its own address."),
 	list(TokenAudiences, "", func(s *Settings) *[]string { return &s.Tokens.Audiences }).
 		describe("list", Functions|Serve, "Audiences of tokens, separated by commas. Absent: the issuer."),
-	duration(TokenMaxTTL, "token-max-ttl", "24h", MinTokenTTL, MaxTokenTTL, func(s *Settings) *time.Duration { return &s.Tokens.MaxTTL }).
+	duration(TokenMaxTTL, "token-max-ttl", "24h", time.Minute, 366*24*time.Hour, func(s *Settings) *time.Duration { return &s.Tokens.MaxTTL }).
 		describe("duration", Functions|Serve|Commands, "Longest lifetime of a token. A request for a longer one gets this."),
 	word(SigningAlgorithm, "signing-algorithm", "signing algorithm", ES256, []string{ES256, RS256}, func(s *Settings) *string { return &s.Tokens.Algorithm }).
 		describe("name", Functions|Serve|Commands, "Algorithm that signs tokens."),
-	duration(SigningRotateEvery, "signing-rotate-every", "168h", 2*MinPublishBefore, MaxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.RotateEvery }).
+	duration(SigningRotateEvery, "signing-rotate-every", "168h", 2*MinPublishBefore, maxPeriod, func(s *Settings) *time.Duration { return &s.Tokens.RotateEvery }).
 		describe("duration", Functions|Serve|Commands, "How long a signing key signs. It must be at least twice the time for which the key is published before."),
-	duration(SigningPublishBefore, "signing-publish-before", "1h", MinPublishBefore, MaxPeriod/2, func(s *Settings) *time.Duration { return &s.Tokens.PublishBefore }).
+	duration(SigningPublishBefore, "signing-publish-before", "1h", MinPublishBefore, maxPeriod/2, func(s *Settings) *time.Duration { return &s.Tokens.PublishBefore }).
 		describe("duration", Functions|Serve|Commands, "How long a signing key is published before it signs. Verifiers keep the keys that they fetched for five minutes."),
 	secretText(SigningKey, "signing-key", func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
-		describe("PEM", Functions|Serve, "Signing keys that you manage yourself. The first, a private key, signs. Public keys after it are published too. Set at most one of the keys and a file with them. Absent: the platform makes the keys, rotates them and keeps them in the state.").
-		outside("hunter2"),
+		describe("PEM", Functions|Serve, "Signing keys that you manage yourself. The first, a private key, signs. Public keys after it are published too. Set at most one of the keys and a file with them. Absent: the platform makes the keys, rotates them and keeps them in the state."),
 	secretFile(SigningKeyFile, SigningKey, func(s *Settings) source { return source{&s.Tokens.SigningKeys, nil, checkSigningKeys} }).
 		describe("path", Functions|Serve, "A file that holds those keys, such as a mounted secret."),
-	checked(Config, "config", "", checkFile, func(s *Settings) *string { return &s.Config }).outside("/nowhere/at/all").
+	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
 		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
 	level(LogLevel, "log-level").
 		describe("level", Functions|Serve, "Lowest level that is logged on standard error."),
 	boolean(Stream, "", func(s *Settings) *bool { return &s.Stream }).
 		describe("boolean", Functions, "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."),
-	duration(WatchWindow, "", "", MinWatchWindow, MaxPeriod, func(s *Settings) *time.Duration { return &s.Watch.Window }).
+	duration(WatchWindow, "", "", time.Millisecond, maxPeriod, func(s *Settings) *time.Duration { return &s.Watch.Window }).
 		describe("duration", Functions|Serve, "The longest that a watch may last. Absent: ten seconds if responses cannot be streamed, else as long as the request says."),
 	text(Version, "", "dev", func(s *Settings) *string { return &s.Version }).
 		describe("text", Functions, "The build, for /version."),
 	word(Edition, "edition", "edition", Enterprise, []string{Enterprise, Community}, func(s *Settings) *string { return &s.Edition }).
 		describe("name", Functions|Serve, "Edition of the platform. The community edition evaluates no sync patches."),
-	duration(PatchExpressionTime, "patch-expression-time", "100ms", MinPatchTime, MaxPatchTime, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
+	duration(PatchExpressionTime, "patch-expression-time", "100ms", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
 		describe("duration", Functions|Serve|Commands, "Time for one expression of a sync patch."),
-	duration(PatchObjectTime, "patch-object-time", "1s", MinPatchTime, MaxPatchTime, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).
+	duration(PatchObjectTime, "patch-object-time", "1s", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).
 		describe("duration", Functions|Serve|Commands, "Time for all sync patches of an object, checks included."),
-	quantity(PatchMemory, "patch-memory", "64Mi", MinPatchMemory, MaxPatchMemory, func(s *Settings) *int64 { return &s.Patches.MemoryBytes }).
+	quantity(PatchMemory, "patch-memory", "64Mi", 16<<20, 1<<30, func(s *Settings) *int64 { return &s.Patches.MemoryBytes }).
 		describe("quantity", Functions|Serve|Commands, "Memory that an evaluation may use. A worker may use twice that plus 192Mi for a moment, until it is killed."),
-	quantity(PatchResult, "patch-result", "1Mi", MinPatchResult, MaxPatchResult, func(s *Settings) *int64 { return &s.Patches.ResultBytes }).
+	quantity(PatchResult, "patch-result", "1Mi", 1<<10, 16<<20, func(s *Settings) *int64 { return &s.Patches.ResultBytes }).
 		describe("quantity", Functions|Serve|Commands, "Maximum size of the result of an expression. Patches may make an object grow by as much."),
-	number(PatchDepth, "patch-depth", "200", MinPatchDepth, MaxPatchDepth, func(s *Settings) *int { return &s.Patches.Depth }).
+	number(PatchDepth, "patch-depth", "200", 10, 1000, func(s *Settings) *int { return &s.Patches.Depth }).
 		describe("number", Functions|Serve|Commands, "How deep calls and results may be nested."),
-	number(PatchWorkers, "patch-workers", "2", 1, MaxPatchWorkers, func(s *Settings) *int { return &s.Patches.Workers }).
+	number(PatchWorkers, "patch-workers", "2", 1, 64, func(s *Settings) *int { return &s.Patches.Workers }).
 		describe("number", Functions|Serve|Commands, "How many evaluations run at a time, each in its own process. Further evaluations wait."),
 	boolean(PatchInProcess, "patch-in-process", func(s *Settings) *bool { return &s.Patches.InProcess }).
 		describe("boolean", Functions|Serve|Commands, "Evaluate without workers. It is for trusted patches: neither memory nor the time of a single operation is bounded then."),
@@ -175,15 +153,14 @@ var List = []Setting{
 	text("", "listen", "127.0.0.1:8443", func(s *Settings) *string { return &s.Runner.Listen }).
 		describe("address", Serve, "Address of the HTTPS listener."),
 	checked("", "http", "", checkLoopback, func(s *Settings) *string { return &s.Runner.HTTP }).
-		describe("address", Serve, "Address of an additional plain HTTP listener, on the loopback only. Clients do not send bearer tokens over plain HTTP; it is for curl and load tools.").
-		inside("127.0.0.1:0").outside("0.0.0.0:0", "localhost"),
+		describe("address", Serve, "Address of an additional plain HTTP listener, on the loopback only. Clients do not send bearer tokens over plain HTTP; it is for curl and load tools."),
 	text("", "data", ".platform", func(s *Settings) *string { return &s.Runner.Data }).
 		describe("path", Serve|Commands, "Folder for the certificate authority, embedded state, encryption.key, kubeconfig and admin.key."),
 	secretText(AdminKey, "admin-key", func(s *Settings) source { return source{&s.Runner.AdminKey, nil, anyText} }).
 		describe("access key", Serve|Commands, "The first admin key, of user admin in the group platform:admins. Absent: the one in the data folder, else a new one."),
 	text("", "manifests", "", func(s *Settings) *string { return &s.Runner.Manifests }).
 		describe("path", Serve, "Folder of objects to apply at the start."),
-	duration("", "expire-every", "30s", MinExpireEvery, MaxPeriod, func(s *Settings) *time.Duration { return &s.Runner.ExpireEvery }).
+	duration("", "expire-every", "30s", time.Millisecond, maxPeriod, func(s *Settings) *time.Duration { return &s.Runner.ExpireEvery }).
 		describe("duration", Serve, "How often expired keys are removed and deletions finished."),
 
 	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
@@ -191,7 +168,7 @@ var List = []Setting{
 	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder."),
 }
 
-// Named returns the settings of these keys, in their order in List. It panics where there is none of a key.
+// Named returns the settings with these keys, in their order in List. It panics if a key is unknown.
 func Named(keys ...string) []Setting {
 	var found []Setting
 	for _, setting := range List {
@@ -200,7 +177,7 @@ func Named(keys ...string) []Setting {
 		}
 	}
 	if len(found) != len(keys) {
-		panic("settings: no setting of some of the keys " + enumerate(keys, "and"))
+		panic("settings: there is an unknown key among " + enumerate(keys, "and"))
 	}
 	return found
 }

@@ -38,31 +38,30 @@ type Setting struct {
 	Name string
 	// Flag is the flag of the runner, without hyphens. Empty: there is none.
 	Flag string
-	// Readers are the programs that read it.
+	// Readers are the programs that read the setting.
 	Readers Readers
-	// Required are those of the readers that do not start without it, or without a setting that stands Instead of it.
+	// Required are the readers that do not start without the setting or another that stands instead of it. 0: it is optional.
 	Required Readers
-	// Instead is the setting whose value this one gives in another way: the path of a file or a reference to a secret.
+	// Instead is the key of the setting whose value this one gives in another form: the path of a file, or a reference to a
+	// secret. Empty: none.
 	Instead string
-	// Unit is what the value is.
+	// Unit is the unit or the form of the value, such as duration, number, URL or path.
 	Unit string
-	// Default is what holds when the setting is absent or empty. It may be empty itself.
+	// Default is the value if the setting is absent or empty. Empty: there is no fixed default.
 	Default string
-	// Min and Max are the bounds, which are allowed. Empty: there are none.
+	// Min and Max are the minimum and the maximum, inclusive. Empty: the value has no bounds.
 	Min, Max string
-	// Words are the values that are allowed. nil: the value is not one of some words.
+	// Words are the allowed values. Nil: the value is not from a fixed list.
 	Words []string
-	// Inside and Outside are values at the bounds and just beyond them, for tests of shells.
-	Inside, Outside []string
 	// Secret tells that the value must not be shown.
 	Secret bool
-	// Meaning says in a sentence what it is for.
+	// Meaning describes the setting in plain text, for the documentation and for help.
 	Meaning string
 
 	set func(into *Settings, text string) error
 }
 
-// Key is by what the setting is looked up and named in errors: the variable, else the flag with its hyphens.
+// Key returns the name by which the setting is looked up: the variable or, if there is none, the flag with its hyphens.
 func (s Setting) Key() string {
 	if s.Name == "" {
 		return "--" + s.Flag
@@ -70,7 +69,7 @@ func (s Setting) Key() string {
 	return s.Name
 }
 
-// Allowed says which values are allowed, such as "from 1m to 24h". Empty: nothing short can be said.
+// Allowed describes the allowed values, such as "from 1m to 24h". Empty: they have neither bounds nor a fixed list.
 func (s Setting) Allowed() string {
 	switch {
 	case s.Min != "":
@@ -96,17 +95,7 @@ func (s Setting) insteadOf(name string) Setting {
 	return s
 }
 
-func (s Setting) inside(values ...string) Setting {
-	s.Inside = values
-	return s
-}
-
-func (s Setting) outside(values ...string) Setting {
-	s.Outside = values
-	return s
-}
-
-// bounded is the error of a value beyond the bounds of a setting.
+// bounded returns the error for a value that is malformed or out of bounds.
 func (s Setting) bounded(kind string) error {
 	return fmt.Errorf("must be a %s %s", kind, s.Allowed())
 }
@@ -115,7 +104,7 @@ func text(name, flag, value string, field func(*Settings) *string) Setting {
 	return checked(name, flag, value, func(string) error { return nil }, field)
 }
 
-// checked is a text that must pass a check.
+// checked returns a text setting whose value must pass a check.
 func checked(name, flag, value string, check func(string) error, field func(*Settings) *string) Setting {
 	return Setting{Name: name, Flag: flag, Default: value, set: func(into *Settings, text string) error {
 		if err := check(text); err != nil {
@@ -126,7 +115,7 @@ func checked(name, flag, value string, check func(string) error, field func(*Set
 	}}
 }
 
-// list is texts separated by commas.
+// list returns a setting of texts that are separated by commas.
 func list(name, flag string, field func(*Settings) *[]string) Setting {
 	return Setting{Name: name, Flag: flag, set: func(into *Settings, text string) error {
 		for item := range strings.SplitSeq(text, ",") {
@@ -138,9 +127,9 @@ func list(name, flag string, field func(*Settings) *[]string) Setting {
 	}}
 }
 
-// word is one of some words. What says of what they are.
+// word returns a setting with a fixed list of values. What names the values in errors.
 func word(name, flag, what, value string, words []string, field func(*Settings) *string) Setting {
-	return Setting{Name: name, Flag: flag, Default: value, Words: words, Inside: words, Outside: []string{"nonsense"}, set: func(into *Settings, text string) error {
+	return Setting{Name: name, Flag: flag, Default: value, Words: words, set: func(into *Settings, text string) error {
 		if !slices.Contains(words, text) {
 			return fmt.Errorf("unknown %s: use %s", what, enumerate(words, "or"))
 		}
@@ -149,10 +138,10 @@ func word(name, flag, what, value string, words []string, field func(*Settings) 
 	}}
 }
 
-// level is a level of the log, in letters of any size.
+// level returns the setting of the log level, in lower or upper case.
 func level(name, flag string) Setting {
 	words := []string{"debug", "info", "warn", "error"}
-	return Setting{Name: name, Flag: flag, Default: "info", Words: words, Inside: append(slices.Clone(words), "WARN"), Outside: []string{"nonsense"}, set: func(into *Settings, text string) error {
+	return Setting{Name: name, Flag: flag, Default: "info", Words: words, set: func(into *Settings, text string) error {
 		var level slog.Level
 		if level.UnmarshalText([]byte(text)) != nil {
 			return fmt.Errorf("unknown log level: use %s", enumerate(words, "or"))
@@ -163,8 +152,7 @@ func level(name, flag string) Setting {
 }
 
 func boolean(name, flag string, field func(*Settings) *bool) Setting {
-	words := []string{"true", "false"}
-	return Setting{Name: name, Flag: flag, Default: "false", Words: words, Inside: append(slices.Clone(words), "1", "0"), Outside: []string{"yes"}, set: func(into *Settings, text string) error {
+	return Setting{Name: name, Flag: flag, Default: "false", Words: []string{"true", "false"}, set: func(into *Settings, text string) error {
 		value, err := strconv.ParseBool(text)
 		if err != nil {
 			return errors.New("must be true or false")
@@ -175,11 +163,7 @@ func boolean(name, flag string, field func(*Settings) *bool) Setting {
 }
 
 func number(name, flag, value string, least, most int, field func(*Settings) *int) Setting {
-	s := Setting{
-		Name: name, Flag: flag, Default: value, Min: strconv.Itoa(least), Max: strconv.Itoa(most),
-		Inside:  []string{strconv.Itoa(least), strconv.Itoa(most)},
-		Outside: []string{strconv.Itoa(least - 1), strconv.Itoa(most + 1), "many"},
-	}
+	s := Setting{Name: name, Flag: flag, Default: value, Min: strconv.Itoa(least), Max: strconv.Itoa(most)}
 	s.set = func(into *Settings, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
@@ -192,11 +176,7 @@ func number(name, flag, value string, least, most int, field func(*Settings) *in
 }
 
 func duration(name, flag, value string, least, most time.Duration, field func(*Settings) *time.Duration) Setting {
-	s := Setting{
-		Name: name, Flag: flag, Default: value, Min: short(least), Max: short(most),
-		Inside:  []string{least.String(), most.String()},
-		Outside: []string{(least - 1).String(), (most + 1).String(), "30", "soon"},
-	}
+	s := Setting{Name: name, Flag: flag, Default: value, Min: short(least), Max: short(most)}
 	s.set = func(into *Settings, text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < least || d > most {
@@ -208,7 +188,7 @@ func duration(name, flag, value string, least, most time.Duration, field func(*S
 	return s
 }
 
-// short writes a duration without the units that are zero: 24h, not 24h0m0s.
+// short formats a duration without units that are zero: 24h, not 24h0m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -220,14 +200,12 @@ func short(d time.Duration) string {
 	return text
 }
 
-// quantity is a number of bytes, such as 64Mi.
+// quantity returns a setting of a number of bytes, such as 64Mi.
 func quantity(name, flag, value string, least, most int64, field func(*Settings) *int64) Setting {
 	s := Setting{
 		Name: name, Flag: flag, Default: value,
 		Min: resource.NewQuantity(least, resource.BinarySI).String(), Max: resource.NewQuantity(most, resource.BinarySI).String(),
 	}
-	s.Inside = []string{s.Min, s.Max, strconv.FormatInt(least, 10)}
-	s.Outside = []string{strconv.FormatInt(least-1, 10), strconv.FormatInt(most+1, 10), "much"}
 	s.set = func(into *Settings, text string) error {
 		bytes, err := resource.ParseQuantity(text)
 		if err != nil || bytes.Value() < least || bytes.Value() > most {
@@ -239,10 +217,10 @@ func quantity(name, flag, value string, least, most int64, field func(*Settings)
 	return s
 }
 
-// source is a secret that several settings can give.
+// source is the field of a secret that several settings can set.
 type source struct {
 	value *secret.String
-	// from takes the name of the setting that gave it. nil: nobody asks.
+	// from receives the name of the setting that has set the value. Nil: the name is not needed.
 	from  *string
 	check func(secret.String) error
 }
@@ -266,12 +244,16 @@ func secretText(name, flag string, field func(*Settings) source) Setting {
 	}}
 }
 
-// secretFile is the path of a file with a secret.
+// secretFile returns the setting of the path of a file with a secret. Its errors do not quote the path: an operator may have
+// set the variable to the secret itself.
 func secretFile(name, instead string, field func(*Settings) source) Setting {
-	return Setting{Name: name, Instead: instead, Outside: []string{"/nowhere/at/all"}, set: func(into *Settings, path string) error {
+	return Setting{Name: name, Instead: instead, set: func(into *Settings, path string) error {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return unreadable(err)
+			if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+				err = wrong.Err
+			}
+			return fmt.Errorf("names a file that cannot be read: %w", err)
 		}
 		text := strings.TrimSpace(string(content))
 		if text == "" {
@@ -281,37 +263,20 @@ func secretFile(name, instead string, field func(*Settings) source) Setting {
 	}}
 }
 
-// checkFile refuses a file that cannot be opened.
-func checkFile(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return unreadable(err)
-	}
-	return file.Close()
-}
-
-// unreadable says why a file cannot be read, without its path.
-func unreadable(err error) error {
-	if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-		err = wrong.Err
-	}
-	return fmt.Errorf("names a file that cannot be read: %w", err)
-}
-
-// elsewhere is a setting that the command which has it reads itself.
+// elsewhere returns a setting that a command reads itself.
 func elsewhere(name, flag string) Setting {
 	return Setting{Name: name, Flag: flag, set: func(*Settings, string) error { return nil }}
 }
 
-// checkSigningKeys refuses keys that cannot sign tokens.
+// checkSigningKeys returns an error for keys that cannot sign tokens.
 func checkSigningKeys(text secret.String) error {
 	_, err := keypem.Parse(text)
 	return err
 }
 
-// CheckIssuer tells what is wrong with the URL of an issuer, without quoting it. Verifiers append paths to it.
-// Source: OpenID Connect Discovery 1.0, section 3.
-func CheckIssuer(issuer string) error {
+// checkIssuer returns an error if a text cannot be the URL of an issuer, to which verifiers append paths. The error does not
+// quote the text. Source: OpenID Connect Discovery 1.0, section 3.
+func checkIssuer(issuer string) error {
 	parsed, err := url.Parse(issuer)
 	switch {
 	case err != nil || parsed.Scheme != "https" || parsed.Host == "":
@@ -324,19 +289,13 @@ func CheckIssuer(issuer string) error {
 	return nil
 }
 
-// checkLoopback refuses to offer plain HTTP to other machines.
+// checkLoopback refuses addresses that other machines can reach.
 func checkLoopback(address string) error {
-	colon := strings.LastIndex(address, ":")
-	host := address[:max(colon, 0)]
-	bare := host
-	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
-		bare = host[1 : len(host)-1]
+	if port, local := strings.CutPrefix(address, "localhost:"); local {
+		address = "127.0.0.1:" + port
 	}
-	if colon < 0 || strings.Contains(bare, ":") != (bare != host) {
-		return errors.New("must be a host and a port, such as 127.0.0.1:8080 or [::1]:8080")
+	if parsed, err := netip.ParseAddrPort(address); err != nil || !parsed.Addr().IsLoopback() {
+		return errors.New("must be a loopback address with a port, such as 127.0.0.1:8080 or [::1]:8080: bearer tokens must not cross a network unencrypted")
 	}
-	if ip, err := netip.ParseAddr(bare); host == "localhost" || err == nil && ip.IsLoopback() {
-		return nil
-	}
-	return errors.New("must be a loopback address: bearer tokens must not cross a network unencrypted")
+	return nil
 }

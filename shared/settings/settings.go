@@ -1,9 +1,9 @@
-// Package settings is the one place that knows the settings of the platform: every PLATFORM_ variable and every flag of
-// the runner's serve command, with its unit, default and bounds. Every shell reads its settings here, so a value that
-// one shell refuses is refused by all of them, in the same words. List holds the settings; Read and ReadRunner read them.
+// Package settings lists the settings of the platform: every PLATFORM_ variable and every flag of the runner's serve
+// command, with its unit, default and bounds. All shells read their settings with it, so all of them refuse the same values
+// with the same words. List contains the settings; Read and ReadRunner read them.
 //
-// It opens nothing but the files that hold secrets: whoever connects to the state, or makes a key of a text, reports
-// what is wrong then with Settings.Wrong. It knows no kind, no store and no token. Source: Spec 7; ADR-0010.
+// It opens no files but those with secrets. It cannot find every mistake: a package that connects to the state, or parses a
+// key, reports a wrong value with Settings.Wrong. Source: Spec 7; ADR-0010.
 package settings
 
 import (
@@ -19,7 +19,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// Settings are the values that a process runs with. Every field holds its default unless something else is set.
+// Settings are the values that a process runs with. A field has its default unless the setting is set.
 type Settings struct {
 	Redis      Redis
 	Encryption Encryption
@@ -30,7 +30,7 @@ type Settings struct {
 	Extension  Extension
 	// Config is the path of a file with the platform configuration. Empty: the state holds the configuration.
 	Config string
-	// LogLevel is the least level that is logged.
+	// LogLevel is the minimum level that is logged.
 	LogLevel slog.Level
 	// Stream tells that a function on AWS Lambda is invoked with response streaming.
 	Stream bool
@@ -39,29 +39,30 @@ type Settings struct {
 	// Edition is Enterprise or Community.
 	Edition string
 
-	// called has what the reader calls a setting, where that is not its key.
+	// called contains the names by which errors call settings, by key, if the name is not the key.
 	called map[string]string
 }
 
-// Redis says where the state is.
+// Redis are the settings of the state.
 type Redis struct {
-	// URL is where the state is. Empty: Secret refers to it, or, for the runner alone, there is an embedded Redis.
+	// URL is the URL of the state. Empty: Secret refers to it, or the runner embeds a Redis.
 	URL secret.String
 	// URLFrom is the name of the setting that URL was read from, for errors.
 	URLFrom string
 	// Secret is the name or ARN of a secret of AWS Secrets Manager that holds the URL. Empty: there is none.
 	Secret string
-	// PoolSize is how many connections a process keeps to each node at most.
+	// PoolSize is the maximum number of connections of a process to each node.
 	PoolSize int
-	// Replicas is how many replicas must have a write before it is acknowledged.
+	// Replicas is the number of replicas that must have a write before it is acknowledged.
 	Replicas int
-	// Timeout is the time for each operation.
+	// Timeout is the maximum duration of an operation.
 	Timeout time.Duration
 }
 
-// Encryption says which keys seal secrets in the state.
+// Encryption are the settings of the keys that encrypt secrets in the state.
 type Encryption struct {
-	// Keys are the keys in base64, separated by commas; the first seals. Empty: Secret refers to them, or there are none.
+	// Keys are the keys in base64, separated by commas. The first key encrypts. Empty: Secret refers to them, or there are
+	// none.
 	Keys secret.String
 	// KeysFrom is the name of the setting that Keys was read from, for errors.
 	KeysFrom string
@@ -69,39 +70,40 @@ type Encryption struct {
 	Secret string
 }
 
-// Tokens say how direct cluster endpoint tokens are issued. Source: ADR-0011.
+// Tokens are the settings of direct cluster endpoint tokens. Source: ADR-0011.
 type Tokens struct {
 	// Issuer is the URL below which publishkeys is reached; verifiers fetch the keys from there. Empty: no tokens are
 	// issued.
 	Issuer string
-	// Audiences are whom tokens are for. Empty: the issuer.
+	// Audiences are the audiences of tokens. Empty: the issuer is the audience.
 	Audiences []string
-	// MaxTTL is the longest life of a token.
+	// MaxTTL is the maximum lifetime of a token.
 	MaxTTL time.Duration
 	// Algorithm is ES256 or RS256.
 	Algorithm string
-	// RotateEvery is how long a signing key signs, and PublishBefore how long it is published before it does.
+	// RotateEvery is how long a signing key signs. PublishBefore is how long it is published before it signs.
 	RotateEvery, PublishBefore time.Duration
-	// SigningKeys are keys in PEM that the operator manages; the first one signs. Empty: the keys are kept in the state.
+	// SigningKeys are keys in PEM that the operator manages. The first key signs. Empty: the platform creates the keys and
+	// stores them in the state.
 	SigningKeys secret.String
 }
 
-// Patches bound the evaluation of sync patches. Source: ADR-0014.
+// Patches are the limits of evaluations of sync patches. Source: ADR-0014.
 type Patches struct {
-	// ExpressionTime is the time for an expression at one path, and ObjectTime that for all patches of an object.
+	// ExpressionTime is the maximum duration of an expression at one path, ObjectTime that of all patches of an object.
 	ExpressionTime, ObjectTime time.Duration
-	// MemoryBytes is how much memory an evaluation may use, and ResultBytes how large its result may be.
+	// MemoryBytes is the maximum memory of an evaluation, ResultBytes the maximum size of its result.
 	MemoryBytes, ResultBytes int64
-	// Depth is how deep calls and results may be nested.
+	// Depth is the maximum depth to which calls and results are nested.
 	Depth int
-	// Workers is how many evaluations run at a time, each in a process of its own.
+	// Workers is the maximum number of evaluations at a time. Each runs in a process of its own.
 	Workers int
-	// InProcess evaluates without workers. It is for trusted patches: limits do not hold within a single operation then.
+	// InProcess tells that evaluations run without workers. It is for trusted patches: a single operation then has no limits.
 	InProcess bool
 }
 
-// WithDefaults returns the settings with the default in place of each value that is zero, but for the issuer, audiences
-// and keys, which may be empty.
+// WithDefaults returns the settings with the default in place of each zero value. The issuer, the audiences and the keys have
+// no default.
 func (t Tokens) WithDefaults() Tokens {
 	d := defaults().Tokens
 	t.MaxTTL, t.Algorithm = cmp.Or(t.MaxTTL, d.MaxTTL), cmp.Or(t.Algorithm, d.Algorithm)
@@ -109,9 +111,9 @@ func (t Tokens) WithDefaults() Tokens {
 	return t
 }
 
-// Watch says how long watches last.
+// Watch are the settings of watches.
 type Watch struct {
-	// Window is the longest that a watch may last. 0: as long as it asks for, or WatchWindowWithoutStreams where answers
+	// Window is the maximum duration of a watch. 0: as long as the watch requests, or WatchWindowWithoutStreams if responses
 	// cannot be streamed.
 	Window time.Duration
 }
@@ -120,47 +122,48 @@ type Watch struct {
 type Runner struct {
 	// Listen is the address of the HTTPS listener.
 	Listen string
-	// HTTP is the address of an additional listener without TLS, on the loopback. Empty: there is none.
+	// HTTP is the loopback address of an additional listener without TLS. Empty: there is none.
 	HTTP string
 	// Data is the folder for the certificate authority, the embedded state and generated keys.
 	Data string
-	// AdminKey is the first admin key. Empty: the one in the data folder, else a new one.
+	// AdminKey is the first admin key. Empty: the key in the data folder or, if there is none, a new key.
 	AdminKey secret.String
-	// Manifests is a folder of objects that are applied at the start. Empty: none are.
+	// Manifests is a folder of objects that are applied at the start. Empty: there is none.
 	Manifests string
-	// ExpireEvery is how often expired keys are removed and deletions finished.
+	// ExpireEvery is the interval between two runs of the scheduled functions.
 	ExpireEvery time.Duration
 }
 
-// Extension is how the extension for parameters and secrets of AWS Lambda is reached. AWS sets its variables.
+// Extension is the address of the extension for parameters and secrets of AWS Lambda, from variables that AWS sets.
 type Extension struct {
-	// URL is its address.
+	// URL is the base URL of the extension.
 	URL string
-	// Token is what it knows its caller by.
+	// Token authenticates the process to the extension.
 	Token secret.String
 }
 
-// Problem is what is wrong with one setting. It never quotes a value.
+// Problem is an error of one setting. It does not quote values, which may be secrets in the wrong variable; only the path of
+// the configuration is quoted.
 type Problem struct {
-	// Name is the variable, or the flag with its hyphens, whichever was used.
+	// Name is the variable or the flag with its hyphens, as the operator gave the setting.
 	Name string
 	// Err says what is wrong.
 	Err error
 }
 
-// Error names the setting and says what is wrong.
+// Error returns the name of the setting and its error.
 func (p *Problem) Error() string { return p.Name + ": " + p.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Wrong is the error of a setting that turned out to be wrong after it was read, such as a URL that cannot be used. Key is
-// that of the setting.
+// Wrong returns the error of a setting that is found to be wrong after it was read, such as a URL that cannot be used. Key is
+// the key of the setting.
 func (s *Settings) Wrong(key string, err error) error {
 	return &Problem{Name: cmp.Or(s.called[key], key), Err: err}
 }
 
-// Default returns the settings of a process for which nothing is set.
+// Default returns the settings of a process without any variables and flags.
 func Default() Settings {
 	settings, err := read(0, nil, nothing, nil)
 	if err != nil {
@@ -169,31 +172,31 @@ func Default() Settings {
 	return settings
 }
 
-// defaults are those of Default, read once.
+// defaults returns the result of Default, which it reads once.
 var defaults = sync.OnceValue(Default)
 
 func nothing(string) string { return "" }
 
-// Read returns the settings of a deployed function from its variables, which lookup returns by name; an empty value is
-// an absent one. The error joins one Problem for each setting that is wrong. Settings that are right are set even then,
-// so that a caller can find out what else is wrong with them.
+// Read returns the settings of a deployed function. Lookup returns variables by name; an empty value counts as absent. The
+// error joins a Problem for each wrong setting. All other settings are set even then, so that the caller can report further
+// errors of theirs.
 func Read(lookup func(name string) string) (Settings, error) {
 	return read(Functions, List, lookup, nil)
 }
 
-// ReadRunner returns the settings of the runner. Lookup is asked by the key of a setting; called returns how the operator
-// gave it, by the variable or by the flag, for errors. Errors are those of Read.
+// ReadRunner returns the settings of the runner. Lookup returns the value of a setting by its key. Called returns, for errors,
+// the variable or the flag by which the operator gave it; nil: errors name the key. Errors: those of Read.
 func ReadRunner(lookup, called func(key string) string) (Settings, error) {
 	return read(Serve, List, lookup, called)
 }
 
-// ReadOnly returns the defaults with what the settings of these keys say, for commands that read some settings alone. It is
-// otherwise like ReadRunner; called may be nil.
+// ReadOnly reads only the settings with the given keys, for commands that need few settings. All others have their defaults.
+// The arguments and the errors are otherwise those of ReadRunner.
 func ReadOnly(lookup, called func(key string) string, keys ...string) (Settings, error) {
 	return read(Functions|Serve|Commands, Named(keys...), lookup, called)
 }
 
-// read collects the settings of a list for a reader, and everything that is wrong with them.
+// read reads the settings in a list that have the reader. It returns all errors at once.
 func read(reader Readers, list []Setting, lookup, called func(string) string) (Settings, error) {
 	var found Settings
 	for _, setting := range List {
@@ -244,7 +247,8 @@ func read(reader Readers, list []Setting, lookup, called func(string) string) (S
 	return found, errors.Join(wrong...)
 }
 
-// sources are the keys of the settings in a list that give the value of one of them: itself, a file, a secret.
+// sources returns the keys of the settings in a list that give the value of the setting with a key: the setting itself, and
+// those that stand instead of it.
 func sources(list []Setting, key string) []string {
 	var keys []string
 	for _, setting := range list {
@@ -255,7 +259,7 @@ func sources(list []Setting, key string) []string {
 	return keys
 }
 
-// enumerate writes words as a sentence does: "a, b and c".
+// enumerate joins words as in a sentence: "a, b and c".
 func enumerate(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

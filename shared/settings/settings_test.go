@@ -46,36 +46,6 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Values at the bounds are taken; values beyond them are refused by name, and not quoted. Source: ADR-0010.
-func TestBounds(t *testing.T) {
-	t.Parallel()
-	for _, s := range List {
-		read := Read
-		if s.Readers&Functions == 0 {
-			read = func(lookup func(string) string) (Settings, error) { return ReadRunner(lookup, nil) }
-		}
-		for _, value := range s.Inside {
-			values := with(s.Key(), value)
-			if s.Key() == SigningPublishBefore {
-				values[SigningRotateEvery] = "87840h"
-			}
-			if _, err := read(from(values)); err != nil && (s.Key() != SigningRotateEvery && s.Key() != SigningPublishBefore || !strings.Contains(err.Error(), "at least twice")) {
-				t.Errorf("%s=%s: %v", s.Key(), value, err)
-			}
-		}
-		for _, value := range s.Outside {
-			if s.Key() == RedisURL || s.Key() == EncryptionKey {
-				continue // what opens the state and the keys refuses these
-			}
-			_, err := read(from(with(s.Key(), value)))
-			var problem *Problem
-			if !errors.As(err, &problem) || !strings.Contains(err.Error(), s.Key()+": ") || len(value) > 3 && strings.Contains(problem.Err.Error(), value) {
-				t.Errorf("%s=%s: %v", s.Key(), value, err)
-			}
-		}
-	}
-}
-
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := Settings{
@@ -182,6 +152,9 @@ func TestSources(t *testing.T) {
 	if err != nil || got.Redis.Secret != "a" || got.Encryption.Secret != "b" || got.Extension != (Extension{URL: "http://localhost:1", Token: "c"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	if _, err := Read(from(with(RedisURLFile, "/nowhere/at/all"))); err == nil || !strings.Contains(err.Error(), RedisURLFile+": ") || strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("no file: %v", err)
+	}
 	if _, err := Read(from(map[string]string{RedisURL: "a", SigningKeyFile: file})); err == nil || !strings.Contains(err.Error(), SigningKeyFile+": ") {
 		t.Errorf("a file without a key: %v", err)
 	}
@@ -215,7 +188,7 @@ func TestCheckIssuer(t *testing.T) {
 		"": false, "a.example": false, "http://a.example": false, "https://": false, "https:///b": false, "https://a.example/": false, "https://a/b/": false,
 		"https://u:p@a.example": false, "https://a.example?b=c": false, "https://a.example?": false, "https://a.example#b": false, "https://a.example#": false,
 	} {
-		if err := CheckIssuer(issuer); (err == nil) != good {
+		if err := checkIssuer(issuer); (err == nil) != good {
 			t.Errorf("%q: %v", issuer, err)
 		}
 	}

@@ -13,10 +13,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/framework"
@@ -25,6 +29,9 @@ import (
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
+
+// absent is the path of no file.
+const absent = "/nowhere/at/all"
 
 // TestMain removes the settings from the environment in which the tests run.
 func TestMain(m *testing.M) {
@@ -36,10 +43,53 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// examples are values of settings that have no bounds: those that are right and those that are wrong.
+// examples are values of a setting: those that are right and those that are wrong.
 type examples struct{ right, wrong []string }
 
-// special are the examples of units that the list cannot give.
+// bounds returns values at the bounds of a setting and just beyond them; none if the setting has no bounds.
+func bounds(t *testing.T, s settings.Setting) examples {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch {
+	case s.Unit == "boolean":
+		return examples{[]string{"true", "false", "1", "0"}, []string{"yes"}}
+	case len(s.Words) > 0:
+		return examples{slices.Clone(s.Words), []string{"nonsense"}}
+	case s.Min == "":
+		return examples{}
+	}
+	var beyond []string
+	switch s.Unit {
+	case "number":
+		least, err := strconv.Atoi(s.Min)
+		must(err)
+		most, err := strconv.Atoi(s.Max)
+		must(err)
+		beyond = []string{strconv.Itoa(least - 1), strconv.Itoa(most + 1)}
+	case "duration":
+		least, err := time.ParseDuration(s.Min)
+		must(err)
+		most, err := time.ParseDuration(s.Max)
+		must(err)
+		beyond = []string{(least - 1).String(), (most + 1).String(), "30"}
+	case "quantity":
+		least, err := resource.ParseQuantity(s.Min)
+		must(err)
+		most, err := resource.ParseQuantity(s.Max)
+		must(err)
+		beyond = []string{strconv.FormatInt(least.Value()-1, 10), strconv.FormatInt(most.Value()+1, 10)}
+	default:
+		t.Fatalf("%s has bounds, and its unit %s has no examples", s.Key(), s.Unit)
+	}
+	return examples{[]string{s.Min, s.Max}, append(beyond, "many")}
+}
+
+// special are the examples of settings whose values have no bounds.
 func special(t *testing.T, state string) map[string]examples {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -59,15 +109,21 @@ func special(t *testing.T, state string) map[string]examples {
 	}
 	one := encryption.Generate().Reveal()
 	return map[string]examples{
-		settings.RedisURL:      {right: []string{state}},
-		settings.EncryptionKey: {[]string{one, one + "," + encryption.Generate().Reveal()}, []string{one + "," + one}},
+		settings.RedisURL:      {[]string{state}, []string{"mysql://127.0.0.1", "127.0.0.1"}},
+		settings.EncryptionKey: {[]string{one, one + "," + encryption.Generate().Reveal()}, []string{one + "," + one, "short", "AAAA,"}},
+		settings.Issuer: {
+			[]string{"https://issuer.example", "https://issuer.example/a"},
+			[]string{"http://issuer.example", "https://issuer.example/", "https:///path", "https://u@issuer.example"},
+		},
+		settings.LogLevel: {right: []string{"WARN"}},
+		settings.HTTP:     {[]string{"127.0.0.1:0"}, []string{"0.0.0.0:0", "localhost"}},
 		settings.SigningKey: {
 			[]string{block("PRIVATE KEY", private)},
-			[]string{block("CERTIFICATE", private), block("PUBLIC KEY", public), block("PRIVATE KEY", public)},
+			[]string{block("CERTIFICATE", private), block("PUBLIC KEY", public), block("PRIVATE KEY", public), "hunter2"},
 		},
 		settings.Config: {
 			[]string{write(t, "platformHost: a.example\n")},
-			[]string{write(t, "platformHost: a/b\n"), write(t, "nope: [")},
+			[]string{write(t, "platformHost: a/b\n"), write(t, "nope: ["), absent},
 		},
 		settings.AdminKey: {right: []string{"given-key-8Kx20wQm57ZtLp93VrNc4Hd6"}},
 	}
@@ -83,11 +139,11 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// of returns the examples of a setting: those of the list, those above and, for a file with the value of another setting,
-// files with its examples.
+// of returns the examples of a setting: those at its bounds, the special ones and, for a file with the value of another
+// setting, files with its examples.
 func of(t *testing.T, s settings.Setting, special map[string]examples) examples {
 	t.Helper()
-	found := examples{append([]string{}, s.Inside...), append([]string{}, s.Outside...)}
+	found := bounds(t, s)
 	found.right, found.wrong = append(found.right, special[s.Key()].right...), append(found.wrong, special[s.Key()].wrong...)
 	if s.Instead != "" && s.Unit == "path" {
 		value := of(t, settings.Named(s.Instead)[0], special)
@@ -97,6 +153,7 @@ func of(t *testing.T, s settings.Setting, special map[string]examples) examples 
 		for _, text := range append(value.wrong, " \n") {
 			found.wrong = append(found.wrong, write(t, text))
 		}
+		found.wrong = append(found.wrong, absent)
 	}
 	return found
 }
@@ -147,9 +204,6 @@ func TestSettings(t *testing.T) {
 		}
 		t.Run(s.Key(), func(t *testing.T) {
 			values := of(t, s, special)
-			if s.Min != "" && len(values.right) == 0 || s.Min != "" && len(values.wrong) == 0 {
-				t.Fatal("there is nothing to compare")
-			}
 			if s.Required == 0 && s.Instead != settings.RedisURL {
 				values.right = append(values.right, "") // absent
 			}
@@ -164,8 +218,13 @@ func TestSettings(t *testing.T) {
 					if right := i < len(values.right); right != (answer == said(nil)) || !right && !strings.HasPrefix(answer, s.Key()+": ") {
 						t.Errorf("value %d, %s: %s", i, where, answer)
 					}
-					if s.Secret && len(value) > 3 && strings.Contains(answer, value) {
-						t.Errorf("value %d, %s quotes a secret: %s", i, where, answer)
+					if s.Key() == settings.Config {
+						// The path of the configuration is no secret, and the error names the file.
+						if value == absent && !strings.Contains(answer, value) {
+							t.Errorf("%s does not name the file: %s", where, answer)
+						}
+					} else if len(value) > 3 && strings.Contains(answer, value) {
+						t.Errorf("value %d, %s quotes the value: %s", i, where, answer)
 					}
 				}
 			}
