@@ -23,7 +23,8 @@ type Input = resource.CreateInput[*model.OwnedAccessKey]
 // Output is the answer.
 type Output = resource.Result[*model.OwnedAccessKey]
 
-// Do stores a new access key. Errors: Invalid, Forbidden, AlreadyExists or Conflict as resource.Create says; nothing is stored then.
+// Do stores a new access key. Errors: Invalid, Forbidden, AlreadyExists or Conflict as resource.Create says; nothing is
+// stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Create(ctx, deps.Keys, in)
 }

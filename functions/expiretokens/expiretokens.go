@@ -19,7 +19,8 @@ type Deps struct{ Tokens *issuedtoken.Register }
 // Output counts what a run did.
 type Output = issuedtoken.Swept
 
-// Do removes and revokes what is due. Errors: those of issuedtoken.Register.Sweep; the output counts what was done before the error.
+// Do removes and revokes what is due. Errors: those of issuedtoken.Register.Sweep; the output counts what was done before
+// the error.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	return deps.Tokens.Sweep(ctx)
 }

@@ -1,4 +1,4 @@
-// Package patchaccesskey is PATCH on one of ownedaccesskeys, by JSON patch or merge patch.
+// Package patchaccesskey is PATCH on one of ownedaccesskeys, by JSON patch, merge patch or apply.
 // Source: Spec 2.5, 4.
 package patchaccesskey
 
@@ -23,7 +23,8 @@ type Input = resource.PatchInput
 // Output is the answer.
 type Output = resource.Result[*model.OwnedAccessKey]
 
-// Do changes a part of one access key. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as resource.Patch says; nothing is stored then.
+// Do changes a part of one access key. Errors: those of an update, BadRequest, RequestEntityTooLarge or
+// UnsupportedMediaType as resource.Patch says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Patch(ctx, deps.Keys, in)
 }

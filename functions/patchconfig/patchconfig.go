@@ -1,4 +1,4 @@
-// Package patchconfig is PATCH on the platform configuration, by JSON patch or merge patch.
+// Package patchconfig is PATCH on the platform configuration, by JSON patch, merge patch or apply.
 // Source: Spec 2.7; ADR-0015.
 package patchconfig
 
@@ -21,7 +21,8 @@ type Input = resource.PatchInput
 // Output is the answer.
 type Output = platformconfig.Result
 
-// Do changes a part of the configuration. Errors: those of an update, BadRequest, RequestEntityTooLarge or UnsupportedMediaType as platformconfig says; nothing is stored then.
+// Do changes a part of the configuration. Errors: those of an update, BadRequest, RequestEntityTooLarge or
+// UnsupportedMediaType as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Patch(ctx, in) }
 
 var endpoint = frame.Patch(platformconfig.Definition, open, Do)

@@ -22,7 +22,8 @@ type Input = resource.SubresourceInput[*model.ConfigRollback]
 // Output is the answer.
 type Output = resource.Result[*model.ConfigRollback]
 
-// Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
+// Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is
+// stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	made, err := deps.Config.Rollback(ctx, in)
 	return Output{Object: made}, err

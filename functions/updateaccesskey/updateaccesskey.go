@@ -23,7 +23,8 @@ type Input = resource.UpdateInput[*model.OwnedAccessKey]
 // Output is the answer.
 type Output = resource.Result[*model.OwnedAccessKey]
 
-// Do replaces one access key. Errors: NotFound, Conflict, Invalid or Forbidden as resource.Update says; nothing is stored then.
+// Do replaces one access key. Errors: NotFound, Conflict, Invalid or Forbidden as resource.Update says; nothing is stored
+// then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Update(ctx, deps.Keys, in)
 }

@@ -22,7 +22,8 @@ type Input = resource.UpdateInput[*model.Config]
 // Output is the answer.
 type Output = platformconfig.Result
 
-// Do replaces the configuration. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored then.
+// Do replaces the configuration. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is stored
+// then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Update(ctx, in) }
 
 var endpoint = frame.Update(platformconfig.Definition, open, Do)
