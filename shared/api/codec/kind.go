@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/model/apierror"
 )
 
-// CheckKind refuses an object that says that it is of another kind or API version than is wanted, with a cause for each. It
-// may leave both out: the endpoint implies them. A wanted kind without a version takes every version.
+// CheckKind returns BadRequest for an object with another kind or API version than want, with a cause for each. An object may
+// omit both, since the endpoint implies them. If want has no version, every version is accepted.
 // Source: Spec 2.1, 7, 9.
 func CheckKind(object runtime.Object, want schema.GroupVersionKind) error {
 	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()

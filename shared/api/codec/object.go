@@ -5,9 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// DecodeObject fills object from a body in a media type and gives it the kind that is wanted. An empty body leaves all
-// fields empty. Kinds of Kubernetes' own are read from Protobuf as well. It returns the body as JSON, which is empty for
-// Protobuf, and warnings as Decode does.
+// DecodeObject decodes a body into object, and sets its kind to want. An empty body leaves all fields empty. Kubernetes' own
+// kinds can be in Protobuf as well. It returns the body as JSON, which is empty for Protobuf, and the warnings of Decode.
 //
 // Errors: those of Read, Decode, DecodeProtobuf and CheckKind. Source: Spec 2.1, 7.
 func DecodeObject(contentType string, data []byte, object runtime.Object, want schema.GroupVersionKind, strictness Strictness) (Body, []string, error) {

@@ -12,7 +12,7 @@ import (
 // Protobuf is the media type in which Kubernetes' own clients send Kubernetes' own kinds.
 const Protobuf = "application/vnd.kubernetes.protobuf"
 
-// protobufMagic begins every such body; a runtime.Unknown with the object in it follows.
+// protobufMagic is the prefix of such a body. A runtime.Unknown follows, which contains the object.
 var protobufMagic = []byte("k8s\x00")
 
 // IsProtobuf tells whether a Content-Type is Protobuf.
@@ -21,8 +21,8 @@ func IsProtobuf(contentType string) bool {
 	return err == nil && media == Protobuf
 }
 
-// DecodeProtobuf takes the envelope off a body and hands the object in it to unmarshal, the generated method
-// of a Kubernetes kind. BadRequest when either cannot be read.
+// DecodeProtobuf passes the object in the envelope of a body to unmarshal, the generated method of a Kubernetes kind. Errors:
+// BadRequest if the envelope or the object cannot be read.
 func DecodeProtobuf(data []byte, unmarshal func([]byte) error) error {
 	object, ok := bytes.CutPrefix(data, protobufMagic)
 	if !ok {

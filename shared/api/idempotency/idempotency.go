@@ -1,8 +1,9 @@
-// Package idempotency gives a request that is repeated with the same key the same answer, so that a client that lost an
-// answer does not create a second credential. It stores a sealed seed before the first attempt, so that a retry after a
-// crash uses the same random bytes, and the sealed answer after it, both for ten minutes. Source: ADR-0017.
+// Package idempotency returns the same response to a request that is repeated with the same key, so that a client that has
+// lost a response does not create a second credential. Before the first attempt it stores an encrypted seed, so that a retry
+// after a crash uses the same random bytes. After the attempt it stores the encrypted response. It keeps both for ten minutes.
+// Source: ADR-0017.
 //
-// It knows no HTTP: package frame reads the header and writes the answer.
+// It knows no HTTP: package frame reads the header and writes the response.
 package idempotency
 
 import (
@@ -21,27 +22,27 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Resource is the name of the state in which attempts are kept.
+// Resource is the name under which attempts are stored in the state.
 const Resource = "idempotency"
 
 const (
-	// Lifetime is how long an answer is repeated, from the first attempt on.
+	// Lifetime is how long a response is repeated, counted from the first attempt.
 	Lifetime = 10 * time.Minute
-	// Lease is how long an attempt may run before another one takes over: longer than any request.
+	// Lease is how long an attempt may run before another attempt takes over. It is longer than any request.
 	Lease = 65 * time.Second
-	// maxTries bounds how often Begin reads an attempt that others change meanwhile.
+	// maxTries is how often Begin reads an attempt that other requests change at the same time.
 	maxTries = 4
-	// batch and maxSwept bound how many attempts one run of the schedule removes at a time, and in total.
+	// batch and maxSwept are the maximum numbers of attempts that Sweep removes at a time and in total.
 	batch    = 100
 	maxSwept = 10_000
 )
 
-// Errors of Begin, beside those of store.Store and encryption.Keyring.
+// Errors of Begin, besides those of store.Store and encryption.Keyring.
 var (
-	// ErrOther: the key was used for another request.
-	ErrOther = errors.New("the key was used with another request")
-	// ErrUnderWay: the same request is being served.
-	ErrUnderWay = errors.New("the same request is being served")
+	// ErrOther says that the key has been used for another request.
+	ErrOther = errors.New("the key has been used for another request")
+	// ErrUnderWay says that the same request is still being served.
+	ErrUnderWay = errors.New("the same request is still being served")
 )
 
 // The states of an attempt.
@@ -51,28 +52,28 @@ const (
 	done  = "done"
 )
 
-// attempt is what is stored.
+// attempt is an attempt in the form in which it is stored.
 type attempt struct {
 	State string `json:"state"`
-	// Fingerprint is the request.
+	// Fingerprint identifies the content of the request.
 	Fingerprint string `json:"fingerprint"`
-	// Begun is when the last attempt began, in Unix milliseconds.
+	// Begun is the time at which the last attempt began, in Unix milliseconds.
 	Begun int64 `json:"begun"`
-	// Seed is the source of random bytes, and Answer the answer; both are sealed.
+	// Seed is the seed of the random bytes. Answer is the response; empty until there is one. Both are encrypted.
 	Seed   string `json:"seed"`
 	Answer string `json:"answer,omitempty"`
 }
 
-// Store keeps attempts. It is safe for concurrent use.
+// Store stores attempts. It is safe for concurrent use. Sweep needs no Keyring.
 type Store struct {
 	Records store.Store
 	Keyring *encryption.Keyring
 	Now     func() time.Time
 }
 
-// Attempt is a request that is being served under a key. One of Finish and Leave ends it.
+// Attempt is a request that is being served under a key. Finish or Leave ends it.
 type Attempt struct {
-	// Random gives the same bytes at each attempt under this key.
+	// Random returns the same bytes in each attempt under this key.
 	Random io.Reader
 
 	store  *Store
@@ -80,10 +81,10 @@ type Attempt struct {
 	state  attempt
 }
 
-// Begin begins an attempt, or returns the stored answer. Keys are unique within who, which names the caller;
-// fingerprint identifies the request.
+// Begin begins an attempt or, if the request has been answered, returns the stored response. Keys are unique within who, which
+// names the caller. Fingerprint identifies the content of the request.
 //
-// Errors: ErrOther, ErrUnderWay, and those of the store and the keyring. The request must not be served then.
+// Errors: ErrOther, ErrUnderWay, and those of the store and the keyring. After an error, the request must not be served.
 func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
 	name := digest(who, key)
 	for range maxTries {
@@ -113,7 +114,7 @@ func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attem
 		case err == nil:
 			return made, nil, nil
 		case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
-			// Another attempt was faster: read again.
+			// Another attempt was faster, and is read in the next iteration.
 		default:
 			return nil, nil, err
 		}
@@ -121,7 +122,7 @@ func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attem
 	return nil, nil, ErrUnderWay
 }
 
-// fresh is the first attempt under a key.
+// fresh returns the first attempt under a key.
 func (s *Store) fresh(name, fingerprint string, now time.Time) (*Attempt, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
@@ -136,7 +137,7 @@ func (s *Store) fresh(name, fingerprint string, now time.Time) (*Attempt, error)
 	}, nil
 }
 
-// known takes over an earlier attempt, or returns its answer.
+// known takes over an earlier attempt, or returns its response.
 func (s *Store) known(record store.Record, fingerprint string, now time.Time) (*Attempt, []byte, error) {
 	var state attempt
 	if err := json.Unmarshal(record.Object, &state); err != nil {
@@ -176,7 +177,7 @@ func (a *Attempt) write(ctx context.Context) error {
 	return err
 }
 
-// Finish stores the answer, which is not empty, for repeated requests.
+// Finish stores the response for repeated requests. It must not be empty.
 func (a *Attempt) Finish(ctx context.Context, answer []byte) error {
 	sealed, err := a.store.Keyring.Seal(answer, place(a.record.Name, "answer"))
 	if err != nil {
@@ -186,8 +187,8 @@ func (a *Attempt) Finish(ctx context.Context, answer []byte) error {
 	return a.write(ctx)
 }
 
-// Leave ends an attempt without an answer. When nothing can have been done, the key is free for any request; otherwise
-// the same request may be repeated, and continues where this one stopped.
+// Leave ends an attempt without a response. If the attempt has certainly done nothing, the key can be used for any request.
+// Otherwise only the same request can be repeated, with the same random bytes.
 func (a *Attempt) Leave(ctx context.Context, nothingDone bool) error {
 	if nothingDone {
 		_, err := a.store.Records.Delete(ctx, a.record.Name, a.record.Revision)
@@ -197,7 +198,8 @@ func (a *Attempt) Leave(ctx context.Context, nothingDone bool) error {
 	return a.write(ctx)
 }
 
-// Sweep removes attempts that have expired, up to a bound, and trims their events. It returns how many it removed.
+// Sweep removes expired attempts, up to a maximum, and trims their events. It returns the number of removed attempts, also
+// together with an error. Errors: those of the store.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	now := s.Now()
 	if err := s.Records.Trim(ctx, now.Add(-Lifetime)); err != nil {
@@ -207,7 +209,7 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	for removed < maxSwept {
 		due, err := s.Records.Due(ctx, now, time.Time{}, batch)
 		if err != nil {
-			return removed, fmt.Errorf("looking for attempts that are over: %w", err)
+			return removed, fmt.Errorf("looking for expired attempts: %w", err)
 		}
 		before := removed
 		for _, record := range due {
@@ -215,7 +217,7 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 			case err == nil:
 				removed++
 			case !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound):
-				return removed, fmt.Errorf("removing an attempt that is over: %w", err)
+				return removed, fmt.Errorf("removing an expired attempt: %w", err)
 			}
 		}
 		if removed == before {
@@ -225,10 +227,10 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	return removed, nil
 }
 
-// place is the context that a part of an attempt is sealed for. Source: ADR-0018.
+// place returns the context for which a part of an attempt is encrypted. Source: ADR-0018.
 func place(name, part string) string { return Resource + "/" + name + "/" + part }
 
-// digest makes one name of several texts. The keys of clients do not appear in the state.
+// digest returns one name for several texts, so that the keys of clients do not appear in the state.
 func digest(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return hex.EncodeToString(sum[:])

@@ -1,5 +1,5 @@
-// Package metrics has the Prometheus metrics of the frame. It is separate from the frame, so that a function whose
-// platform has its own metrics does not link it. Source: ADR-0001, ADR-0010.
+// Package metrics contains the Prometheus metrics of the frame and of the audit. It is separate from the frame, so that
+// functions whose platform has its own metrics do not link it. Source: ADR-0001, ADR-0010.
 package metrics
 
 import (
@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/audit"
 )
 
-// Metrics are the counters of the frame, by function and verb. It implements frame.Metrics and audit.Metrics. Label
-// values come from the catalog and from HTTP status codes only, never from a request.
+// Metrics implements frame.Metrics and audit.Metrics. Label values come from the program and its configuration, never from a
+// request. It is safe for concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -26,7 +26,7 @@ type Metrics struct {
 	spool    *prometheus.GaugeVec
 }
 
-// New registers the metrics of the frame.
+// New registers the metrics and returns them. It panics if the registry already has them.
 func New(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -54,18 +54,18 @@ func New(registry prometheus.Registerer) *Metrics {
 		spool: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "platform_audit_spool_events", Help: "Audit events that wait for a sink.",
 		}, []string{"sink"}),
+		configs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "platform_config_reloads_total", Help: "New versions of the platform configuration by result: loaded, refused or unavailable.",
+		}, []string{"result"}),
+		revision: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "platform_config_revision", Help: "Revision of the platform configuration that is in effect; of a file, when it was changed, in milliseconds.",
+		}),
 	}
-	m.configs = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "platform_config_reloads_total", Help: "New versions of the platform configuration by result: loaded, refused or unavailable.",
-	}, []string{"result"})
-	m.revision = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "platform_config_revision", Help: "Revision of the platform configuration that is in effect; of a file, when it was changed, in milliseconds.",
-	})
 	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events, m.audited, m.spool, m.configs, m.revision)
 	return m
 }
 
-// Request counts a request that begins. Call the result when it ends.
+// Request counts a request that begins, and returns a function to call with its outcome when it ends.
 func (m *Metrics) Request(function string) func(verb string, status int, took time.Duration) {
 	gauge := m.inFlight.WithLabelValues(function)
 	gauge.Inc()
@@ -76,7 +76,7 @@ func (m *Metrics) Request(function string) func(verb string, status int, took ti
 	}
 }
 
-// Watch counts a watch that begins. Call the result when it ends.
+// Watch counts a watch that begins, and returns a function to call when it ends.
 func (m *Metrics) Watch(function string) func() {
 	gauge := m.watches.WithLabelValues(function)
 	gauge.Inc()
@@ -86,19 +86,19 @@ func (m *Metrics) Watch(function string) func() {
 // Event counts an event that was sent to a watch.
 func (m *Metrics) Event(function, kind string) { m.events.WithLabelValues(function, kind).Inc() }
 
-// Configuration counts how a new version of the configuration was received, and sets the version in effect.
+// Configuration counts an attempt to load the configuration by its outcome, and sets the revision that is in effect.
 func (m *Metrics) Configuration(outcome string, revision int64) {
 	m.configs.WithLabelValues(outcome).Inc()
 	m.revision.Set(float64(revision))
 }
 
-// Audited counts an audit event by its result at a sink.
+// Audited counts an audit event by its outcome at a sink.
 func (m *Metrics) Audited(sink string, level audit.Level, outcome string) {
 	m.audited.WithLabelValues(sink, string(level), outcome).Inc()
 }
 
-// Spool sets how many audit events wait for a sink.
+// Spool sets the number of audit events that wait for a sink.
 func (m *Metrics) Spool(sink string, depth int) { m.spool.WithLabelValues(sink).Set(float64(depth)) }
 
-// Run counts a scheduled run.
+// Run counts a scheduled run by its outcome.
 func (m *Metrics) Run(function, outcome string) { m.runs.WithLabelValues(function, outcome).Inc() }

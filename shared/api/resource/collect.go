@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// inlineSteps and inlineTime bound what a request does about the dependents of the object that it deleted. The
-	// schedule does the rest. Source: ADR-0009.
+	// inlineSteps and inlineTime bound the work of a request on the dependents of the object that it deleted. The schedule
+	// does the rest. Source: ADR-0009.
 	inlineSteps = 100
 	inlineTime  = 2 * time.Second
 	// pageOfDependents is how many objects are read in one round trip.
@@ -26,29 +26,29 @@ const (
 
 // Collected counts what a collection did.
 type Collected struct {
-	// Removed are the objects that are gone now; Marked those whose deletion has begun and that finalizers or a
-	// grace period hold; Changed those that lost references or finalizers; Busy those that others wrote at the
-	// same time; Broken those that cannot be read.
+	// Removed is the number of objects that were removed. Marked counts objects whose deletion has begun and which
+	// finalizers or a grace period hold, Changed those that lost references or finalizers, Busy those that others wrote at
+	// the same time, and Broken those that cannot be read.
 	Removed, Marked, Changed, Busy, Broken int
-	// Unfinished tells that the run reached its bound before it was done.
+	// Unfinished tells that the run reached its bound before the work was done.
 	Unfinished bool
 }
 
-// task is one step of a collection: to look at one object, or at a page of those that refer to a uid.
+// task is one step of a collection: it looks at one object, or at a page of the objects that refer to a uid.
 type task struct {
 	member Member
-	// name is the object, and uid the one that it must have; empty for any.
+	// name is the name of the object in the store; empty for a page. uid is the uid that the object must have; empty: any.
 	name string
 	uid  types.UID
-	// owner, without a name, is the uid whose dependents are looked at, from after on.
+	// owner is the uid whose dependents are on the page. The page begins after the name after.
 	owner types.UID
 	after string
 	tries int
 }
 
-// collection is one run of the collector over a graph. Every write insists on the record that it was decided from,
-// so that any number of runs may be under way, and each may stop at any step: what it leaves is found again, by the
-// reference to an owner that is gone or by the finalizer on one that waits. Source: Spec 2.2; ADR-0009.
+// collection is one run of the collector over a graph. Each write requires the record on which it was decided. Runs can
+// therefore overlap, and can stop at any step: a later run finds what is left, by the reference to an owner that is gone or by
+// the finalizer of an owner that waits. Source: Spec 2.2; ADR-0009.
 type collection struct {
 	graph *Graph
 	// left is how many more objects may be looked at.
@@ -58,7 +58,7 @@ type collection struct {
 	waiting []task
 	// gone and alive are uids that were seen absent and present.
 	gone, alive map[types.UID]bool
-	// walked are owners whose dependents were begun with.
+	// walked are owners whose dependents have been queued.
 	walked map[types.UID]bool
 	done   Collected
 	broken error

@@ -15,12 +15,12 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Graph joins the resources of an API, because objects of one may own objects of another. It does not know their Go
+// Graph joins the resources of an API, because objects of one resource may own objects of another. It does not know their Go
 // types. It is safe for concurrent use. Source: Spec 2.2 (ownerReferences); ADR-0009.
 type Graph struct {
 	members []Member
 	permits Permission
-	// lookups are kinds that are only read, to find owners. With any, nothing is collected.
+	// lookups are kinds that are only read, to find owners. A graph with lookups collects nothing.
 	lookups []Member
 }
 
@@ -65,7 +65,7 @@ type node struct {
 	ended bool
 }
 
-// outcome is what a write left of an object: its new form, or its last one when it is gone.
+// outcome is an object after a write: its new form or, if it is gone, its last form.
 type outcome struct {
 	node
 	gone bool
@@ -150,7 +150,7 @@ func (r *Registry[T]) Orphaned(ctx context.Context, object T) (bool, error) {
 	return len(references) > 0, nil
 }
 
-// graph is the one that the resource was joined to, or one of its own.
+// graph returns the graph that the resource was joined to or, if there is none, a graph of the resource alone.
 func (r *Registry[T]) graph() *Graph {
 	if joined := r.joined.Load(); joined != nil {
 		return joined

@@ -14,16 +14,16 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// maxUID is the most bytes of the uid of an owner: what the store indexes. Kubernetes makes uids of 36.
+// maxUID is the maximum length of the uid of an owner, in bytes: the store indexes no longer ones. Those of Kubernetes have 36.
 const maxUID = 128
 
 func uidOf(reference store.Reference) types.UID { return types.UID(reference.UID) }
 
-// validateOwners checks what an object newly refers to; the form of the references is checked with the rest of
-// the metadata. An owner of a kind that this API serves must be there for the caller and have the uid that is
-// given: to the collector, another uid is an owner that is gone. Who adds a reference to a stored object lets it be
-// deleted with the owner, and who blocks the deletion of an owner keeps it alive, so that both need the permission
-// to delete. Owners that this API does not serve cannot be asked for: only admins may block those.
+// validateOwners checks the references that are new, or that newly block the deletion of an owner. The form of references is
+// checked with the rest of the metadata. If this API serves the kind of the owner, the caller must be able to see an owner
+// with the given uid: the collector treats an owner with another uid as gone. A reference that is added to a stored object
+// lets the collector delete the object, and a reference that blocks keeps the owner alive. Both therefore need the permission
+// to delete. There is no such permission for owners that this API does not serve: only admins can block those.
 // Source: Spec 2.2, 7; ADR-0009.
 func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller, object, old T) (field.ErrorList, error) {
 	var none T
@@ -62,7 +62,7 @@ func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller
 	return problems, nil
 }
 
-// validateOwner checks one reference that is new, or that blocks the deletion of the owner newly.
+// validateOwner checks one reference that is new, or that newly blocks the deletion of the owner.
 func (r *Registry[T]) validateOwner(
 	ctx context.Context, caller identity.Caller, namespace string, reference metav1.OwnerReference, isNew, blocks bool, path *field.Path,
 ) (field.ErrorList, error) {
@@ -72,7 +72,7 @@ func (r *Registry[T]) validateOwner(
 	if err != nil {
 		return nil, r.translate(err, reference.Name)
 	}
-	// What the caller may not see does not exist.
+	// To the caller, an object that they may not see does not exist.
 	found = found && !owner.ended && member.may(caller, "", owner.record)
 	var problems field.ErrorList
 	switch {

@@ -21,11 +21,11 @@ type (
 	consequences struct{}
 )
 
-// ObserveRemovals returns a context whose operations report each object that they remove, for the audit. Tell may be
-// called at any time until they return, by one goroutine at a time. Results cannot carry the removals: a get, a list
-// and a refused create remove objects too, and so does an operation that fails half-way. Source: ADR-0016.
-func ObserveRemovals(ctx context.Context, tell func(Removal)) context.Context {
-	return context.WithValue(ctx, removals{}, tell)
+// ObserveRemovals returns a context in which operations report each object that they remove, for the audit. They call report
+// until they return, from one goroutine at a time. Results cannot contain the removals: a get, a list and a refused create
+// remove objects too, and so does an operation that fails half-way. Source: ADR-0016.
+func ObserveRemovals(ctx context.Context, report func(Removal)) context.Context {
+	return context.WithValue(ctx, removals{}, report)
 }
 
 // consequently returns a context whose removals are consequences.
@@ -35,8 +35,8 @@ func consequently(ctx context.Context) context.Context {
 
 // Removed reports a removal to the observer of the context. The operations of this package do that themselves.
 func (r *Registry[T]) Removed(ctx context.Context, object T) {
-	if tell, ok := ctx.Value(removals{}).(func(Removal)); ok {
-		tell(Removal{
+	if report, ok := ctx.Value(removals{}).(func(Removal)); ok {
+		report(Removal{
 			Resource: r.Definition.Resource, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 			Consequence: ctx.Value(consequences{}) != nil,
 		})

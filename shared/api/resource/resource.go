@@ -1,9 +1,8 @@
-// Package resource is what the verbs of a stored Kubernetes resource do: create, get, list, watch, update,
-// patch and delete with generated names, server-owned metadata, generation, optimistic versions,
-// preconditions, selectors, paging and dry run. It is written once; a resource adds a type and Rules.
-// Source: Spec 2.1, 2.2, 3, 7; ADR-0004.
+// Package resource implements the verbs of stored Kubernetes resources: create, get, list, watch, update, patch and delete
+// with generated names, server-owned metadata, generation, optimistic versions, preconditions, selectors, paging and dry run.
+// All resources share it. A resource adds a Definition and Rules. Source: Spec 2.1, 2.2, 3, 7; ADR-0004.
 //
-// It knows neither HTTP nor a clock of its own, and leaves permissions to Rules and, before that, to package auth.
+// It knows neither HTTP nor a clock of its own, and leaves permissions to package auth and to Rules.
 package resource
 
 import (
@@ -31,7 +30,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Object is what every stored kind is: a pointer to a struct with type and object metadata.
+// Object is an object of a stored kind: a pointer to a struct with type and object metadata.
 type Object interface {
 	runtime.Object
 	metav1.Object
@@ -58,9 +57,9 @@ type Definition[T Object] struct {
 	// Columns and Cells are the Table form. Source: ADR-0004.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(object T, now time.Time) []any
-	// WriteOnly are the paths of fields that clients write and the store never holds. Nobody owns them.
+	// WriteOnly are the paths of fields that clients write and that are never stored. They have no owners.
 	WriteOnly [][]string
-	// DecodeBody reads an object that a client sent, where that is stricter than the client asks for. Nil: codec.Decode.
+	// DecodeBody reads an object that a client sent, if the kind is stricter than clients request. Nil: codec.Decode.
 	DecodeBody func(body codec.Body) (T, error)
 	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace.
 	Fields func(object T) fields.Set
@@ -83,18 +82,16 @@ func (d *Definition[T]) GroupVersionKind() schema.GroupVersionKind {
 	return d.Resource.GroupVersion().WithKind(d.Kind)
 }
 
-// Rules are what a resource adds to the verbs. Implementations are safe for concurrent use and change
-// only the object that they are asked to change.
+// Rules are what a resource adds to the verbs. Implementations are safe for concurrent use. They change only their first
+// object.
 type Rules[T Object] interface {
 	// Default sets defaults. It runs before Validate. Old is nil at create.
 	Default(caller identity.Caller, object, old T)
 	// Validate returns all that is wrong with the object itself, except its metadata. Old is nil at create.
 	Validate(object, old T) field.ErrorList
-	// Authorize returns the fields in which the object asks for more than the caller may give. Old is
-	// nil at create.
+	// Authorize returns the fields in which the object asks for more than the caller may give. Old is nil at create.
 	Authorize(caller identity.Caller, object, old T) field.ErrorList
-	// Seal takes secrets out of the object before it is stored, and returns the digest to find it by. Stored is the
-	// zero record at create.
+	// Seal removes or encrypts the secrets of the object before it is stored. Stored is the zero record at create.
 	Seal(object T, stored store.Record) (Sealed[T], field.ErrorList)
 	// Index returns the owner of the object and when it expires. Activity is its last known use, or zero.
 	Index(object T, activity time.Time) (owner string, expires time.Time)
@@ -143,11 +140,11 @@ type SecretMaker[T Object] interface {
 	MakeSecret(object T, random io.Reader) error
 }
 
-// Sealed is what becomes of the secrets of an object.
+// Sealed is the result of Rules.Seal.
 type Sealed[T Object] struct {
-	// Digest is a second key of the object in the store. Empty: none.
+	// Digest is a second key by which the store finds the object. Empty: none.
 	Digest string
-	// Reveal puts the secret into the one answer that carries it. Nil: there is none to show.
+	// Reveal puts the secret into the only response that contains it. Nil: there is no secret to show.
 	Reveal func(T)
 }
 
@@ -173,7 +170,7 @@ type Registry[T Object] struct {
 	joined       atomic.Pointer[Graph]
 }
 
-// invalid is the answer for a bad object.
+// invalid returns the error for an object with the given problems.
 func (r *Registry[T]) invalid(name string, problems field.ErrorList) error {
 	return apierror.Invalid(r.Definition.GroupVersionKind().GroupKind(), name, problems)
 }
@@ -206,8 +203,8 @@ func storeName(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// Read returns the object of that name with the record it was read from; Parse returns from that what
-// Rules.Observe hides. NotFound also for an object that the caller may not see.
+// Read returns the object of a name with the record from which it was read. Parse returns from the record what Rules.Observe
+// hides. Errors: NotFound, also for an object that the caller may not see; ServiceUnavailable.
 func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
 	var none T
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Definition.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {

@@ -21,14 +21,14 @@ type WatchEvent[T Object] struct {
 // watchers of this process and never changed.
 func (e WatchEvent[T]) Object() (T, error) { return e.shown.get() }
 
-// Encoded returns the object as encode encodes it. Watchers that ask for the same form at about the same time share the
-// text, which is never changed: encode must return the same for all of them.
+// Encoded returns the object as encode encodes it. Watchers that request the same form at about the same time share the
+// text, which is never changed: for one form, encode must return the same text to all of them.
 func (e WatchEvent[T]) Encoded(form string, encode func(T) ([]byte, error)) ([]byte, error) {
 	return e.shown.encoded(form, encode)
 }
 
-// How much is shared, and for how long: what an object shows of the clock and the configuration may not be older
-// than encodedFor. Source: ADR-0007.
+// maxShown is the number of records that watchers share. encodedFor is how long they share the text of a record, which may
+// depend on the clock and on the configuration. Source: ADR-0007.
 const (
 	maxShown   = 512
 	encodedFor = time.Second
@@ -76,11 +76,10 @@ func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte,
 	if s.registry != nil {
 		now = s.registry.Now()
 	}
-	known, stale := s.texts[form]
-	if stale && now.Sub(known.made) < encodedFor {
-		return known.text, nil
-	}
-	if stale {
+	if known, found := s.texts[form]; found {
+		if now.Sub(known.made) < encodedFor {
+			return known.text, nil
+		}
 		// What the rules observe may have changed.
 		s.decoded = false
 	}
@@ -99,8 +98,8 @@ func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte,
 	return text, nil
 }
 
-// watched are the records of the last events. The key is the memory of an event, which all its watchers share: a store
-// may use a revision twice in its life, but not the same memory.
+// watched are the records of the latest events. The key contains the address of the text of an event, which all its watchers
+// share: a store that was reset may use a revision twice, but the address of a text that is still known here is not reused.
 type watched[T Object] struct {
 	once  sync.Once
 	shown *lru.Cache[shownKey, *shown[T]]

@@ -1,5 +1,5 @@
-// Package processtest makes the state that tests of shells run functions on: a Redis in the test process that
-// holds the keys of an admin and of nobody in particular. Source: ADR-0010.
+// Package processtest provides the state for tests of shells: a Redis in the test process with the access key of an admin.
+// Source: ADR-0010.
 package processtest
 
 import (
@@ -21,22 +21,22 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-// Root is where access keys are served.
+// Root is the path of access keys.
 const Root = frame.BasePath + "/apis/management.platform.sh/v1/ownedaccesskeys"
 
-// Admin is the bearer of the key "admin".
+// Admin is the bearer token of the key "admin".
 const Admin = "admin-0123456789-0123456789-0123456789"
 
 // World is a state, and an environment over it.
 type World struct {
-	// URL is where the state is.
+	// URL is the URL of the state.
 	URL string
 	// Env is an environment of the test itself.
 	Env *platform.Environment
 	t   testing.TB
 }
 
-// New starts a state and stores the key of an admin in it. It ends with the test.
+// New starts a state, which ends with the test, and stores the key of an admin in it.
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{URL: redistest.Embedded(t), t: t}
@@ -49,7 +49,7 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// Lookup returns the variables of a function on this state, with more or others.
+// Lookup returns the lookup of a function's variables for this state. More adds variables and replaces others.
 func (w *World) Lookup(more map[string]string) func(string) string {
 	return func(name string) string {
 		if value, ok := more[name]; ok {
@@ -67,7 +67,7 @@ func (w *World) Lookup(more map[string]string) func(string) string {
 	}
 }
 
-// Key stores an admin's key.
+// Key stores an access key of an admin.
 func (w *World) Key(name, bearer string) {
 	w.t.Helper()
 	object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -85,7 +85,7 @@ type Log struct {
 	text bytes.Buffer
 }
 
-// Write adds lines.
+// Write appends to the log.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package keypem reads private keys in PEM with the standard library alone, so that every program can refuse a signing key
-// that cannot sign when it starts, whether or not it links what signs. Package signing/signingkey turns them into keys
-// that sign tokens; package signing/clusterca reads the keys of authorities with ParsePrivate. Source: Spec 2.4; ADR-0011, ADR-0012.
+// Package keypem reads keys in PEM. It needs only the standard library, so that every program can refuse unusable signing keys
+// at its start without linking the libraries that sign. Package signing/signingkey turns the keys into keys that sign tokens.
+// Package signing/clusterca reads the keys of certificate authorities with ParsePrivate. Source: Spec 2.4; ADR-0011, ADR-0012.
 package keypem
 
 import (
@@ -18,7 +18,8 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// The sizes of RSA keys, in bits. Smaller ones are weak, larger ones make each verification slow. Source: ADR-0012.
+// Minimum and maximum size of RSA keys, in bits. Smaller keys are weak, larger keys make each verification slow.
+// Source: ADR-0012.
 const (
 	MinRSABits = 2048
 	MaxRSABits = 8192
@@ -26,19 +27,20 @@ const (
 
 // Key is one key of a text.
 type Key struct {
-	// Private signs: an *ecdsa.PrivateKey or *rsa.PrivateKey. nil for a public key, which is published only.
+	// Private is the private key: an *ecdsa.PrivateKey or *rsa.PrivateKey. Nil: the text has only the public key, which is
+	// published and does not sign.
 	Private crypto.Signer
-	// Public verifies: an *ecdsa.PublicKey or *rsa.PublicKey. It is never nil.
+	// Public is the public key: an *ecdsa.PublicKey or *rsa.PublicKey. It is never nil.
 	Public crypto.PublicKey
 }
 
-// Parse reads blocks "PRIVATE KEY", "EC PRIVATE KEY" and "RSA PRIVATE KEY", and "PUBLIC KEY" for keys that signed before.
-// The first key must be a private one, since it signs. Blocks "EC PARAMETERS" are skipped. Errors name the key by its
-// position and quote none. Source: ADR-0011.
+// Parse reads the blocks "PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY" and, for keys that signed before, "PUBLIC KEY". It
+// skips the blocks "EC PARAMETERS". The first key must be private, since it signs. Errors name the position of the key, and do
+// not quote keys. Source: ADR-0011.
 func Parse(text secret.String) ([]Key, error) {
 	var keys []Key
 	rest := []byte(text.Reveal())
-	// Package pem skips a damaged block: a key that is to be published would be missing.
+	// Package pem skips damaged blocks: without the count, a key that is to be published could be missing.
 	blocks := 0
 	for {
 		var block *pem.Block
@@ -76,7 +78,7 @@ func Parse(text secret.String) ([]Key, error) {
 	return keys, nil
 }
 
-// parseBlock reads one block.
+// parseBlock reads a private or public key from one block.
 func parseBlock(block *pem.Block) (Key, error) {
 	if block.Type == "PUBLIC KEY" {
 		key, err := x509.ParsePKIXPublicKey(block.Bytes)
@@ -95,7 +97,7 @@ func parseBlock(block *pem.Block) (Key, error) {
 	return Key{Private: signer, Public: signer.Public()}, nil
 }
 
-// ErrEncrypted is the error of ParsePrivate for a key under a password.
+// ErrEncrypted is the error of ParsePrivate for a key that is encrypted with a password.
 var ErrEncrypted = errors.New("is encrypted; give it unencrypted, the platform encrypts what it stores")
 
 // errType is the error of ParsePrivate for a block of another type.
@@ -105,9 +107,9 @@ func errNoKey(block *pem.Block) error {
 	return fmt.Errorf("the block %s holds no such key", block.Type)
 }
 
-// ParsePrivate reads the private key of one block: PKCS 8, SEC 1 or PKCS 1. It does not judge how strong the key is. Its
-// errors are phrases about the key and quote nothing of it; a key under a password is ErrEncrypted. Source: RFC 7468 10
-// and 11; RFC 5915 4; RFC 8017 A.1.2.
+// ParsePrivate reads a private key from one block: PKCS 8, SEC 1 or PKCS 1. It does not check the strength of the key. Errors:
+// ErrEncrypted, and others that describe the problem without quoting the key. Source: RFC 7468 10 and 11; RFC 5915 4; RFC
+// 8017 A.1.2.
 func ParsePrivate(block *pem.Block) (crypto.Signer, error) {
 	if block.Headers["DEK-Info"] != "" || block.Type == "ENCRYPTED PRIVATE KEY" {
 		return nil, ErrEncrypted
@@ -142,8 +144,8 @@ func equal(a, b crypto.PublicKey) bool {
 	return ok && key.Equal(b)
 }
 
-// Check returns an error for a public key whose private half cannot sign tokens: the error says which keys can. An
-// ECDSA key of P-256 signs ES256, an RSA key of 2048 to 8192 bits RS256. Source: ADR-0012.
+// Check returns an error for a public key whose private key cannot sign tokens. The error says which keys can: ECDSA keys of
+// P-256 sign ES256, and RSA keys of 2048 to 8192 bits sign RS256. Source: ADR-0012.
 func Check(public crypto.PublicKey) error {
 	switch key := public.(type) {
 	case *ecdsa.PublicKey:
@@ -166,8 +168,8 @@ func Check(public crypto.PublicKey) error {
 	return nil
 }
 
-// guessable tells whether a modulus is the product of primes as a widespread library for smart cards made them: modulo
-// each small prime it is then a power of 65537. Of other keys, one in a hundred million has that form.
+// guessable tells whether a modulus has the form that a widespread library for smart cards produced: modulo each small prime,
+// it is a power of 65537. Of the other keys, one in a hundred million has that form.
 // Source: Nemec et al., The Return of Coppersmith's Attack, 2017, section 4.2; CVE-2017-15361.
 func guessable(n *big.Int) bool {
 	for _, p := range []int64{
