@@ -5,6 +5,7 @@ package evaluatepatches
 import (
 	"context"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
@@ -39,9 +40,10 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed. Its memory has room for two workers at their memory limit and the function
 // itself.
 var Function = &frame.Function{
-	Name:      "evaluatepatches",
-	Endpoints: []frame.Endpoint{frame.ReviewWithWarnings(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).Tabulated(evaluation.Table)},
-	MemoryMB:  1024,
+	Name: "evaluatepatches",
+	Endpoints: []frame.Endpoint{frame.ReviewWithWarnings(evaluation.Resource, evaluation.Kind, "syncpatchevaluation", open, Do).
+		Tabulated(evaluation.Table).Sharing(fairness.Evaluations)},
+	MemoryMB: 1024,
 }
 
 func open(env *platform.Environment) Deps {

@@ -73,6 +73,23 @@ const (
 	IdleDuration = 2 * time.Minute
 )
 
+// Shares of a process. Source: ADR-0020.
+const (
+	// PageObjects is the maximum number of objects that the state returns at once. A list with a higher limit, or without
+	// one, is a large list.
+	PageObjects = 500
+	// LargeBodyBytes is the size above which a body is a large one, in bytes. A body of unknown size is one as well.
+	LargeBodyBytes = 32 << 10
+	// LargeBodies is how many requests with a large body a process serves at a time, and LargeBodiesPerCaller how many of one
+	// caller.
+	LargeBodies, LargeBodiesPerCaller = 4, 2
+	// WaitingRequests is how many requests of one caller may wait for a place, and WaitingLarge how many of its large lists,
+	// its large bodies and its evaluations, each.
+	WaitingRequests, WaitingLarge = 1000, 50
+	// LongestWait is how long a request waits for a place.
+	LongestWait = 10 * time.Second
+)
+
 // List is the table, in the order of the document.
 var List = []Limit{
 	{
@@ -130,5 +147,57 @@ var List = []Limit{
 	{
 		"request-duration", "duration of a request that is not a watch", "1m0s", "shared/api/frame",
 		"504: the request did not finish in time", "",
+	},
+	{
+		"requests", "requests that a process serves at a time", "128 requests; others wait", "shared/api/fairness",
+		"waits for its turn, then 429: requests are answered too slowly at present", "PLATFORM_MAX_REQUESTS",
+	},
+	{
+		"requests-per-caller", "requests of one caller that a process serves at a time", "32 requests; others wait", "shared/api/fairness",
+		"waits for its turn", "PLATFORM_MAX_REQUESTS_PER_CALLER",
+	},
+	{
+		"waiting-requests", "requests of one caller that wait for a place", "1000 requests", "shared/api/fairness",
+		"429: too many requests of user:alice: 32 are under way and 1000 wait, the limits are 32 and 1000", "",
+	},
+	{
+		"lists", "large lists (without a limit, or with one above 500) and deletions of collections that a process serves at a time", "4 large lists; others wait", "shared/api/fairness",
+		"waits for its turn, then 429: large lists are answered too slowly at present", "PLATFORM_MAX_LISTS",
+	},
+	{
+		"lists-per-caller", "large lists of one caller that a process serves at a time", "2 large lists; others wait", "shared/api/fairness",
+		"waits for its turn", "PLATFORM_MAX_LISTS_PER_CALLER",
+	},
+	{
+		"waiting-lists", "large lists of one caller that wait for a place", "50 large lists", "shared/api/fairness",
+		"429: too many large lists of user:alice: 2 are under way and 50 wait, the limits are 2 and 50", "",
+	},
+	{
+		"bodies", "requests with a body above 32 KiB that a process serves at a time; 2 of them of one caller", "4 requests; others wait", "shared/api/fairness",
+		"waits for its turn, then 429: large bodies are answered too slowly at present", "",
+	},
+	{
+		"waiting-bodies", "requests of one caller with a body above 32 KiB that wait for a place", "50 requests", "shared/api/fairness",
+		"429: too many large bodies of user:alice: 2 are under way and 50 wait, the limits are 2 and 50", "",
+	},
+	{
+		"evaluations", "evaluations of sync patches that a process serves at a time; if there is more than one worker, one caller leaves one to the others", "2 evaluations; others wait", "shared/api/fairness",
+		"waits for its turn, then 429: evaluations are answered too slowly at present", "PLATFORM_PATCH_WORKERS",
+	},
+	{
+		"waiting-evaluations", "evaluations of one caller that wait for a worker", "50 evaluations", "shared/api/fairness",
+		"429: too many evaluations of user:alice: 1 are under way and 50 wait, the limits are 1 and 50", "",
+	},
+	{
+		"watches", "open watches of a process", "1000 watches", "shared/api/fairness",
+		"429: too many watches: 1000 are open or under way, the limit of this process is 1000", "PLATFORM_MAX_WATCHES",
+	},
+	{
+		"watches-per-caller", "open watches of one caller in a process", "100 watches", "shared/api/fairness",
+		"429: too many watches of user:alice: 100 are open or under way, the limit is 100", "PLATFORM_MAX_WATCHES_PER_CALLER",
+	},
+	{
+		"longest-wait", "time that a request waits for a place", "10s", "shared/api/fairness",
+		"429: requests are answered too slowly at present: no place within 10s", "",
 	},
 }

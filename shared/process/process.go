@@ -12,9 +12,11 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
@@ -57,7 +59,21 @@ func New(s settings.Settings, world World) *frame.Server {
 	server := NewServer(env)
 	server.Configuration, server.Metrics, server.Tracer = source, world.Metrics, world.Tracer
 	server.Watch = frame.WatchSettings{Window: s.Watch.Window}
+	server.Places = places(s, world.Metrics)
 	return server
+}
+
+// places returns the places of a process.
+func places(s settings.Settings, observer fairness.Observer) *fairness.Places {
+	// One caller leaves a worker to the others.
+	perCaller := max(1, s.Patches.Workers-1)
+	return fairness.New(map[fairness.Class]fairness.Bound{
+		fairness.Requests:    {Total: s.Shares.Requests, PerCaller: s.Shares.RequestsPerCaller, Waiting: limits.WaitingRequests},
+		fairness.Lists:       {Total: s.Shares.Lists, PerCaller: s.Shares.ListsPerCaller, Waiting: limits.WaitingLarge},
+		fairness.Bodies:      {Total: limits.LargeBodies, PerCaller: limits.LargeBodiesPerCaller, Waiting: limits.WaitingLarge},
+		fairness.Evaluations: {Total: s.Patches.Workers, PerCaller: perCaller, Waiting: limits.WaitingLarge},
+		fairness.Watches:     {Total: s.Shares.Watches, PerCaller: s.Shares.WatchesPerCaller},
+	}, observer)
 }
 
 // NewServer returns a server for an environment. The server authenticates callers with the access keys of the environment.

@@ -28,6 +28,12 @@ const (
 	LogLevel             = "PLATFORM_LOG_LEVEL"
 	Stream               = "PLATFORM_STREAM"
 	WatchWindow          = "PLATFORM_WATCH_WINDOW"
+	MaxRequests          = "PLATFORM_MAX_REQUESTS"
+	MaxRequestsPerCaller = "PLATFORM_MAX_REQUESTS_PER_CALLER"
+	MaxLists             = "PLATFORM_MAX_LISTS"
+	MaxListsPerCaller    = "PLATFORM_MAX_LISTS_PER_CALLER"
+	MaxWatches           = "PLATFORM_MAX_WATCHES"
+	MaxWatchesPerCaller  = "PLATFORM_MAX_WATCHES_PER_CALLER"
 	Version              = "PLATFORM_VERSION"
 	Edition              = "PLATFORM_EDITION"
 	PatchExpressionTime  = "PLATFORM_PATCH_EXPRESSION_TIME"
@@ -86,6 +92,9 @@ const (
 // maxPeriod bounds periods that have no other bound: ten years.
 const maxPeriod = 10 * 366 * 24 * time.Hour
 
+// maxShare bounds what a process serves at a time.
+const maxShare = 100_000
+
 // List contains every setting, in the order of the documentation.
 var List = []Setting{
 	secretText(RedisURL, "redis", func(s *Settings) source { return source{&s.Redis.URL, &s.Redis.URLFrom, anyText} }).
@@ -131,6 +140,18 @@ var List = []Setting{
 		describe("boolean", Functions, "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."),
 	duration(WatchWindow, "", "", time.Millisecond, maxPeriod, func(s *Settings) *time.Duration { return &s.Watch.Window }).
 		describe("duration", Functions|Serve, "The longest that a watch may last. Absent: ten seconds if responses cannot be streamed, else as long as the request says."),
+	number(MaxRequests, "", "128", 1, maxShare, func(s *Settings) *int { return &s.Shares.Requests }).
+		describe("number", Functions|Serve, "How many requests a process serves at a time. More wait, and callers take turns."),
+	number(MaxRequestsPerCaller, "", "32", 1, maxShare, func(s *Settings) *int { return &s.Shares.RequestsPerCaller }).
+		describe("number", Functions|Serve, "How many of these requests are of one caller: the owner of the access key, or the address of a client without one."),
+	number(MaxLists, "", "4", 1, maxShare, func(s *Settings) *int { return &s.Shares.Lists }).
+		describe("number", Functions|Serve, "How many lists without a limit, or with one above 500, a process serves at a time. More wait."),
+	number(MaxListsPerCaller, "", "2", 1, maxShare, func(s *Settings) *int { return &s.Shares.ListsPerCaller }).
+		describe("number", Functions|Serve, "How many of these lists are of one caller."),
+	number(MaxWatches, "", "1000", 1, maxShare, func(s *Settings) *int { return &s.Shares.Watches }).
+		describe("number", Functions|Serve, "How many watches a process keeps open. One more is answered with 429."),
+	number(MaxWatchesPerCaller, "", "100", 1, maxShare, func(s *Settings) *int { return &s.Shares.WatchesPerCaller }).
+		describe("number", Functions|Serve, "How many of these watches are of one caller."),
 	text(Version, "", "dev", func(s *Settings) *string { return &s.Version }).
 		describe("text", Functions, "The build, for /version."),
 	word(Edition, "edition", "edition", Enterprise, []string{Enterprise, Community}, func(s *Settings) *string { return &s.Edition }).

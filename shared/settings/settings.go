@@ -26,6 +26,7 @@ type Settings struct {
 	Tokens     Tokens
 	Patches    Patches
 	Watch      Watch
+	Shares     Shares
 	Runner     Runner
 	Extension  Extension
 	// Config is the path of a file with the platform configuration. Empty: the state holds the configuration.
@@ -116,6 +117,14 @@ type Watch struct {
 	// Window is the maximum duration of a watch. 0: as long as the watch requests, or WatchWindowWithoutStreams if responses
 	// cannot be streamed.
 	Window time.Duration
+}
+
+// Shares say how a process is shared between callers. Source: ADR-0020.
+type Shares struct {
+	// Requests, Lists and Watches are how many requests, large lists and watches a process serves at a time.
+	Requests, Lists, Watches int
+	// RequestsPerCaller, ListsPerCaller and WatchesPerCaller are how many of them are of one caller.
+	RequestsPerCaller, ListsPerCaller, WatchesPerCaller int
 }
 
 // Runner are the settings of the runner alone. Source: ADR-0006.

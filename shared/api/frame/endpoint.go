@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
@@ -95,6 +96,8 @@ type Endpoint struct {
 	tabulate func(runtime.Object, metav1.IncludeObjectPolicy, time.Time) (*metav1.Table, error)
 	// prefetched tells that the authenticator reads the object of the request in the same round trip as the caller's key.
 	prefetched bool
+	// class is the class of work that requests share besides that of all requests. Nil: none. Set it with Sharing.
+	class *fairness.Class
 	// open prepares the operation.
 	open func(*platform.Environment) operation
 }

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
@@ -78,6 +79,8 @@ type call struct {
 	body func() ([]byte, error)
 	// random returns the same bytes each time the same request is repeated. Nil: the request has no Idempotency-Key.
 	random io.Reader
+	// places are the places in the process that the request holds, by class.
+	places [fairness.Classes]fairness.Place
 	// may returns an error if the caller is not allowed another verb on the same object.
 	may func(verb string) error
 }
@@ -105,11 +108,13 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	}
+	defer c.releasePlaces()
 	result, err := f.phases(ctx, c)
 	if err == nil && result.stream != nil {
 		err = f.started(c)
 	}
 	if err == nil && result.stream != nil {
+		c.keepWatching()
 		reply, attrs, err := f.serve(ctx, w, c, result.stream)
 		// The response has been sent: it is too late to refuse the request if its event cannot be recorded.
 		_ = f.conclude(c, nil, reply, err)
@@ -225,6 +230,9 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return auth.Authorize(c.caller, request)
 	}
 	if err := f.agree(c); err != nil {
+		return nil, err
+	}
+	if err := f.takePlaces(ctx, c); err != nil {
 		return nil, err
 	}
 	return f.operate(c.recording.watchRemovals(ctx), c)

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -30,6 +31,8 @@ type Server struct {
 	Configuration Configuration
 	// Metrics counts requests, watches and runs. Nil: nothing is counted.
 	Metrics Metrics
+	// Places share the process between callers. Nil: everybody has a place.
+	Places *fairness.Places
 	// Tracer creates spans. Nil: there are no spans.
 	Tracer trace.Tracer
 	// Watch says how long watches last. The zero value is right if responses can be streamed.

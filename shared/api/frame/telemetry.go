@@ -1,6 +1,10 @@
 package frame
 
-import "time"
+import (
+	"time"
+
+	"management.platform.sh/shared/api/fairness"
+)
 
 // Metrics counts what the frame does. Package metrics implements it for Prometheus. Implementations are safe for
 // concurrent use.
@@ -14,6 +18,8 @@ type Metrics interface {
 	// Configuration counts an attempt to load the platform configuration by its outcome: loaded, refused or unavailable. It
 	// notes the revision that is now in effect.
 	Configuration(outcome string, revision int64)
+	// Observer counts places in the process.
+	fairness.Observer
 	// Run counts a scheduled run by its outcome, done or failed.
 	Run(function, outcome string)
 }
@@ -28,4 +34,6 @@ func (uncounted) Watch(string) func()  { return func() {} }
 func (uncounted) Event(string, string) {}
 func (uncounted) Configuration(string, int64) {
 }
-func (uncounted) Run(string, string) {}
+func (uncounted) Run(string, string)      {}
+func (uncounted) Places(string, int, int) {}
+func (uncounted) Refused(string)          {}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
@@ -50,7 +51,7 @@ func Watch[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.WatchInput) (*resource.Watcher[T], error),
 ) Endpoint {
-	return bind(definition, http.MethodGet, "watch", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+	endpoint := bind(definition, http.MethodGet, "watch", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
 		// As in Kubernetes, a watch cannot be in YAML.
 		if c.form.yaml || c.form.as == asPartialList {
 			return nil, apierror.NotAcceptable(codec.JSON)
@@ -68,6 +69,7 @@ func Watch[T resource.Object, D any](
 			definition: definition, now: c.now, watcher: watcher, form: c.form, include: c.include, limit: limit,
 		}}, nil
 	})
+	return endpoint.Sharing(fairness.Watches)
 }
 
 // readWatchOptions reads the query parameters of a watch, and returns the maximum duration. 0: the usual one.

@@ -24,6 +24,9 @@ type Metrics struct {
 	revision prometheus.Gauge
 	audited  *prometheus.CounterVec
 	spool    *prometheus.GaugeVec
+	places   *prometheus.GaugeVec
+	waiting  *prometheus.GaugeVec
+	refused  *prometheus.CounterVec
 }
 
 // New registers the metrics and returns them. It panics if the registry already has them.
@@ -60,8 +63,17 @@ func New(registry prometheus.Registerer) *Metrics {
 		revision: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "platform_config_revision", Help: "Revision of the platform configuration that is in effect; of a file, when it was changed, in milliseconds.",
 		}),
+		places: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "platform_places", Help: "Places of the process that are taken, by class of work.",
+		}, []string{"class"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "platform_places_waiting", Help: "Requests that wait for a place, by class of work.",
+		}, []string{"class"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "platform_refused_total", Help: "Requests that were answered with 429, by limit.",
+		}, []string{"limit"}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events, m.audited, m.spool, m.configs, m.revision)
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.runs, m.watches, m.events, m.audited, m.spool, m.configs, m.revision, m.places, m.waiting, m.refused)
 	return m
 }
 
@@ -102,3 +114,16 @@ func (m *Metrics) Spool(sink string, depth int) { m.spool.WithLabelValues(sink).
 
 // Run counts a scheduled run by its outcome.
 func (m *Metrics) Run(function, outcome string) { m.runs.WithLabelValues(function, outcome).Inc() }
+
+// Places notes how many places of a class are taken, and how many requests wait for one.
+func (m *Metrics) Places(class string, taken, waiting int) {
+	if taken != 0 {
+		m.places.WithLabelValues(class).Add(float64(taken))
+	}
+	if waiting != 0 {
+		m.waiting.WithLabelValues(class).Add(float64(waiting))
+	}
+}
+
+// Refused counts a request that a limit refused.
+func (m *Metrics) Refused(limit string) { m.refused.WithLabelValues(limit).Inc() }

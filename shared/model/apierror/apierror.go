@@ -157,6 +157,11 @@ func HeaderTooLarge(why string) *Error {
 	return failure(http.StatusRequestHeaderFieldsTooLarge, metav1.StatusReasonRequestEntityTooLarge, why)
 }
 
+// TooMany answers 429 with Retry-After: the caller has reached a limit, which the text names. Source: ADR-0020.
+func TooMany(why string, seconds int32) *Error {
+	return failure(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, why).retryAfter(seconds)
+}
+
 // Unprocessable answers 422 for a request that is well-formed but cannot be done, such as a JSON patch
 // whose test fails.
 func Unprocessable(why string) *Error {

@@ -1,0 +1,138 @@
+package frame_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/fairness"
+	"management.platform.sh/shared/limits"
+)
+
+// A request takes a place of each class that it belongs to. While the caller has no place left, it is answered with 429; the
+// requests of others and of other classes are served. Source: ADR-0020.
+func TestPlaces(t *testing.T) {
+	key := func(bytes int) string {
+		const empty = `{"metadata":{"annotations":{"a":""}}}`
+		return strings.Replace(empty, `""`, `"`+strings.Repeat("x", bytes-len(empty))+`"`, 1)
+	}
+	for _, row := range []struct {
+		what     string
+		class    fairness.Class
+		needs    request
+		needsNot request
+	}{
+		{"a list without a limit", fairness.Lists, request{path: root}, request{path: root + "?limit=500"}},
+		{"a list with a high limit", fairness.Lists, request{path: root + "?limit=501"}, request{path: root + "/ana"}},
+		{"a list with limit 0", fairness.Lists, request{path: root + "?limit=0"}, request{path: root + "?limit=1"}},
+		{"a large body", fairness.Bodies, request{method: http.MethodPost, path: root, body: key(limits.LargeBodyBytes + 1)}, request{method: http.MethodPost, path: root, body: key(limits.LargeBodyBytes)}},
+		{"any request", fairness.Requests, request{path: root + "/ana"}, request{path: root + "/ana", bearer: adminKey}},
+		{"a watch", fairness.Watches, request{path: root + "?watch=true"}, request{path: root}},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			w := newWatchWorld(t)
+			w.handler = w.server.Mount(keys, probes, unprintable)
+			if row.class == fairness.Watches {
+				w.handler = w.server.Mount(watched)
+			}
+			w.server.Places = fairness.New(map[fairness.Class]fairness.Bound{row.class: {Total: 2, PerCaller: 1}}, w.server.Metrics)
+			row.needs.bearer = anaKey
+			if row.needsNot.bearer == "" {
+				row.needsNot.bearer = anaKey
+			}
+			for range 3 {
+				if answer := w.do(row.needs); answer.Code != http.StatusOK && answer.Code != http.StatusCreated {
+					t.Fatalf("with a place: %d %s", answer.Code, answer.Body)
+				}
+			}
+			held, err := w.server.Places.Take(context.Background(), row.class, "user:ana", "")
+			if err != nil {
+				t.Fatalf("the place was not given back: %v", err)
+			}
+			answer := w.do(row.needs)
+			refused(t, answer, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+			if got := status(t, answer).Message; !strings.Contains(got, "too many "+row.class.String()+" of user:ana") || answer.Header().Get("Retry-After") == "" {
+				t.Errorf("the answer is %q with %v", got, answer.Header())
+			}
+			if got := w.count("platform_refused_total", map[string]string{"limit": row.class.String()}); got != 1 {
+				t.Errorf("%v refusals are counted; want 1", got)
+			}
+			if answer := w.do(row.needsNot); answer.Code >= http.StatusBadRequest {
+				t.Errorf("a request without the class is answered with %d %s", answer.Code, answer.Body)
+			}
+			other := row.needs
+			other.bearer = adminKey
+			if answer := w.do(other); answer.Code >= http.StatusBadRequest {
+				t.Errorf("another caller is answered with %d %s", answer.Code, answer.Body)
+			}
+			held.Release()
+			if answer := w.do(row.needs); answer.Code >= http.StatusBadRequest {
+				t.Errorf("with a place again: %d %s", answer.Code, answer.Body)
+			}
+			if got := w.count("platform_places", nil); got != 0 {
+				t.Errorf("%v places are taken at the end", got)
+			}
+		})
+	}
+}
+
+// A place is given back whatever becomes of the request. Source: ADR-0020.
+func TestPlacesAreGivenBack(t *testing.T) {
+	w := newWorld(t)
+	w.server.Places = fairness.New(map[fairness.Class]fairness.Bound{fairness.Requests: {Total: 1, PerCaller: 1}}, w.server.Metrics)
+	for _, do := range []string{"panic", "panic with an error", "error", "unavailable", "wrapped", "unencodable", "abort"} {
+		func() {
+			defer func() { _ = recover() }()
+			w.do(request{method: http.MethodPost, path: probe, body: asking(do)})
+		}()
+		if got := w.count("platform_places", nil); got != 0 {
+			t.Fatalf("after %q, %v places are taken", do, got)
+		}
+	}
+	if answer := w.do(request{path: root + "/ana"}); answer.Code != http.StatusOK {
+		t.Errorf("at the end: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// Anonymous clients are told apart by their address: a client cannot change the first 64 bits of an IPv6 address.
+// Source: ADR-0020.
+func TestPlacesOfAnonymous(t *testing.T) {
+	for _, row := range []struct {
+		first, second string
+		same          bool
+	}{
+		{"192.0.2.1:1000", "192.0.2.1:2000", true},
+		{"192.0.2.1:1000", "192.0.2.2:1000", false},
+		{"[::ffff:192.0.2.1]:1000", "192.0.2.1:1000", true},
+		{"[2001:db8::1]:1000", "[2001:db8::ffff:1]:1000", true},
+		{"[2001:db8::1]:1000", "[2001:db8:0:1::1]:1000", false},
+		{"[fe80::1%eth0]:1000", "[fe80::2%eth0]:1000", true},
+		{"@", "@", true},
+	} {
+		w := newWorld(t)
+		w.server.Places = fairness.New(map[fairness.Class]fairness.Bound{fairness.Requests: {Total: 2, PerCaller: 1}}, w.server.Metrics)
+		code := 0
+		first := w.request(request{path: "/page/1", bearer: nobody})
+		first.RemoteAddr = row.first
+		second := w.request(request{path: "/page/1", bearer: nobody})
+		second.RemoteAddr = row.second
+		// The second request comes while the first is being written.
+		w.handler.ServeHTTP(writing{func() { code = w.send(second).Code }}, first)
+		if (code == http.StatusTooManyRequests) != row.same {
+			t.Errorf("%s and %s: %d", row.first, row.second, code)
+		}
+	}
+}
+
+// writing is a client that does something while it receives its answer.
+type writing struct{ do func() }
+
+func (writing) Header() http.Header { return http.Header{} }
+func (writing) WriteHeader(int)     {}
+func (w writing) Write(p []byte) (int, error) {
+	w.do()
+	return len(p), nil
+}
