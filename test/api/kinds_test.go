@@ -77,7 +77,8 @@ type kindWorld struct {
 	secret string
 }
 
-// everyKind runs the test of a rule for each kind that it is about.
+// everyKind runs the test of a rule for each kind that it is about. All functions share one process here, as on a laptop: that
+// each one alone opens what it needs is for the tests of the functions.
 func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T, w *kindWorld)) {
 	t.Helper()
 	t.Parallel()
