@@ -37,6 +37,7 @@ func eventually(t *testing.T, what string, try func() error) {
 
 // TestFailover: a sentinel promotes a replica that missed the primary's last writes.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	primary := redistest.Server(t)
 	admin := raw(t, primary.URL())
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "copier", "on", ">c", "+psync", "+replconf", "+ping").Err())
@@ -116,6 +117,7 @@ func TestFailover(t *testing.T) {
 
 // TestSentinelsAway: if a sentinel does not answer, the client asks another one.
 func TestSentinelsAway(t *testing.T) {
+	t.Parallel()
 	primary := redistest.Server(t)
 	var guards []*redistest.Process
 	var hosts []string
@@ -145,6 +147,7 @@ func TestSentinelsAway(t *testing.T) {
 
 // TestReplicas: a write is acknowledged once a replica has it. Without a replica it is done but not acknowledged.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	primary := redistest.Server(t)
 	replica := redistest.Replica(t, primary)
 	client := open(t, primary.URL(), redisstore.Options{Replicas: 1, ReplicaTimeout: 300 * time.Millisecond})
@@ -195,6 +198,7 @@ func TestReplicas(t *testing.T) {
 // TestMigration moves the slot of a resource to another node and back during writes. Every acknowledged write was done
 // exactly once.
 func TestMigration(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.Nodes(t)
 	// One seed is enough.
 	url := strings.Replace(nodes[2].URL(), "redis://", "redis-cluster://", 1)

@@ -102,6 +102,7 @@ func TestEventsAreReadOnce(t *testing.T) {
 
 // TestFeedEnds: without waiting callers, the feed stops reading from Redis.
 func TestFeedEnds(t *testing.T) {
+	t.Parallel()
 	embedded := miniredis.RunT(t)
 	s := open(t, "redis://"+embedded.Addr(), redisstore.Options{Timeout: 200 * time.Millisecond}).Resource("things")
 	asked := counted(embedded)
@@ -130,8 +131,10 @@ func TestFeedEnds(t *testing.T) {
 // TestFeedAfterAFailover: if the store has gone back, its window is dropped. Watchers that are ahead get an error, and
 // watchers that begin again see only the new history.
 func TestFeedAfterAFailover(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, url string) {
-		s := open(t, url, redisstore.Options{}).Resource("things")
+		// A feed compares revisions after half of the timeout.
+		s := open(t, url, busy).Resource("things")
 		r := raw(t, url)
 		waiting := make(chan []int64, 1)
 		go func() { waiting <- follow(t, s, start, start+5) }()

@@ -134,13 +134,16 @@ func outage(t *testing.T, url func(*redistest.Process) string, begin, end func(*
 }
 
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	for network, url := range map[string]func(*redistest.Process) string{
 		"tcp": (*redistest.Process).URL, "unix": (*redistest.Process).UnixURL,
 	} {
 		t.Run("Killed/"+network, func(t *testing.T) {
+			t.Parallel()
 			outage(t, url, (*redistest.Process).Kill, (*redistest.Process).Restart)
 		})
 		t.Run("Stopped/"+network, func(t *testing.T) {
+			t.Parallel()
 			outage(t, url, (*redistest.Process).Stop, (*redistest.Process).Cont)
 		})
 	}
@@ -149,11 +152,13 @@ func TestOutage(t *testing.T) {
 // TestClusterOutage stops one of three masters. Resources are in different slots, so that every master
 // has some.
 func TestClusterOutage(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]struct{ begin, end func(*redistest.Process) }{
 		"Killed":  {(*redistest.Process).Kill, (*redistest.Process).Restart},
 		"Stopped": {(*redistest.Process).Stop, (*redistest.Process).Cont},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			nodes := redistest.Nodes(t)
 			var urls []string
 			for _, node := range nodes {
@@ -214,6 +219,7 @@ func TestClusterOutage(t *testing.T) {
 
 // TestManyFailuresDoNotDelayRecovery: a pool that has seen many refused connections must try again.
 func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
+	t.Parallel()
 	process := redistest.Server(t)
 	client := open(t, process.URL(), prompt)
 	process.Kill()
@@ -231,6 +237,7 @@ func TestManyFailuresDoNotDelayRecovery(t *testing.T) {
 }
 
 func TestNothingListens(t *testing.T) {
+	t.Parallel()
 	process := redistest.Server(t)
 	process.Kill()
 	// Open does not connect, and a client that never connected can be closed.
@@ -241,6 +248,7 @@ func TestNothingListens(t *testing.T) {
 }
 
 func TestAcknowledgedWritesSurviveAKill(t *testing.T) {
+	t.Parallel()
 	process := redistest.Server(t, redistest.AppendOnly())
 	client := open(t, process.URL(), prompt)
 	s := client.Resource("things")
@@ -337,6 +345,7 @@ func TestWritesAreNotRepeated(t *testing.T) {
 }
 
 func TestEventsWaitLongerThanTheTimeout(t *testing.T) {
+	t.Parallel()
 	const timeout = 500 * time.Millisecond
 	client := open(t, redistest.Server(t).URL(), redisstore.Options{Timeout: timeout})
 	s := client.Resource("things")

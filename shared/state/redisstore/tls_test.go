@@ -74,6 +74,7 @@ func write(t *testing.T, kind string, der []byte) string {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
 	certificate, key := ours.issue(t, time.Hour, "127.0.0.1")
 	named, namedKey := ours.issue(t, time.Hour, "state.internal")
@@ -109,7 +110,11 @@ func TestTLS(t *testing.T) {
 		{"a client certificate", trusting(mutual.SecureURL()) + "&cert_file=" + certificate + "&key_file=" + key, nil, ""},
 		{"no client certificate", trusting(mutual.SecureURL()), nil, "e"},
 	} {
-		client := open(t, row.url, redisstore.Options{TLS: row.tls})
+		options := redisstore.Options{TLS: row.tls}
+		if row.about == "a server without TLS" {
+			options.Timeout = prompt.Timeout // it does not answer a client that begins with TLS
+		}
+		client := open(t, row.url, options)
 		err := client.Ping(t.Context())
 		if row.about == "a client without TLS" {
 			if !errors.Is(err, store.ErrUnavailable) {

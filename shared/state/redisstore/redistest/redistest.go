@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -298,12 +299,17 @@ func poll(ready func() bool) bool {
 	return false
 }
 
-// freePort returns a TCP port that is not in use.
+// freePort returns a TCP port that is not in use. Systems do not choose ports below 32768 for outgoing connections, so no
+// client takes the port of a server that is about to start again.
 func freePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("finding a free port: %v", err)
+	var listener net.Listener
+	if !poll(func() (free bool) {
+		var err error
+		listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.N(22000)))
+		return err == nil
+	}) {
+		t.Fatal("finding a free port: there is none")
 	}
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
