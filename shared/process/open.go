@@ -8,6 +8,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/store"
@@ -61,8 +62,14 @@ func openStores(s settings.Settings) (func(string) store.Store, error) {
 		}
 		return client.Resource, nil
 	case s.Redis.Secret != "":
-		opening := &opening{fetch: fetcher(s.Extension), id: s.Redis.Secret, options: options}
-		return func(resource string) store.Store { return &lazy{opening: opening, resource: resource} }, nil
+		fetch := fetcher(s.Extension)
+		client, err := redisstore.OpenLate(settings.RedisURLSecret, func(ctx context.Context) (secret.String, error) {
+			return fetch(ctx, s.Redis.Secret)
+		}, options)
+		if err != nil {
+			return nil, s.Wrong(settings.RedisURLSecret, err)
+		}
+		return client.Resource, nil
 	}
 	return nil, nil
 }

@@ -225,60 +225,6 @@ func TestURLFromSecret(t *testing.T) {
 	}
 }
 
-// Each method calls the opened state. If the state cannot be opened, it fails as if the state were unreachable.
-func TestLazy(t *testing.T) {
-	t.Parallel()
-	for what, row := range map[string]struct {
-		url  string
-		away bool
-	}{"there": {redistest.Embedded(t), false}, "away": {"", true}} {
-		s := settings.Settings{Redis: settings.Redis{Secret: "x"}, Extension: settings.Extension{URL: "http://127.0.0.1:1"}}
-		if !row.away {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				io.WriteString(w, `{"SecretString":"`+row.url+`"}`)
-			}))
-			defer server.Close()
-			s.Extension.URL = server.URL
-		}
-		stores, err := openStores(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		state, ctx := stores("things"), t.Context()
-		at := time.UnixMilli(1e12)
-		record := store.Record{Name: "a", Owner: "user:a", Digest: "d", Created: at, Object: []byte("{}")}
-		var errs []error
-		add := func(err error) { errs = append(errs, err) }
-		record.Revision, err = state.Create(ctx, record)
-		add(err)
-		_, err = state.Get(ctx, "a")
-		add(err)
-		_, err = state.GetByDigest(ctx, "d")
-		add(err)
-		_, _, err = state.GetWith(ctx, "d", "a")
-		add(err)
-		_, err = state.List(ctx, store.Query{Limit: 1})
-		add(err)
-		add(state.Touch(ctx, record, at, time.Time{}))
-		_, err = state.Due(ctx, at, time.Time{}, 1)
-		add(err)
-		_, _, err = state.References(ctx, 0, 1)
-		add(err)
-		_, err = state.Events(ctx, store.Beginning, 1, 0)
-		add(err)
-		add(state.Trim(ctx, at))
-		record.Revision, err = state.Update(ctx, record)
-		add(err)
-		_, err = state.Delete(ctx, "a", record.Revision)
-		add(err)
-		for i, err := range errs {
-			if (err != nil) != row.away || row.away && !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: call %d: %v", what, i, err)
-			}
-		}
-	}
-}
-
 // A secret without a URL is treated as an unreachable state, and its text is not shown.
 func TestWrongSecret(t *testing.T) {
 	t.Parallel()

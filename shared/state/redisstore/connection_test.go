@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -131,6 +133,7 @@ const thawed = 1100 * time.Millisecond
 
 // TestThaw: the connections of a function that was frozen are dead when it resumes. Neither a read nor a write fails.
 func TestThaw(t *testing.T) {
+	t.Parallel()
 	authority := newAuthority(t)
 	certificate, key := authority.issue(t, time.Hour, "127.0.0.1")
 	process := redistest.Server(t, redistest.TLS(certificate, key, authority.file, false))
@@ -198,6 +201,7 @@ func TestSilentConnectionsAreKept(t *testing.T) {
 
 // TestReconnecting counts how often many callers connect to a server that accepts connections and closes them.
 func TestReconnecting(t *testing.T) {
+	t.Parallel()
 	way := newWay(t, redistest.Server(t).Address())
 	client := open(t, "redis://"+way.address(), prompt)
 	s := client.Resource("things")
@@ -301,6 +305,7 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 // After a failover a name leads to another server, and the old one lives on as a replica: one write fails, and not one
 // write for each open connection.
 func TestDemotedServer(t *testing.T) {
+	t.Parallel()
 	first, second := redistest.Server(t), redistest.Server(t)
 	for _, options := range []redisstore.Options{{}, {Replicas: 1, ReplicaTimeout: time.Millisecond}} {
 		must(t, raw(t, first.URL()).SlaveOf(t.Context(), "no", "one").Err())
@@ -324,5 +329,61 @@ func TestDemotedServer(t *testing.T) {
 				t.Errorf("Create %d after the failover: %v", i, err)
 			}
 		}
+	}
+}
+
+// TestOpenLate: a client asks for its URL at the first use, again after a failure, and never after a success.
+func TestOpenLate(t *testing.T) {
+	t.Parallel()
+	var asked int
+	var url secret.String
+	var away error
+	client, err := redisstore.OpenLate("THE_SETTING", func(context.Context) (secret.String, error) {
+		asked++
+		return url, away
+	}, patient)
+	must(t, err)
+	defer client.Close()
+	s := client.Resource("things")
+	for round, row := range []struct {
+		url  secret.String
+		away error
+	}{{"", errors.New("the safe is closed")}, {"mysql://:hunter2@x", nil}} {
+		url, away, asked = row.url, row.away, 0
+		calls := everyCall(t.Context(), s)
+		calls["Ping"] = func() error { return client.Ping(t.Context()) }
+		for what, call := range calls {
+			err := call()
+			if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "THE_SETTING") || strings.Contains(fmt.Sprint(err), "hunter2") {
+				t.Errorf("%s in round %d: %v", what, round, err)
+			}
+		}
+		if asked != len(calls) {
+			t.Errorf("%d calls asked %d times in round %d", len(calls), asked, round)
+		}
+	}
+	url, away, asked = secret.String(redistest.Embedded(t)), nil, 0
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			if _, err := s.Create(t.Context(), thing(fmt.Sprint("n-", i))); err != nil {
+				t.Errorf("Create %d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+	events, err := s.Events(t.Context(), start, 8, time.Minute)
+	if err != nil || len(events) != 8 || asked != 1 {
+		t.Errorf("%d events, %v; asked %d times", len(events), err, asked)
+	}
+
+	unused, err := redisstore.OpenLate("THE_SETTING", func(context.Context) (secret.String, error) { return url, nil }, patient)
+	must(t, err)
+	must(t, unused.Close())
+	if err := unused.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Ping after Close: %v", err)
+	}
+	if _, err := redisstore.OpenLate("THE_SETTING", nil, redisstore.Options{PoolSize: -1}); err == nil {
+		t.Error("OpenLate accepts a negative pool size")
 	}
 }

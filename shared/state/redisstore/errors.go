@@ -44,7 +44,7 @@ func (c *Client) translate(ctx context.Context, doing string, err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		// The deadline was that of the Client: callers must not take it for their own, so the error is not wrapped.
-		return fmt.Errorf("%s: %w: no answer within %v: %s", doing, store.ErrUnavailable, c.timeout, err.Error())
+		return fmt.Errorf("%s: %w: no answer within %v: %s", doing, store.ErrUnavailable, c.options.Timeout, err.Error())
 	}
 	return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 }

@@ -164,8 +164,8 @@ func (f *feed) follow() {
 // await waits for the first event after a revision and returns the events. If there is none within the time of the
 // block, or if there is a gap, it returns the store's current revision.
 func (f *feed) await(seen int64) ([]store.Event, int64, error) {
-	block := f.client.timeout / 2
-	ctx, cancel := context.WithTimeout(context.Background(), block+f.client.timeout)
+	block := f.client.options.Timeout / 2
+	ctx, cancel := context.WithTimeout(context.Background(), block+f.client.options.Timeout)
 	defer cancel()
 	streams, err := f.client.redis.XRead(ctx, &redis.XReadArgs{
 		Streams: []string{f.keys.log, strconv.FormatInt(seen, 10) + "-0"},

@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/store"
 )
@@ -65,11 +66,14 @@ type Options struct {
 // Client is a pool of connections to one Redis or one cluster. It is safe for concurrent use and outlives a
 // restart of Redis. Open one per process.
 type Client struct {
-	redis          redis.UniversalClient
-	timeout        time.Duration
-	logLength      int
-	replicas       int
-	replicaTimeout time.Duration
+	options Options
+
+	opening sync.Mutex
+	// redis is nil until the Client is open.
+	redis redis.UniversalClient
+	// url returns the URL of a Client that is opened late, and source names where it comes from.
+	url    func(context.Context) (secret.String, error)
+	source string
 
 	mu    sync.Mutex
 	feeds map[string]*feed
@@ -95,19 +99,52 @@ type Client struct {
 // Open does not connect: the first use shows whether Redis is reachable. Errors say what is wrong with the URL and
 // never quote it, because it may contain a password.
 func Open(rawURL string, opts Options) (*Client, error) {
+	c, err := OpenLate("", nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.connect(rawURL); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// OpenLate prepares a Client whose URL is not known yet. Its first use calls url and opens the URL as Open does. If that
+// fails, the operation fails with ErrUnavailable, and the next one tries again. Source names where the URL comes from:
+// these errors contain it. Errors of OpenLate are about the options alone.
+func OpenLate(source string, url func(context.Context) (secret.String, error), opts Options) (*Client, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	at, err := parse(rawURL, opts.TLS)
+	return &Client{options: opts, url: url, source: source, feeds: map[string]*feed{}}, nil
+}
+
+func (c *Client) connect(rawURL string) error {
+	at, err := parse(rawURL, c.options.TLS)
 	if err != nil {
-		return nil, fmt.Errorf("opening store: Redis URL: %w", err)
+		return fmt.Errorf("opening store: Redis URL: %w", err)
 	}
 	// The client library logs plain text to standard error; the errors returned here contain the same.
 	logging.Disable()
-	return &Client{
-		redis: newRedis(at, opts), timeout: opts.Timeout, logLength: opts.LogLength,
-		replicas: opts.Replicas, replicaTimeout: opts.ReplicaTimeout, feeds: map[string]*feed{},
-	}, nil
+	c.redis = newRedis(at, c.options)
+	return nil
+}
+
+// ready opens a Client that is opened late, unless it is open.
+func (c *Client) ready(ctx context.Context) error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if c.redis != nil {
+		return nil
+	}
+	url, err := c.url(ctx)
+	if err == nil {
+		err = c.connect(url.Reveal())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, c.source, err)
+	}
+	return nil
 }
 
 // complete checks the options and replaces zero values by their defaults.
@@ -223,6 +260,12 @@ func (c *Client) Ping(ctx context.Context) error {
 
 // Close ends all connections. Operations under way and later ones fail with ErrUnavailable.
 func (c *Client) Close() error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if c.redis == nil {
+		c.url = func(context.Context) (secret.String, error) { return "", redis.ErrClosed }
+		return nil
+	}
 	return c.redis.Close()
 }
 
@@ -244,7 +287,10 @@ func (c *Client) runOnce(ctx context.Context, doing string, operation func(conte
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.timeout)
+	if err := c.ready(ctx); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	start := time.Now()
 	err := operation(bounded)

@@ -37,7 +37,7 @@ func (c *Client) replicated(ctx context.Context, script *redis.Script, keys []st
 			asking = false
 		}
 		if !spread || !moved && !asking || redirects == maxRedirects {
-			return answer, max(c.replicas-acknowledged, 0), err
+			return answer, max(c.options.Replicas-acknowledged, 0), err
 		}
 		if node, err = masterAt(ctx, cluster, to); err != nil {
 			return "", 0, err
@@ -56,7 +56,7 @@ func (c *Client) waited(ctx context.Context, node redis.Cmdable, asking bool, sc
 				pipe.Do(ctx, "ASKING")
 			}
 			answer = run(pipe)
-			wait = pipe.Do(ctx, "WAIT", c.replicas, c.replicaTimeout.Milliseconds())
+			wait = pipe.Do(ctx, "WAIT", c.options.Replicas, c.options.ReplicaTimeout.Milliseconds())
 			return nil
 		})
 		return answer, wait

@@ -34,24 +34,24 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "creating", record.Name, createScript(), r.client.replicas,
+	return r.write(ctx, "creating", record.Name, createScript(), r.client.options.Replicas,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
+		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength)
 }
 
 func (r *resource) Update(ctx context.Context, record store.Record) (int64, error) {
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "updating", record.Name, updateScript(), r.client.replicas,
+	return r.write(ctx, "updating", record.Name, updateScript(), r.client.options.Replicas,
 		record.Name, strconv.FormatInt(record.Revision, 10),
 		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, record.Object, r.client.logLength)
+		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength)
 }
 
 func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {
-	return r.write(ctx, "deleting", name, deleteScript(), r.client.replicas,
-		name, strconv.FormatInt(revision, 10), r.client.logLength)
+	return r.write(ctx, "deleting", name, deleteScript(), r.client.options.Replicas,
+		name, strconv.FormatInt(revision, 10), r.client.options.LogLength)
 }
 
 func (r *resource) Touch(ctx context.Context, record store.Record, activity, expires time.Time) error {
