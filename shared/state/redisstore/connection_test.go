@@ -228,7 +228,7 @@ func TestReconnecting(t *testing.T) {
 	group.Wait()
 	dials := way.accepted.Load() - before
 	t.Logf("%d connections for %d calls of %d callers", dials, calls.Load(), callers)
-	// At first a few at once, then one after each pause: about 35, and some more on a busy machine.
+	// At first a few at once, then one after each pause: about 60, and some more on a busy machine.
 	if dials > callers/3 {
 		t.Errorf("%d connections for %d callers", dials, callers)
 	}

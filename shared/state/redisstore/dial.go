@@ -1,7 +1,7 @@
 package redisstore
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -22,259 +22,178 @@ const (
 	// maxSilence is the longest silence after which a connection is used without a PING first. The function may have
 	// been frozen meanwhile, and the server may be gone without having closed the connection.
 	maxSilence = time.Second
-	// maxDials is how many connections are opened at a time.
+	// maxDials is how many connections to one server are opened at a time. While the server is away, it is one.
 	maxDials = 8
-	// firstPause and longestPause bound the pause between attempts to connect, which doubles each time. Callers wait
-	// for the end of the pause, because an error that is older than their call must not reach them. The pause must
-	// therefore be shorter than an operation.
-	firstPause   = 10 * time.Millisecond
-	longestPause = 250 * time.Millisecond
+	// longestPause is how long an attempt to connect lasts at least if it fails, give or take a quarter. It bounds how
+	// often a server that is away is asked.
+	longestPause = 50 * time.Millisecond
 )
-
-// pingCommand and pingReply test whether a server is there: the command as it is sent, and the expected reply.
-const pingCommand, pingReply = "*1\r\n$4\r\nPING\r\n", "+PONG\r\n"
 
 var (
-	errFull    = errors.New("the server has reached its maximum number of clients")
-	errSilent  = errors.New("the connection was silent and no longer answers")
-	errDemoted = errors.New("the connection leads to a server that is now a replica")
+	errFull  = errors.New("the server has reached its maximum number of clients")
+	errUnfit = errors.New("the connection no longer answers, or leads to a server that is now a replica")
 )
-
-// connect opens sockets, with TLS if it has a config.
-type connect struct {
-	tls *tls.Config
-	// sentinel bounds each request to a sentinel: the library asks a silent one three times before it tries the next.
-	// 0: there are no sentinels.
-	sentinel time.Duration
-}
 
 // toPrimary marks a context: the connection does not lead to a sentinel.
 type toPrimary struct{}
 
-func (c connect) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	toSentinel := c.sentinel > 0 && ctx.Value(toPrimary{}) == nil
-	if toSentinel {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.sentinel)
-		defer cancel()
-	}
-	socket, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	spoken := socket
-	if c.tls != nil {
-		config := c.tls.Clone()
-		if config.ServerName == "" {
-			config.ServerName, _, _ = net.SplitHostPort(addr)
+// dialer returns a function that opens sockets, with TLS if there is a config. Limit bounds each request to a sentinel:
+// the library asks a silent one three times before it tries the next. 0: there are no sentinels.
+func dialer(config *tls.Config, limit time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (socket net.Conn, err error) {
+		toSentinel := limit > 0 && ctx.Value(toPrimary{}) == nil
+		if toSentinel {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, limit)
+			defer cancel()
 		}
-		secure := tls.Client(socket, config)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = socket.Close()
-			return nil, fmt.Errorf("TLS with %s: %w", addr, err)
+		if config == nil {
+			socket, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+		} else if socket, err = (&tls.Dialer{Config: config}).DialContext(ctx, network, addr); err != nil {
+			err = fmt.Errorf("TLS with %s: %w", addr, err)
 		}
-		spoken = secure
+		if err != nil {
+			return nil, err
+		}
+		if toSentinel {
+			return sentinelConn{socket, limit}, nil
+		}
+		return socket, nil
 	}
-	if toSentinel {
-		return sentinelConn{spoken, c.sentinel}, nil
-	}
-	return spoken, nil
 }
 
-// sentinelConn shortens every deadline to the limit for a sentinel. A wait for notifications has no deadline, and none
-// is set.
+// sentinelConn waits no longer for an answer than the limit for a sentinel. A wait for notifications has no deadline, and
+// none is set.
 type sentinelConn struct {
 	net.Conn
 	limit time.Duration
 }
 
-func (h sentinelConn) SetDeadline(t time.Time) error     { return h.Conn.SetDeadline(h.sooner(t)) }
-func (h sentinelConn) SetReadDeadline(t time.Time) error { return h.Conn.SetReadDeadline(h.sooner(t)) }
-
-func (h sentinelConn) sooner(t time.Time) time.Time {
-	if limit := time.Now().Add(h.limit); !t.IsZero() && t.After(limit) {
-		return limit
+func (s sentinelConn) SetReadDeadline(t time.Time) error {
+	if latest := time.Now().Add(s.limit); t.After(latest) {
+		t = latest
 	}
-	return t
+	return s.Conn.SetReadDeadline(t)
 }
 
-// gate controls the connections of one client of the library; they all lead to one server. Callers that want to
-// connect to an unreachable server share one attempt, and the pauses between attempts grow. An attempt has succeeded
-// once the server has sent something: accepting a connection and closing it counts as a failure.
-type gate struct {
-	// probe bounds a PING on a silent connection.
-	probe time.Duration
-	slots chan struct{}
+// peer is the server to which all connections of one client of the library lead. It is a hook of that client.
+type peer struct {
+	// patience bounds a PING on a silent connection. An attempt to connect may last twice as long.
+	patience time.Duration
+	// turns and trial bound the attempts at a time: trial is for those that begin while the server is away.
+	turns, trial chan struct{}
+	// away is the last failure to connect. Nil: a connection has been made since.
+	away atomic.Pointer[endError]
 	// condemned is when a silent connection was last found dead. Silent connections last used before that time are
 	// given up without a PING.
 	condemned atomic.Int64
 	// demoted is when the server last said that it is a replica. The server's name may lead to another server now, and
 	// connections made before that time do not.
 	demoted atomic.Int64
-
-	mu       sync.Mutex
-	failures int
-	next     time.Time
-	trial    *trial
 }
 
-// trial is the one attempt under way while a server is unreachable. err is set before done is closed.
-type trial struct {
-	began time.Time
-	done  chan struct{}
-	err   error
-}
-
-func newGate(timeout time.Duration) *gate {
-	return &gate{probe: timeout / 4, slots: make(chan struct{}, maxDials)}
+func newPeer(timeout time.Duration) *peer {
+	return &peer{patience: timeout / 4, turns: make(chan struct{}, maxDials), trial: make(chan struct{}, 1)}
 }
 
 // DialHook hides failures to connect from the library. After as many failures as the pool has connections, the library
 // would return the last error for a second without trying, and a process that was frozen would resume with that error.
-func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
+func (p *peer) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		began := time.Now()
-		turn, err := g.enter(ctx)
+		socket, err := p.dial(ctx, began, func(ctx context.Context) (net.Conn, error) { return next(ctx, network, addr) })
 		if err != nil {
-			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection returns the error
+			nowhere, _ := net.Pipe()
+			socket = broken{nowhere, err}
 		}
-		socket, err := next(context.WithValue(ctx, toPrimary{}, true), network, addr)
-		<-g.slots
-		if isReply(err) {
-			// A sentinel's error reply must not be taken for the reply to the command: "nil" would mean that a value
-			// is absent.
-			err = errors.New("asking the sentinels: " + err.Error())
-		}
-		if err == nil && turn != nil {
-			if err = greet(ctx, socket); err != nil {
-				_ = socket.Close()
-			}
-		}
-		if err != nil || turn != nil {
-			g.settle(turn, err)
-		}
-		if err != nil {
-			return broken{&dialError{err, began}}, nil //nolint:nilerr // the connection returns the error
-		}
-		c := &conn{Conn: socket, gate: g, began: began, made: clock()}
-		c.used.Store(c.made)
-		return c, nil
+		return &conn{Conn: socket, peer: p, began: began, made: clock()}, nil
 	}
 }
 
-func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { return g.notice(next(ctx, cmd)) }
+// dial connects for a caller who came at a time. If an attempt that began after that time has failed meanwhile, the
+// caller gets its error. While the server is away, accepting a connection is not enough: the server must answer a PING.
+func (p *peer) dial(ctx context.Context, came time.Time, next func(context.Context) (net.Conn, error)) (net.Conn, error) {
+	turns := p.turns
+	if p.away.Load() != nil {
+		turns = p.trial
+	}
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	away := p.away.Load()
+	if away != nil && away.dialed.After(came) {
+		return nil, away.cause
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, toPrimary{}, true), 2*p.patience)
+	defer cancel()
+	socket, err := next(ctx)
+	if err == nil && away != nil {
+		if err = greet(ctx, socket); err != nil {
+			_ = socket.Close()
+		} else {
+			p.away.Store(nil)
+		}
+	}
+	if isReply(err) {
+		// A sentinel's error reply must not be taken for the reply to the command: "nil" would mean that a value is
+		// absent.
+		err = errors.New("asking the sentinels: " + err.Error())
+	}
+	if err != nil {
+		p.away.Store(&endError{err, began})
+		pause := min(p.patience, longestPause)
+		<-time.After(pause*3/4 + rand.N(pause/2+1) - time.Since(began)) //nolint:gosec // a pause is no secret
+		return nil, err
+	}
+	return socket, nil
 }
 
-func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error { return g.notice(next(ctx, cmds)) }
+func (p *peer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { return p.notice(next(ctx, cmd)) }
 }
 
-func (g *gate) notice(err error) error {
-	if redis.IsReadOnlyError(err) {
-		g.demoted.Store(clock())
+func (p *peer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { return p.notice(next(ctx, cmds)) }
+}
+
+func (p *peer) notice(err error) error {
+	var end *endError
+	switch {
+	case redis.IsReadOnlyError(err):
+		p.demoted.Store(clock())
+	case redis.IsMaxClientsError(err):
+		p.away.CompareAndSwap(nil, &endError{cause: errFull})
+	case errors.As(err, &end) && !end.dialed.IsZero():
+		p.away.CompareAndSwap(nil, end)
 	}
 	return err
 }
 
 // greet sends a PING and accepts any reply, even that a password is required: it shows that the server answers.
 func greet(ctx context.Context, socket net.Conn) error {
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = socket.SetDeadline(deadline)
-	}
-	if _, err := io.WriteString(socket, pingCommand); err != nil {
-		return err
-	}
-	var line []byte
-	for char := make([]byte, 1); char[0] != '\n' && len(line) < 1024; line = append(line, char[0]) {
-		if _, err := io.ReadFull(socket, char); err != nil {
-			return err
-		}
-	}
-	if full(line) {
+	deadline, _ := ctx.Deadline()
+	answer, err := ping(socket, deadline)
+	if strings.HasPrefix(answer, "-ERR max number of clients") {
 		return errFull
 	}
-	return socket.SetDeadline(time.Time{})
+	return err
 }
 
-// full reports whether an answer says that the server has too many clients. The server then closes the connection.
-func full(answer []byte) bool { return bytes.HasPrefix(answer, []byte("-ERR max number of clients")) }
-
-// enter waits until the caller may connect, and takes a slot. The trial is nil while the server is reachable.
-func (g *gate) enter(ctx context.Context) (*trial, error) {
-	came := time.Now()
-	for {
-		select {
-		case g.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		turn, other, pause := g.look()
-		if other == nil && pause == 0 {
-			return turn, nil
-		}
-		<-g.slots
-		if other == nil {
-			over := time.NewTimer(pause)
-			select {
-			case <-over.C:
-			case <-ctx.Done():
-				over.Stop()
-				return nil, ctx.Err()
-			}
-			continue
-		}
-		select {
-		case <-other.done:
-			if other.err != nil && other.began.After(came) {
-				return nil, other.err
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+// ping sends a PING and returns the first line of the answer.
+func ping(socket net.Conn, deadline time.Time) (string, error) {
+	_ = socket.SetDeadline(deadline)
+	if _, err := io.WriteString(socket, "*1\r\n$4\r\nPING\r\n"); err != nil {
+		return "", err
 	}
-}
-
-// look says what the caller has to do: connect (as the trial if turn is not nil), wait for the trial of another
-// caller, or wait for the end of a pause.
-func (g *gate) look() (turn, other *trial, pause time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	if g.failures == 0 {
-		return nil, nil, 0
+	line, err := bufio.NewReaderSize(socket, 1024).ReadSlice('\n')
+	if err != nil {
+		return "", err
 	}
-	if g.trial != nil {
-		return nil, g.trial, 0
-	}
-	// By the wall clock, which goes on while the process is frozen. It may be set back: a pause longer than
-	// longestPause is ignored.
-	if pause = g.next.Sub(now.Round(0)); pause > 0 && pause <= longestPause {
-		return nil, nil, pause
-	}
-	g.trial = &trial{began: now, done: make(chan struct{})}
-	return g.trial, nil, 0
-}
-
-// settle records how an attempt ended. Failures at about the same time count as one.
-func (g *gate) settle(turn *trial, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now().Round(0)
-	switch {
-	case err == nil:
-		g.failures = 0
-	case g.failures == 0 || turn != nil:
-		g.failures++
-		pause := min(firstPause<<min(g.failures-1, 10), longestPause)
-		g.next = now.Add(pause/2 + rand.N(pause/2)) //nolint:gosec // a pause is no secret
-	}
-	if turn == nil {
-		return
-	}
-	turn.err = err
-	close(turn.done)
-	g.trial = nil
+	return string(line), socket.SetDeadline(time.Time{})
 }
 
 // clock is the wall clock in nanoseconds: it goes on while a process or its machine is frozen.
@@ -283,69 +202,41 @@ func clock() int64 { return time.Now().UnixNano() }
 // conn is one connection. One goroutine at a time uses it, as the library does.
 type conn struct {
 	net.Conn
-	gate *gate
+	peer *peer
 	// began is when the attempt to connect began, by the monotonic clock.
 	began time.Time
-	// made is when the attempt succeeded.
-	made int64
-	// used is when something was last read.
-	used atomic.Int64
-	// alive: the server has sent something. settled: the outcome of the attempt is known and recorded.
-	alive, settled atomic.Bool
+	// made is when the attempt ended, and used when something was last read. 0: the server has sent nothing yet.
+	made, used int64
 	// answered: something was read after the last write.
-	answered atomic.Bool
-}
-
-func (c *conn) settle(err error) {
-	if c.settled.CompareAndSwap(false, true) {
-		c.gate.settle(nil, err)
-	}
+	answered bool
 }
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		c.answered.Store(true)
-		c.alive.Store(true)
-		c.used.Store(clock())
-		if full(p[:n]) {
-			c.settle(errFull)
-		}
-		c.settled.Store(true)
+		c.used, c.answered = clock(), true
 		return n, err
-	}
-	if err == nil {
-		return n, nil
 	}
 	return n, c.ended(err)
 }
 
-// ended records the end of a connection and returns the error that tells what became of the last write.
-func (c *conn) ended(err error) error {
-	c.settle(err)
-	switch {
-	case !c.alive.Load():
-		// The library was setting the connection up.
-		return fmt.Errorf("connecting: %w", &dialError{err, c.began})
-	case c.answered.Load():
-		return err
-	default:
-		return &cutError{err}
-	}
-}
-
 func (c *conn) Write(p []byte) (int, error) {
-	c.answered.Store(false)
+	c.answered = false
 	n, err := c.Conn.Write(p)
-	if err != nil {
-		err = c.ended(err)
-	}
-	return n, err
+	return n, c.ended(err)
 }
 
-func (c *conn) Close() error {
-	c.settle(net.ErrClosed)
-	return c.Conn.Close()
+// ended returns the error that tells what became of the last write when the connection ended.
+func (c *conn) ended(err error) error {
+	switch {
+	case err == nil || c.answered:
+		return err
+	case c.used == 0:
+		// The library was setting the connection up. It removes the outermost error then.
+		return fmt.Errorf("connecting: %w", &endError{err, c.began})
+	default:
+		return &endError{cause: err}
+	}
 }
 
 // SyscallConn is called by the library before it uses an idle connection, to check whether the server has closed it.
@@ -361,7 +252,7 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	}
 	raw, ok := socket.(syscall.Conn)
 	if !ok {
-		return nil, errors.ErrUnsupported
+		return nil, errors.ErrUnsupported // a connection that could not be made, and whose caller no longer waited
 	}
 	return raw.SyscallConn()
 }
@@ -369,84 +260,62 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 // prove sends a PING on a connection that was silent for longer than maxSilence. A connection that a firewall or a
 // failover has cut, or that was cut while the process was frozen, may look healthy until then.
 func (c *conn) prove() error {
-	used, now := c.used.Load(), clock()
-	if c.gate.demoted.Load() > c.made {
-		return errDemoted
+	now := clock()
+	silent := c.used > 0 && now-c.used >= int64(maxSilence)
+	if c.peer.demoted.Load() > c.made || silent && c.peer.condemned.Load() > c.used {
+		return errUnfit
 	}
-	if !c.alive.Load() || now-used < int64(maxSilence) {
+	if !silent {
 		return nil
 	}
-	if c.gate.condemned.Load() > used {
-		return errSilent
+	if answer, err := ping(c.Conn, time.Now().Add(c.peer.patience)); err != nil || answer != "+PONG\r\n" {
+		c.peer.condemned.Store(now)
+		return errUnfit
 	}
-	_ = c.SetDeadline(time.Now().Add(c.gate.probe))
-	got := make([]byte, len(pingReply))
-	_, err := io.WriteString(c.Conn, pingCommand)
-	if err == nil {
-		_, err = io.ReadFull(c.Conn, got)
-	}
-	if err == nil && string(got) != pingReply {
-		err = errSilent
-	}
-	if err != nil {
-		c.gate.condemned.Store(now)
-		return err
-	}
-	c.used.Store(clock())
-	return c.SetDeadline(time.Time{})
+	c.used = clock()
+	return nil
 }
 
-// cutError says that the connection ended before any answer to the last write.
-type cutError struct{ cause error }
-
-func (e *cutError) Error() string { return e.cause.Error() }
-func (e *cutError) Unwrap() error { return e.cause }
-
-// dialError says that a connection could not be set up. No command of the caller was sent over it.
-type dialError struct {
+// endError says that a connection ended before any answer to the last write.
+type endError struct {
 	cause error
-	// began is when connecting began.
-	began time.Time
+	// dialed is when connecting began, if the connection was still being set up: no command of the caller was sent over
+	// it. Otherwise it is zero.
+	dialed time.Time
 }
 
-func (e *dialError) Error() string { return e.cause.Error() }
-func (e *dialError) Unwrap() error { return e.cause }
+func (e *endError) Error() string { return e.cause.Error() }
+func (e *endError) Unwrap() error { return e.cause }
 
-// unanswered reports whether the connection ended before any answer.
+// ending returns the end of the connection over which an operation failed, or nil.
+func ending(err error) *endError {
+	var lost *lostError
+	if errors.As(err, &lost) {
+		err = lost.cause
+	}
+	var end *endError
+	errors.As(err, &end)
+	return end
+}
+
+// unanswered reports whether the connection ended after a command was sent, and before any answer.
 func unanswered(err error) bool {
-	var cut *cutError
-	return errors.As(revealed(err), &cut)
+	end := ending(err)
+	return end != nil && end.dialed.IsZero()
 }
 
 // stale reports whether an operation failed because of an attempt to connect that had begun before the operation. The
 // library passes on connections that it opened for a caller that has given up.
 func stale(err error, start time.Time) bool {
-	var dial *dialError
-	return errors.As(revealed(err), &dial) && dial.began.Before(start)
-}
-
-func revealed(err error) error {
-	var lost *lostError
-	if errors.As(err, &lost) {
-		return lost.cause
-	}
-	return err
+	end := ending(err)
+	return end != nil && !end.dialed.IsZero() && end.dialed.Before(start)
 }
 
 // broken stands for a connection that could not be made: every use returns the error.
-type broken struct{ err *dialError }
+type broken struct {
+	net.Conn
+	err error
+}
 
-// Read and Write wrap the error, because the library removes the outermost error when setting up a connection fails.
-
-func (b broken) Read([]byte) (int, error)  { return 0, fmt.Errorf("connecting: %w", b.err) }
-func (b broken) Write([]byte) (int, error) { return 0, fmt.Errorf("connecting: %w", b.err) }
-func (broken) Close() error                { return nil }
-
-// SyscallConn keeps the connection out of use if it came into the pool because its caller no longer waited.
-func (b broken) SyscallConn() (syscall.RawConn, error) { return nil, b.err }
-
-func (broken) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (broken) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (broken) SetDeadline(time.Time) error      { return nil }
-func (broken) SetReadDeadline(time.Time) error  { return nil }
-func (broken) SetWriteDeadline(time.Time) error { return nil }
+func (b broken) Read([]byte) (int, error)  { return 0, b.err }
+func (b broken) Write([]byte) (int, error) { return 0, b.err }

@@ -172,24 +172,22 @@ func (o *Options) complete() error {
 
 // newRedis sets up the client library: without retries, without sending its own name, and with one pool per node.
 func newRedis(at address, opts Options) redis.UniversalClient {
-	// Half of the timeout leaves an operation time to report why it could not connect.
-	dial := opts.Timeout / 2
-	connect := connect{tls: at.tls}
+	var forSentinel time.Duration
 	if at.kind == sentinel {
-		connect.sentinel = opts.Timeout / 10
+		forSentinel = opts.Timeout / 10
 	}
 	options := &redis.UniversalOptions{
 		Addrs:                    at.hosts,
 		MasterName:               at.master,
 		SentinelUsername:         at.sentinelUsername,
 		SentinelPassword:         at.sentinelPassword,
-		Dialer:                   connect.dial,
+		Dialer:                   dialer(at.tls, forSentinel),
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		ContextTimeoutEnabled:    true,
 		MaxRetries:               -1,
-		DialTimeout:              dial,
+		DialTimeout:              opts.Timeout,
 		DialerRetries:            1,
 		ReadTimeout:              opts.Timeout,
 		WriteTimeout:             opts.Timeout,
@@ -208,12 +206,12 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 		client := redis.NewClusterClient(nodes)
 		client.OnNewNode(func(node *redis.Client) {
 			node.AddHook(once{})
-			node.AddHook(newGate(opts.Timeout))
+			node.AddHook(newPeer(opts.Timeout))
 		})
 		return client
 	case sentinel:
 		client := redis.NewFailoverClient(options.Failover())
-		client.AddHook(newGate(opts.Timeout))
+		client.AddHook(newPeer(opts.Timeout))
 		return client
 	default:
 		single := options.Simple()
@@ -221,7 +219,7 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 			single.Network = "unix"
 		}
 		client := redis.NewClient(single)
-		client.AddHook(newGate(opts.Timeout))
+		client.AddHook(newPeer(opts.Timeout))
 		return client
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -72,38 +73,34 @@ func isSecure(s scheme) bool { return s.secure }
 // parse reads a URL, or several URLs of single servers separated by commas, which are the seeds of a cluster. Errors
 // quote no part of a URL, because what looks like a scheme, a port or a parameter may be part of a password.
 func parse(raw string, base *tls.Config) (address, error) {
-	name, _, _ := strings.Cut(strings.TrimSpace(raw), "://")
-	seeds := []string{raw}
-	if schemes[name].kind == single {
-		seeds = strings.Split(raw, ",")
+	raw = strings.TrimSpace(raw)
+	name, _, _ := strings.Cut(raw, "://")
+	if schemes[name].kind != single || !strings.Contains(raw, ",") {
+		return parseOne(raw, base)
 	}
-	var first address
+	var all address
+	seeds := strings.Split(raw, ",")
 	for i, seed := range seeds {
 		one, err := parseOne(strings.TrimSpace(seed), base)
-		if err != nil && len(seeds) > 1 {
+		if err != nil {
 			return address{}, fmt.Errorf("URL %d of %d: %w", i+1, len(seeds), err)
 		}
-		if err != nil {
-			return address{}, err
-		}
 		if i == 0 {
-			first = one
+			all = one
+		} else {
+			all.hosts = append(all.hosts, one.hosts...)
 		}
 		switch {
-		case len(seeds) == 1:
-			return one, nil
 		case one.kind != single || one.socket:
 			return address{}, errors.New("several URLs are the nodes of a cluster: all must be redis:// or rediss:// URLs")
 		case one.database != 0:
 			return address{}, errors.New("a cluster has no database number")
-		case one.secure != first.secure:
+		case one.secure != all.secure:
 			return address{}, errors.New("use either redis:// or rediss:// for all nodes of a cluster")
-		case i > 0:
-			first.hosts = append(first.hosts, one.hosts...)
 		}
 	}
-	first.kind = cluster
-	return first, nil
+	all.kind = cluster
+	return all, nil
 }
 
 func parseOne(raw string, base *tls.Config) (address, error) {
@@ -228,7 +225,7 @@ func (a *address) settings(query string) (url.Values, error) {
 		fits, known := parameters[name]
 		switch {
 		case !known:
-			return nil, fmt.Errorf("it has an unknown parameter: use %s", strings.Join(parameterNames(), ", "))
+			return nil, fmt.Errorf("it has an unknown parameter: use %s", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		case !fits(a.scheme):
 			return nil, fmt.Errorf("parameter %s cannot be used with this scheme", name)
 		case len(given) > 1:
@@ -242,15 +239,6 @@ func (a *address) settings(query string) (url.Values, error) {
 		return values, a.choose(database)
 	}
 	return values, nil
-}
-
-func parameterNames() []string {
-	names := make([]string, 0, len(parameters))
-	for name := range parameters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // hostPort checks a host and returns it with its port, or with the given default port if it has none.
