@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/api/codec"
-	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )
 
@@ -195,38 +194,45 @@ func (d *document) finding(field, message string) finding {
 // configurationFile is a virtual cluster configuration with its findings.
 type configurationFile struct {
 	*document
-	configuration *syncpatch.Configuration
-	findings      []finding
+	// resources are the resources that it mentions.
+	resources []string
+	findings  []finding
 }
 
 // readConfigurationFile reads the only configuration of a file, and finds errors in it. With errors it returns nil.
-func readConfigurationFile(t *terminal, name string) (*configurationFile, []finding) {
+func readConfigurationFile(ctx context.Context, t *terminal, name string) (*configurationFile, []finding, error) {
 	documents, found := readDocuments(t, name)
 	d, found := one(name, documents, found)
 	if d == nil {
-		return nil, found
+		return nil, found, nil
 	}
-	c := newConfigurationFile(d)
-	if c.configuration == nil || hasErrors(c.findings) {
-		return nil, c.findings
+	c, err := newConfigurationFile(ctx, t, d)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case hasErrors(c.findings):
+		return nil, c.findings, nil
 	}
-	return c, c.findings
+	return c, c.findings, nil
 }
 
-func newConfigurationFile(d *document) *configurationFile {
+func newConfigurationFile(ctx context.Context, t *terminal, d *document) (*configurationFile, error) {
 	c := &configurationFile{document: d}
 	if what := d.noConfiguration(); what != "" {
 		c.findings = []finding{d.finding("", what+"; expected a virtual cluster configuration")}
-		return c
+		return c, nil
 	}
-	var problems []syncpatch.Problem
-	c.configuration, problems = syncpatch.ReadConfiguration(nil, d.text)
-	for _, p := range problems {
+	reading, err := t.workers.ReadConfiguration(ctx, d.text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", d.name, err)
+	}
+	c.resources = reading.Resources
+	for _, p := range reading.Problems {
 		f := newFinding(p)
 		f.place(d, p.Field, p.Offset)
 		c.findings = append(c.findings, f)
 	}
-	return c
+	return c, nil
 }
 
 // noConfiguration says what the document is if it is not a configuration. Without this, such a document would have no
@@ -257,7 +263,7 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 	if kind.Kind == "Endpoints" {
 		plural.Resource = "endpoints"
 	}
-	for _, name := range c.configuration.Resources() {
+	for _, name := range c.resources {
 		_, key, _ := strings.Cut(name, ".")
 		if custom, isCustom := strings.CutPrefix(key, "customResources."); isCustom {
 			definition, version, _ := strings.Cut(custom, "/")
@@ -270,29 +276,10 @@ func (c *configurationFile) resource(asked string, kind schema.GroupVersionKind)
 			return name, nil
 		}
 	}
-	names := c.configuration.Resources()
-	if len(names) == 0 {
+	if len(c.resources) == 0 {
 		return "", fmt.Errorf("%s has no patches", c.name)
 	}
-	return "", fmt.Errorf("%s has no patches for kind %q; choose one of its resources with --resource: %s", c.name, kind.Kind, strings.Join(names, ", "))
-}
-
-// patchesField returns the field path of the patches of a resource in a configuration.
-func patchesField(configuration *model.JSON, name string) string {
-	read, _ := syncpatch.ReadConfiguration(nil, configuration.Raw)
-	if read != nil {
-		for _, side := range []string{"", "toHost.", "fromHost."} {
-			if slices.Contains(read.Resources(), side+name) {
-				name = side + name
-				break
-			}
-		}
-	}
-	side, key, _ := strings.Cut(name, ".")
-	if definition, isCustom := strings.CutPrefix(key, "customResources."); isCustom {
-		key = "customResources[" + definition + "]"
-	}
-	return fmt.Sprintf("sync.%s.%s.patches", side, key)
+	return "", fmt.Errorf("%s has no patches for kind %q; choose one of its resources with --resource: %s", c.name, kind.Kind, strings.Join(c.resources, ", "))
 }
 
 // node returns the value of a field in a document, or the value of the nearest parent that exists.

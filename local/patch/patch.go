@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"sigs.k8s.io/yaml"
 
@@ -31,7 +33,7 @@ type Commands struct {
 
 // New returns the commands with their flags.
 func New() Commands {
-	return Commands{Eval: Eval{Limits: flags.Patches()}, Test: Test{Limits: flags.Patches()}}
+	return Commands{Eval: Eval{Limits: flags.Patches()}, Check: Check{Limits: flags.Patches()}, Test: Test{Limits: flags.Patches()}}
 }
 
 // Help is printed below the list of commands.
@@ -66,12 +68,29 @@ func ended(code int) error {
 	return &ExitError{Code: code}
 }
 
-// terminal has the files that patch commands read and write.
+// terminal has the files that patch commands read and write, and the workers that read and evaluate patches for them.
 type terminal struct {
 	in          io.Reader
 	out, errors io.Writer
 	colour      bool
+	workers     *worker.Pool
 }
+
+// open starts the workers within the limits of the flags. Close ends them.
+func (t *terminal) open(limits *flags.Settings) error {
+	read, err := limits.Read()
+	if err != nil {
+		return badInput("%v", err)
+	}
+	t.workers = worker.New(evaluation.Settings(read.Patches))
+	return nil
+}
+
+func (t *terminal) close() { t.workers.Close() }
+
+// endAtSignals makes SIGINT and SIGTERM end the program at once, with the exit code that a shell has for them, whatever it
+// is doing. Nothing has to be finished, and workers end with the program.
+func endAtSignals() { signal.Reset(syscall.SIGINT, syscall.SIGTERM) }
 
 // standard returns the terminal of this process.
 func standard(colour string) *terminal {
@@ -97,23 +116,24 @@ type Eval struct {
 }
 
 // Run evaluates every object.
-func (c *Eval) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
+func (c *Eval) Run(ctx context.Context) error {
+	endAtSignals()
+	return c.run(ctx, standard(c.Color))
+}
 
 func (c *Eval) run(ctx context.Context, t *terminal) error {
-	limits, err := c.Limits.Read()
-	if err != nil {
-		return badInput("%v", err)
+	if err := t.open(&c.Limits); err != nil {
+		return err
 	}
-	evaluations, err := c.read(t)
+	defer t.close()
+	evaluations, err := c.read(ctx, t)
 	if err != nil {
 		return err
 	}
-	pool := worker.New(evaluation.Settings(limits.Patches))
-	defer pool.Close()
 	code := 0
 	var done []*model.SyncPatchEvaluation
 	for _, e := range evaluations {
-		ok, err := e.evaluate(ctx, pool.Evaluate)
+		ok, err := e.evaluate(ctx, t.workers)
 		if err != nil {
 			return err
 		}
@@ -137,11 +157,14 @@ func (c *Eval) run(ctx context.Context, t *terminal) error {
 }
 
 // read makes an evaluation of each document. It reports every document that cannot be one.
-func (c *Eval) read(t *terminal) ([]*offline, error) {
+func (c *Eval) read(ctx context.Context, t *terminal) ([]*offline, error) {
 	var configuration *configurationFile
 	var found []finding
 	if c.Config != "" {
-		configuration, found = readConfigurationFile(t, c.Config)
+		var err error
+		if configuration, found, err = readConfigurationFile(ctx, t, c.Config); err != nil {
+			return nil, err
+		}
 	}
 	common := model.SyncPatchEvaluationSpec{
 		NamespaceMode: c.NamespaceMode, ClusterDomain: c.ClusterDomain, Checks: c.Check, Direction: model.TenantToHost,
@@ -260,27 +283,23 @@ func readEvaluation(d *document) (*offline, []finding) {
 }
 
 // evaluate checks the evaluation and, if it has no errors, evaluates the patches. It reports whether there is a status.
-func (e *offline) evaluate(ctx context.Context, do func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)) (bool, error) {
+func (e *offline) evaluate(ctx context.Context, workers *worker.Pool) (bool, error) {
 	e.evaluation.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(evaluation.Kind))
-	checked, problems := syncpatch.CheckSpec(&e.evaluation.Spec)
-	for _, p := range append(problems, e.absent...) {
+	outcome, err := workers.Evaluate(ctx, &e.evaluation.Spec)
+	if err != nil {
+		return false, fmt.Errorf("evaluating: %w", err)
+	}
+	for _, p := range append(outcome.Problems, e.absent...) {
 		if e.configuration == nil || !p.Warning || !strings.HasPrefix(p.Field, specConfiguration) {
 			e.findings = append(e.findings, e.locate(p))
 		}
 	}
-	if checked == nil || hasErrors(e.findings) {
+	if outcome.Status == nil || hasErrors(e.findings) {
 		return false, nil
 	}
-	result, err := do(ctx, checked)
-	if err != nil {
-		return false, fmt.Errorf("evaluating: %w", err)
-	}
-	if e.evaluation.Status, err = result.Status(); err != nil {
-		return false, err
-	}
-	e.evaluation.Status.Warnings = syncpatch.Warnings(problems)
-	if failed := result.Error; failed != nil {
-		e.findings = append(e.findings, e.locateFailure(failed, checked.Request()))
+	e.evaluation.Status = *outcome.Status
+	if failed := outcome.Status.Error; failed != nil {
+		e.findings = append(e.findings, e.locateFailure(failed, outcome.Failed))
 	}
 	return true, nil
 }
@@ -346,19 +365,31 @@ func encodeAll[T any](form string, items []T) ([]byte, error) {
 // Check is the command patch check: it reports everything that is wrong with configurations, with line and column.
 // Source: ADR-0013.
 type Check struct {
-	Files  []string `arg:"" name:"file" help:"Virtual cluster configurations or SyncPatchEvaluations in YAML or JSON. - is standard input."`
-	Output string   `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
-	Strict bool     `help:"Exit with 1 if there are warnings."`
-	Color  string   `enum:"auto,always,never" default:"auto" help:"Color the output: auto, always or never. auto colors on a terminal unless NO_COLOR is set (${default})."`
+	Files  []string       `arg:"" name:"file" help:"Virtual cluster configurations or SyncPatchEvaluations in YAML or JSON. - is standard input."`
+	Output string         `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
+	Strict bool           `help:"Exit with 1 if there are warnings."`
+	Color  string         `enum:"auto,always,never" default:"auto" help:"Color the output: auto, always or never. auto colors on a terminal unless NO_COLOR is set (${default})."`
+	Limits flags.Settings `embed:""`
 }
 
 // Run checks every file.
-func (c *Check) Run() error { return c.run(standard(c.Color)) }
+func (c *Check) Run(ctx context.Context) error {
+	endAtSignals()
+	return c.run(ctx, standard(c.Color))
+}
 
-func (c *Check) run(t *terminal) error {
+func (c *Check) run(ctx context.Context, t *terminal) error {
+	if err := t.open(&c.Limits); err != nil {
+		return err
+	}
+	defer t.close()
 	all := []finding{}
 	for _, name := range c.Files {
-		all = append(all, checkFile(t, name)...)
+		found, err := checkFile(ctx, t, name)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
 	}
 	if c.Output == "text" {
 		t.errors = t.out
@@ -382,14 +413,18 @@ func (c *Check) run(t *terminal) error {
 }
 
 // checkFile finds errors in the patches of a file.
-func checkFile(t *terminal, name string) []finding {
+func checkFile(ctx context.Context, t *terminal, name string) ([]finding, error) {
 	documents, all := readDocuments(t, name)
 	if len(documents)+len(all) == 0 {
-		return []finding{{File: name, Message: "the file is empty"}}
+		return []finding{{File: name, Message: "the file is empty"}}, nil
 	}
 	for _, d := range documents {
 		if !d.isEvaluation() {
-			all = append(all, newConfigurationFile(d).findings...)
+			c, err := newConfigurationFile(ctx, t, d)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, c.findings...)
 			continue
 		}
 		e, wrong := readEvaluation(d)
@@ -397,10 +432,13 @@ func checkFile(t *terminal, name string) []finding {
 		if len(wrong) > 0 {
 			continue
 		}
-		_, problems := syncpatch.CheckSpec(&e.evaluation.Spec)
+		problems, err := t.workers.Check(ctx, &e.evaluation.Spec)
+		if err != nil {
+			return nil, fmt.Errorf("checking %s: %w", name, err)
+		}
 		for _, p := range append(problems, e.absent...) {
 			all = append(all, e.locate(p))
 		}
 	}
-	return all
+	return all, nil
 }

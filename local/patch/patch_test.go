@@ -111,7 +111,7 @@ func patch(t *testing.T, in string, args ...string) (code int, out, errs string)
 		terminal.colour = all.Eval.Color == "always"
 		err = all.Eval.run(context.Background(), terminal)
 	case "check <file>":
-		err = all.Check.run(terminal)
+		err = all.Check.run(context.Background(), terminal)
 	case "test <file>":
 		err = all.Test.run(context.Background(), terminal)
 	}

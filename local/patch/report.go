@@ -71,26 +71,15 @@ func (e *offline) locate(p syncpatch.Problem) finding {
 	return f
 }
 
-// locateFailure makes a finding of the error of a patch, at the place of its expression.
-func (e *offline) locateFailure(failed *model.SyncPatchError, request *syncpatch.Request) finding {
+// locateFailure makes a finding of the error of a patch, at the place of the field that failed.
+func (e *offline) locateFailure(failed *model.SyncPatchError, field string) finding {
 	f := finding{Message: fmt.Sprintf("at %s: %s", failed.Path, failed.Message)}
-	at, patch := "path", request.Patches[failed.Index]
-	switch {
-	case request.Direction != model.HostToTenant && patch.Expression != "":
-		at = "expression"
-	case request.Direction == model.HostToTenant && patch.ReverseExpression != "":
-		at = "reverseExpression"
+	from := e.source
+	if in, ok := strings.CutPrefix(field, specConfiguration); ok && e.configuration != nil {
+		from, f.Field = e.configuration.document, in
+	} else {
+		f.Field = e.source.prefix + field
 	}
-	spec, from, patches := &e.evaluation.Spec, e.source, e.source.prefix+"spec.patches"
-	if spec.Configuration != nil {
-		patches = patchesField(spec.Configuration, spec.Resource)
-		if e.configuration != nil {
-			from = e.configuration.document
-		} else {
-			patches = e.source.prefix + specConfiguration + patches
-		}
-	}
-	f.Field = fmt.Sprintf("%s[%d].%s", patches, failed.Index, at)
 	f.place(from, f.Field, syncpatch.Offset{Line: int(failed.Line), Column: int(failed.Column)})
 	return f
 }

@@ -14,7 +14,6 @@ import (
 	"management.platform.sh/local/flags"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
-	"management.platform.sh/shared/syncpatch/evaluation"
 	"management.platform.sh/shared/syncpatch/worker"
 )
 
@@ -64,19 +63,23 @@ type testResult struct {
 }
 
 // Run runs every test.
-func (c *Test) Run(ctx context.Context) error { return c.run(ctx, standard(c.Color)) }
+func (c *Test) Run(ctx context.Context) error {
+	endAtSignals()
+	return c.run(ctx, standard(c.Color))
+}
 
 func (c *Test) run(ctx context.Context, t *terminal) error {
-	limits, err := c.Limits.Read()
-	if err != nil {
-		return badInput("%v", err)
+	if err := t.open(&c.Limits); err != nil {
+		return err
 	}
-	pool := worker.New(evaluation.Settings(limits.Patches))
-	defer pool.Close()
+	defer t.close()
 	var tests []test
 	var found []finding
 	for _, name := range c.Files {
-		more, wrong := readTests(t, name)
+		more, wrong, err := readTests(ctx, t, name)
+		if err != nil {
+			return err
+		}
 		tests, found = append(tests, more...), append(found, wrong...)
 	}
 	t.report(found)
@@ -86,7 +89,7 @@ func (c *Test) run(ctx context.Context, t *terminal) error {
 	results := []testResult{}
 	failed := 0
 	for i := range tests {
-		one, err := tests[i].run(ctx, pool)
+		one, err := tests[i].run(ctx, t.workers)
 		if err != nil {
 			return err
 		}
@@ -123,24 +126,24 @@ type test struct {
 
 // readTests reads a test file and the files that it names, and finds all errors in their form. Errors in the patches of a
 // test belong to its result: the test may expect them.
-func readTests(t *terminal, name string) ([]test, []finding) {
+func readTests(ctx context.Context, t *terminal, name string) ([]test, []finding, error) {
 	documents, found := readDocuments(t, name)
 	d, found := one(name, documents, found)
 	if d == nil {
-		return nil, found
+		return nil, found, nil
 	}
 	var file testFile
 	if wrong := d.decode(&file); wrong != nil {
-		return nil, wrong
+		return nil, wrong, nil
 	}
 	var sent struct {
 		Tests []json.RawMessage `json:"tests"`
 	}
 	if err := json.Unmarshal(d.json, &sent); err != nil {
-		return nil, []finding{d.finding("tests", err.Error())}
+		return nil, []finding{d.finding("tests", err.Error())}, nil
 	}
 	if len(file.Tests) == 0 {
-		return nil, []finding{d.finding("tests", "the file has no tests")}
+		return nil, []finding{d.finding("tests", "the file has no tests")}, nil
 	}
 	beside := func(other string) string {
 		if filepath.IsAbs(other) {
@@ -150,8 +153,12 @@ func readTests(t *terminal, name string) ([]test, []finding) {
 	}
 	var configuration *configurationFile
 	if file.Configuration != "" {
-		if configuration, found = readConfigurationFile(t, beside(file.Configuration)); configuration == nil {
-			return nil, append(found, d.finding("configuration", fmt.Sprintf("cannot use %q", file.Configuration)))
+		var err error
+		if configuration, found, err = readConfigurationFile(ctx, t, beside(file.Configuration)); err != nil {
+			return nil, nil, err
+		}
+		if configuration == nil {
+			return nil, append(found, d.finding("configuration", fmt.Sprintf("cannot use %q", file.Configuration))), nil
 		}
 	}
 	var tests []test
@@ -159,7 +166,7 @@ func readTests(t *terminal, name string) ([]test, []finding) {
 		made, wrong := readTest(t, d, i, one, sent.Tests[i], &file, configuration, beside)
 		tests, found = append(tests, made), append(found, wrong...)
 	}
-	return tests, found
+	return tests, found, nil
 }
 
 // readTest makes one test ready to run.
@@ -214,9 +221,9 @@ func readTest(
 }
 
 // run evaluates the patches and compares the result with the expected one.
-func (c *test) run(ctx context.Context, pool *worker.Pool) (testResult, error) {
+func (c *test) run(ctx context.Context, workers *worker.Pool) (testResult, error) {
 	result := testResult{File: c.source.name, Name: c.Name}
-	ok, err := c.evaluate(ctx, pool.Evaluate)
+	ok, err := c.evaluate(ctx, workers)
 	if err != nil {
 		return result, err
 	}

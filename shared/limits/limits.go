@@ -145,6 +145,55 @@ var List = []Limit{
 		"the message is truncated", "",
 	},
 	{
+		"patches", "patches of a list", "1000 patches", "shared/syncpatch",
+		"422 with spec.patches: Too many: 1001: must have at most 1000 items", "",
+	},
+	{
+		"expression-bytes", "length of an expression", "16 KiB", "shared/syncpatch/expression",
+		"422 with the field: may not be more than 16384 bytes", "",
+	},
+	{
+		"expression-depth", "brackets and operations in an expression that contain each other", "250 levels", "shared/syncpatch/expression",
+		"422 with the field and the position: an expression may be nested at most 250 levels deep", "",
+	},
+	{
+		"expressions-bytes", "length of all expressions of a request or of a configuration together", "256 KiB", "shared/syncpatch",
+		"422 with the field: all expressions together may have at most 262144 bytes, up to this one they have 262145", "",
+	},
+	{
+		"pattern-steps", "steps of the regular expressions of an expression, with their repetitions", "10000 steps", "shared/syncpatch/expression",
+		"422 with the field and the position, or status.error of the evaluation if the pattern is computed", "",
+	},
+	{
+		"patch-expression-time", "time to parse an expression, and to evaluate it at one path", "100ms", "shared/syncpatch/worker",
+		"422 with the field while it is parsed, else 201 with status.error: the limit of time per expression, 100ms, is exceeded",
+		"PLATFORM_PATCH_EXPRESSION_TIME",
+	},
+	{
+		"patch-object-time", "time of an evaluation", "1s", "shared/syncpatch/worker",
+		"as patch-expression-time: the limit of time per object, 1s, is exceeded", "PLATFORM_PATCH_OBJECT_TIME",
+	},
+	{
+		"patch-memory", "memory of an evaluation", "64 MiB", "shared/syncpatch/worker",
+		"as patch-expression-time: the limit of memory, 67108864 bytes, is exceeded", "PLATFORM_PATCH_MEMORY",
+	},
+	{
+		"patch-result", "size of the result of an expression, and by how much all patches together make the object grow", "1 MiB", "shared/syncpatch",
+		"201 with status.error: the limit of result size, 1048576 bytes, is exceeded", "PLATFORM_PATCH_RESULT",
+	},
+	{
+		"patch-depth", "calls in an expression and levels in its result", "200 levels", "shared/syncpatch/expression",
+		"201 with status.error: the limit of depth, 200 levels, is exceeded", "PLATFORM_PATCH_DEPTH",
+	},
+	{
+		"patch-trace-bytes", "size of the trace of an evaluation", "1 MiB", "shared/syncpatch",
+		"matches beyond it are counted in status.patches[].omittedMatches", "",
+	},
+	{
+		"patch-workers", "evaluations at a time in a process", "2 evaluations", "shared/syncpatch/worker",
+		"further evaluations wait as long as their requests", "PLATFORM_PATCH_WORKERS",
+	},
+	{
 		"request-duration", "duration of a request that is not a watch", "1m0s", "shared/api/frame",
 		"504: the request did not finish in time", "",
 	},

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch/expression"
 )
@@ -54,14 +55,25 @@ func Warnings(problems []Problem) []string {
 	return texts
 }
 
-// maxPatches is how many patches a list has at most. Source: ADR-0013.
-const maxPatches = 1000
+// problems collects what a check finds.
+type problems struct {
+	found []Problem
+	// reading is told each field before its text is parsed. Nil: nobody wants to know.
+	reading func(field string)
+	// texts is the size of the expressions so far, in bytes.
+	texts int
+}
 
-type problems []Problem
-
-func (p *problems) add(e *field.Error) { *p = append(*p, Problem{Error: e}) }
+func (p *problems) add(e *field.Error) { p.found = append(p.found, Problem{Error: e}) }
 func (p *problems) warn(at *field.Path, value any, detail string) {
-	*p = append(*p, Problem{Error: field.Invalid(at, value, detail), Warning: true})
+	p.found = append(p.found, Problem{Error: field.Invalid(at, value, detail), Warning: true})
+}
+
+// enter tells that the text of a field is parsed next.
+func (p *problems) enter(at *field.Path) {
+	if p.reading != nil {
+		p.reading(at.String())
+	}
 }
 
 // Checked is a request that has no errors, with its patches parsed. Only Request.Check and CheckSpec make one.
@@ -76,6 +88,8 @@ func (c *Checked) Request() *Request { return &c.request }
 
 // patch is a patch of a request, parsed.
 type patch struct {
+	// at is the field of the patch.
+	at   *field.Path
 	path Path
 	// forward and backward are the expressions from tenant to host and back. Nil means that there is none.
 	forward, backward *expression.Expression
@@ -92,15 +106,15 @@ func (r Request) Check() (*Checked, []Problem) {
 	p.request(&r)
 	patches := p.patches(field.NewPath("spec", "patches"), r.Patches)
 	p.tenant(&r)
-	return r.checked(patches, p)
+	return r.checked(patches, p.found)
 }
 
 // checked returns the request as a Checked, unless there are errors among the problems.
-func (r Request) checked(patches []patch, p problems) (*Checked, []Problem) {
-	if len(Errors(p)) > 0 {
-		return nil, p
+func (r Request) checked(patches []patch, found []Problem) (*Checked, []Problem) {
+	if len(Errors(found)) > 0 {
+		return nil, found
 	}
-	return &Checked{request: r, patches: patches, names: r.names()}, p
+	return &Checked{request: r, patches: patches, names: r.names()}, found
 }
 
 func (r Request) withDefaults() Request {
@@ -127,9 +141,11 @@ func (p *problems) request(r *Request) {
 	}
 	if r.ClusterDomain != "" {
 		for _, why := range validation.IsDNS1123Subdomain(r.ClusterDomain) {
-			p.add(field.Invalid(spec.Child("clusterDomain"), r.ClusterDomain, why))
+			p.add(field.Invalid(spec.Child("clusterDomain"), excerpt(r.ClusterDomain), why))
 		}
 	}
+	p.label(spec.Child("context", "tenant", "name"), r.Context.Tenant.Name)
+	p.label(spec.Child("context", "tenant", "namespace"), r.Context.Tenant.Namespace)
 	if r.Object == nil {
 		p.add(field.Required(spec.Child("object"), "the object to patch"))
 	}
@@ -138,6 +154,18 @@ func (p *problems) request(r *Request) {
 		if reference.Name == "" {
 			p.add(field.Required(known.Index(i).Child("name"), "the name in the tenant cluster"))
 		}
+		p.label(known.Index(i).Child("namespace"), reference.Namespace)
+		p.label(known.Index(i).Child("hostNamespace"), reference.HostNamespace)
+	}
+}
+
+// label checks a name that becomes a part of names on the host. Empty means that there is none.
+func (p *problems) label(at *field.Path, name string) {
+	if name == "" {
+		return
+	}
+	for _, why := range validation.IsDNS1123Label(name) {
+		p.add(field.Invalid(at, excerpt(name), why))
 	}
 }
 
@@ -168,13 +196,71 @@ func (p *problems) oneOf(at *field.Path, value string, allowed ...string) {
 func Check(at *field.Path, patches []model.SyncPatch) []Problem {
 	var p problems
 	p.patches(at, patches)
-	return p
+	return p.found
 }
+
+// Scan finds what is too much in the patches that a client sends: their number, the length and the nesting of their
+// expressions, and the size of all of them. It parses nothing and takes time that is linear in the texts. Patches in a
+// configuration are not scanned; those who parse it scan them. Source: ADR-0014.
+func Scan(spec *model.SyncPatchEvaluationSpec) []Problem {
+	var p problems
+	at := field.NewPath("spec", "patches")
+	if p.tooMany(at, len(spec.Patches)) {
+		return p.found
+	}
+	for i := range spec.Patches {
+		patch, at := &spec.Patches[i], at.Index(i)
+		p.scan(at.Child("expression"), patch.Expression)
+		p.scan(at.Child("reverseExpression"), patch.ReverseExpression)
+	}
+	return p.found
+}
+
+func (p *problems) tooMany(at *field.Path, patches int) bool {
+	if patches > limits.Patches {
+		p.add(field.TooMany(at, patches, limits.Patches))
+	}
+	return patches > limits.Patches
+}
+
+// scan adds the length of an expression to that of all, and reports whether it may be parsed.
+func (p *problems) scan(at *field.Path, text string) bool {
+	before := p.texts
+	p.texts += len(text)
+	if p.texts > limits.ExpressionsBytes {
+		// The rest of the expressions is not read at all.
+		if before <= limits.ExpressionsBytes {
+			why := fmt.Sprintf("all expressions together may have at most %d bytes, up to this one they have %d", limits.ExpressionsBytes, p.texts)
+			p.add(field.Invalid(at, field.OmitValueType{}, why))
+		}
+		return false
+	}
+	return p.syntax(at, text, expression.Scan(text))
+}
+
+// syntax adds an error about the text of an expression, and reports whether there is none.
+func (p *problems) syntax(at *field.Path, text string, err error) bool {
+	var syntax *expression.SyntaxError
+	switch {
+	case err == nil:
+		return true
+	case len(text) > expression.MaxLength:
+		p.add(field.TooLong(at, text, expression.MaxLength))
+	case errors.As(err, &syntax):
+		why := fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)
+		p.found = append(p.found, Problem{Error: field.Invalid(at, excerpt(text), why), Offset: Offset{syntax.Line, syntax.Column}})
+	default:
+		p.add(field.Invalid(at, excerpt(text), err.Error()))
+	}
+	return false
+}
+
+// excerpt returns the beginning of a text that may be long, for an answer.
+func excerpt(text string) string { return strings.ToValidUTF8(fmt.Sprintf("%.300s", text), "") }
 
 // patches checks and parses a list of patches.
 func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
-	if len(list) > maxPatches {
-		p.add(field.TooMany(at, len(list), maxPatches))
+	if p.tooMany(at, len(list)) {
 		return nil
 	}
 	parsed := make([]patch, len(list))
@@ -197,6 +283,7 @@ func (p *problems) patches(at *field.Path, list []model.SyncPatch) []patch {
 		}
 		p.mode(at, sent)
 		parsed[i] = patch{
+			at:       at,
 			path:     path,
 			forward:  p.expression(at.Child("expression"), sent.Expression, path),
 			backward: p.expression(at.Child("reverseExpression"), sent.ReverseExpression, path),
@@ -238,30 +325,24 @@ func (p *problems) path(at *field.Path, text string) (Path, bool) {
 	path, err := ParsePath(text)
 	var wrong *PathError
 	if errors.As(err, &wrong) {
-		*p = append(*p, Problem{Error: field.Invalid(at, fmt.Sprintf("%.300s", text), err.Error()), Offset: Offset{1, wrong.Column}})
+		p.found = append(p.found, Problem{Error: field.Invalid(at, excerpt(text), err.Error()), Offset: Offset{1, wrong.Column}})
 	}
 	return path, err == nil
 }
 
 // expression compiles an expression. It is nil where there is none.
 func (p *problems) expression(at *field.Path, text string, path Path) *expression.Expression {
-	if text == "" {
+	if text == "" || !p.scan(at, text) {
 		return nil
 	}
+	p.enter(at)
 	compiled, err := expression.Compile(text)
-	var syntax *expression.SyntaxError
 	switch {
-	case len(text) > expression.MaxLength:
-		p.add(field.TooLong(at, text, expression.MaxLength))
-	case errors.As(err, &syntax):
-		why := fmt.Sprintf("line %d, column %d: %s", syntax.Line, syntax.Column, syntax.Message)
-		*p = append(*p, Problem{Error: field.Invalid(at, text, why), Offset: Offset{syntax.Line, syntax.Column}})
-	case err != nil:
-		p.add(field.Invalid(at, text, err.Error()))
+	case !p.syntax(at, text, err):
 	case compiled.AlwaysNull():
-		p.warn(at, text, "the expression is always null, which deletes the field")
+		p.warn(at, excerpt(text), "the expression is always null, which deletes the field")
 	case path.wild() && !compiled.ReadsValue():
-		p.warn(at, text, "the expression does not read value, although the path has a wildcard")
+		p.warn(at, excerpt(text), "the expression does not read value, although the path has a wildcard")
 	}
 	return compiled
 }

@@ -2,6 +2,7 @@ package syncpatch
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,30 +108,36 @@ func (c *Configuration) resource(at *field.Path, name string) (resource, *field.
 // ReadConfiguration reads a virtual cluster configuration, YAML or JSON, and finds everything that is wrong
 // with the patches in it. Each problem has its field below at and its position in the text; they come in the order of
 // the text. Whatever is not about patches is ignored. The configuration is nil if the text is not YAML.
-// Source: Spec 2.8; ADR-0013.
-func ReadConfiguration(at *field.Path, text []byte) (*Configuration, []Problem) {
-	r := reader{configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{}}
+// Its time is not bounded: package worker does this where it can be stopped. Source: Spec 2.8; ADR-0013, ADR-0014.
+func ReadConfiguration(ctx context.Context, at *field.Path, text []byte) (*Configuration, []Problem) {
+	r := newReader(readingOf(ctx))
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		r.add(field.Invalid(at, field.OmitValueType{}, err.Error()))
-		return nil, r.problems
+		return nil, r.found
 	}
 	if len(document.Content) > 0 {
 		r.root(at, document.Content[0])
 	}
-	return r.configuration, r.problems
+	return r.configuration, r.found
+}
+
+func newReader(reading func(string)) *reader {
+	return &reader{
+		problems: problems{reading: reading}, configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{},
+	}
 }
 
 // readObject is ReadConfiguration for a decoded object: JSON can contain what YAML cannot, such as some characters and
 // long keys. The problems come in the order of the keys, and have no position.
-func readObject(at *field.Path, object map[string]any) (*Configuration, []Problem) {
-	r := reader{configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{}}
+func readObject(reading func(string), at *field.Path, object map[string]any) (*Configuration, []Problem) {
+	r := newReader(reading)
 	nodes := 0
 	r.root(at, nodeOf(object, &nodes))
-	for i := range r.problems {
-		r.problems[i].Line, r.problems[i].Column = 0, 0
+	for i := range r.found {
+		r.found[i].Line, r.found[i].Column = 0, 0
 	}
-	return r.configuration, r.problems
+	return r.configuration, r.found
 }
 
 // nodeOf returns a JSON value as a YAML node. The number of the node takes the place of its line.
@@ -163,10 +170,10 @@ func nodeOf(value any, number *int) *yaml.Node {
 // root reads a whole configuration, and sorts the problems by position.
 func (r *reader) root(at *field.Path, node *yaml.Node) {
 	r.sync(at.Child("sync"), r.object(at, node)["sync"])
-	for i := range r.problems {
-		r.locate(&r.problems[i])
+	for i := range r.found {
+		r.locate(&r.found[i])
 	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+	slices.SortStableFunc(r.found, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field))
 	})
 }
@@ -369,28 +376,28 @@ func (r *reader) list(at *field.Path, side, name string, entries map[string]*yam
 	default:
 		r.warn(at, name, "the resource is not synced by default, so these patches have no effect until enabled is true")
 	}
-	if len(node.Content) > maxPatches {
-		r.add(field.TooMany(at, len(node.Content), maxPatches))
+	if r.tooMany(at, len(node.Content)) {
 		return
 	}
 	// Fields that could not be read are absent for the check. They are not reported again.
 	reported, partly := map[string]bool{}, map[string]bool{}
 	for i, entry := range node.Content {
-		at, before := at.Index(i), len(r.problems)
+		at, before := at.Index(i), len(r.found)
 		r.nodes[at.String()] = entry
 		resource.patches = append(resource.patches, r.patch(at, side, entry))
-		for _, p := range r.problems[before:] {
+		for _, p := range r.found[before:] {
 			reported[p.Field], partly[at.String()] = true, true
 		}
 		if reported[at.String()] {
 			reported[at.Child("path").String()] = true
 		}
 	}
-	var checked problems
+	checked := problems{reading: r.reading, texts: r.texts}
 	resource.parsed = checked.patches(at, resource.patches)
-	for _, p := range checked {
+	r.texts = checked.texts
+	for _, p := range checked.found {
 		if !reported[p.Field] && (p.Type != field.ErrorTypeRequired || !partly[p.Field]) {
-			r.problems = append(r.problems, p)
+			r.found = append(r.found, p)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func located(problems []syncpatch.Problem) string {
 // All problems are found at once, each with its position. Spec 2.8; ADR-0013.
 func TestConfigurationProblems(t *testing.T) {
 	t.Parallel()
-	_, problems := syncpatch.ReadConfiguration(nil, []byte(`controlPlane: {patches: 1}
+	_, problems := syncpatch.ReadConfiguration(t.Context(), nil, []byte(`controlPlane: {patches: 1}
 sync:
   toHost:
     endpoints:
@@ -127,7 +127,7 @@ func TestConfigurationEnabled(t *testing.T) {
 		if definition, isCustom := strings.CutPrefix(entry, "customResources."); isCustom {
 			entry = "customResources: {" + definition + "}"
 		}
-		configuration, problems := syncpatch.ReadConfiguration(nil, []byte("sync: {toHost: {"+entry+"}}"))
+		configuration, problems := syncpatch.ReadConfiguration(t.Context(), nil, []byte("sync: {toHost: {"+entry+"}}"))
 		_, disabled, _ := configuration.Patches(nil, test.resource)
 		if len(syncpatch.Errors(problems)) > 0 || (len(problems) > 0) != test.warned || (disabled != "") != test.skipped {
 			t.Errorf("%s: skipped because %q, problems %v", entry, disabled, problems)
@@ -138,7 +138,7 @@ func TestConfigurationEnabled(t *testing.T) {
 // Spec 2.8 (enabled, patches); ADR-0013.
 func TestConfigurationPatches(t *testing.T) {
 	t.Parallel()
-	configuration, problems := syncpatch.ReadConfiguration(nil, []byte(`
+	configuration, problems := syncpatch.ReadConfiguration(t.Context(), nil, []byte(`
 patch: &patch {path: spec.a, expression: value}
 sync:
   toHost:
@@ -210,17 +210,17 @@ sync:
 func TestConfigurationForms(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "null", "{}", "sync:", "sync: {toHost: null}", "# nothing", `{"sync":{"toHost":{"endpoints":{}}}}`} {
-		if configuration, problems := syncpatch.ReadConfiguration(nil, []byte(text)); configuration == nil || len(problems) > 0 {
+		if configuration, problems := syncpatch.ReadConfiguration(t.Context(), nil, []byte(text)); configuration == nil || len(problems) > 0 {
 			t.Errorf("%q has the problems %v", text, problems)
 		}
 	}
 	for _, text := range []string{"[", "sync: [a]", "text", "sync: {toHost: {endpoints: []}}", "a: &a {b: *a}\nsync: {toHost: *c}", "sync: {toHost: {endpoints: {patches: [{path: a, expression: value, path: b}]}}}"} {
-		if _, problems := syncpatch.ReadConfiguration(field.NewPath("spec", "configuration"), []byte(text)); len(problems) == 0 || !strings.HasPrefix(problems[0].Field, "spec.configuration") {
+		if _, problems := syncpatch.ReadConfiguration(t.Context(), field.NewPath("spec", "configuration"), []byte(text)); len(problems) == 0 || !strings.HasPrefix(problems[0].Field, "spec.configuration") {
 			t.Errorf("%q has the problems %v", text, problems)
 		}
 	}
 	many := `sync: {toHost: {endpoints: {patches: [` + strings.Repeat(`{"path": "a", "expression": "value"},`, 1001) + `]}}}`
-	if _, problems := syncpatch.ReadConfiguration(nil, []byte(many)); len(problems) != 1 {
+	if _, problems := syncpatch.ReadConfiguration(t.Context(), nil, []byte(many)); len(problems) != 1 {
 		t.Errorf("%d problems of too many patches", len(problems))
 	}
 }
@@ -232,7 +232,7 @@ func FuzzConfiguration(f *testing.F) {
 	f.Add("a: &a {<<: *a, sync: *a}\n")
 	f.Add(`{"sync":{"fromHost":{"nodes":{"enabled":"auto","patches":[{"path":"","labels":{}},{"path":"b","reference":{"apiVersion":"v1","kind":"Node"}}]}}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		configuration, problems := syncpatch.ReadConfiguration(nil, []byte(text))
+		configuration, problems := syncpatch.ReadConfiguration(t.Context(), nil, []byte(text))
 		if configuration == nil || len(syncpatch.Errors(problems)) > 0 {
 			return
 		}

@@ -120,7 +120,7 @@ func (e *evaluation) patch(ctx context.Context, patch *patch, trace *model.SyncP
 	progress := progressOf(ctx)
 	w.visit = func(at string, value any) (any, bool, error) {
 		failedAt = at
-		progress(int(trace.Index), at)
+		progress(Place{Patch: int(trace.Index), Path: at})
 		if ctx.Err() != nil {
 			return nil, false, context.Cause(ctx)
 		}
@@ -274,15 +274,29 @@ func unsuitable(format string, args ...any) error { return &valueError{fmt.Sprin
 
 type progressKey struct{}
 
-// WithProgress makes an evaluation report each patch and concrete path before it works there. So a caller who ends an
-// evaluation from outside can say where it was.
-func WithProgress(ctx context.Context, progress func(patch int, path string)) context.Context {
+// Place is where a check or an evaluation is.
+type Place struct {
+	// Reading is the field whose text is parsed. Empty means that the patches are evaluated.
+	Reading string
+	// Patch and Path are the patch and the concrete path that are evaluated.
+	Patch int
+	Path  string
+}
+
+// WithProgress makes a check and an evaluation report each place before they work there. So a caller who ends them from
+// outside can say where they were.
+func WithProgress(ctx context.Context, progress func(Place)) context.Context {
 	return context.WithValue(ctx, progressKey{}, progress)
 }
 
-func progressOf(ctx context.Context) func(patch int, path string) {
-	if progress, ok := ctx.Value(progressKey{}).(func(patch int, path string)); ok {
+func progressOf(ctx context.Context) func(Place) {
+	if progress, ok := ctx.Value(progressKey{}).(func(Place)); ok {
 		return progress
 	}
-	return func(int, string) {}
+	return func(Place) {}
+}
+
+func readingOf(ctx context.Context) func(field string) {
+	progress := progressOf(ctx)
+	return func(field string) { progress(Place{Reading: field}) }
 }

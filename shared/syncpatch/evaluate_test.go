@@ -137,7 +137,7 @@ func TestCases(t *testing.T) {
 			if c.Invalid != "" {
 				_, problems := request.Check()
 				if c.Configuration != nil {
-					_, problems = syncpatch.ReadConfiguration(field.NewPath("spec", "configuration"), []byte(encode(t, c.Configuration)))
+					_, problems = syncpatch.ReadConfiguration(t.Context(), field.NewPath("spec", "configuration"), []byte(encode(t, c.Configuration)))
 				}
 				if !slices.ContainsFunc(syncpatch.Errors(problems), func(e *field.Error) bool { return strings.Contains(e.Field, c.Invalid) }) {
 					t.Errorf("%s: the problems are %v, want one at %s", c.Note, syncpatch.Errors(problems), c.Invalid)

@@ -65,7 +65,7 @@ func FuzzEvaluate(f *testing.F) {
 		if json.Unmarshal([]byte(text), &spec) != nil {
 			t.Skip()
 		}
-		request, problems := syncpatch.CheckSpec(&spec)
+		request, problems := syncpatch.CheckSpec(t.Context(), &spec)
 		if (request == nil) != (len(syncpatch.Errors(problems)) > 0) {
 			t.Fatalf("a request with the problems %v is %v", problems, request)
 		}

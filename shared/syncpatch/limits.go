@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch/expression"
@@ -35,9 +36,9 @@ type Limits struct {
 func DefaultLimits() Limits { return defaultLimits() }
 
 var defaultLimits = sync.OnceValue(func() Limits {
-	limits := LimitsOf(settings.Default().Patches)
-	limits.Trace = 1 << 20
-	return limits
+	of := LimitsOf(settings.Default().Patches)
+	of.Trace = limits.PatchTraceBytes
+	return of
 })
 
 // LimitsOf returns the limits in the settings of a platform.

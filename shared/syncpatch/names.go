@@ -79,7 +79,12 @@ func (n names) hostDNS(service string) (string, error) {
 	if n.tenant == "" || n.hostNamespace == "" {
 		return "", errors.New("virtualToHostDNS: needs context.tenant.name and context.tenant.namespace")
 	}
-	return n.long(parts[0], parts[1]) + "." + n.hostNamespace + ".svc." + domain, nil
+	// Its parts are checked wherever they come from. The whole may still be too long.
+	onHost := n.long(parts[0], parts[1]) + "." + n.hostNamespace + ".svc." + domain
+	if len(validation.IsDNS1123Subdomain(onHost)) > 0 {
+		return "", fmt.Errorf("virtualToHostDNS: the name on the host of %q is not a host name", service)
+	}
+	return onHost, nil
 }
 
 // globals returns what expressions can use in addition to the value. Source: Spec 2.8 rule 5.

@@ -1,8 +1,10 @@
 package syncpatch
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -12,9 +14,10 @@ import (
 
 // CheckSpec reads what a client sends, and finds everything that is wrong with it and what deserves a
 // warning, at fields below spec. With an error among the problems, the first result is nil.
-// Source: Spec 2.8; ADR-0013.
-func CheckSpec(spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
-	var p problems
+// The time of parsing an expression is not bounded: package worker does this where it can be stopped.
+// Source: Spec 2.8; ADR-0013, ADR-0014.
+func CheckSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
+	p := problems{reading: readingOf(ctx)}
 	at := field.NewPath("spec")
 	from := at.Child("context")
 	r := Request{
@@ -44,21 +47,82 @@ func CheckSpec(spec *model.SyncPatchEvaluationSpec) (*Checked, []Problem) {
 		p.add(field.Required(at.Child("patches"), either))
 	}
 	reported := map[string]bool{}
-	for _, problem := range p {
+	for _, problem := range p.found {
 		reported[problem.Field] = true
 	}
-	var more problems
+	more := problems{reading: p.reading}
 	more.request(&r)
 	if !configured {
 		patches = more.patches(at.Child("patches"), r.Patches)
 	}
 	more.tenant(&r)
-	for _, problem := range more {
+	for _, problem := range more.found {
 		if !reported[problem.Field] {
-			p = append(p, problem)
+			p.found = append(p.found, problem)
 		}
 	}
-	return r.checked(patches, p)
+	return r.checked(patches, p.found)
+}
+
+// Outcome is what becomes of what a client sends.
+type Outcome struct {
+	// Problems are what is wrong, and what deserves a warning.
+	Problems []Problem
+	// Paths are the paths of the patches as they were sent, and Field is the field of their list. They are empty if there are
+	// errors among the problems.
+	Paths []string
+	Field string
+	// Status is the result. Nil if there are errors among the problems.
+	Status *model.SyncPatchEvaluationStatus
+	// Failed is the field of the expression or the path that failed, if status has an error.
+	Failed string
+}
+
+// EvaluateSpec checks what a client sends and, if it has no errors, evaluates it. Before the evaluation it calls begun with
+// the Outcome that is known by then, unless begun is nil. Its error is that of ctx. Source: Spec 2.8; ADR-0013, ADR-0014.
+func EvaluateSpec(ctx context.Context, spec *model.SyncPatchEvaluationSpec, limits Limits, begun func(Outcome)) (Outcome, error) {
+	checked, found := CheckSpec(ctx, spec)
+	outcome := Outcome{Problems: found}
+	if checked == nil {
+		return outcome, nil
+	}
+	outcome.Field = "spec.patches"
+	for i := range checked.patches {
+		outcome.Paths = append(outcome.Paths, checked.request.Patches[i].Path)
+	}
+	if len(checked.patches) > 0 {
+		outcome.Field = strings.TrimSuffix(checked.patches[0].at.String(), "[0]")
+	}
+	if begun != nil {
+		begun(outcome)
+	}
+	result, err := EvaluateInPlace(ctx, checked, limits)
+	if err != nil {
+		return outcome, err
+	}
+	status, err := result.Status()
+	if err != nil {
+		return outcome, err
+	}
+	if failed := result.Error; failed != nil {
+		status.Object = spec.Object
+		outcome.Failed = checked.patches[failed.Index].failed(checked.request.Direction).String()
+	}
+	status.Warnings = Warnings(found)
+	outcome.Status = &status
+	return outcome, nil
+}
+
+// failed returns the field that is to blame if the patch fails.
+func (p *patch) failed(direction string) *field.Path {
+	switch {
+	case direction != model.HostToTenant && p.forward != nil:
+		return p.at.Child("expression")
+	case direction == model.HostToTenant && p.backward != nil:
+		return p.at.Child("reverseExpression")
+	default:
+		return p.at.Child("path")
+	}
 }
 
 // AbsentPaths finds the patches that have no path in spec.patches of the JSON text from which they were decoded. Such a patch
@@ -84,7 +148,7 @@ func AbsentPaths(patches []model.SyncPatch, text []byte) []Problem {
 			p.add(field.Required(field.NewPath("spec", "patches").Index(i).Child("path"), wholeObject))
 		}
 	}
-	return p
+	return p.found
 }
 
 // configure takes the patches from the configuration, which has checked them.
@@ -100,8 +164,8 @@ func (r *Request) configure(p *problems, at *field.Path, spec *model.SyncPatchEv
 	if content == nil {
 		return nil
 	}
-	configuration, found := readObject(at.Child("configuration"), content)
-	*p = append(*p, found...)
+	configuration, found := readObject(p.reading, at.Child("configuration"), content)
+	p.found = append(p.found, found...)
 	if spec.Resource == "" || len(Errors(found)) > 0 {
 		return nil
 	}
@@ -121,9 +185,10 @@ func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {
 	if value == nil || len(value.Raw) == 0 {
 		return nil
 	}
+	p.enter(at)
 	var content any
 	if err := utiljson.Unmarshal(value.Raw, &content); err != nil {
-		p.add(field.Invalid(at, field.OmitValueType{}, err.Error()))
+		p.add(field.Invalid(at, field.OmitValueType{}, "must be JSON without numbers that are too large"))
 		return nil
 	}
 	object, ok := content.(map[string]any)

@@ -49,7 +49,7 @@ func TestWire(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {
 			t.Fatal(err)
 		}
-		request, problems := syncpatch.CheckSpec(&spec)
+		request, problems := syncpatch.CheckSpec(t.Context(), &spec)
 		if test.status == "" {
 			if len(syncpatch.Errors(problems)) == 0 {
 				t.Errorf("%s: there is no problem", test.name)
@@ -131,7 +131,7 @@ func TestWireProblems(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {
 			t.Fatal(err)
 		}
-		_, problems := syncpatch.CheckSpec(&spec)
+		_, problems := syncpatch.CheckSpec(t.Context(), &spec)
 		var got []string
 		for _, e := range syncpatch.Errors(problems) {
 			got = append(got, e.Field)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func segments(path string) []string {
 }
 
 // BenchmarkPatches is one object with thirty containers through ten patches: 184 expressions are run. `raw` is the bare
-// interpreter, warm; `process` is Evaluate, with its checks, limits and trace; `worker` is the same in another process.
+// interpreter, warm; `process` is Evaluate, with its checks, limits and trace; `worker` is the same in another process, from JSON to JSON.
 func BenchmarkPatches(b *testing.B) {
 	request := syncpatch.Request{
 		Patches: podPatches,
@@ -133,14 +134,20 @@ func BenchmarkPatches(b *testing.B) {
 		})
 	})
 	b.Run("worker", func(b *testing.B) {
+		object, err := json.Marshal(pod())
+		if err != nil {
+			b.Fatal(err)
+		}
+		spec := &model.SyncPatchEvaluationSpec{
+			Patches: podPatches, Object: &model.JSON{Raw: object},
+			Context: model.SyncPatchContext{Tenant: model.SyncPatchTenant{Name: "tenant", Namespace: "host"}},
+		}
 		pool := worker.New(worker.Settings{Limits: limits, Processes: 1})
 		defer pool.Close()
 		measure(b, func() {
-			request.Object = pod()
-			checked, _ := request.Check()
-			result, err := pool.Evaluate(b.Context(), checked)
-			if err != nil || result.Error != nil {
-				b.Fatal(err, result)
+			outcome, err := pool.Evaluate(b.Context(), spec)
+			if err != nil || outcome.Status == nil || outcome.Status.Error != nil {
+				b.Fatal(err, outcome)
 			}
 		})
 	})

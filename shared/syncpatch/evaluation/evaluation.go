@@ -26,8 +26,8 @@ const Kind = "SyncPatchEvaluation"
 type Evaluator struct {
 	// Edition is settings.Enterprise or settings.Community. Empty means Enterprise.
 	Edition string
-	// Run evaluates one checked request, as syncpatch.Evaluate does.
-	Run func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error)
+	// Run checks and evaluates what a client sends, as syncpatch.EvaluateSpec does.
+	Run func(context.Context, *model.SyncPatchEvaluationSpec) (syncpatch.Outcome, error)
 }
 
 // New returns the evaluator of a platform. Its workers are started at the first evaluation, and end with the process.
@@ -35,8 +35,8 @@ func New(edition string, patches settings.Patches) *Evaluator {
 	pool := sync.OnceValue(func() *worker.Pool { return worker.New(Settings(patches)) })
 	return &Evaluator{
 		Edition: edition,
-		Run: func(ctx context.Context, checked *syncpatch.Checked) (*syncpatch.Result, error) {
-			return pool().Evaluate(ctx, checked)
+		Run: func(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (syncpatch.Outcome, error) {
+			return pool().Evaluate(ctx, spec)
 		},
 	}
 }
@@ -48,7 +48,7 @@ func Settings(patches settings.Patches) worker.Settings {
 
 // Evaluate returns the status of an evaluation. absent are the patches that were sent without a path, which the decoded
 // object does not show. A patch that fails is part of the status, with the object as it was sent. Errors: Forbidden in
-// the community edition; Invalid with a cause for each field that is wrong; Unavailable when no worker can be started.
+// the community edition; Invalid with a cause for each field that is wrong; Internal when no worker can be started.
 // Source: Spec 2.8; ADR-0013.
 func (e *Evaluator) Evaluate(ctx context.Context, evaluation *model.SyncPatchEvaluation, absent []syncpatch.Problem) (model.SyncPatchEvaluationStatus, error) {
 	var none model.SyncPatchEvaluationStatus
@@ -56,19 +56,16 @@ func (e *Evaluator) Evaluate(ctx context.Context, evaluation *model.SyncPatchEva
 		return none, apierror.Forbidden(Resource.GroupResource(), "",
 			"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
 	}
-	checked, problems := syncpatch.CheckSpec(&evaluation.Spec)
-	if wrong := syncpatch.Errors(append(problems, absent...)); len(wrong) > 0 {
-		return none, apierror.Invalid(schema.GroupKind{Group: model.GroupName, Kind: Kind}, evaluation.Name, wrong)
-	}
-	result, err := e.Run(ctx, checked)
+	outcome, err := e.Run(ctx, &evaluation.Spec)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return none, err
 	default:
-		return none, apierror.Unavailable().Because(err)
+		return none, apierror.Broken("the patches could not be evaluated, because no worker could be started").Because(err)
 	}
-	status, err := result.Status()
-	status.Warnings = syncpatch.Warnings(problems)
-	return status, err
+	if wrong := syncpatch.Errors(append(outcome.Problems, absent...)); len(wrong) > 0 {
+		return none, apierror.Invalid(schema.GroupKind{Group: model.GroupName, Kind: Kind}, evaluation.Name, wrong)
+	}
+	return *outcome.Status, nil
 }

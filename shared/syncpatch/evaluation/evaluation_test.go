@@ -162,14 +162,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Without a worker, the service is not available. A client that has gone gets the error of its context.
+// Without a worker, the answer says that this is a fault of the platform. A client that has gone gets the error of its context.
 func TestWithoutWorker(t *testing.T) {
 	t.Parallel()
 	const body = `spec: {patches: [{path: a, expression: '1'}], object: {a: 0}}`
 	lost := errors.New("fork: resource temporarily unavailable")
-	e := &evaluation.Evaluator{Run: func(context.Context, *syncpatch.Checked) (*syncpatch.Result, error) { return nil, lost }}
+	e := &evaluation.Evaluator{Run: func(context.Context, *model.SyncPatchEvaluationSpec) (syncpatch.Outcome, error) {
+		return syncpatch.Outcome{}, lost
+	}}
 	_, err := ask(t, e, body)
-	if status := apierror.From(err).Status(); status.Code != 503 || !errors.Is(err, lost) || strings.Contains(status.Message, "fork") {
+	if status := apierror.From(err).Status(); status.Code != 500 || !errors.Is(err, lost) || strings.Contains(status.Message, "fork") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

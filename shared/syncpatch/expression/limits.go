@@ -3,13 +3,15 @@ package expression
 import (
 	"fmt"
 	"time"
+
+	"management.platform.sh/shared/limits"
 )
 
 // MaxLength is the longest text of an expression, in bytes. Source: ADR-0014.
-const MaxLength = 16 << 10
+const MaxLength = limits.ExpressionBytes
 
 // maxNesting is how deep the syntax of an expression may nest. Source: ADR-0014.
-const maxNesting = 250
+const maxNesting = limits.ExpressionDepth
 
 // Limits bound what the expressions of a Machine cost. All of them are set: 0 allows nothing. Source: ADR-0014.
 type Limits struct {

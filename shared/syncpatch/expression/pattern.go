@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/dop251/goja/parser"
+
+	"management.platform.sh/shared/limits"
 )
 
 // checkPattern returns a regular expression in the form that the engines of the interpreter need, and refuses one whose
@@ -52,7 +54,7 @@ func checkPattern(pattern, flags string) (string, int, error) {
 }
 
 // maxSteps is how many steps the regular expressions of an expression may have together. Source: ADR-0014.
-const maxSteps = 10_000
+const maxSteps = limits.PatternSteps
 
 // tooManySteps says that there are more.
 var tooManySteps = fmt.Sprintf("the regular expressions of an expression may have at most %d steps, and each repetition repeats its steps", maxSteps)

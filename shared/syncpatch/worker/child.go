@@ -16,6 +16,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
+	"management.platform.sh/shared/syncpatch/expression"
 )
 
 // marker is the variable that turns the program into a worker. Its value is Limits.Memory in bytes.
@@ -81,7 +82,7 @@ func serve() {
 		if err == nil {
 			err = f.send(frame)
 		}
-		var text string
+		var text []byte
 		if err == nil {
 			text, err = f.receive()
 		}
@@ -89,38 +90,53 @@ func serve() {
 			// The program has ended or no longer needs this worker.
 			os.Exit(0)
 		}
-		a = c.evaluate(text)
+		a = c.serve(f, text)
 	}
 }
 
 // warmUp evaluates once, so that the first request finds everything initialized.
 func warmUp() {
-	if checked, _ := warmRequest().Check(); checked != nil {
-		_, _ = syncpatch.Evaluate(context.Background(), checked, syncpatch.Limits{})
-	}
+	_, _ = syncpatch.EvaluateSpec(context.Background(), warmSpec(), syncpatch.Limits{}, nil)
 }
 
-func (c *child) evaluate(text string) answer {
-	q, err := readQuestion(text)
+// serve answers one question, within its limits.
+func (c *child) serve(f *frames, frame []byte) answer {
+	c.spot.set(syncpatch.Place{Reading: "spec"})
+	q, err := readQuestion(frame)
 	if err != nil {
 		return answer{Error: "decoding the request: " + err.Error()}
 	}
 	c.watch(q.Limits)
 	defer c.unwatch()
-	ctx := syncpatch.WithProgress(context.Background(), func(patch int, path string) {
-		c.spot.set(patch, path)
+	ctx := syncpatch.WithProgress(context.Background(), func(at syncpatch.Place) {
+		c.spot.set(at)
 		c.entries.Add(1)
 	})
-	// The worker does not trust the pipe: it checks what it decoded, and evaluates that.
-	checked, problems := q.Request.Check()
-	if checked == nil {
-		return answer{Error: syncpatch.Errors(problems).ToAggregate().Error()}
+	if q.Read {
+		c.spot.set(syncpatch.Place{Reading: "<nil>"})
+		reading := readConfiguration(ctx, q.Configuration)
+		return answer{Problems: problemsOf(reading.Problems), Read: reading.Read, Resources: reading.Resources}
 	}
-	result, err := syncpatch.EvaluateInPlace(ctx, checked, q.Limits)
+	if q.Check {
+		_, found := syncpatch.CheckSpec(ctx, q.Spec)
+		return answer{Problems: problemsOf(found)}
+	}
+	// The worker does not trust the pipe: it checks what it decoded, and evaluates that.
+	outcome, err := syncpatch.EvaluateSpec(ctx, q.Spec, q.Limits, func(outcome syncpatch.Outcome) {
+		a := answerOf(outcome)
+		a.Begun = true
+		frame, err := appendAnswer(f.begin(), a)
+		if err == nil {
+			err = f.send(frame)
+		}
+		if err != nil {
+			os.Exit(0)
+		}
+	})
 	if err != nil {
 		return answer{Error: err.Error()}
 	}
-	return answer{Result: result}
+	return answerOf(outcome)
 }
 
 func (c *child) watch(limits syncpatch.Limits) {
@@ -177,7 +193,9 @@ func (c *child) verdict(entries uint64) int {
 
 func (c *child) exceeds() bool { return c.heap() > c.baseline+uint64(c.memory) }
 
+// exceedsAfterCollection does not count what is kept for later requests: it is dropped first.
 func (c *child) exceedsAfterCollection() bool {
+	expression.Forget()
 	runtime.GC()
 	return c.exceeds()
 }
@@ -187,10 +205,10 @@ func (c *child) heap() uint64 {
 	return c.sample[0].Value.Uint64()
 }
 
-// warmRequest uses what most requests use.
-func warmRequest() syncpatch.Request {
-	return syncpatch.Request{
-		Object:  map[string]any{"spec": map[string]any{"items": []any{"a"}}},
+// warmSpec uses what most requests use.
+func warmSpec() *model.SyncPatchEvaluationSpec {
+	return &model.SyncPatchEvaluationSpec{
+		Object:  &model.JSON{Raw: []byte(`{"spec": {"items": ["a"]}}`)},
 		Patches: []model.SyncPatch{{Path: "spec.items[*]", Expression: "`${context.tenant.name}-${value.replace(/a/g, 'b')}`"}},
 	}
 }

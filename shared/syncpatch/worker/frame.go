@@ -5,35 +5,102 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"reflect"
+	"slices"
 
 	"github.com/fxamacker/cbor/v2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 )
 
-// question asks a worker for one evaluation.
+// question asks a worker for one evaluation, or to read one configuration. The JSON in it stays text: the program never
+// decodes it.
 type question struct {
-	Request *syncpatch.Request `json:"request"`
-	Limits  syncpatch.Limits   `json:"limits"`
+	Spec *model.SyncPatchEvaluationSpec `json:"spec,omitempty"`
+	// Check means that the Spec is only checked.
+	Check bool `json:"check,omitempty"`
+	// Configuration is the text of a configuration, if Read is true.
+	Configuration []byte           `json:"configuration,omitempty"`
+	Read          bool             `json:"read,omitempty"`
+	Limits        syncpatch.Limits `json:"limits"`
 }
 
-// answer is the answer of a worker. A result with an error has no object: it is the object of the question.
+// answer is the answer of a worker. Before an evaluation begins, the worker sends what is known by then, so that it is
+// known if the worker ends.
 type answer struct {
-	Result *syncpatch.Result `json:"result,omitempty"`
-	Error  string            `json:"error,omitempty"`
+	Begun    bool      `json:"begun,omitempty"`
+	Problems []problem `json:"problems,omitempty"`
+	Paths    []string  `json:"paths,omitempty"`
+	Field    string    `json:"field,omitempty"`
+	// Status has no object if it has an error: it is the object of the question.
+	Status *model.SyncPatchEvaluationStatus `json:"status,omitempty"`
+	Failed string                           `json:"failed,omitempty"`
+	// Read and Resources are for a configuration.
+	Read      bool     `json:"read,omitempty"`
+	Resources []string `json:"resources,omitempty"`
+	// Error is a fault of the platform.
+	Error string `json:"error,omitempty"`
+}
+
+// problem is a syncpatch.Problem. Its value is a text, a number, or nil for one that is left out.
+type problem struct {
+	Type    string           `json:"type"`
+	Field   string           `json:"field"`
+	Value   any              `json:"value"`
+	Detail  string           `json:"detail"`
+	Warning bool             `json:"warning,omitempty"`
+	Line    int              `json:"line,omitempty"`
+	Column  int              `json:"column,omitempty"`
+	Offset  syncpatch.Offset `json:"offset"`
+}
+
+func problemsOf(found []syncpatch.Problem) []problem {
+	var all []problem
+	for _, p := range found {
+		value := p.BadValue
+		if value == (field.OmitValueType{}) {
+			value = nil
+		}
+		all = append(all, problem{
+			Type: string(p.Type), Field: p.Field, Value: value, Detail: p.Detail,
+			Warning: p.Warning, Line: p.Line, Column: p.Column, Offset: p.Offset,
+		})
+	}
+	return all
+}
+
+func foundOf(all []problem) []syncpatch.Problem {
+	var found []syncpatch.Problem
+	for _, p := range all {
+		value := p.Value
+		if value == nil {
+			value = field.OmitValueType{}
+		}
+		found = append(found, syncpatch.Problem{
+			Error:   &field.Error{Type: field.ErrorType(p.Type), Field: p.Field, BadValue: value, Detail: p.Detail},
+			Warning: p.Warning, Line: p.Line, Column: p.Column, Offset: p.Offset,
+		})
+	}
+	return found
+}
+
+// outcome returns what the answer says of an evaluation.
+func (a *answer) outcome() syncpatch.Outcome {
+	return syncpatch.Outcome{Problems: foundOf(a.Problems), Paths: a.Paths, Field: a.Field, Status: a.Status, Failed: a.Failed}
+}
+
+func answerOf(o syncpatch.Outcome) answer {
+	return answer{Problems: problemsOf(o.Problems), Paths: o.Paths, Field: o.Field, Status: o.Status, Failed: o.Failed}
 }
 
 // maxFrame is the greatest length of a frame that a side accepts, in bytes.
-const maxFrame = 256 << 20
+const maxFrame = 64 << 20
 
-// decoding decodes JSON values as apimachinery does: map[string]any, []any, int64, float64. Its bounds are wide, because
-// both sides are the same program and the request was bounded as JSON.
+// decoding has wide bounds, because both sides are the same program and the request was bounded as JSON.
 var decoding = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{
-		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail,
-		MaxNestedLevels: maxDepth, MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30,
+		IntDec: cbor.IntDecConvertSignedOrFail, MaxArrayElements: 1 << 30, MaxMapPairs: 1 << 30,
 	}.DecMode()
 	if err != nil {
 		panic(err)
@@ -41,81 +108,52 @@ var decoding = func() cbor.DecMode {
 	return mode
 }()
 
-// appendQuestion adds a question to a frame: the length of its CBOR, the CBOR without the objects, and the packed
-// objects.
-func appendQuestion(b []byte, q question) ([]byte, error) {
-	request := *q.Request
-	objects := objectsOf(&request)
-	values := make([]any, len(objects))
-	for i, object := range objects {
-		if *object != nil {
-			values[i], *object = *object, nil
-		}
-	}
-	b, err := appendCBOR(b, question{Request: &request, Limits: q.Limits})
-	p := packer{b: b, err: err}
-	for _, value := range values {
-		p.value(value)
-	}
-	return p.b, p.err
-}
-
-func readQuestion(text string) (question, error) {
-	u := unpacker{text: text}
-	var q question
-	u.cbor(&q)
-	if u.err != nil {
-		return q, u.err
-	}
-	if q.Request == nil {
-		return q, errMalformed
-	}
-	for _, object := range objectsOf(q.Request) {
-		*object, _ = u.value().(map[string]any)
-	}
-	return q, u.err
-}
-
-// objectsOf returns the parts of a request that may be large.
-func objectsOf(r *syncpatch.Request) []*map[string]any {
-	return []*map[string]any{&r.Object, &r.Context.Tenant.Config, &r.Context.HostObject, &r.Context.VirtualObject}
-}
-
-// appendAnswer adds an answer to a frame in the same way. The object and the matches of each patch are packed.
+// appendAnswer adds an answer to a frame: the length of its CBOR, the CBOR without the matches, and the packed matches.
+// Encoding these through reflection would take as long as the evaluation.
 func appendAnswer(b []byte, a answer) ([]byte, error) {
-	if a.Result == nil {
+	if a.Status == nil {
 		return appendCBOR(b, a)
 	}
-	result := *a.Result
-	result.Object, result.Patches = nil, append([]model.SyncPatchTrace(nil), result.Patches...)
-	for i := range result.Patches {
-		result.Patches[i].Matches = nil
+	status := *a.Status
+	status.Patches = slices.Clone(status.Patches)
+	for i := range status.Patches {
+		status.Patches[i].Matches = nil
 	}
-	b, err := appendCBOR(b, answer{Result: &result, Error: a.Error})
-	p := packer{b: b, err: err}
-	if a.Result.Error == nil {
-		p.value(a.Result.Object)
-	} else {
-		p.value(nil)
+	if status.Error != nil {
+		status.Object = nil
 	}
-	for i := range a.Result.Patches {
-		p.matches(a.Result.Patches[i].Matches)
+	patches := a.Status.Patches
+	a.Status = &status
+	b, err := appendCBOR(b, a)
+	p := packer{b: b}
+	for i := range patches {
+		p.matches(patches[i].Matches)
 	}
-	return p.b, p.err
+	return p.b, err
 }
 
-func readAnswer(text string) (answer, error) {
-	u := unpacker{text: text}
+// readAnswer reads an answer. It refers to the frame, which must not be used again.
+func readAnswer(frame []byte) (answer, error) {
+	u := unpacker{frame: frame}
 	var a answer
 	u.cbor(&a)
-	if u.err != nil || a.Result == nil {
+	if u.err != nil || a.Status == nil {
 		return a, u.err
 	}
-	a.Result.Object, _ = u.value().(map[string]any)
-	for i := range a.Result.Patches {
-		a.Result.Patches[i].Matches = u.matches()
+	for i := range a.Status.Patches {
+		a.Status.Patches[i].Matches = u.matches()
 	}
 	return a, u.err
+}
+
+func readQuestion(frame []byte) (question, error) {
+	u := unpacker{frame: frame}
+	var q question
+	u.cbor(&q)
+	if u.err == nil && (q.Spec == nil) != q.Read {
+		u.err = errMalformed
+	}
+	return q, u.err
 }
 
 func appendCBOR(b []byte, value any) ([]byte, error) {
@@ -126,7 +164,7 @@ func appendCBOR(b []byte, value any) ([]byte, error) {
 	return append(binary.AppendUvarint(b, uint64(len(head))), head...), nil
 }
 
-// frames sends and receives frames: a length in four bytes, and the content. It reuses its buffer.
+// frames sends and receives frames: a length in four bytes, and the content. It reuses its buffer to send.
 type frames struct {
 	in  *bufio.Reader
 	out io.Writer
@@ -137,35 +175,29 @@ type frames struct {
 func (f *frames) begin() []byte { return append(f.b[:0], 0, 0, 0, 0) }
 
 func (f *frames) send(frame []byte) error {
+	if len(frame)-4 > maxFrame {
+		return fmt.Errorf("a frame of %d bytes is too long", len(frame)-4)
+	}
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
 	_, err := f.out.Write(frame)
-	f.keep(frame)
+	// A buffer that is unusually large is not kept.
+	if cap(frame) <= 1<<20 {
+		f.b = frame
+	}
 	return err
 }
 
-// receive returns the next frame.
-func (f *frames) receive() (string, error) {
+// receive returns the next frame. It belongs to the caller.
+func (f *frames) receive() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(f.in, head[:]); err != nil {
-		return "", err
+		return nil, err
 	}
 	length := int(binary.BigEndian.Uint32(head[:]))
 	if length > maxFrame {
-		return "", fmt.Errorf("a frame of %d bytes is too long", length)
+		return nil, fmt.Errorf("a frame of %d bytes is too long", length)
 	}
-	b := f.b
-	if cap(b) < length {
-		b = make([]byte, length)
-	}
-	b = b[:length]
-	_, err := io.ReadFull(f.in, b)
-	f.keep(b)
-	return string(b), err
-}
-
-// keep keeps a buffer for reuse, unless it is unusually large.
-func (f *frames) keep(b []byte) {
-	if cap(b) <= 1<<20 {
-		f.b = b
-	}
+	frame := make([]byte, length)
+	_, err := io.ReadFull(f.in, frame)
+	return frame, err
 }

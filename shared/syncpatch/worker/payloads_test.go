@@ -54,28 +54,14 @@ func payloads(t *testing.T) []payload {
 }
 
 // attacked is an object whose second patch is the payload. The first and the last patch show whether other patches still work.
-func attacked(expression string) syncpatch.Request {
-	return syncpatch.Request{
-		Object: map[string]any{"spec": map[string]any{"n": int64(3), "a": strings.Repeat("a", 32) + "!", "z": "z"}},
+func attacked(expression string) *model.SyncPatchEvaluationSpec {
+	return &model.SyncPatchEvaluationSpec{
+		Object: &model.JSON{Raw: []byte(`{"spec":{"a":"` + strings.Repeat("a", 32) + `!","n":3,"z":"z"}}`)},
 		Patches: []model.SyncPatch{
 			{Path: "spec.n", Expression: "value + 1"}, {Path: "spec.a", Expression: expression}, {Path: "spec.z", Expression: "value + 'z'"},
 		},
-		Context: syncpatch.Context{Tenant: syncpatch.Tenant{Name: "tenant", Namespace: "host"}, HostObject: map[string]any{"a": "b"}},
+		Context: model.SyncPatchContext{Tenant: model.SyncPatchTenant{Name: "tenant", Namespace: "host"}, HostObject: &model.JSON{Raw: []byte(`{"a":"b"}`)}},
 	}
-}
-
-// checked returns an attack whose expression is allowed, after some changes to the request.
-func checked(t testing.TB, expression string, changes ...func(*syncpatch.Request)) *syncpatch.Checked {
-	t.Helper()
-	request := attacked(expression)
-	for _, change := range changes {
-		change(&request)
-	}
-	checked, problems := request.Check()
-	if checked == nil {
-		t.Fatal(syncpatch.Errors(problems).ToAggregate())
-	}
-	return checked
 }
 
 // patient are limits that a busy machine does not exceed by being slow.
@@ -84,38 +70,44 @@ var patient = syncpatch.Limits{Expression: 500 * time.Millisecond, Object: 5 * t
 // outcome returns the outcome of an attack, in the words of the file.
 func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) {
 	t.Helper()
-	checked, problems := attacked(expression).Check()
-	if checked == nil {
-		invalid := syncpatch.Errors(problems)
+	began := time.Now()
+	got, err := pool.Evaluate(t.Context(), attacked(expression))
+	took := time.Since(began).Round(time.Millisecond).String()
+	if err != nil {
+		t.Errorf("%s: %v", expression, err)
+		return "error", err.Error()
+	}
+	if invalid := syncpatch.Errors(got.Problems); len(invalid) > 0 {
 		if len(invalid) != 1 || invalid[0].Field != "spec.patches[1].expression" {
 			t.Errorf("%s is refused with %v", expression, invalid)
 		}
+		if strings.HasPrefix(invalid[0].Detail, "the limit of ") {
+			return "limit", took + " " + invalid[0].Detail
+		}
 		return "refused", invalid.ToAggregate().Error()
 	}
-	began := time.Now()
-	result, err := pool.Evaluate(t.Context(), checked)
-	took := time.Since(began).Round(time.Millisecond).String()
-	switch {
-	case err != nil:
-		t.Errorf("%s: %v", expression, err)
+	var object map[string]any
+	if err := json.Unmarshal(got.Status.Object.Raw, &object); err != nil {
+		t.Errorf("%s: the object is %q: %v", expression, got.Status.Object.Raw, err)
 		return "error", err.Error()
-	case result.Error != nil:
-		if result.Error.Index != 1 || result.Error.Path != "spec.a" {
-			t.Errorf("%s: the error is at %+v", expression, result.Error)
-		}
-		if result.Object["spec"].(map[string]any)["n"] != int64(3) {
-			t.Errorf("%s: the object of a failed evaluation is %v", expression, result.Object)
-		}
-		if pool.settings.Limits.Violated(result.Error) {
-			return "limit", took + " " + result.Error.Message
-		}
-		if strings.Contains(result.Error.Message, "interpreter") || strings.Contains(result.Error.Message, "worker") {
-			t.Errorf("%s: %s", expression, result.Error.Message)
-		}
-		return "failed", result.Error.Message
 	}
-	spec := result.Object["spec"].(map[string]any)
-	if spec["n"] != int64(4) || spec["z"] != "zz" {
+	if failed := got.Status.Error; failed != nil {
+		if failed.Index != 1 || failed.Path != "spec.a" || got.Failed != "spec.patches[1].expression" {
+			t.Errorf("%s: the error is at %+v, %s", expression, failed, got.Failed)
+		}
+		if object["spec"].(map[string]any)["n"] != 3.0 {
+			t.Errorf("%s: the object of a failed evaluation is %v", expression, object)
+		}
+		if pool.settings.Limits.Violated(failed) {
+			return "limit", took + " " + failed.Message
+		}
+		if strings.Contains(failed.Message, "interpreter") || strings.Contains(failed.Message, "worker") {
+			t.Errorf("%s: %s", expression, failed.Message)
+		}
+		return "failed", failed.Message
+	}
+	spec := object["spec"].(map[string]any)
+	if spec["n"] != 4.0 || spec["z"] != "zz" {
 		t.Errorf("%s: the patches around it gave %v and %v", expression, spec["n"], spec["z"])
 	}
 	text, err := json.Marshal(spec["a"])

@@ -14,17 +14,17 @@ const supported = false
 
 type process struct{}
 
-func start(*Settings) (*process, error) { return nil, errors.ErrUnsupported }
+func start(context.Context, *Settings) (*process, error) { return nil, errors.ErrUnsupported }
 
-func (*process) evaluate(context.Context, *syncpatch.Request) (*syncpatch.Result, error) {
-	return nil, errors.ErrUnsupported
+func (*process) ask(context.Context, question, func(answer)) (answer, error) {
+	return answer{}, errors.ErrUnsupported
 }
 
 func (*process) kill() {}
 
 type spot struct{}
 
-func openSpot() *spot         { return nil }
-func (*spot) set(int, string) {}
-func limitMemory(int64)       {}
-func abandoned() bool         { return false }
+func openSpot() *spot             { return nil }
+func (*spot) set(syncpatch.Place) {}
+func limitMemory(int64)           {}
+func abandoned() bool             { return false }

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,14 +34,14 @@ type process struct {
 	stderr   beginning
 	spot     *spot
 	end      sync.Once
-	// status is how it ended, and patch and path are where it was then. They are set when kill has returned.
-	status error
-	patch  int
-	path   string
+	// status is how it ended, and at is where it was then, if it was working. They are set when kill has returned.
+	status  error
+	at      syncpatch.Place
+	working bool
 }
 
-// start starts a worker and waits until it is ready.
-func start(settings *Settings) (*process, error) {
+// start starts a worker and waits until it is ready, unless ctx ends before.
+func start(ctx context.Context, settings *Settings) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("starting a worker: %w", err)
@@ -76,79 +75,92 @@ func start(settings *Settings) (*process, error) {
 		w.spot.close()
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
-	timer := time.AfterFunc(settings.StartTime, func() { _ = w.command.Process.Kill() })
-	defer timer.Stop()
+	timeout, cancel := context.WithTimeout(ctx, settings.StartTime)
+	defer cancel()
+	stop := context.AfterFunc(timeout, func() { _ = w.command.Process.Kill() })
+	defer stop()
 	if _, err := w.frames.receive(); err != nil {
 		w.kill()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		return nil, fmt.Errorf("starting a worker: waiting until it is ready: %w: %w: %s", err, w.status, w.stderr.String())
 	}
 	return w, nil
 }
 
-// evaluate has the worker evaluate a request. An *endedError means that the worker ended.
-func (w *process) evaluate(ctx context.Context, request *syncpatch.Request) (*syncpatch.Result, error) {
-	frame, err := appendQuestion(w.frames.begin(), question{Request: request, Limits: w.settings.Limits})
+// ask has the worker answer a question. begun is called with an answer that precedes the last one. An *endedError means
+// that the worker ended.
+func (w *process) ask(ctx context.Context, q question, begun func(answer)) (answer, error) {
+	frame, err := appendCBOR(w.frames.begin(), q)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	w.spot.set(-1, "")
+	w.spot.clear()
 	timeout, cancel := context.WithTimeout(ctx, w.settings.Limits.Object+w.settings.Grace)
 	defer cancel()
 	stop := context.AfterFunc(timeout, func() { _ = w.command.Process.Kill() })
 	defer stop()
-	a, err := w.ask(frame)
+	a, err := w.exchange(frame, begun)
 	switch {
 	case err == nil && a.Error != "":
-		return nil, fmt.Errorf("evaluating in a worker: %s", a.Error)
-	case err == nil && a.Result != nil:
-		if a.Result.Error != nil {
-			a.Result.Object = request.Object
-		}
-		return a.Result, nil
+		return answer{}, fmt.Errorf("evaluating in a worker: %s", a.Error)
+	case err == nil:
+		return a, nil
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return answer{}, context.Cause(ctx)
 	}
 	late := timeout.Err() != nil
 	w.kill()
-	return nil, &endedError{limit: w.why(late), patch: w.patch, path: w.path}
+	ended := w.why(late)
+	ended.at, ended.working = w.at, w.working
+	return answer{}, ended
 }
 
-func (w *process) ask(frame []byte) (a answer, err error) {
+// exchange sends a question and receives the answers to it.
+func (w *process) exchange(frame []byte, begun func(answer)) (answer, error) {
 	if err := w.frames.send(frame); err != nil {
-		return a, err
+		return answer{}, err
 	}
-	text, err := w.frames.receive()
-	if err != nil {
-		return a, err
+	for {
+		frame, err := w.frames.receive()
+		if err != nil {
+			return answer{}, err
+		}
+		a, err := readAnswer(frame)
+		if err != nil || !a.Begun {
+			return a, err
+		}
+		begun(a)
 	}
-	return readAnswer(text)
 }
 
-// why returns the limit that ended the worker, or "" if it was none.
-func (w *process) why(late bool) expression.Limit {
+// why says why the worker ended: by which limit, or else how.
+func (w *process) why(late bool) *endedError {
 	var exit *exec.ExitError
 	if !errors.As(w.status, &exit) {
-		return ""
+		return &endedError{how: "without an error"}
 	}
 	text := w.stderr.String()
-	signalled := false
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok {
-		signalled = status.Signaled()
-	}
+	status, _ := exit.Sys().(syscall.WaitStatus)
 	switch {
 	case exit.ExitCode() == exitMemory:
-		return syncpatch.LimitMemory
+		return &endedError{limit: syncpatch.LimitMemory}
 	case exit.ExitCode() == exitExpression:
-		return expression.LimitTime
+		return &endedError{limit: expression.LimitTime}
 	case exit.ExitCode() == exitObject, late:
-		return expression.LimitTotal
+		return &endedError{limit: expression.LimitTotal}
 	case strings.Contains(text, "stack exceeds"), strings.Contains(text, "stack overflow"):
-		return expression.LimitDepth
+		return &endedError{limit: expression.LimitDepth}
 	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"),
-		strings.Contains(text, "failed to allocate"), signalled:
-		return syncpatch.LimitMemory
+		strings.Contains(text, "failed to allocate"):
+		return &endedError{limit: syncpatch.LimitMemory}
+	case status.Signaled() && status.Signal() == syscall.SIGKILL:
+		return &endedError{how: "because the system killed it, which it does when memory is short", log: text}
+	case status.Signaled():
+		return &endedError{how: "because of a signal", log: status.Signal().String() + ": " + text}
 	default:
-		return ""
+		return &endedError{how: fmt.Sprintf("with status %d", exit.ExitCode()), log: text}
 	}
 }
 
@@ -158,7 +170,7 @@ func (w *process) kill() {
 		_ = w.command.Process.Kill()
 		_ = w.in.Close()
 		w.status = w.command.Wait()
-		w.patch, w.path = w.spot.get()
+		w.at, w.working = w.spot.get()
 		w.spot.close()
 	})
 }
@@ -239,16 +251,40 @@ func openSpot() *spot {
 	return s
 }
 
-func (s *spot) set(patch int, path string) {
-	n := copy(s.page[8:], path)
-	binary.LittleEndian.PutUint32(s.page, uint32(patch+1))
-	binary.LittleEndian.PutUint32(s.page[4:], uint32(n))
+// The page begins with what the worker does, the number of the patch, and the length of the text behind it.
+const (
+	spotIdle = iota
+	spotReads
+	spotEvaluates
+	spotHead = 12
+)
+
+// clear says that the worker has not begun.
+func (s *spot) clear() { binary.LittleEndian.PutUint32(s.page, spotIdle) }
+
+func (s *spot) set(at syncpatch.Place) {
+	kind, text := uint32(spotEvaluates), at.Path
+	if at.Reading != "" {
+		kind, text = spotReads, at.Reading
+	}
+	n := copy(s.page[spotHead:], text)
+	binary.LittleEndian.PutUint32(s.page[4:], uint32(at.Patch))
+	binary.LittleEndian.PutUint32(s.page[8:], uint32(n))
+	binary.LittleEndian.PutUint32(s.page, kind)
 }
 
-// get returns a copy of what set wrote last.
-func (s *spot) get() (patch int, path string) {
-	n := min(binary.LittleEndian.Uint32(s.page[4:]), spotSize-8)
-	return int(binary.LittleEndian.Uint32(s.page)) - 1, string(s.page[8 : 8+n])
+// get returns where the worker is. If it has not begun, working is false.
+func (s *spot) get() (at syncpatch.Place, working bool) {
+	n := min(binary.LittleEndian.Uint32(s.page[8:]), spotSize-spotHead)
+	text := strings.ToValidUTF8(string(s.page[spotHead:spotHead+n]), "")
+	switch binary.LittleEndian.Uint32(s.page) {
+	case spotReads:
+		return syncpatch.Place{Reading: text}, true
+	case spotEvaluates:
+		return syncpatch.Place{Patch: int(binary.LittleEndian.Uint32(s.page[4:])), Path: text}, true
+	default:
+		return syncpatch.Place{}, false
+	}
 }
 
 func (s *spot) close() { _ = syscall.Munmap(s.page) }

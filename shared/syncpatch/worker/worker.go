@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/expression"
@@ -79,56 +81,132 @@ func (p *Pool) warm() {
 		return
 	}
 	p.warming.Go(func() {
-		if w, err := start(&p.settings); err == nil {
+		if w, err := start(context.Background(), &p.settings); err == nil {
 			p.release(w)
 		}
 	})
 }
 
-// Evaluate is syncpatch.Evaluate in a worker. If an expression exceeds a limit, the result has an Error that names the
-// limit, the patch and the path. An error of Evaluate itself is that of ctx or ErrClosed, or says that no
-// worker could be started.
-func (p *Pool) Evaluate(ctx context.Context, checked *syncpatch.Checked) (*syncpatch.Result, error) {
-	if p.settings.InProcess {
-		return syncpatch.Evaluate(ctx, checked, p.settings.Limits)
+// Evaluate is syncpatch.EvaluateSpec in a worker. What is over a bound that needs no parsing is refused before. If the
+// worker exceeds a limit or ends, the Outcome says where: while a text is parsed, its field is a problem; while a patch is
+// evaluated, the status has an error that names the patch and the path. An error of Evaluate itself is that of ctx or
+// ErrClosed, or a fault of the platform: no worker could be started.
+func (p *Pool) Evaluate(ctx context.Context, spec *model.SyncPatchEvaluationSpec) (syncpatch.Outcome, error) {
+	if found := syncpatch.Scan(spec); len(found) > 0 {
+		return syncpatch.Outcome{Problems: found}, nil
 	}
-	request := checked.Request()
+	if p.settings.InProcess {
+		return syncpatch.EvaluateSpec(ctx, spec, p.settings.Limits, nil)
+	}
+	var begun syncpatch.Outcome
+	a, err := p.ask(ctx, question{Spec: spec, Limits: p.settings.Limits}, func(a answer) { begun = a.outcome() })
+	var ended *endedError
+	switch {
+	case errors.As(err, &ended) && ended.at.Reading != "":
+		return syncpatch.Outcome{Problems: []syncpatch.Problem{ended.problem(p.settings.Limits)}}, nil
+	case errors.As(err, &ended):
+		return lost(spec, begun, p.settings.Limits, ended), nil
+	case err != nil:
+		return syncpatch.Outcome{}, err
+	}
+	outcome := a.outcome()
+	if outcome.Status != nil && outcome.Status.Error != nil {
+		outcome.Status.Object = spec.Object
+	}
+	return outcome, nil
+}
+
+// Check is Evaluate without the evaluation: it returns what is wrong, and what deserves a warning.
+func (p *Pool) Check(ctx context.Context, spec *model.SyncPatchEvaluationSpec) ([]syncpatch.Problem, error) {
+	if found := syncpatch.Scan(spec); len(found) > 0 {
+		return found, nil
+	}
+	if p.settings.InProcess {
+		_, found := syncpatch.CheckSpec(ctx, spec)
+		return found, nil
+	}
+	a, err := p.ask(ctx, question{Spec: spec, Check: true, Limits: p.settings.Limits}, func(answer) {})
+	var ended *endedError
+	if errors.As(err, &ended) {
+		return []syncpatch.Problem{ended.problem(p.settings.Limits)}, nil
+	}
+	return foundOf(a.Problems), err
+}
+
+// Reading is what there is to know of a configuration.
+type Reading struct {
+	// Problems are what is wrong, and what deserves a warning, as syncpatch.ReadConfiguration has them.
+	Problems []syncpatch.Problem
+	// Read is false if the text is not YAML.
+	Read bool
+	// Resources are the resources that the configuration mentions.
+	Resources []string
+}
+
+// ReadConfiguration is syncpatch.ReadConfiguration in a worker. If the worker exceeds a limit or ends, the field that it was
+// parsing is a problem. Its error is as that of Evaluate.
+func (p *Pool) ReadConfiguration(ctx context.Context, text []byte) (Reading, error) {
+	if p.settings.InProcess {
+		return readConfiguration(ctx, text), nil
+	}
+	a, err := p.ask(ctx, question{Configuration: text, Read: true, Limits: p.settings.Limits}, func(answer) {})
+	var ended *endedError
+	switch {
+	case errors.As(err, &ended):
+		return Reading{Problems: []syncpatch.Problem{ended.problem(p.settings.Limits)}}, nil
+	case err != nil:
+		return Reading{}, err
+	}
+	return Reading{Problems: foundOf(a.Problems), Read: a.Read, Resources: a.Resources}, nil
+}
+
+func readConfiguration(ctx context.Context, text []byte) Reading {
+	configuration, found := syncpatch.ReadConfiguration(ctx, nil, text)
+	reading := Reading{Problems: found, Read: configuration != nil}
+	if configuration != nil {
+		reading.Resources = configuration.Resources()
+	}
+	return reading
+}
+
+// ask has a worker answer a question, after those who came before. An *endedError is of a worker that had begun.
+func (p *Pool) ask(ctx context.Context, q question, begun func(answer)) (answer, error) {
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return answer{}, context.Cause(ctx)
 	}
 	// If both were ready, the choice was random. A request that has ended starts no worker.
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return answer{}, context.Cause(ctx)
 	}
 	for attempt := 1; ; attempt++ {
-		w, err := p.acquire()
+		w, err := p.acquire(ctx)
 		if err != nil {
-			return nil, err
+			return answer{}, err
 		}
-		result, err := w.evaluate(ctx, request)
-		if err == nil && !p.settings.Limits.Violated(result.Error) {
+		a, err := w.ask(ctx, q, begun)
+		if err == nil && (a.Status == nil || !p.settings.Limits.Violated(a.Status.Error)) {
 			p.release(w)
-			return result, nil
+			return a, nil
 		}
 		w.kill()
 		var ended *endedError
-		switch {
-		case errors.As(err, &ended) && ended.patch < 0 && attempt == 1:
+		if errors.As(err, &ended) && !ended.working {
 			// The worker had ended while it was idle.
-			continue
-		case errors.As(err, &ended) && ended.patch >= 0:
-			result, err = lost(request, p.settings.Limits, ended), nil
+			if attempt == 1 {
+				continue
+			}
+			err = fmt.Errorf("evaluating in a worker: two workers ended before they began, the second one %s: %s", ended.reason(), ended.log)
 		}
 		p.warm()
-		return result, err
+		return a, err
 	}
 }
 
 // acquire takes an idle worker or starts one.
-func (p *Pool) acquire() (*process, error) {
+func (p *Pool) acquire(ctx context.Context) (*process, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -141,7 +219,7 @@ func (p *Pool) acquire() (*process, error) {
 		return w, nil
 	}
 	p.mu.Unlock()
-	return start(&p.settings)
+	return start(ctx, &p.settings)
 }
 
 // release keeps a worker for the next evaluation.
@@ -171,29 +249,54 @@ func (p *Pool) Close() {
 
 // endedError says that a worker ended during an evaluation.
 type endedError struct {
+	// limit is the limit that it exceeded. If it is empty, how says how the worker ended, and log what it printed.
 	limit expression.Limit
-	// patch and path are where the worker was. A patch of -1 means that it had not reached the first patch.
-	patch int
-	path  string
+	how   string
+	log   string
+	// at is where the worker was. If working is false, it had not begun.
+	at      syncpatch.Place
+	working bool
 }
 
-func (e *endedError) Error() string {
-	return fmt.Sprintf("the worker ended at patch %d: %s", e.patch, e.limit)
+func (e *endedError) Error() string { return "the worker ended " + e.reason() }
+
+func (e *endedError) reason() string {
+	if e.limit != "" {
+		return "at the limit of " + string(e.limit)
+	}
+	return e.how
 }
 
-// lost returns the result of an evaluation whose worker ended.
-func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError) *syncpatch.Result {
-	message := "the worker ended unexpectedly"
-	if ended.limit != "" {
-		message = limits.Exceeded(ended.limit).Error()
+// message says to a user why the worker ended.
+func (e *endedError) message(limits syncpatch.Limits, what string) string {
+	if e.limit != "" {
+		return limits.Exceeded(e.limit).Error()
 	}
-	at := ended.patch
-	result := &syncpatch.Result{
-		Object: request.Object,
-		Error:  &model.SyncPatchError{Index: int32(at), Path: ended.path, Message: message},
+	return "the worker that " + what + " ended " + e.how
+}
+
+// problem is the problem of a field at which the worker ended.
+func (e *endedError) problem(limits syncpatch.Limits) syncpatch.Problem {
+	return syncpatch.Problem{Error: &field.Error{
+		Type: field.ErrorTypeInvalid, Field: e.at.Reading, BadValue: field.OmitValueType{},
+		Detail: e.message(limits, "parsed this") + " while it is parsed",
+	}}
+}
+
+// lost returns the outcome of an evaluation whose worker ended.
+func lost(spec *model.SyncPatchEvaluationSpec, begun syncpatch.Outcome, limits syncpatch.Limits, ended *endedError) syncpatch.Outcome {
+	message := ended.message(limits, "evaluated the patch")
+	at := ended.at.Patch
+	begun.Failed = fmt.Sprintf("%s[%d].expression", begun.Field, at)
+	if spec.Direction == model.HostToTenant {
+		begun.Failed = fmt.Sprintf("%s[%d].reverseExpression", begun.Field, at)
 	}
-	for i := range request.Patches {
-		trace := model.SyncPatchTrace{Index: int32(i), Path: request.Patches[i].Path, Outcome: model.PatchSkipped}
+	status := &model.SyncPatchEvaluationStatus{
+		Object: spec.Object, Error: &model.SyncPatchError{Index: int32(at), Path: ended.at.Path, Message: message},
+		Warnings: syncpatch.Warnings(begun.Problems),
+	}
+	for i, path := range begun.Paths {
+		trace := model.SyncPatchTrace{Index: int32(i), Path: path, Outcome: model.PatchSkipped}
 		switch {
 		case i == at:
 			trace.Outcome, trace.Reason = model.PatchFailed, message
@@ -202,7 +305,8 @@ func lost(request *syncpatch.Request, limits syncpatch.Limits, ended *endedError
 		default:
 			trace.Reason = fmt.Sprintf("patch %d failed", at)
 		}
-		result.Patches = append(result.Patches, trace)
+		status.Patches = append(status.Patches, trace)
 	}
-	return result
+	begun.Status = status
+	return begun
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/expression"
@@ -31,8 +32,7 @@ func TestMain(m *testing.M) {
 		pool := New(Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Hour, Object: time.Hour}})
 		pool.warming.Wait()
 		fmt.Println(pool.idle[0].command.Process.Pid)
-		checked, _ := attacked(os.Getenv(parent)).Check()
-		_, _ = pool.Evaluate(context.Background(), checked)
+		_, _ = pool.Evaluate(context.Background(), attacked(os.Getenv(parent)))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -83,59 +83,190 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestMatchesProcess: a worker gives the same result as Evaluate.
+// TestMatchesProcess: a worker gives the same result as EvaluateSpec, and as a pool without workers.
 func TestMatchesProcess(t *testing.T) {
-	pool := newPool(t, Settings{})
-	for _, expression := range []string{"value + '-'", "null", "value.x.y", "[1, 1.5, -1, 1e300, 2 ** 40, null, {a: []}]", "context.hostObject", "NaN"} {
-		request := checked(t, expression, func(r *syncpatch.Request) {
-			r.Object["deep"] = nested(1000)
-			r.Checks = []string{model.CheckRoundTrip, model.CheckFixpoint}
-		})
-		want, err := syncpatch.Evaluate(t.Context(), request, patient)
+	pool, inProcess := newPool(t, Settings{}), newPool(t, Settings{InProcess: true})
+	for _, expression := range []string{"value + '-'", "null", "value.x.y", "[1, 1.5, -1, 1e300, 2 ** 40, null, {a: []}]", "context.hostObject", "NaN", "value +", "x", "1e400", "/(?=a)/"} {
+		spec := attacked(expression)
+		spec.Checks = []string{model.CheckRoundTrip, model.CheckFixpoint}
+		want, err := syncpatch.EvaluateSpec(t.Context(), spec, patient, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := pool.Evaluate(t.Context(), request)
-		if err != nil || !reflect.DeepEqual(got.Object, want.Object) || text(t, got) != text(t, want) {
-			t.Errorf("%s: %.200s, %v; want %.200s", expression, text(t, got), err, text(t, want))
+		for _, pool := range []*Pool{pool, inProcess} {
+			if got, err := pool.Evaluate(t.Context(), spec); err != nil || text(t, got) != text(t, want) {
+				t.Errorf("%s: %.500s, %v; want %.500s", expression, text(t, got), err, text(t, want))
+			}
 		}
 	}
 }
 
-// TestUncheckedRequest: a worker does not trust a request that comes through its pipe.
-func TestUncheckedRequest(t *testing.T) {
+// TestConfiguration: a worker finds the same in a configuration as ReadConfiguration, and names the field of a text that
+// cannot be parsed in time.
+func TestConfiguration(t *testing.T) {
 	pool := newPool(t, Settings{Processes: 1})
-	pool.warming.Wait()
-	w, err := pool.acquire()
-	if err != nil {
-		t.Fatal(err)
+	for _, configuration := range []string{
+		"sync: {toHost: {pods: {patches: [{path: a, expression: value +}]}}}", "sync: {toHost: {endpoints: {patches: [{path: 'a[*]', expression: '1'}]}, x: {}}}", "a: [", "",
+	} {
+		want := readConfiguration(t.Context(), []byte(configuration))
+		if got, err := pool.ReadConfiguration(t.Context(), []byte(configuration)); err != nil || text(t, got) != text(t, want) {
+			t.Errorf("%s: %s, %v; want %s", configuration, text(t, got), err, text(t, want))
+		}
 	}
-	defer w.kill()
-	request := attacked("process.exit()")
-	if result, err := w.evaluate(t.Context(), &request); err == nil || !strings.Contains(err.Error(), "spec.patches[1].expression") {
-		t.Errorf("a worker evaluates it: %+v, %v", result, err)
+	endless := "sync: {toHost: {pods: {patches: [{path: a, expression: value}, {path: b, reverseExpression: '" + doubling(60) + "'}]}}}"
+	got, err := pool.ReadConfiguration(t.Context(), []byte(endless))
+	if err != nil || len(got.Problems) != 1 || got.Problems[0].Field != "sync.toHost.pods.patches[1].reverseExpression" ||
+		!strings.HasPrefix(got.Problems[0].Detail, "the limit of time per expression, 500ms, is exceeded") {
+		t.Errorf("%s, %v", text(t, got), err)
 	}
 }
 
-func text(t *testing.T, result *syncpatch.Result) string {
+// doubling is an expression that takes the parser twice as long with each level.
+func doubling(levels int) string {
+	return strings.Repeat("(a=", levels) + "1" + strings.Repeat(")=>1", levels)
+}
+
+// TestParsing: a text that takes too long or too much memory to parse ends as an evaluation does. The answer names the
+// field and the limit, and the next request is served.
+func TestParsing(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 1})
+	for name, expression := range map[string]string{
+		"time": doubling(60), "time, in a template": "`${" + doubling(60) + "}`", "time, unfinished": strings.Repeat("(a=", 100),
+	} {
+		outcome, err := pool.Evaluate(t.Context(), attacked(expression))
+		if err != nil || len(outcome.Problems) != 1 || outcome.Problems[0].Field != "spec.patches[1].expression" || outcome.Status != nil {
+			t.Errorf("%s: %s, %v", name, text(t, outcome), err)
+			continue
+		}
+		if detail := outcome.Problems[0].Detail; name != "time, unfinished" && !strings.HasPrefix(detail, "the limit of time per expression, 500ms, is exceeded") {
+			t.Errorf("%s: %s", name, detail)
+		}
+	}
+	if got, detail := outcome(t, pool, "value.length"); got != "= 33" {
+		t.Errorf("%s (%s)", got, detail)
+	}
+}
+
+// TestCancelParsing: a caller that gives up ends the parsing of its text.
+func TestCancelParsing(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Hour, Object: time.Hour}})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := pool.Evaluate(ctx, attacked(doubling(60))); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the error is %v", err)
+	}
+	if got, detail := outcome(t, pool, "value.length"); got != "= 33" {
+		t.Errorf("%s (%s)", got, detail)
+	}
+}
+
+// TestBounds: what is too much is refused before a worker sees it.
+func TestBounds(t *testing.T) {
+	pool := New(Settings{Processes: 1, Limits: patient})
+	pool.Close()
+	for name, change := range map[string]func(*model.SyncPatchEvaluationSpec){
+		"spec.patches": func(s *model.SyncPatchEvaluationSpec) { s.Patches = make([]model.SyncPatch, limits.Patches+1) },
+		"spec.patches[0].expression": func(s *model.SyncPatchEvaluationSpec) {
+			s.Patches[0].Expression = strings.Repeat("x", limits.ExpressionBytes+1)
+		},
+		"spec.patches[1].expression": func(s *model.SyncPatchEvaluationSpec) {
+			s.Patches[1].Expression = strings.Repeat("(", limits.ExpressionDepth+1)
+		},
+		"spec.patches[15].expression": func(s *model.SyncPatchEvaluationSpec) { s.Patches = long(17) },
+	} {
+		spec := attacked("value")
+		change(spec)
+		if got, err := pool.Evaluate(t.Context(), spec); err != nil || len(got.Problems) != 1 || got.Problems[0].Field != name && name != "spec.patches[15].expression" {
+			t.Errorf("%s: %s, %v", name, text(t, got), err)
+		}
+	}
+	if _, err := pool.Evaluate(t.Context(), &model.SyncPatchEvaluationSpec{Patches: long(16)}); !errors.Is(err, ErrClosed) {
+		t.Errorf("what is at the bound is refused: %v", err)
+	}
+}
+
+// long returns patches whose expressions have the greatest length.
+func long(n int) []model.SyncPatch {
+	all := make([]model.SyncPatch, n)
+	for i := range all {
+		all[i].Expression = strings.Repeat("x", limits.ExpressionBytes)
+	}
+	return all
+}
+
+// TestNotCharged: what a request leaves in the cache of a worker is not charged to the next one.
+func TestNotCharged(t *testing.T) {
+	pool := newPool(t, Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Minute, Object: time.Minute, Memory: 16 << 20}})
+	before := pool.pids()
+	for i := range 40 {
+		spec := attacked("value")
+		spec.Patches = nil
+		for j := range 10 {
+			text := fmt.Sprintf("%d + %d, ", i, j) + strings.Repeat("/[a-z]x/.test(value), ", 200) + "value"
+			spec.Patches = append(spec.Patches, model.SyncPatch{Path: fmt.Sprintf("spec.x%d", j), Expression: text})
+		}
+		spec.Patches = append(spec.Patches, model.SyncPatch{Path: "spec.n", Expression: "Array.from({length: 1e5}, (_, i) => 'x' + i).length"})
+		got, err := pool.Evaluate(t.Context(), spec)
+		if err != nil || got.Status == nil || got.Status.Error != nil {
+			t.Fatalf("request %d: %s, %v", i, text(t, got), err)
+		}
+	}
+	if after := pool.pids(); !reflect.DeepEqual(before, after) && !raced {
+		t.Errorf("worker %v became %v", before, after)
+	}
+}
+
+// TestEndedWorker: if a worker ends for a reason that is no limit, the answer says where it was and that it ended.
+func TestEndedWorker(t *testing.T) {
+	long := syncpatch.Limits{Expression: time.Hour, Object: time.Hour}
+	for expression, want := range map[string]string{
+		"(() => { for (;;); })()": "spec.a", doubling(60): "spec.patches[1].expression",
+	} {
+		pool := newPool(t, Settings{Processes: 1, Limits: long})
+		pid := pool.pids()[0]
+		ctx := t.Context()
+		go func() {
+			// It is killed as soon as it works.
+			for ctx.Err() == nil && !busy(pid) {
+				time.Sleep(time.Millisecond)
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}()
+		got, err := pool.Evaluate(ctx, attacked(expression))
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+			continue
+		}
+		if len(got.Problems) > 0 {
+			if p := got.Problems[0]; p.Field != want || !strings.Contains(p.Detail, "the worker that parsed this ended because the system killed it") {
+				t.Errorf("%s: %v", expression, p)
+			}
+		} else if failed := got.Status.Error; failed == nil || failed.Index != 1 || failed.Path != want ||
+			!strings.Contains(failed.Message, "the worker that evaluated the patch ended because the system killed it") {
+			t.Errorf("%s: %+v", expression, failed)
+		}
+	}
+}
+
+// busy reports whether a process has used 50 ms of CPU time since its start.
+func busy(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	user, _ := strconv.Atoi(fields[11])
+	return user >= 20
+}
+
+func text(t *testing.T, value any) string {
 	t.Helper()
-	text, err := json.Marshal(result)
+	text, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func nested(depth int) any {
-	var v any = int64(1)
-	for i := range depth {
-		if i%2 == 0 {
-			v = []any{v, 0.5, true}
-		} else {
-			v = map[string]any{"a": v, "": nil}
-		}
-	}
-	return v
 }
 
 // TestKilledWorker: a worker that ends between two evaluations causes at most one error, and never a wrong answer.
@@ -160,7 +291,7 @@ func TestCancel(t *testing.T) {
 	for range 2 {
 		// One of them waits for the other's worker.
 		group.Go(func() {
-			if _, err := pool.Evaluate(ctx, checked(t, "(() => { for (;;); })()")); !errors.Is(err, mine) {
+			if _, err := pool.Evaluate(ctx, attacked("(() => { for (;;); })()")); !errors.Is(err, mine) {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -177,7 +308,7 @@ func TestClose(t *testing.T) {
 	pids := pool.pids()
 	pool.Close()
 	pool.Close()
-	if _, err := pool.Evaluate(t.Context(), checked(t, "value")); !errors.Is(err, ErrClosed) {
+	if _, err := pool.Evaluate(t.Context(), attacked("value")); !errors.Is(err, ErrClosed) {
 		t.Errorf("the error is %v", err)
 	}
 	for _, pid := range pids {
@@ -320,10 +451,11 @@ func TestNamedLimits(t *testing.T) {
 	} {
 		t.Run(test.expression, func(t *testing.T) {
 			pool := newPool(t, Settings{Processes: 1, Limits: test.limits})
-			result, err := pool.Evaluate(t.Context(), checked(t, test.expression))
+			outcome, err := pool.Evaluate(t.Context(), attacked(test.expression))
+			result := outcome.Status
 			switch {
-			case err != nil:
-				t.Error(err)
+			case err != nil || result == nil:
+				t.Error(err, outcome.Problems)
 			case test.limit == "" && result.Error != nil:
 				t.Errorf("the error is %+v", result.Error)
 			case test.limit == expression.LimitDepth && pool.settings.Limits.Violated(result.Error):
