@@ -59,6 +59,15 @@ const (
 	MessageBytes = 16 << 10
 )
 
+// Bounds of what one step reads from the state. Redis does nothing else while a script runs, so lists and sweeps read pages.
+const (
+	// PageObjects is the maximum number of objects, events or references that one step reads. A list with a higher limit,
+	// or without one, is a large list.
+	PageObjects = 500
+	// PageBytes is the maximum size of the records of a page together, in bytes. One record may be larger.
+	PageBytes = 1 << 20
+)
+
 // Bounds in time.
 const (
 	// RequestDuration is the maximum duration of a request that is not a watch.
@@ -75,9 +84,6 @@ const (
 
 // Shares of a process. Source: ADR-0020.
 const (
-	// PageObjects is the maximum number of objects that the state returns at once. A list with a higher limit, or without
-	// one, is a large list.
-	PageObjects = 500
 	// LargeBodyBytes is the size above which a body is a large one, in bytes. A body of unknown size is one as well.
 	LargeBodyBytes = 32 << 10
 	// LargeBodies is how many requests with a large body a process serves at a time, and LargeBodiesPerCaller how many of one
@@ -248,5 +254,13 @@ var List = []Limit{
 	{
 		"longest-wait", "time that a request waits for a place", "10s", "shared/api/fairness",
 		"429: requests are answered too slowly at present: no place within 10s", "",
+	},
+	{
+		"page-objects", "objects, events or references that one script reads", "500 records", "shared/state/redisstore",
+		"the rest is read in further pages", "",
+	},
+	{
+		"page-bytes", "size of the records of a page together, unless the first one alone is larger", "1 MiB", "shared/state/redisstore",
+		"the rest is read in further pages", "",
 	},
 }

@@ -160,7 +160,7 @@ func (s *Storage) page(ctx context.Context, key string, recursive bool, start st
 			return page{p.Records, p.Revision, int64(len(p.Records)) + p.Remaining}, nil
 		}
 	}
-	p, err := s.store.List(ctx, store.Query{Prefix: key})
+	p, err := s.whole(ctx, key)
 	if err != nil {
 		return page{}, translate(err, key)
 	}
@@ -183,6 +183,28 @@ func (s *Storage) page(ctx context.Context, key string, recursive bool, start st
 		records = records[:limit]
 	}
 	return page{records, at, count}, nil
+}
+
+// whole reads all records with a prefix at one revision.
+func (s *Storage) whole(ctx context.Context, prefix string) (store.Page, error) {
+	for {
+		all := store.Page{}
+		query := store.Query{Prefix: prefix}
+		for {
+			p, err := s.store.List(ctx, query)
+			if err != nil {
+				return store.Page{}, err
+			}
+			if query.After != "" && p.Revision != all.Revision {
+				break
+			}
+			all.Revision, all.Records = p.Revision, append(all.Records, p.Records...)
+			if p.Remaining == 0 {
+				return all, nil
+			}
+			query.After = p.Records[len(p.Records)-1].Name
+		}
+	}
 }
 
 // takeBack makes what was true at a revision from what is true now: the first event of a name after the revision

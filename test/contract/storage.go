@@ -370,11 +370,10 @@ func (s *Storage) put(ctx context.Context, record store.Record, revision int64) 
 
 // Stats implements storage.Interface.
 func (s *Storage) Stats(ctx context.Context) (storage.Stats, error) {
-	query := store.Query{Prefix: s.prefix, Limit: 1}
-	if s.sizes {
-		query.Limit = 0
+	page, err := s.store.List(ctx, store.Query{Prefix: s.prefix, Limit: 1})
+	if s.sizes && err == nil {
+		page, err = s.whole(ctx, s.prefix)
 	}
-	page, err := s.store.List(ctx, query)
 	if err != nil {
 		return storage.Stats{}, err
 	}

@@ -130,7 +130,7 @@ func (b *bench) sweep(t *testing.T) {
 			case <-ctx.Done():
 				return
 			case now := <-tick.C:
-				due, _ := b.store.Due(ctx, now, time.Time{}, 100)
+				due, _ := b.store.Due(ctx, store.DueQuery{Until: now, Limit: 100})
 				for _, record := range due {
 					_, _ = b.store.Delete(ctx, record.Name, record.Revision)
 				}

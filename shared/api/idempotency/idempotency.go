@@ -207,7 +207,7 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	}
 	removed := 0
 	for removed < maxSwept {
-		due, err := s.Records.Due(ctx, now, time.Time{}, batch)
+		due, err := s.Records.Due(ctx, store.DueQuery{Until: now, Limit: batch})
 		if err != nil {
 			return removed, fmt.Errorf("looking for expired attempts: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -299,9 +300,11 @@ func (c *collection) foreground(ctx context.Context, n node) error {
 func (c *collection) orphan(ctx context.Context, n node) error {
 	uid := n.object.GetUID()
 	var some []node
+	size := 0
 	if err := c.eachDependent(ctx, n, func(dependent node) bool {
 		some = append(some, dependent)
-		return len(some) < pageOfDependents
+		size += len(dependent.record.Object)
+		return len(some) < pageOfDependents && size < limits.PageBytes
 	}); err != nil {
 		return err
 	}

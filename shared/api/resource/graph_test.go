@@ -828,7 +828,7 @@ func TestGraceWithFinalizers(t *testing.T) {
 	}
 	w.clock.Store(61)
 	w.sweep()
-	if due, err := w.keys.Store.Due(t.Context(), now.Add(time.Hour), time.Time{}, 10); err != nil || len(due) != 0 {
+	if due, err := w.keys.Store.Due(t.Context(), store.DueQuery{Until: now.Add(time.Hour)}); err != nil || len(due) != 0 {
 		t.Errorf("%d are due, %v", len(due), err)
 	}
 	expect(t, w.change("ci", held(hold, "test.example/new")), invalid("metadata.finalizers"))

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -14,8 +15,6 @@ const (
 	sweepSteps = 10_000
 	// sweepReferences is how many references of each resource one run reads.
 	sweepReferences = 10_000
-	// pageOfReferences is how many of them are read in one round trip.
-	pageOfReferences = 1_000
 	// eventAge is how long events are kept for those who resume a watch. Source: ADR-0007.
 	eventAge = 24 * time.Hour
 )
@@ -47,24 +46,23 @@ func (g *Graph) Sweep(ctx context.Context) (Collected, error) {
 // due continues the deletions of a resource that are due.
 func (c *collection) due(ctx context.Context, member Member) error {
 	looked := map[string]bool{}
-	for kept := 0; c.left > 0; {
-		// Objects that stay due after a look remain at the head of the queue, and so do those that only the rules of
-		// the resource make due: read past them.
-		records, err := member.state().Due(ctx, member.now(), time.Time{}, pageOfDependents+kept)
-		if err != nil {
+	for skip := 0; c.left > 0; {
+		records, err := member.state().Due(ctx, store.DueQuery{Until: member.now(), Skip: skip, Limit: pageOfDependents})
+		if err != nil || len(records) == 0 {
 			return err
 		}
-		news := false
 		for _, record := range records {
 			if looked[record.Name] {
+				// Objects that stay due after a look remain at the head of the queue, and so do those that only the rules
+				// of the resource make due.
+				skip++
 				continue
 			}
 			if len(looked) == sweepSteps {
 				c.done.Unfinished = true
 				return nil
 			}
-			looked[record.Name], news = true, true
-			kept++
+			looked[record.Name] = true
 			n, err := member.parse(record)
 			if err != nil {
 				c.note(err)
@@ -73,17 +71,10 @@ func (c *collection) due(ctx context.Context, member Member) error {
 			if n.object.GetDeletionTimestamp() == nil {
 				continue
 			}
-			before := c.done.Removed
 			c.push(n)
 			if err := c.run(ctx); err != nil {
 				return err
 			}
-			if c.done.Removed > before {
-				kept--
-			}
-		}
-		if !news {
-			return nil
 		}
 	}
 	return nil
@@ -102,7 +93,7 @@ func (c *collection) walk(ctx context.Context, member Member) error {
 	most := min(total, sweepReferences)
 	for int64(len(references)) < most {
 		from := (start + int64(len(references))) % total
-		limit := min(pageOfReferences, most-int64(len(references)), total-from)
+		limit := min(limits.PageObjects, most-int64(len(references)), total-from)
 		page, _, err := member.state().References(ctx, from, int(limit))
 		if err != nil {
 			return err

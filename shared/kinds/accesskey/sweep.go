@@ -42,35 +42,41 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 	var done Swept
 	var broken error
 	looked := map[string]bool{}
-	for len(looked) < maxSwept {
-		now := keys.Now()
-		var createdBy time.Time
-		if limit := limits().Max; limit > 0 {
-			createdBy = now.Add(-limit)
-		}
-		// A key that is still due after it was looked at stands at the head of the queue: read past it.
-		due, err := keys.Store.Due(ctx, now, createdBy, sweepPage+done.Held+done.Changed+done.Broken)
-		if err != nil {
-			return done, fmt.Errorf("looking for due access keys: %w", err)
-		}
-		before := len(looked)
-		for _, record := range due {
-			if looked[record.Name] {
-				continue
+	for _, byCreated := range []bool{false, true} {
+		for skip := 0; len(looked) < maxSwept; {
+			now := keys.Now()
+			until := now
+			if byCreated {
+				limit := limits().Max
+				if limit <= 0 {
+					break
+				}
+				until = now.Add(-limit)
 			}
-			looked[record.Name] = true
-			key, err := keys.Decode(record)
+			due, err := keys.Store.Due(ctx, store.DueQuery{ByCreated: byCreated, Until: until, Skip: skip, Limit: sweepPage})
 			if err != nil {
-				done.Broken++
-				broken = cmp.Or(broken, err)
-				continue
+				return done, fmt.Errorf("looking for due access keys: %w", err)
 			}
-			if err := sweepKey(ctx, keys, key, record, limits(), now, &done); err != nil {
-				return done, err
+			if len(due) == 0 {
+				break
 			}
-		}
-		if len(looked) == before {
-			break
+			for _, record := range due {
+				if looked[record.Name] {
+					// A key that is still due after it was looked at stands at the head of the queue.
+					skip++
+					continue
+				}
+				looked[record.Name] = true
+				key, err := keys.Decode(record)
+				if err != nil {
+					done.Broken++
+					broken = cmp.Or(broken, err)
+					continue
+				}
+				if err := sweepKey(ctx, keys, key, record, limits(), now, &done); err != nil {
+					return done, err
+				}
+			}
 		}
 	}
 	return done, broken

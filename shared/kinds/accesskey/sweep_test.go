@@ -432,8 +432,8 @@ func (e *endless) record(name string) store.Record {
 	}
 }
 
-func (e *endless) Due(_ context.Context, _, _ time.Time, limit int) ([]store.Record, error) {
-	due := make([]store.Record, limit)
+func (e *endless) Due(_ context.Context, query store.DueQuery) ([]store.Record, error) {
+	due := make([]store.Record, query.Limit)
 	for i := range due {
 		e.made++
 		due[i] = e.record(fmt.Sprintf("over-%d", e.made))

@@ -53,13 +53,12 @@ type Denial struct {
 // Denied returns the tokens that were revoked and have not expired, in the order of their ids. Tokens whose access key is
 // refused are among them once Sweep has seen that.
 func (r *Register) Denied(ctx context.Context) ([]Denial, error) {
-	page, err := r.revoked.List(ctx, store.Query{})
-	if err != nil {
-		return nil, fmt.Errorf("listing revoked tokens: %w", err)
-	}
 	now := r.Now()
-	denied := make([]Denial, 0, len(page.Records))
-	for _, record := range page.Records {
+	denied := []Denial{}
+	for record, err := range store.Each(ctx, r.revoked, store.Query{}) {
+		if err != nil {
+			return nil, fmt.Errorf("listing revoked tokens: %w", err)
+		}
 		if now.Before(record.Expires) {
 			denied = append(denied, Denial{ID: record.Name, Expires: record.Expires})
 		}
@@ -67,13 +66,9 @@ func (r *Register) Denied(ctx context.Context) ([]Denial, error) {
 	return denied, nil
 }
 
-const (
-	// sweepPage is how many records are read in one round trip.
-	sweepPage = 500
-	// eventAge is how long the events of the list are kept, which nobody watches. The garbage collector trims those of
-	// the records.
-	eventAge = 24 * time.Hour
-)
+// eventAge is how long the events of the list are kept, which nobody watches. The garbage collector trims those of the
+// records.
+const eventAge = 24 * time.Hour
 
 // Swept counts what a run did.
 type Swept struct {
@@ -94,47 +89,40 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	var broken error
 	type parent struct{ name, uid string }
 	usable := map[parent]bool{}
-	for query := (store.Query{Limit: sweepPage}); ; {
-		page, err := r.Store.List(ctx, query)
+	for record, err := range store.Each(ctx, r.Store, store.Query{}) {
 		if err != nil {
 			return done, fmt.Errorf("listing tokens: %w", err)
 		}
-		for _, record := range page.Records {
-			query.After = record.Name
-			token, err := r.Parse(record)
-			if err != nil {
-				done.Broken++
-				broken = cmp.Or(broken, err)
+		token, err := r.Parse(record)
+		if err != nil {
+			done.Broken++
+			broken = cmp.Or(broken, err)
+			continue
+		}
+		count := &done.Expired
+		if now := r.Now(); !over(token, now) {
+			id := parent{token.Status.AccessKey, token.Status.AccessKeyUID}
+			good, known := usable[id]
+			if !known {
+				key, err := r.keys.Store.Get(ctx, id.name)
+				if good, err = r.usable(ctx, key, err, id.uid, now); err != nil {
+					return done, err
+				}
+				usable[id] = good
+			}
+			if good {
 				continue
 			}
-			count := &done.Expired
-			if now := r.Now(); !over(token, now) {
-				id := parent{token.Status.AccessKey, token.Status.AccessKeyUID}
-				good, known := usable[id]
-				if !known {
-					key, err := r.keys.Store.Get(ctx, id.name)
-					if good, err = r.usable(ctx, key, err, id.uid, now); err != nil {
-						return done, err
-					}
-					usable[id] = good
-				}
-				if good {
-					continue
-				}
-				count = &done.Revoked
-			}
-			switch _, err := r.Store.Delete(ctx, record.Name, record.Revision); {
-			case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
-				done.Changed++
-			case err != nil:
-				return done, fmt.Errorf("removing the record of a token: %w", err)
-			default:
-				*count++
-				r.Removed(ctx, token)
-			}
+			count = &done.Revoked
 		}
-		if page.Remaining == 0 || len(page.Records) == 0 {
-			break
+		switch _, err := r.Store.Delete(ctx, record.Name, record.Revision); {
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
+			done.Changed++
+		case err != nil:
+			return done, fmt.Errorf("removing the record of a token: %w", err)
+		default:
+			*count++
+			r.Removed(ctx, token)
 		}
 	}
 	if err := r.forget(ctx, &done); err != nil {
@@ -146,7 +134,7 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 // forget removes expired tokens from the list of revoked ones.
 func (r *Register) forget(ctx context.Context, done *Swept) error {
 	for {
-		due, err := r.revoked.Due(ctx, r.Now(), time.Time{}, sweepPage)
+		due, err := r.revoked.Due(ctx, store.DueQuery{Until: r.Now()})
 		if err != nil {
 			return fmt.Errorf("looking for expired tokens on the list of revoked ones: %w", err)
 		}
@@ -159,7 +147,7 @@ func (r *Register) forget(ctx context.Context, done *Swept) error {
 				done.Forgotten++
 			}
 		}
-		if len(due) < sweepPage {
+		if len(due) == 0 {
 			return nil
 		}
 	}

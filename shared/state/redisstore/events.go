@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -59,40 +60,66 @@ func (r *resource) Events(ctx context.Context, after int64, limit int, wait time
 	}
 }
 
-// read returns the log's events after a revision, in one round trip. Every revision has exactly one
-// event, so a gap is visible: the first entry must be that of the next revision.
+// read returns the log's events after a revision, in one round trip. ErrGone if the log does not hold the first of them.
 func (r *resource) read(ctx context.Context, doing string, after int64, limit int) ([]store.Event, error) {
-	var current *redis.StringCmd
-	var entries *redis.XMessageSliceCmd
-	err := r.client.run(ctx, doing, func(ctx context.Context) error {
-		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			// The revision is read first: a write between the two commands can then only add entries.
-			current = pipe.Get(ctx, r.keys.revision)
-			entries = pipe.XRangeN(ctx, r.keys.log, fmt.Sprintf("(%d-0", after), "+", int64(limit))
-			return nil
-		})
-		return present(err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	revision, err := revisionOf(current)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	messages := entries.Val()
-	if after > revision || len(messages) == 0 && after < revision {
+	events, revision, err := r.client.readLog(ctx, doing, r.keys, after, limit)
+	if err == nil && len(events) == 0 && after != revision {
 		return nil, fmt.Errorf("%s: %w", doing, store.ErrGone)
 	}
-	events, err := decodeEvents(messages, after)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	case len(events) == 0 && len(messages) > 0:
-		return nil, fmt.Errorf("%s: %w", doing, store.ErrGone)
-	default:
-		return events, nil
+	return events, err
+}
+
+// readLog returns a page of a log's events after a revision, and the current revision. Every revision has exactly one
+// event, so a gap is visible: the first entry must be that of the next revision. There are no events after a gap.
+func (c *Client) readLog(ctx context.Context, doing string, k keys, after int64, limit int) (events []store.Event, revision int64, err error) {
+	var parts []any
+	if err := c.run(ctx, doing, func(ctx context.Context) error {
+		var err error
+		keys := []string{k.revision, k.log}
+		parts, err = eventsScript().Run(ctx, c.redis, keys, after, pageLimit(limit), limits.PageBytes).Slice()
+		return err
+	}); err != nil {
+		return nil, 0, err
 	}
+	if len(parts) != 2 {
+		return nil, 0, fmt.Errorf("%s: %w: %d parts of a log", doing, errCorrupt, len(parts))
+	}
+	if revision, err = strconv.ParseInt(fmt.Sprint(parts[0]), 10, 64); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w: revision %q", doing, errCorrupt, parts[0])
+	}
+	messages, err := streamMessages(parts[1])
+	if err == nil {
+		events, err = decodeEvents(messages, after)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	return events, revision, nil
+}
+
+// streamMessages reads the entries of a log from the reply of a script.
+func streamMessages(reply any) ([]redis.XMessage, error) {
+	entries, ok := reply.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: reply %T instead of entries", errCorrupt, reply)
+	}
+	messages := make([]redis.XMessage, 0, len(entries))
+	for _, entry := range entries {
+		pair, ok := entry.([]any)
+		if !ok || len(pair) != 2 {
+			return nil, fmt.Errorf("%w: reply %T instead of an entry", errCorrupt, entry)
+		}
+		fields, err := stringList(pair[1])
+		if err != nil {
+			return nil, err
+		}
+		message := redis.XMessage{ID: fmt.Sprint(pair[0]), Values: make(map[string]any, len(fields)/2)}
+		for i := 0; i+1 < len(fields); i += 2 {
+			message.Values[fields[i]] = fields[i+1]
+		}
+		messages = append(messages, message)
+	}
+	return messages, nil
 }
 
 // revisionOf reads the current revision of a resource: store.Beginning before the first write.
@@ -164,7 +191,7 @@ func decodeEvent(message redis.XMessage) (store.Event, error) {
 	return event, err
 }
 
-// trimAtOnce is how many events one run of the script reads: Redis does nothing else while a script runs.
+// trimAtOnce is how many events one run of the script reads, unless they have more than the bytes of a page.
 const trimAtOnce = 100
 
 func (r *resource) Trim(ctx context.Context, olderThan time.Time) error {
@@ -172,7 +199,7 @@ func (r *resource) Trim(ctx context.Context, olderThan time.Time) error {
 		var more int
 		err := r.client.run(ctx, "trimming events", func(ctx context.Context) error {
 			var err error
-			more, err = trimScript().Run(ctx, r.client.redis, []string{r.keys.log}, milliseconds(olderThan), trimAtOnce).Int()
+			more, err = trimScript().Run(ctx, r.client.redis, []string{r.keys.log}, milliseconds(olderThan), trimAtOnce, limits.PageBytes).Int()
 			return err
 		})
 		if err != nil || more == 0 {

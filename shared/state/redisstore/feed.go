@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -17,8 +18,9 @@ const (
 	// windowEvents and windowBytes bound what a feed keeps. The newest event is kept however large it is.
 	windowEvents = 1024
 	windowBytes  = 16 << 20
-	// feedBatch is how many events are read at once.
-	feedBatch = 128
+	// feedBatch is how many events a blocking read returns, because it has no bound in bytes. If it returns that many, there
+	// may be more, which are read a page at a time.
+	feedBatch = 2
 	// linger is how long a feed goes on without a waiting caller: callers that have received events soon wait again.
 	linger = time.Second
 )
@@ -145,8 +147,15 @@ func (f *feed) idle() bool {
 // follow blocks in Redis for half a timeout at a time. It thereby notices a server that hangs, and tells it from a
 // server that has no events.
 func (f *feed) follow() {
+	// behind is whether there may be events that were written before the last ones arrived.
+	behind := false
 	for !f.idle() {
-		events, revision, err := f.await(f.seen)
+		next := f.await
+		if behind {
+			next = f.catchUp
+		}
+		events, revision, err := next(f.seen)
+		behind = len(events) >= feedBatch
 		switch {
 		case err != nil:
 			f.announce(func() {}, err)
@@ -159,6 +168,11 @@ func (f *feed) follow() {
 			f.announce(func() { f.begin(revision) }, nil)
 		}
 	}
+}
+
+// catchUp returns a page of the events after a revision, and the store's current revision. It does not wait.
+func (f *feed) catchUp(seen int64) ([]store.Event, int64, error) {
+	return f.client.readLog(context.Background(), "following events", f.keys, seen, limits.PageObjects)
 }
 
 // await waits for the first event after a revision and returns the events. If there is none within the time of the

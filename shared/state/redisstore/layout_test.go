@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -321,34 +320,6 @@ func TestContradictions(t *testing.T) {
 	})
 }
 
-// TestListBeyondTheStack lists more names than Lua's unpack can return at once on a real server.
-func TestListBeyondTheStack(t *testing.T) {
-	s := open(t, redistest.Server(t).URL(), patient).Resource("things")
-	const many = 9000
-	var group sync.WaitGroup
-	for part := range 9 {
-		group.Go(func() {
-			for i := part; i < many; i += 9 {
-				if _, err := s.Create(t.Context(), store.Record{Name: fmt.Sprintf("n%04d", i), Created: created}); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	page, err := s.List(t.Context(), store.Query{})
-	must(t, err)
-	if len(page.Records) != many || page.Remaining != 0 {
-		t.Fatalf("%d records, %d remaining, want all %d", len(page.Records), page.Remaining, many)
-	}
-	for i, record := range page.Records {
-		if want := fmt.Sprintf("n%04d", i); record.Name != want {
-			t.Fatalf("record %d is %q, want %q", i, record.Name, want)
-		}
-	}
-}
-
 // TestScriptsAreSentAgain: Redis forgets its scripts when it restarts.
 func TestScriptsAreSentAgain(t *testing.T) {
 	both(t, func(t *testing.T, url string) {
@@ -388,7 +359,10 @@ func TestRoundTrips(t *testing.T) {
 		{"GetByDigest", func() (int64, error) { r, err := s.GetByDigest(ctx, record.Digest); return r.Revision, err }},
 		{"Touch", func() (int64, error) { return record.Revision, s.Touch(ctx, record, created, created) }},
 		{"List", func() (int64, error) { p, err := s.List(ctx, store.Query{Limit: 1}); return p.Revision, err }},
-		{"Due", func() (int64, error) { _, err := s.Due(ctx, created, created, 5); return record.Revision, err }},
+		{"Due", func() (int64, error) {
+			_, err := s.Due(ctx, store.DueQuery{Until: created, Limit: 5})
+			return record.Revision, err
+		}},
 		{"Events", func() (int64, error) { _, err := s.Events(ctx, start, 5, time.Hour); return record.Revision, err }},
 		{"Trim", func() (int64, error) { return record.Revision, s.Trim(ctx, created) }},
 		{"Delete", func() (int64, error) { return s.Delete(ctx, "one", record.Revision) }},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -212,7 +212,7 @@ func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, err
 
 func (r *resource) List(ctx context.Context, query store.Query) (store.Page, error) {
 	keys := []string{r.keys.revision, r.keys.objects, r.keys.names, r.keys.activity}
-	args := []any{max(query.Limit, 0)}
+	args := []any{pageLimit(query.Limit), limits.PageBytes}
 	lower, upper := bounds(query)
 	switch {
 	case query.Reference != "" && query.Owners != nil:
@@ -261,7 +261,6 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 	if err != nil {
 		return store.Page{}, err
 	}
-	sort.Slice(page.Records, func(i, j int) bool { return page.Records[i].Name < page.Records[j].Name })
 	return page, nil
 }
 
@@ -321,14 +320,27 @@ func records(parts []any) ([]store.Record, error) {
 	return result, nil
 }
 
-func (r *resource) Due(ctx context.Context, expiredBy, createdBy time.Time, limit int) ([]store.Record, error) {
-	if limit < 1 || expiredBy.IsZero() && createdBy.IsZero() {
+// pageLimit returns the maximum number of records on a page for a caller that asks for a number of them. 0: any number.
+func pageLimit(asked int) int {
+	if asked <= 0 {
+		return limits.PageObjects
+	}
+	return min(asked, limits.PageObjects)
+}
+
+func (r *resource) Due(ctx context.Context, query store.DueQuery) ([]store.Record, error) {
+	if query.Until.IsZero() {
 		return nil, nil
+	}
+	index := r.keys.expires
+	if query.ByCreated {
+		index = r.keys.created
 	}
 	var due []store.Record
 	err := r.client.run(ctx, "finding due records", func(ctx context.Context) error {
-		keys := []string{r.keys.objects, r.keys.expires, r.keys.created, r.keys.activity}
-		parts, err := r.call(ctx, dueScript(), keys, []any{optional(expiredBy, ""), optional(createdBy, ""), limit})
+		keys := []string{index, r.keys.objects, r.keys.activity}
+		args := []any{milliseconds(query.Until), max(query.Skip, 0), pageLimit(query.Limit), limits.PageBytes}
+		parts, err := r.call(ctx, dueScript(), keys, args)
 		if err != nil {
 			return err
 		}
@@ -345,6 +357,7 @@ func (r *resource) References(ctx context.Context, from int64, limit int) ([]sto
 	if limit < 1 || from < 0 {
 		return nil, 0, errors.New("reading references: the position must not be negative and the limit must be positive")
 	}
+	limit = min(limit, limits.PageObjects)
 	var total *redis.IntCmd
 	var members *redis.StringSliceCmd
 	err := r.client.run(ctx, "reading references", func(ctx context.Context) error {

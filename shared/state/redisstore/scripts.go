@@ -27,11 +27,17 @@ var touchLua string
 //go:embed lua/bydigest.lua
 var byDigestLua string
 
+//go:embed lua/page.lua
+var pageLua string
+
 //go:embed lua/list.lua
 var listLua string
 
 //go:embed lua/due.lua
 var dueLua string
+
+//go:embed lua/events.lua
+var eventsLua string
 
 //go:embed lua/trim.lua
 var trimLua string
@@ -43,9 +49,10 @@ var (
 	deleteScript   = script(recordLua + deleteLua)
 	touchScript    = script(recordLua + touchLua)
 	byDigestScript = script(byDigestLua)
-	listScript     = script(listLua)
-	dueScript      = script(dueLua)
-	trimScript     = script(trimLua)
+	listScript     = script(pageLua + listLua)
+	dueScript      = script(pageLua + dueLua)
+	eventsScript   = script(pageLua + eventsLua)
+	trimScript     = script(pageLua + trimLua)
 )
 
 // script defers hashing to the first use: a function uses few scripts, and none while it starts.

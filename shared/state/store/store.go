@@ -10,6 +10,7 @@ package store
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 )
 
@@ -89,7 +90,9 @@ type Store interface {
 	// of the removal. Errors: ErrNotFound, ErrConflict.
 	Delete(ctx context.Context, name string, revision int64) (int64, error)
 
-	// List returns one page of the resource: a snapshot at one revision.
+	// List returns one page of the resource: a snapshot at one revision. It holds as many records as query.Limit and the
+	// bounds of a page allow, and at least one if the query selects any. Page.Remaining tells whether there are more.
+	// Source: ADR-0020.
 	List(ctx context.Context, query Query) (Page, error)
 
 	// Touch records when the object was used last (activity) and when it is due for removal (expires). A zero
@@ -98,19 +101,20 @@ type Store interface {
 	// returns no error.
 	Touch(ctx context.Context, record Record, activity, expires time.Time) error
 
-	// Due returns up to limit objects whose Expires is not after expiredBy, or whose Created is not after
-	// createdBy. Those that have been due for the longest time come first. A zero time selects nothing.
-	Due(ctx context.Context, expiredBy, createdBy time.Time, limit int) ([]Record, error)
+	// Due returns objects that are due, as many as query.Limit and the bounds of a page allow. Those that have been due for
+	// the longest time come first. The result is empty only if no object is due after the skipped ones.
+	Due(ctx context.Context, query DueQuery) ([]Record, error)
 
-	// References returns up to limit references of all objects, sorted by uid and name, and the total number of
-	// references. from is the position of the first one, counted from 0. Positions shift with writes.
+	// References returns up to limit references of all objects, at most limits.PageObjects, sorted by uid and name, and the
+	// total number of references. from is the position of the first one, counted from 0. Positions shift with writes.
 	References(ctx context.Context, from int64, limit int) ([]Reference, int64, error)
 
 	// Events returns up to limit events after a revision, oldest first, waiting up to wait for the first
-	// one. If no event comes within that time, the result is empty and there is no error. ErrGone if events
+	// one. If no event comes within that time, the result is empty and there is no error. The result may hold fewer
+	// events than there are, because it has the bounds of a page. ErrGone if events
 	// after the revision have been trimmed, or if the revision is ahead of the store. If wait is positive, the
-	// result may hold fewer events than there are, and may include trimmed events that the process still has,
-	// which helps slow readers. To learn whether the log still reaches back to a revision, call it with wait 0.
+	// result may include trimmed events that the process still has, which helps slow readers. To learn whether the
+	// log still reaches back to a revision, call it with wait 0.
 	// The events are shared: callers must change neither them nor their records. Source: ADR-0007.
 	Events(ctx context.Context, after int64, limit int, wait time.Duration) ([]Event, error)
 
@@ -130,7 +134,21 @@ type Query struct {
 	Reference string
 	// After is the last name of the previous page. Empty: begin with the first.
 	After string
-	// Limit is the maximum number of records. 0: all of them.
+	// Limit is the maximum number of records. 0, or more than limits.PageObjects: limits.PageObjects. A page may hold fewer,
+	// because its records have at most limits.PageBytes together, unless the first one alone has more.
+	Limit int
+}
+
+// DueQuery selects objects by their due time. Its bounds are those of a page.
+type DueQuery struct {
+	// ByCreated selects the objects whose Created is not after Until, instead of those whose Expires is not.
+	ByCreated bool
+	// Until is the time at which the objects are due. Zero selects nothing.
+	Until time.Time
+	// Skip is the number of due objects to skip: those that a caller has seen and left as they are. Positions shift with
+	// writes. Not negative.
+	Skip int
+	// Limit is the maximum number of records, as in Query.
 	Limit int
 }
 
@@ -142,6 +160,30 @@ type Page struct {
 	Records []Record
 	// Remaining is the number of records that the query selects after the last one of this page.
 	Remaining int64
+}
+
+// Each returns the records that a query selects, in order of names, and reads them page by page. Pages may be of different
+// revisions: a record that is written meanwhile may be missing, and one that is removed meanwhile may be there. After an
+// error, which is that of List, there are no more.
+func Each(ctx context.Context, s Store, query Query) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for {
+			page, err := s.List(ctx, query)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, record := range page.Records {
+				query.After = record.Name
+				if !yield(record, nil) {
+					return
+				}
+			}
+			if page.Remaining == 0 || len(page.Records) == 0 {
+				return
+			}
+		}
+	}
 }
 
 // Reference says that an object refers to a uid.

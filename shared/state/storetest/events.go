@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -36,12 +38,12 @@ func testTouch(t *testing.T, open Open) {
 		expect(t, what+": List", list(t, s, store.Query{Prefix: "one"}).Records[0], record)
 		expect(t, what+": List by owner", list(t, s, store.Query{Owners: []string{"o"}}).Records[0], record)
 		if !record.Expires.IsZero() {
-			due, err := s.Due(t.Context(), record.Expires, time.Time{}, 1)
+			due, err := s.Due(t.Context(), store.DueQuery{Until: record.Expires, Limit: 1})
 			if err != nil || len(due) != 1 {
 				t.Fatalf("%s: Due: %q, %v", what, names(due), err)
 			}
 			expect(t, what+": Due", due[0], record)
-			if due, err := s.Due(t.Context(), record.Expires.Add(-time.Millisecond), time.Time{}, 1); err != nil || len(due) != 0 {
+			if due, err := s.Due(t.Context(), store.DueQuery{Until: record.Expires.Add(-time.Millisecond), Limit: 1}); err != nil || len(due) != 0 {
 				t.Errorf("%s: %q is due too early (%v)", what, names(due), err)
 			}
 		}
@@ -114,7 +116,7 @@ func testTouchGuards(t *testing.T, open Open) {
 			}
 		}
 	})
-	if due, err := s.Due(t.Context(), at(10), time.Time{}, 10); err != nil || len(due) != 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(10), Limit: 10}); err != nil || len(due) != 0 {
 		t.Errorf("after Touch with other digests %q are due (%v)", names(due), err)
 	}
 	if err := s.Touch(t.Context(), bare, at(1), time.Time{}); err != nil {
@@ -153,28 +155,26 @@ func testDue(t *testing.T, open Open) {
 		}
 		create(t, s, record)
 	}
-	never := time.Time{}
 	for _, test := range []struct {
-		what                 string
-		expiredBy, createdBy time.Time
-		limit                int
-		want                 []string
+		what  string
+		query store.DueQuery
+		want  []string
 	}{
-		{"nothing asked", never, never, 10, nil},
-		{"before the first", at(19), never, 10, nil},
-		{"a millisecond before the first", at(20).Add(-time.Millisecond), never, 10, nil},
-		{"at the first", at(20), never, 10, []string{"b"}},
-		{"by expiry", at(60), never, 10, []string{"b", "d", "a"}},
-		{"by expiry, limited", at(60), never, 2, []string{"b", "d"}},
-		{"by creation", never, at(20), 10, []string{"f", "a", "b", "c"}},
-		{"by creation, limited", never, at(20), 1, []string{"f"}},
-		{"long before", at(-100), at(-100), 10, nil},
-		// Overdue by expiry: b 40, d 29, a 10; by creation: f 17, a 12, b 2.
-		{"by both", at(60), at(12), 10, []string{"b", "d", "f", "a"}},
-		{"by both, limited", at(60), at(12), 3, []string{"b", "d", "f"}},
-		{"none wanted", at(60), at(12), 0, nil},
+		{"nothing asked", store.DueQuery{}, nil},
+		{"before the first", store.DueQuery{Until: at(19)}, nil},
+		{"a millisecond before the first", store.DueQuery{Until: at(20).Add(-time.Millisecond)}, nil},
+		{"at the first", store.DueQuery{Until: at(20)}, []string{"b"}},
+		{"by expiry", store.DueQuery{Until: at(60)}, []string{"b", "d", "a"}},
+		{"by expiry, limited", store.DueQuery{Until: at(60), Limit: 2}, []string{"b", "d"}},
+		{"by expiry, the second", store.DueQuery{Until: at(60), Skip: 1, Limit: 1}, []string{"d"}},
+		{"by expiry, the rest", store.DueQuery{Until: at(60), Skip: 1}, []string{"d", "a"}},
+		{"by expiry, beyond the last", store.DueQuery{Until: at(60), Skip: 3}, nil},
+		{"by creation", store.DueQuery{ByCreated: true, Until: at(20)}, []string{"f", "a", "b", "c"}},
+		{"by creation, limited", store.DueQuery{ByCreated: true, Until: at(20), Limit: 1}, []string{"f"}},
+		{"by creation, long before", store.DueQuery{ByCreated: true, Until: at(-100)}, nil},
+		{"by creation, nothing asked", store.DueQuery{ByCreated: true}, nil},
 	} {
-		got, err := s.Due(t.Context(), test.expiredBy, test.createdBy, test.limit)
+		got, err := s.Due(t.Context(), test.query)
 		if err != nil {
 			t.Errorf("%s: %v", test.what, err)
 		}
@@ -185,6 +185,54 @@ func testDue(t *testing.T, open Open) {
 			expect(t, test.what, record, get(t, s, record.Name))
 		}
 	}
+}
+
+// testEventsLarge: a read returns events up to the bytes of a page, and at least one, also to callers that wait.
+func testEventsLarge(t *testing.T, open Open) {
+	s := open(t)
+	const count = 8
+	record := create(t, s, object("one"))
+	for range count {
+		// An event of an update has the object before as well.
+		record.Object = bytes.Repeat([]byte("x"), limits.PageBytes/4+len(record.Object)%2)
+		var err error
+		if record.Revision, err = s.Update(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record.Object = bytes.Repeat([]byte("x"), limits.PageBytes+1)
+	var err error
+	if record.Revision, err = s.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []time.Duration{0, 30 * time.Second} {
+		for after := start; after < record.Revision; {
+			got, err := s.Events(t.Context(), after, 1000, wait)
+			if err != nil || len(got) == 0 {
+				t.Fatalf("after %d: %d events, %v", after, len(got), err)
+			}
+			size := 0
+			for _, event := range got {
+				if event.Revision != after+1 {
+					t.Fatalf("after %d: %d", after, event.Revision)
+				}
+				after = event.Revision
+				size += len(event.Record.Object)
+				if event.Previous != nil {
+					size += len(event.Previous.Object)
+				}
+			}
+			if len(got) > 1 && size > limits.PageBytes {
+				t.Errorf("%d events have %d bytes", len(got), size)
+			}
+		}
+	}
+	// Trim reads them in several steps.
+	if err := s.Trim(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Events(t.Context(), record.Revision-1, 1, 0)
+	fails(t, "Events before an empty log", err, store.ErrGone)
 }
 
 func testEvents(t *testing.T, open Open) {
@@ -368,7 +416,7 @@ func testCallerGivesUp(t *testing.T, open Open) {
 			"Delete":      func() error { _, err := s.Delete(ctx, "one", record.Revision); return err },
 			"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
 			"Touch":       func() error { return s.Touch(ctx, record, at(1), at(1)) },
-			"Due":         func() error { _, err := s.Due(ctx, at(1), at(1), 1); return err },
+			"Due":         func() error { _, err := s.Due(ctx, store.DueQuery{Until: at(1), Limit: 1}); return err },
 			"Events":      func() error { _, err := s.Events(ctx, start, 1, time.Minute); return err },
 			"Trim":        func() error { return s.Trim(ctx, at(1)) },
 		} {

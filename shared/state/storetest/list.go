@@ -1,11 +1,13 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -139,7 +141,7 @@ func testListMany(t *testing.T, open Open) {
 			odd = append(odd, record.Name)
 		}
 	}
-	for _, limit := range []int{0, many, 999} {
+	for _, limit := range []int{0, many, 99} {
 		if got := pages(t, s, store.Query{Limit: limit}); !slices.Equal(got, want) {
 			t.Errorf("limit %d: %d names, want all %d in order", limit, len(got), many)
 		}
@@ -150,9 +152,80 @@ func testListMany(t *testing.T, open Open) {
 			t.Errorf("of two owners, limit %d: %d names, want all %d in order", limit, len(got), many)
 		}
 	}
-	due, err := s.Due(t.Context(), at(0), at(0), many)
-	if err != nil || len(due) != many {
-		t.Errorf("%d are due (%v), want %d", len(due), err, many)
+	for _, limit := range []int{0, many} {
+		page := list(t, s, store.Query{Limit: limit})
+		if len(page.Records) != limits.PageObjects || page.Remaining != many-limits.PageObjects {
+			t.Errorf("a page of %d holds %d objects, and %d remain", limit, len(page.Records), page.Remaining)
+		}
+		due, err := s.Due(t.Context(), store.DueQuery{ByCreated: true, Until: at(0), Limit: limit})
+		if err != nil || len(due) != limits.PageObjects {
+			t.Errorf("limit %d: %d are due (%v), want %d", limit, len(due), err, limits.PageObjects)
+		}
+	}
+	var each []string
+	for record, err := range store.Each(t.Context(), s, store.Query{Owners: []string{"o1"}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		each = append(each, record.Name)
+	}
+	if !slices.Equal(each, odd) {
+		t.Errorf("Each returns %d names, want %d in order", len(each), len(odd))
+	}
+}
+
+// testListLarge: a page ends where its records have the bytes of a page, and holds at least one.
+func testListLarge(t *testing.T, open Open) {
+	s := open(t)
+	var want []string
+	for i, size := range []int{limits.PageBytes / 2, limits.PageBytes/2 - 1000, limits.PageBytes/2 + 2000, 2 * limits.PageBytes, 10, 10} {
+		record := object(fmt.Sprint("n", i))
+		record.Object, record.Owner, record.Expires = bytes.Repeat([]byte("x"), size), fmt.Sprint("o", i%2), at(i)
+		record.References = []string{"u"}
+		create(t, s, record)
+		want = append(want, record.Name)
+	}
+	for _, query := range []store.Query{{}, {Limit: 4}, {Owners: []string{"o0", "o1"}}, {Reference: "u"}} {
+		if got := pages(t, s, query); !slices.Equal(got, want) {
+			t.Errorf("%+v: %q, want %q", query, got, want)
+		}
+		for after, count := range map[string]int{"": 2, "n0": 1, "n1": 1, "n2": 1, "n3": 2} {
+			query.After = after
+			if page := list(t, s, query); len(page.Records) != count {
+				t.Errorf("%+v: %q, want %d names", query, names(page.Records), count)
+			}
+		}
+	}
+	for skip, count := range []int{2, 1, 1, 1, 2, 1, 0} {
+		due, err := s.Due(t.Context(), store.DueQuery{Until: at(10), Skip: skip})
+		if err != nil || !slices.Equal(names(due), want[skip:skip+count]) {
+			t.Errorf("after %d, %q are due (%v), want %d", skip, names(due), err, count)
+		}
+	}
+}
+
+// testListManyOwners: a page of many owners is the same as one of all.
+func testListManyOwners(t *testing.T, open Open) {
+	s := open(t)
+	const many, owners = 700, 100
+	var want, all []string
+	for i := range many {
+		// Some owners have many objects and most have few.
+		record := store.Record{Name: fmt.Sprintf("n%03d", i*11%many), Owner: fmt.Sprint("o", i%owners), Created: epoch, Object: []byte("{}")}
+		if i%2 == 0 {
+			record.Owner = fmt.Sprint("o", i%3)
+		}
+		create(t, s, record)
+		want = append(want, record.Name)
+	}
+	slices.Sort(want)
+	for i := range owners {
+		all = append(all, fmt.Sprint("o", i))
+	}
+	for _, limit := range []int{0, 150, 300} {
+		if got := pages(t, s, store.Query{Owners: all, Limit: limit}); !slices.Equal(got, want) {
+			t.Errorf("limit %d: %d names, want %d in order", limit, len(got), len(want))
+		}
 	}
 }
 

@@ -114,17 +114,16 @@ func (m *model) list(query store.Query) ([]store.Record, int64) {
 	return all[:query.Limit], int64(len(all) - query.Limit)
 }
 
-// overdue returns by how much a record is due: Expires against expiredBy or Created against createdBy, whichever is
-// more. It is negative if the record is not due.
-func overdue(record store.Record, expiredBy, createdBy time.Time) time.Duration {
-	by := time.Duration(-1)
-	if !expiredBy.IsZero() && !record.Expires.IsZero() {
-		by = max(by, expiredBy.Sub(record.Expires))
+// overdue returns by how much a record is due. It is negative if the record is not due.
+func overdue(record store.Record, query store.DueQuery) time.Duration {
+	from := record.Expires
+	if query.ByCreated {
+		from = record.Created
 	}
-	if !createdBy.IsZero() {
-		by = max(by, createdBy.Sub(record.Created))
+	if query.Until.IsZero() || from.IsZero() {
+		return -1
 	}
-	return by
+	return query.Until.Sub(from)
 }
 
 // testModel runs random calls against the store and the model.
@@ -276,26 +275,29 @@ func testModel(t *testing.T, open Open) {
 				}
 			},
 			"Due": func(rt *rapid.T) {
-				expiredBy, createdBy := moment.Draw(rt, "expired by"), moment.Draw(rt, "created by")
-				limit := rapid.IntRange(1, 10).Draw(rt, "limit")
-				got, err := s.Due(ctx, expiredBy, createdBy, limit)
+				query := store.DueQuery{
+					ByCreated: rapid.Bool().Draw(rt, "by created"), Until: moment.Draw(rt, "until"),
+					Skip: rapid.IntRange(0, 3).Draw(rt, "skip"), Limit: rapid.IntRange(1, 10).Draw(rt, "limit"),
+				}
+				got, err := s.Due(ctx, query)
 				if err != nil {
 					rt.Fatalf("Due: %v", err)
 				}
 				// Records that have been due for the same time may come in any order.
 				var want, times []time.Duration
 				for _, record := range m.records {
-					if by := overdue(record, expiredBy, createdBy); by >= 0 {
+					if by := overdue(record, query); by >= 0 {
 						want = append(want, by)
 					}
 				}
 				slices.SortFunc(want, func(a, b time.Duration) int { return int(b - a) })
 				for _, record := range got {
 					same(rt, "Due", record, m.records[record.Name])
-					times = append(times, overdue(record, expiredBy, createdBy))
+					times = append(times, overdue(record, query))
 				}
-				if !slices.Equal(times, want[:min(limit, len(want))]) {
-					rt.Fatalf("Due by %v, limit %d, want %v", times, limit, want)
+				want = want[min(query.Skip, len(want)):]
+				if !slices.Equal(times, want[:min(query.Limit, len(want))]) {
+					rt.Fatalf("Due(%+v) by %v, want %v", query, times, want)
 				}
 			},
 			"Events": func(rt *rapid.T) {

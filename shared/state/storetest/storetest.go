@@ -51,6 +51,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ListPrefix", testListPrefix},
 		{"ListOwners", testListOwners},
 		{"ListMany", testListMany},
+		{"ListLarge", testListLarge},
+		{"ListManyOwners", testListManyOwners},
 		{"ListSnapshot", testListSnapshot},
 		{"References", testReferences},
 		{"Touch", testTouch},
@@ -59,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Events", testEvents},
 		{"EventsWait", testEventsWait},
 		{"EventsGone", testEventsGone},
+		{"EventsLarge", testEventsLarge},
 		{"EventsShared", testEventsShared},
 		{"EventTimes", testEventTimes},
 		{"Trim", testTrim},
@@ -108,11 +111,18 @@ func list(t testing.TB, s store.Store, query store.Query) store.Page {
 
 func events(t testing.TB, s store.Store, after int64) []store.Event {
 	t.Helper()
-	got, err := s.Events(t.Context(), after, 1000, 0)
-	if err != nil {
-		t.Fatalf("Events(%d): %v", after, err)
+	all := []store.Event{}
+	for {
+		got, err := s.Events(t.Context(), after, 1000, 0)
+		if err != nil {
+			t.Fatalf("Events(%d): %v", after, err)
+		}
+		if len(got) == 0 {
+			return all
+		}
+		all = append(all, got...)
+		after = got[len(got)-1].Revision
 	}
-	return got
 }
 
 func names(records []store.Record) []string {
@@ -266,7 +276,7 @@ func testCreateRefuses(t *testing.T, open Open) {
 		_, err = s.Create(t.Context(), again)
 		fails(t, "Create with a digest in use", err, store.ErrTaken)
 	})
-	if due, err := s.Due(t.Context(), at(100), time.Time{}, 10); err != nil || len(due) > 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(100), Limit: 10}); err != nil || len(due) > 0 {
 		t.Errorf("after refused creates %q are due (%v)", names(due), err)
 	}
 	if page := list(t, s, store.Query{Owners: []string{"o2"}}); len(page.Records) > 0 {
@@ -425,10 +435,10 @@ func testUpdate(t *testing.T, open Open) {
 			t.Errorf("%s owns %q, want %q", owner, got, want)
 		}
 	}
-	if due, err := s.Due(t.Context(), at(19), time.Time{}, 10); err != nil || len(due) != 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(19), Limit: 10}); err != nil || len(due) != 0 {
 		t.Errorf("before the new expiry %q are due (%v)", names(due), err)
 	}
-	if due, err := s.Due(t.Context(), at(20), time.Time{}, 10); err != nil || len(due) != 1 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(20), Limit: 10}); err != nil || len(due) != 1 {
 		t.Errorf("at the new expiry %q are due (%v)", names(due), err)
 	}
 
@@ -441,7 +451,7 @@ func testUpdate(t *testing.T, open Open) {
 	if _, err := s.GetByDigest(t.Context(), "d2"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a removed digest still finds something: %v", err)
 	}
-	if due, err := s.Due(t.Context(), at(1e6), time.Time{}, 10); err != nil || len(due) != 0 {
+	if due, err := s.Due(t.Context(), store.DueQuery{Until: at(1e6), Limit: 10}); err != nil || len(due) != 0 {
 		t.Errorf("without expiry %q are due (%v)", names(due), err)
 	}
 	// The digest is free again, and an update may keep the object's own digest.
@@ -564,8 +574,11 @@ func testDelete(t *testing.T, open Open) {
 	if page := list(t, s, store.Query{Owners: []string{"o1"}}); len(page.Records) != 0 {
 		t.Errorf("after Delete o1 owns %q", names(page.Records))
 	}
-	if due, err := s.Due(t.Context(), at(9), at(9), 10); err != nil || !slices.Equal(names(due), []string{"two"}) {
-		t.Errorf("after Delete %q are due (%v)", names(due), err)
+	for _, byCreated := range []bool{false, true} {
+		due, err := s.Due(t.Context(), store.DueQuery{ByCreated: byCreated, Until: at(9)})
+		if err != nil || slices.Contains(names(due), "one") || byCreated && len(due) != 1 {
+			t.Errorf("after Delete %q are due (%v)", names(due), err)
+		}
 	}
 }
 
@@ -624,7 +637,7 @@ func testCopies(t *testing.T, open Open) {
 	spoil(byDigest)
 	spoil(list(t, s, store.Query{}).Records[0])
 	spoil(events(t, s, start)[0].Record)
-	due, err := s.Due(t.Context(), time.Time{}, at(1), 1)
+	due, err := s.Due(t.Context(), store.DueQuery{ByCreated: true, Until: at(1), Limit: 1})
 	if err != nil || len(due) != 1 {
 		t.Fatalf("Due: %q, %v", names(due), err)
 	}

@@ -1,30 +1,32 @@
 -- KEYS: rev, objects, the index (names or owners), activity
--- ARGV: limit (0: none), then for each range: min, max, length of what stands before the name
--- Returns {revision, remaining, names, records, activity}: one snapshot. The names are the first of all
--- ranges together, in any order.
+-- ARGV: limit, bytes, then for each range: min, max, length of what stands before the name
+-- Returns {revision, remaining, names, records, activity}: one snapshot. The names are the first of all ranges
+-- together, in byte order.
 local REVISION, OBJECTS, INDEX, ACTIVITY = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local limit = tonumber(ARGV[1])
+local limit, bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local ranges, total = {}, 0
-for i = 2, #ARGV, 3 do
-  local min, max, skip = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
-  local members = redis.call('ZRANGE', INDEX, min, max, 'BYLEX', 'LIMIT', 0, limit > 0 and limit or -1)
-  if skip > 0 then
-    for j = 1, #members do
-      members[j] = string.sub(members[j], skip + 1)
+-- A range is read in chunks: many ranges do not cost many pages.
+local chunk = math.min(limit, math.max(16, math.ceil(2 * limit / ((#ARGV - 2) / 3))))
+
+-- Reads the next chunk of a range, and tells whether there is one.
+local function advance(range)
+  if not range.min then
+    return false
+  end
+  local members = redis.call('ZRANGE', INDEX, range.min, range.max, 'BYLEX', 'LIMIT', 0, chunk)
+  range.min = #members == chunk and '(' .. members[chunk] or nil
+  if range.skip > 0 then
+    for i = 1, #members do
+      members[i] = string.sub(members[i], range.skip + 1)
     end
   end
-  ranges[#ranges + 1] = members
-  -- A range that came back short is counted already.
-  if limit > 0 and #members == limit then
-    total = total + redis.call('ZLEXCOUNT', INDEX, min, max)
-  else
-    total = total + #members
-  end
+  range.members, range.position = members, 1
+  return #members > 0
 end
 
 -- Byte order. The operator < follows the locale that the server was started in.
 local function before(a, b)
+  a, b = a.members[a.position], b.members[b.position]
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
     if x ~= y then
@@ -34,49 +36,55 @@ local function before(a, b)
   return #a < #b
 end
 
-local names = {}
-if #ranges == 1 then
-  names = ranges[1]
-elseif limit == 0 or total <= limit then
-  for _, members in ipairs(ranges) do
-    for _, name in ipairs(members) do
-      names[#names + 1] = name
-    end
-  end
-else
-  local position = {}
-  for i = 1, #ranges do
-    position[i] = 1
-  end
-  while #names < limit do
-    local first
-    for i, members in ipairs(ranges) do
-      local name = members[position[i]]
-      if name and (not first or before(name, ranges[first][position[first]])) then
-        first = i
+-- The ranges as a heap: the one with the first name is heap[1].
+local heap = {}
+local function sink(i)
+  while true do
+    local least = i
+    for child = 2 * i, math.min(2 * i + 1, #heap) do
+      if before(heap[child], heap[least]) then
+        least = child
       end
     end
-    names[#names + 1] = ranges[first][position[first]]
-    position[first] = position[first] + 1
+    if least == i then
+      return
+    end
+    heap[i], heap[least] = heap[least], heap[i]
+    i = least
   end
 end
 
--- unpack is bound by the size of Lua's stack.
-local function values(key)
-  local result = {}
-  for from = 1, #names, 500 do
-    local chunk = redis.call('HMGET', key, unpack(names, from, math.min(from + 499, #names)))
-    for _, value in ipairs(chunk) do
-      result[#result + 1] = value or ''
+local total = 0
+for i = 3, #ARGV, 3 do
+  local range = { min = ARGV[i], max = ARGV[i + 1], skip = tonumber(ARGV[i + 2]) }
+  if advance(range) then
+    heap[#heap + 1] = range
+    -- A range that came back short is counted already.
+    if range.min then
+      total = total + redis.call('ZLEXCOUNT', INDEX, ARGV[i], range.max)
+    else
+      total = total + #range.members
     end
   end
-  return result
+end
+for i = math.floor(#heap / 2), 1, -1 do
+  sink(i)
 end
 
-return {
-  redis.call('GET', REVISION) or '1',
-  string.format('%.0f', total - #names),
-  names,
-  values(OBJECTS),
-  values(ACTIVITY),
-}
+local names = {}
+if #heap == 1 and #heap[1].members == limit then
+  names, heap = heap[1].members, {}
+end
+while #names < limit and #heap > 0 do
+  local first = heap[1]
+  names[#names + 1] = first.members[first.position]
+  first.position = first.position + 1
+  if first.position > #first.members and not advance(first) then
+    heap[1] = heap[#heap]
+    heap[#heap] = nil
+  end
+  sink(1)
+end
+
+local found = page(OBJECTS, ACTIVITY, names, bytes)
+return { redis.call('GET', REVISION) or '1', string.format('%.0f', total - #found[1]), unpack(found) }

@@ -1,25 +1,32 @@
--- KEYS: log. ARGV: ms, how many entries to look at
+-- KEYS: log. ARGV: ms, how many entries to look at, bytes
 -- Removes the oldest entries, up to the first that was not written before that time. Entries without a time
 -- go when a later one with a time does. Returns 1 when it did not come to an end, else 0.
-local LOG, before, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local LOG, before, most, bytes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
-local entries = redis.call('XRANGE', LOG, '-', '+', 'COUNT', most)
 local last
-local more = #entries == most and 1 or 0
-for _, entry in ipairs(entries) do
-  local id, fields, at = entry[1], entry[2], nil
-  for j = 1, #fields, 2 do
-    if fields[j] == 'at' then
-      at = tonumber(fields[j + 1])
+local from, looked, used, largest, more = '-', 0, 0, 0, 1
+while more == 1 and looked < most and used <= bytes do
+  local count = math.min(batch(largest, bytes - used), most - looked)
+  local entries = redis.call('XRANGE', LOG, from, '+', 'COUNT', count)
+  if #entries < count then
+    more = 0
+  end
+  for _, entry in ipairs(entries) do
+    local id, fields, at, size = entry[1], entry[2], nil, 0
+    for i = 1, #fields, 2 do
+      if fields[i] == 'at' then
+        at = tonumber(fields[i + 1])
+      end
+      size = size + #fields[i + 1]
+    end
+    if at and at >= before then
+      more = 0
       break
     end
-  end
-  if at and at >= before then
-    more = 0
-    break
-  end
-  if at then
-    last = id
+    if at then
+      last = id
+    end
+    from, looked, used, largest = '(' .. id, looked + 1, used + size, math.max(largest, size)
   end
 end
 if not last then
