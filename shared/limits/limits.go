@@ -31,7 +31,7 @@ const (
 	// AcceptBytes is the maximum size of all Accept headers of a request together, in bytes.
 	AcceptBytes = 8 << 10
 	// SelectorTerms is the maximum number of terms of a selector: its requirements, and the values in their sets.
-	SelectorTerms = 1000
+	SelectorTerms = 250
 )
 
 // Bounds of the body of a request, before it is decoded.
@@ -45,8 +45,37 @@ const (
 	BodyValues = 100_000
 	// BodyEntries is the maximum number of entries of one list or object.
 	BodyEntries = 10_000
+	// YAMLMarks is the maximum number of marks of a YAML body that may separate values: commas, colons, opening brackets
+	// and line ends, also within texts.
+	YAMLMarks = 100_000
+	// YAMLDirectives is the maximum number of lines of a YAML body that begin with a percent sign.
+	YAMLDirectives = 10
+	// YAMLAliases is the maximum number of aliases in a YAML body.
+	YAMLAliases = 1000
 	// BodyPathBytes is the maximum length of the path of a value: the names of the fields that lead to it, in bytes.
 	BodyPathBytes = 4 << 10
+)
+
+// Bounds of a stored object. An object that exceeded one before it was introduced can be read, shrunk and deleted.
+const (
+	// ObjectBytes is the maximum size of an object as it is stored, with its managed fields, in bytes: the object must
+	// fit into the body of an update.
+	ObjectBytes = BodyBytes
+	// AnnotationBytes is the maximum size of the names and values of all annotations of an object, in bytes, as in Kubernetes.
+	AnnotationBytes = 256 << 10
+	// Labels is the maximum number of labels of an object.
+	Labels = 500
+	// Finalizers is the maximum number of finalizers of an object.
+	Finalizers = 100
+	// Owners is the maximum number of owner references of an object.
+	Owners = 100
+	// Managers is the maximum number of entries in the managed fields of an object.
+	Managers = 100
+	// PatchNestedBytes is the maximum sum of the sizes of all lists and objects in a JSON patch, in bytes: a text counts once
+	// for each level around it, because the values of operations are parsed level by level.
+	PatchNestedBytes = 16 * BodyBytes
+	// PatchOperations is the maximum number of operations in a JSON patch, as in Kubernetes.
+	PatchOperations = 10_000
 )
 
 // Bounds of an answer to a request that is refused.
@@ -111,8 +140,8 @@ var List = []Limit{
 		"431: the Accept header has 8193 bytes; the limit is 8192", "",
 	},
 	{
-		"selector-terms", "requirements of a labelSelector or fieldSelector, and values in their sets", "1000 terms", "shared/api/frame",
-		"400: labelSelector: has 1001 terms; the limit is 1000", "",
+		"selector-terms", "requirements of a labelSelector or fieldSelector, and values in their sets", "250 terms", "shared/api/frame",
+		"400 with the field: labelSelector: has 251 terms; the limit is 250", "",
 	},
 	{
 		"body-bytes", "size of the body of a request", "3 MiB", "shared/api/frame",
@@ -135,8 +164,52 @@ var List = []Limit{
 		"413 with the field: the path of a field has 4097 bytes; the limit is 4096", "",
 	},
 	{
+		"yaml-marks", "commas, colons, opening brackets and line ends of a YAML body", "100000 marks", "shared/api/codec",
+		"413: the YAML text has 100001 commas, colons, opening brackets and line ends; the limit is 100000: send JSON instead", "",
+	},
+	{
+		"yaml-directives", "lines of a YAML body that begin with a percent sign", "10 lines", "shared/api/codec",
+		"400: the YAML text has 11 lines that begin with %; the limit is 10", "",
+	},
+	{
+		"yaml-aliases", "aliases in a YAML body", "1000 aliases", "shared/api/codec",
+		"413: the YAML text has 1001 aliases; the limit is 1000", "",
+	},
+	{
 		"yaml-resolved-bytes", "size of a YAML body with its aliases resolved", "3 MiB", "shared/api/codec",
 		"413: the YAML text with its aliases resolved is larger than 3145728 bytes", "",
+	},
+	{
+		"json-patch-operations", "operations in a JSON patch", "10000 operations", "shared/api/resource",
+		"413: The allowed maximum operations in a JSON patch is 10000, got 10001", "",
+	},
+	{
+		"json-patch-nested-bytes", "size of all lists and objects in a JSON patch together, in which a text counts once for each level around it", "48 MiB", "shared/api/codec",
+		"413: the patch has 50331649 bytes, counted at each level; the limit is 50331648", "",
+	},
+	{
+		"object-bytes", "size of a stored object, with its managed fields", "3 MiB", "shared/api/resource",
+		"413: the object would have 3145729 bytes; the limit is 3145728", "",
+	},
+	{
+		"annotation-bytes", "size of the names and values of all annotations of an object", "256 KiB", "shared/api/resource",
+		"422 with the field metadata.annotations: has 262145 bytes; the limit is 262144", "",
+	},
+	{
+		"labels", "labels of an object", "500 labels", "shared/api/resource",
+		"422 with the field metadata.labels: has 501 entries; the limit is 500", "",
+	},
+	{
+		"finalizers", "finalizers of an object", "100 finalizers", "shared/api/resource",
+		"422 with the field metadata.finalizers: has 101 entries; the limit is 100", "",
+	},
+	{
+		"owners", "owner references of an object", "100 references", "shared/api/resource",
+		"422 with the field metadata.ownerReferences: has 101 entries; the limit is 100", "",
+	},
+	{
+		"managers", "entries of the managed fields of an object; those of managers that update are folded into 10, as in Kubernetes", "100 entries", "shared/api/resource",
+		"422 with the field metadata.managedFields: has 101 entries; the limit is 100", "",
 	},
 	{
 		"faults", "faults that an answer names", "100 faults", "shared/model/apierror",

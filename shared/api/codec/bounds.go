@@ -21,15 +21,23 @@ func Bounded(text []byte) error {
 	return measure(text).check(true)
 }
 
-// BoundedList is Bounded for a text whose outermost list has a bound of its own, such as that of the operations in a JSON
-// patch.
-func BoundedList(text []byte) error {
-	return measure(text).check(false)
+// BoundedPatch is Bounded for a JSON patch. The number of its operations has a bound of its own, which the caller checks.
+func BoundedPatch(text []byte) error {
+	found := measure(text)
+	if err := found.check(false); err != nil {
+		return err
+	}
+	if found.nested > limits.PatchNestedBytes {
+		return tooLarge("", fmt.Sprintf("the patch has %d bytes, counted at each level; the limit is %d", found.nested, limits.PatchNestedBytes))
+	}
+	return nil
 }
 
 // shape is what bounds a JSON text.
 type shape struct {
 	depth, values int
+	// nested is the sum of the sizes of all lists and objects.
+	nested int
 	// outermost is the number of entries of the outermost list or object.
 	outermost int
 	// entries and pathBytes are the maxima below that. The paths are those of the values that have them; both are empty
@@ -69,6 +77,8 @@ func tooLarge(at, why string) error {
 // level is an open list or object.
 type level struct {
 	list bool
+	// begins is the position of the bracket.
+	begins int
 	// entries counts the commas. path is the length of the path that leads here.
 	entries, path int
 	// name is the name of the current field, as it is written.
@@ -113,7 +123,7 @@ func measure(text []byte) shape {
 			if depth > limits.BodyDepth {
 				continue
 			}
-			opened := level{list: c == '['}
+			opened := level{list: c == '[', begins: i}
 			if depth > 1 {
 				// A position in a list counts as one byte.
 				opened.path = levels[depth-2].path + len(levels[depth-2].name) + 1
@@ -121,7 +131,9 @@ func measure(text []byte) shape {
 			levels[depth-1] = opened
 		case '}', ']':
 			if depth > 0 {
-				depth--
+				if depth--; depth < limits.BodyDepth {
+					found.nested += i - levels[depth].begins + 1
+				}
 			}
 			naming, fresh = false, false
 		case ',':
@@ -187,4 +199,44 @@ func pathOf(levels []level) string {
 		}
 	}
 	return string(path)
+}
+
+// boundedYAML refuses a YAML text that would cost too much to parse. A value or a key needs a mark before it, unless it is
+// the first one: a comma, a colon, an opening bracket or the end of a line. Directives cost the square of their number.
+func boundedYAML(text []byte) error {
+	marks := 0
+	for _, mark := range []byte(",:[{\n") {
+		marks += bytes.Count(text, []byte{mark})
+	}
+	if marks > limits.YAMLMarks {
+		return apierror.TooLarge(fmt.Sprintf(
+			"the YAML text has %d commas, colons, opening brackets and line ends; the limit is %d: send JSON instead", marks, limits.YAMLMarks))
+	}
+	if aliases := aliasesIn(text); aliases > limits.YAMLAliases {
+		return apierror.TooLarge(fmt.Sprintf("the YAML text has %d aliases; the limit is %d", aliases, limits.YAMLAliases))
+	}
+	directives := bytes.Count(text, []byte("\n%")) + bytes.Count(text, []byte("\r%"))
+	if bytes.HasPrefix(text, []byte("%")) {
+		directives++
+	}
+	if directives > limits.YAMLDirectives {
+		return apierror.BadRequest(fmt.Sprintf("the YAML text has %d lines that begin with %%; the limit is %d", directives, limits.YAMLDirectives), nil)
+	}
+	return nil
+}
+
+// aliasesIn counts the asterisks that may begin an alias: they follow a blank or a bracket, and a name follows them.
+func aliasesIn(text []byte) int {
+	count := 0
+	for i := bytes.IndexByte(text, '*'); i >= 0; {
+		if i > 0 && i+1 < len(text) && bytes.IndexByte([]byte(" \t\r\n,:[{-"), text[i-1]) >= 0 && bytes.IndexByte([]byte(" \t\r\n*"), text[i+1]) < 0 {
+			count++
+		}
+		next := bytes.IndexByte(text[i+1:], '*')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	return count
 }

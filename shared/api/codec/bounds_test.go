@@ -3,7 +3,6 @@ package codec_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -95,11 +94,61 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %q: %v", row.sentence, at, err)
 		}
 	}
-	if err := codec.BoundedList([]byte(entries(limits.BodyEntries + 1))); err != nil {
-		t.Errorf("the outermost list: %v", err)
+}
+
+// A JSON patch is bounded by its operations, and by what parsing it level by level costs.
+func TestBoundedPatch(t *testing.T) {
+	// within is a patch whose lists and objects have that many bytes together.
+	within := func(size int) string {
+		const levels = 32
+		frame := levels * (levels + 1)
+		text := (size - frame) / levels
+		return strings.Repeat("[", levels) + `"` + strings.Repeat("x", text-2) + `"` + strings.Repeat("]", levels)
 	}
-	if err := codec.BoundedList([]byte("[" + entries(limits.BodyEntries+1) + "]")); code(err) != http.StatusRequestEntityTooLarge {
-		t.Errorf("a list within the outermost list: %v", err)
+	for _, row := range []struct {
+		sentence string
+		patch    string
+		code     int32
+	}{
+		{"many operations", entries(limits.BodyEntries + 1), 200},
+		{"a list of an operation", "[" + entries(limits.BodyEntries+1) + "]", 413},
+		{"levels at the limit", within(limits.PatchNestedBytes), 200},
+		{"levels above the limit", within(limits.PatchNestedBytes + 32), 413},
+		{"too deep", deep(limits.BodyDepth + 1), 400},
+	} {
+		if err := codec.BoundedPatch([]byte(row.patch)); code(err) != row.code {
+			t.Errorf("%s: %v", row.sentence, err)
+		}
+	}
+}
+
+// YAML is bounded before it is parsed.
+func TestBoundedYAML(t *testing.T) {
+	marks := func(count int) string { return "x: " + strings.Repeat("\n", count-1) }
+	aliases := func(count int) string { return "a: &a 1\nb: [" + strings.Repeat("*a,", count) + "]\n# **a** * a 2*a\n" }
+	directives := func(count int) string {
+		var text strings.Builder
+		for i := range count {
+			fmt.Fprintf(&text, "%%TAG !a%d! b\n", i)
+		}
+		return text.String() + "---\na: 1\n"
+	}
+	for _, row := range []struct {
+		sentence string
+		text     string
+		code     int32
+	}{
+		{"marks at the limit", marks(limits.YAMLMarks), 200},
+		{"marks above the limit", marks(limits.YAMLMarks + 1), 413},
+		{"aliases at the limit", aliases(limits.YAMLAliases), 200},
+		{"aliases above the limit", aliases(limits.YAMLAliases + 1), 413},
+		{"directives at the limit", directives(limits.YAMLDirectives), 200},
+		{"directives above the limit", directives(limits.YAMLDirectives + 1), 400},
+		{"values of aliases above the limit", "c: " + entries(5000) + "\na: &a " + entries(1000) + "\nb: [" + strings.Repeat("*a,", 150) + "]\n", 413},
+	} {
+		if _, err := codec.Read(codec.YAML, []byte(row.text)); code(err) != row.code {
+			t.Errorf("%s: %v", row.sentence, err)
+		}
 	}
 }
 

@@ -89,6 +89,9 @@ func Read(contentType string, data []byte) (Body, error) {
 // checkYAML refuses several documents, of which the conversion to JSON would drop all but the first, and aliases that repeat
 // long texts. The YAML library itself refuses aliases that repeat many values.
 func checkYAML(data []byte) error {
+	if err := boundedYAML(data); err != nil {
+		return err
+	}
 	decoder := goyaml.NewDecoder(bytes.NewReader(data))
 	var tree any
 	first := any(&document{})
@@ -105,11 +108,15 @@ func checkYAML(data []byte) error {
 		return apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
 	case rest.present:
 		return apierror.BadRequest("the body holds several YAML documents; send one at a time", nil)
-	case left(tree, limits.BodyBytes) < 0:
-		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved is larger than %d bytes", limits.BodyBytes))
-	default:
-		return nil
 	}
+	values := limits.BodyValues
+	if left(tree, limits.BodyBytes, &values) < 0 {
+		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved is larger than %d bytes", limits.BodyBytes))
+	}
+	if values < 0 {
+		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved has more than %d values", limits.BodyValues))
+	}
+	return nil
 }
 
 // document tells whether there is a YAML document that is not empty.
@@ -121,20 +128,27 @@ func (d *document) UnmarshalYAML(func(any) error) error {
 	return nil
 }
 
-// left returns what is left of a budget of bytes after a value. It stops when nothing is left.
-func left(value any, budget int) int {
+// left returns what is left of a budget of bytes after a value. It takes the values from a budget of their own, and stops
+// when nothing is left of one of the two.
+func left(value any, budget int, values *int) int {
+	if *values--; *values < 0 {
+		return budget
+	}
 	switch value := value.(type) {
 	case string:
 		budget -= len(value)
 	case []any:
 		for _, entry := range value {
-			if budget = left(entry, budget-1); budget < 0 {
+			if budget = left(entry, budget-1, values); budget < 0 || *values < 0 {
 				break
 			}
 		}
 	case map[any]any:
 		for key, entry := range value {
-			if budget = left(entry, left(key, budget-1)); budget < 0 {
+			if name, ok := key.(string); ok {
+				budget -= len(name)
+			}
+			if budget = left(entry, budget-1, values); budget < 0 || *values < 0 {
 				break
 			}
 		}

@@ -270,8 +270,10 @@ func (f *frame) request(c *call) scope.Request {
 	request.Namespace, request.Name = c.namespace, c.name
 	if f.endpoint.Verb == "list" || f.endpoint.Verb == "watch" {
 		// A list that selects one name counts as a request for that object.
-		if selector, err := fields.ParseSelector(c.query.Get("fieldSelector")); err == nil {
-			request.Name, _ = selector.RequiresExactMatch("metadata.name")
+		if checkSelector(c.query, "fieldSelector") == nil {
+			if selector, err := fields.ParseSelector(c.query.Get("fieldSelector")); err == nil {
+				request.Name, _ = selector.RequiresExactMatch("metadata.name")
+			}
 		}
 	}
 	request.Project = f.server.Env.Project(c.namespace)

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 )
 
@@ -72,8 +74,24 @@ func listNumber(query url.Values, name string) (int64, error) {
 	return number, nil
 }
 
+// checkSelector refuses a selector with too many terms, before it is parsed: the parser takes quadratic time to report
+// invalid values.
+func checkSelector(query url.Values, name string) error {
+	terms := strings.Count(query.Get(name), ",") + 1
+	if terms <= limits.SelectorTerms {
+		return nil
+	}
+	why := fmt.Sprintf("has %d terms; the limit is %d", terms, limits.SelectorTerms)
+	return apierror.BadRequest(name+": "+why, field.ErrorList{field.Invalid(field.NewPath(name), field.OmitValueType{}, why)})
+}
+
 // readSelectors reads the selectors of a list or watch.
 func readSelectors(query url.Values) (labels.Selector, fields.Selector, error) {
+	for _, name := range []string{"labelSelector", "fieldSelector"} {
+		if err := checkSelector(query, name); err != nil {
+			return nil, nil, err
+		}
+	}
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
 		return nil, nil, apierror.BadRequest("labelSelector: "+err.Error(), field.ErrorList{

@@ -43,6 +43,9 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 	for attempt := 1; ; attempt++ {
 		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
 		written, err := r.rewrite(ctx, target, owned[T], func(current T, record store.Record) (T, []string, error) {
+			if err := ctx.Err(); err != nil {
+				return current, nil, err
+			}
 			live, err := r.bare(current, record)
 			if err != nil {
 				return live, nil, err
@@ -162,6 +165,10 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 		return nil, err
 	}
 	applied.warnings = warnings
+	// An apply to the status may repeat the whole object.
+	if problems := boundMetadata(object, nil); len(problems) > 0 {
+		return nil, r.invalid(in.Name, problems)
+	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body.JSON, &applied.fields); err != nil {
 		return nil, apierror.BadRequest("the body could not be read: "+err.Error(), nil)
 	}
@@ -172,7 +179,7 @@ func (r *Registry[T]) readApplication(in PatchInput) (*application, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, apierror.BadRequest(missing.ToAggregate().Error(), missing)
+		return nil, apierror.BadRequest(apierror.Summary(missing), missing)
 	}
 	if name := object.GetName(); name != "" && name != in.Name {
 		return nil, mismatch("name", name, fmt.Sprintf(

@@ -102,6 +102,9 @@ func (d *Draft[T]) Store(ctx context.Context) (Result[T], error) {
 
 // prepare checks a copy of the object of a request. UID is the uid that it has already; empty: it gets one.
 func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T], uid types.UID) (*Draft[T], error) {
+	if problems := boundMetadata(in.Object, nil); len(problems) > 0 {
+		return nil, r.invalid(in.Object.GetName(), problems)
+	}
 	object := in.Object.DeepCopyObject().(T)
 	random := in.Random
 	if random == nil {
@@ -134,7 +137,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 		return nil, r.invalid(object.GetName(), problems)
 	}
 	if excess := r.Rules.Authorize(in.Caller, object, none); len(excess) > 0 {
-		return nil, apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), excess.ToAggregate().Error(), excess)
+		return nil, apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), apierror.Summary(excess), excess)
 	}
 	return &Draft[T]{Object: object, registry: r, in: in, own: own, sealed: sealed}, nil
 }
@@ -146,6 +149,9 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 		return Result[T]{}, err
 	}
 	text, err := r.encode(object)
+	if err == nil {
+		err = boundObject(text, nil)
+	}
 	if err != nil {
 		return Result[T]{}, err
 	}

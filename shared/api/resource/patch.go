@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,9 +30,6 @@ const (
 
 // PatchTypes are the supported ones, in the order in which an error names them.
 var PatchTypes = []PatchType{JSONPatch, MergePatch, ApplyPatch}
-
-// maxPatchOperations is the maximum number of operations in a JSON patch, as in kube-apiserver.
-const maxPatchOperations = 10_000
 
 // PatchInput is a request to change a part of one object.
 type PatchInput struct {
@@ -85,6 +83,9 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 		if err != nil {
 			return none, nil, fmt.Errorf("encoding %s %q: %w", r.Definition.GroupResource(), in.Name, err)
 		}
+		if err := ctx.Err(); err != nil {
+			return none, nil, err
+		}
 		patched, err := apply(text)
 		if err != nil {
 			return none, nil, err
@@ -136,17 +137,14 @@ func ParsePatch(kind PatchType, document []byte) (func([]byte) ([]byte, error), 
 		}
 		return func(text []byte) ([]byte, error) { return applyJSONPatch(patch, text) }, nil
 	case MergePatch:
+		if err := codec.Bounded(document); err != nil {
+			return nil, err
+		}
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(document, &fields); err != nil || fields == nil {
 			return nil, apierror.BadRequest("the merge patch is not a JSON object", nil).Because(err)
 		}
-		return func(text []byte) ([]byte, error) {
-			merged, err := jsonpatch.MergePatch(text, document)
-			if err != nil {
-				return nil, apierror.BadRequest("the merge patch could not be applied: "+err.Error(), nil)
-			}
-			return merged, nil
-		}, nil
+		return func(text []byte) ([]byte, error) { return applyMergePatch(document, text) }, nil
 	default:
 		offers := make([]string, len(PatchTypes))
 		for i, offer := range PatchTypes {
@@ -156,15 +154,52 @@ func ParsePatch(kind PatchType, document []byte) (func([]byte) ([]byte, error), 
 	}
 }
 
+// applyMergePatch applies a merge patch. The library for JSON patches would parse each level of the patch anew.
+// Source: RFC 7396.
+func applyMergePatch(document, text []byte) ([]byte, error) {
+	var trees [2]any
+	for i, each := range [][]byte{text, document} {
+		decoder := json.NewDecoder(bytes.NewReader(each))
+		decoder.UseNumber()
+		if err := decoder.Decode(&trees[i]); err != nil {
+			return nil, apierror.BadRequest("the merge patch could not be applied: "+err.Error(), nil)
+		}
+	}
+	return json.Marshal(merged(trees[0], trees[1]))
+}
+
+// merged returns a value with a merge patch applied. It changes the value.
+func merged(value, patch any) any {
+	changes, isObject := patch.(map[string]any)
+	if !isObject {
+		return patch
+	}
+	object, isObject := value.(map[string]any)
+	if !isObject {
+		object = map[string]any{}
+	}
+	for name, change := range changes {
+		if change == nil {
+			delete(object, name)
+		} else {
+			object[name] = merged(object[name], change)
+		}
+	}
+	return object
+}
+
 func decodeJSONPatch(document []byte) (jsonpatch.Patch, error) {
+	if err := codec.BoundedPatch(document); err != nil {
+		return nil, err
+	}
 	// The operations are counted before they are read one by one.
 	var operations []json.RawMessage
 	if err := json.Unmarshal(document, &operations); err != nil || operations == nil {
 		return nil, apierror.BadRequest("the JSON patch is not a list of operations", nil).Because(err)
 	}
-	if len(operations) > maxPatchOperations {
+	if len(operations) > limits.PatchOperations {
 		return nil, apierror.TooLarge(fmt.Sprintf(
-			"The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(operations)))
+			"The allowed maximum operations in a JSON patch is %d, got %d", limits.PatchOperations, len(operations)))
 	}
 	// The library's own decoder says less about what is wrong, and quotes the operation, which may hold a secret.
 	patch := make(jsonpatch.Patch, len(operations))

@@ -115,6 +115,9 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
 		return Result[T]{}, err
 	}
+	if problems := boundMetadata(object, old); len(problems) > 0 {
+		return Result[T]{}, r.invalid(name, problems)
+	}
 	stored, err := r.sealed(old, record)
 	if err != nil {
 		return Result[T]{}, err
@@ -127,6 +130,10 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	}
 	if err != nil {
 		return Result[T]{}, err
+	}
+	// Of managers that apply, the library keeps all.
+	if problems := boundMetadata(object, old); len(problems) > 0 {
+		return Result[T]{}, r.invalid(name, problems)
 	}
 	known, err := r.encode(stored)
 	if err != nil {
@@ -160,6 +167,9 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		return Result[T]{Object: object, Warnings: r.Rules.Warn(object)}, nil
 	}
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
+		return Result[T]{}, err
+	}
+	if err := boundObject(next.Object, record.Object); err != nil {
 		return Result[T]{}, err
 	}
 	gone := Deleted(object, r.Now())
@@ -210,7 +220,7 @@ func (r *Registry[T]) prepareReplacement(
 		return "", r.invalid(old.GetName(), problems)
 	}
 	if excess := r.Rules.Authorize(in.caller, object, old); len(excess) > 0 {
-		return "", apierror.Forbidden(r.Definition.GroupResource(), old.GetName(), excess.ToAggregate().Error(), excess)
+		return "", apierror.Forbidden(r.Definition.GroupResource(), old.GetName(), apierror.Summary(excess), excess)
 	}
 	if _, records := r.Rules.(Recorder[T]); records {
 		// Seal has given the object the form in which it is stored.

@@ -124,7 +124,7 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	}
 	narrowed := &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: in.Name}}}
 	if excess := scope.Exceeds(narrowed, in.Caller.Scope, field.NewPath("scope")); len(excess) > 0 {
-		return Output{}, apierror.Forbidden(part, in.Name, excess.ToAggregate().Error(), excess)
+		return Output{}, apierror.Forbidden(part, in.Name, apierror.Summary(excess), excess)
 	}
 	life, err := r.lifetime(in, instance.Duration(found.Spec.Signer))
 	if err != nil {
