@@ -43,6 +43,8 @@ type Environment struct {
 	Patches settings.Patches
 	// Tokens say how direct cluster endpoint tokens are issued.
 	Tokens settings.Tokens
+	// Quota bounds the objects of each owner, for each kind. The zero value is no bound.
+	Quota store.Quota
 
 	singles singles
 }

@@ -160,6 +160,9 @@ type Registry[T Object] struct {
 	Now func() time.Time
 	// Random is the source of names and uids: crypto/rand.Reader, except in tests.
 	Random io.Reader
+	// Quota bounds what each owner may have. It holds for the objects that clients create and change; what the system writes
+	// is within every quota. The zero value is no bound.
+	Quota store.Quota
 
 	fields fieldManager
 	// statusFields are those of the status, where that is a subresource.
@@ -177,9 +180,12 @@ func (r *Registry[T]) invalid(name string, problems field.ErrorList) error {
 
 // translate turns errors of the store into those of the API.
 func (r *Registry[T]) translate(err error, name string) error {
+	var over *store.QuotaError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &over):
+		return apierror.TooMany(r.overQuota(over), 1).Because(err)
 	case errors.Is(err, store.ErrNotFound):
 		return apierror.NotFound(r.Definition.GroupResource(), name).Because(err)
 	case errors.Is(err, store.ErrExists):
@@ -193,6 +199,20 @@ func (r *Registry[T]) translate(err error, name string) error {
 	default:
 		return fmt.Errorf("%s %q: %w", r.Definition.GroupResource(), name, err)
 	}
+}
+
+// overQuota says which quota a write would exceed, with its numbers.
+func (r *Registry[T]) overQuota(over *store.QuotaError) string {
+	owner := "objects without an owner"
+	if over.Owner != "" {
+		owner = over.Owner
+	}
+	text := fmt.Sprintf("the quota of %s for %s is used up: %d %s, the limit is %d",
+		owner, r.Definition.Resource.Resource, over.Used, over.Quota, over.Limit)
+	if over.Quota == store.QuotaBytes {
+		text += fmt.Sprintf(", and this write adds %d", over.Adds)
+	}
+	return text
 }
 
 // storeName is the object's name in the store.

@@ -177,6 +177,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		if gone {
 			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
 		} else {
+			next.Quota = r.Quota
 			next.Revision, err = r.Store.Update(ctx, next)
 		}
 		if err != nil {

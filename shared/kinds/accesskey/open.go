@@ -12,6 +12,7 @@ import (
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
 		keys := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, OpenLimits(env))
+		keys.Quota = env.Quota
 		resource.JoinForReading(env, keys)
 		return keys
 	})

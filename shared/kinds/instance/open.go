@@ -16,6 +16,7 @@ func Open(env *platform.Environment) *Registry {
 			Project: env.Project, AllowLocal: env.LocalSigners,
 			Keyring: func() (*encryption.Keyring, error) { return env.Keyring(context.Background()) },
 		})
+		instances.Quota = env.Quota
 		resource.JoinForReading(env, instances)
 		return instances
 	})

@@ -12,6 +12,7 @@ func Open(env *platform.Environment) *Register {
 	return platform.Single(env, func(env *platform.Environment) *Register {
 		tokens := NewRegister(env.Stores(Definition.Resource.Resource), env.Stores(revokedResource), accesskey.Open(env), env.Now, env.Random,
 			accesskey.OpenLimits(env))
+		tokens.Quota = env.Quota
 		resource.JoinForReading(env, tokens.Registry)
 		return tokens
 	})

@@ -27,6 +27,9 @@ type keys struct {
 	activity string
 	// references is a ZSET of uid NUL name, all with score 0: the names of the objects that refer to a uid.
 	references string
+	// bytes is a HASH: owner -> tally of the bytes of its records, see lua/record.lua. Only owners whose objects have been
+	// written with a quota of bytes have one.
+	bytes string
 	// log is a STREAM whose entry ids are <revision>-0.
 	log string
 }
@@ -44,6 +47,7 @@ func newKeys(resource string) keys {
 		activity:   key("activity"),
 		references: key("references"),
 		log:        key("log"),
+		bytes:      key("bytes"),
 	}
 }
 
@@ -51,6 +55,7 @@ func newKeys(resource string) keys {
 func (k keys) all() []string {
 	return []string{
 		k.revision, k.objects, k.names, k.owners, k.digests, k.expires, k.created, k.activity, k.references, k.log,
+		k.bytes,
 	}
 }
 

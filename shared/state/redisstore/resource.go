@@ -34,36 +34,38 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "creating", record.Name, createScript(), r.client.options.Replicas,
+	return r.write(ctx, "creating", record, createScript(), r.client.options.Replicas,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength)
+		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
+		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0))
 }
 
 func (r *resource) Update(ctx context.Context, record store.Record) (int64, error) {
 	if err := check(record); err != nil {
 		return 0, err
 	}
-	return r.write(ctx, "updating", record.Name, updateScript(), r.client.options.Replicas,
+	return r.write(ctx, "updating", record, updateScript(), r.client.options.Replicas,
 		record.Name, strconv.FormatInt(record.Revision, 10),
 		milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
-		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength)
+		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
+		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0))
 }
 
 func (r *resource) Delete(ctx context.Context, name string, revision int64) (int64, error) {
-	return r.write(ctx, "deleting", name, deleteScript(), r.client.options.Replicas,
+	return r.write(ctx, "deleting", store.Record{Name: name}, deleteScript(), r.client.options.Replicas,
 		name, strconv.FormatInt(revision, 10), r.client.options.LogLength)
 }
 
 func (r *resource) Touch(ctx context.Context, record store.Record, activity, expires time.Time) error {
-	_, err := r.write(ctx, "touching", record.Name, touchScript(), 0,
+	_, err := r.write(ctx, "touching", record, touchScript(), 0,
 		record.Name, digestToken(record.Digest), optional(activity, ""), optional(expires, ""))
 	return err
 }
 
 // write runs a script that answers with a revision or a word, and waits until that many replicas have acknowledged
 // it. It adds the current time as the last argument.
-func (r *resource) write(ctx context.Context, doing, name string, script *redis.Script, replicas int, args ...any) (int64, error) {
-	doing = fmt.Sprintf("%s record %q", doing, name)
+func (r *resource) write(ctx context.Context, doing string, record store.Record, script *redis.Script, replicas int, args ...any) (int64, error) {
+	doing = fmt.Sprintf("%s record %q", doing, record.Name)
 	args = append(args, milliseconds(time.Now()))
 	var answer string
 	short := 0
@@ -94,6 +96,10 @@ func (r *resource) write(ctx context.Context, doing, name string, script *redis.
 	case "FORMAT":
 		refused = store.ErrFormat
 	default:
+		if over := exceeded(answer, record); over != nil {
+			refused = over
+			break
+		}
 		revision, err := strconv.ParseInt(answer, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w: answer %q", doing, errCorrupt, answer)
@@ -105,6 +111,18 @@ func (r *resource) write(ctx context.Context, doing, name string, script *redis.
 		return revision, nil
 	}
 	return 0, fmt.Errorf("%s: %w", doing, refused)
+}
+
+// exceeded returns the error of an answer QUOTA; nil for other answers.
+func exceeded(answer string, record store.Record) error {
+	over := &store.QuotaError{Owner: record.Owner, Limit: record.Quota.Objects}
+	if n, _ := fmt.Sscanf(answer, "QUOTA %s %d %d", &over.Quota, &over.Used, &over.Adds); n != 3 {
+		return nil
+	}
+	if over.Quota == store.QuotaBytes {
+		over.Limit = record.Quota.Bytes
+	}
+	return over
 }
 
 func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {

@@ -10,6 +10,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -22,6 +23,8 @@ var (
 	ErrExists = errors.New("name already exists")
 	// ErrTaken: an object has that digest already.
 	ErrTaken = errors.New("digest is already taken")
+	// ErrQuota: the owner has reached a quota. The error is a *QuotaError.
+	ErrQuota = errors.New("quota is used up")
 	// ErrConflict: the object's revision is not the expected one.
 	ErrConflict = errors.New("revision has changed")
 	// ErrGone: the event log no longer holds the requested revision, or has not reached it yet.
@@ -61,14 +64,49 @@ type Record struct {
 	// Activity is the latest time given to Touch, exact to the millisecond. Zero: none. Create and Update ignore
 	// this field and keep the stored value; Delete removes it.
 	Activity time.Time
+	// Quota bounds what the owner may have after a Create or Update of this record. It is not stored.
+	Quota Quota
 }
+
+// Quota bounds what one owner has in a resource. All objects of the owner count, whoever wrote them. Source: ADR-0020.
+type Quota struct {
+	// Objects is the maximum number of objects. 0: no bound.
+	Objects int64
+	// Bytes is the maximum size of the objects together. Each counts its Object and, once it is stored, some hundred bytes of
+	// what it is found by. 0: no bound.
+	Bytes int64
+}
+
+// The names of quotas.
+const (
+	QuotaObjects = "objects"
+	QuotaBytes   = "bytes"
+)
+
+// QuotaError says which quota a write would exceed. It wraps ErrQuota.
+type QuotaError struct {
+	// Owner is the owner of the object.
+	Owner string
+	// Quota is QuotaObjects or QuotaBytes.
+	Quota string
+	// Used is what the owner has, Adds what the write would add, and Limit what the owner may have.
+	Used, Adds, Limit int64
+}
+
+// Error names the owner, the quota and its numbers.
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("owner %q has %d %s and would have %d more, the limit is %d", e.Owner, e.Used, e.Quota, e.Adds, e.Limit)
+}
+
+// Unwrap returns ErrQuota.
+func (e *QuotaError) Unwrap() error { return ErrQuota }
 
 // Store holds the objects of one resource. It is safe for concurrent use. Every method fails with
 // ErrUnavailable within about a second if the state cannot be reached, and with ErrFormat if a
 // record is newer than the build.
 type Store interface {
 	// Create writes a new object and returns its revision. Errors: ErrExists if the name is in use (checked
-	// first), ErrTaken if the digest is in use.
+	// first), ErrTaken if the digest is in use, ErrQuota.
 	Create(ctx context.Context, record Record) (int64, error)
 
 	// Get returns the object of that name. ErrNotFound.
@@ -83,7 +121,8 @@ type Store interface {
 	GetWith(ctx context.Context, digest, name string) (Record, *Record, error)
 
 	// Update replaces the object of record.Name if its revision is record.Revision, and returns the new
-	// revision. Errors: ErrNotFound, ErrConflict, ErrTaken if another object has the digest.
+	// revision. Errors: ErrNotFound, ErrConflict, ErrTaken if another object has the digest, ErrQuota. An update that
+	// keeps the owner and does not make Object larger is within every quota.
 	Update(ctx context.Context, record Record) (int64, error)
 
 	// Delete removes the object of that name if its revision is the given one, and returns the revision

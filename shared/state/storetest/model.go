@@ -29,7 +29,19 @@ func (m *model) holder(digest string) string {
 	return ""
 }
 
+// full tells whether one more object of an owner would exceed the quota.
+func (m *model) full(record store.Record) bool {
+	used := int64(0)
+	for _, other := range m.records {
+		if other.Owner == record.Owner {
+			used++
+		}
+	}
+	return record.Quota.Objects > 0 && used >= record.Quota.Objects
+}
+
 func (m *model) write(record store.Record) {
+	record.Quota = store.Quota{}
 	event := store.Event{Type: store.Created, Record: record, Revision: record.Revision}
 	if previous, ok := m.records[record.Name]; ok {
 		event.Type, event.Previous = store.Updated, &previous
@@ -44,6 +56,9 @@ func (m *model) create(record store.Record) error {
 	}
 	if m.holder(record.Digest) != "" {
 		return store.ErrTaken
+	}
+	if m.full(record) {
+		return store.ErrQuota
 	}
 	m.revision++
 	record.Revision, record.Activity = m.revision, time.Time{}
@@ -61,6 +76,9 @@ func (m *model) update(record store.Record) error {
 	}
 	if holder := m.holder(record.Digest); holder != "" && holder != record.Name {
 		return store.ErrTaken
+	}
+	if record.Owner != current.Owner && m.full(record) {
+		return store.ErrQuota
 	}
 	m.revision++
 	record.Revision, record.Activity = m.revision, current.Activity
@@ -150,6 +168,8 @@ func testModel(t *testing.T, open Open) {
 				Created: at(rapid.IntRange(0, 20).Draw(rt, "created")), Expires: moment.Draw(rt, "expires"),
 				Object: content.Draw(rt, "object"), Activity: moment.Draw(rt, "activity"),
 				References: rapid.SliceOfN(reference, 0, 3).Draw(rt, "references"),
+				// The suite of bytes is testQuotaBytes: the model does not know what a store adds to an object.
+				Quota: store.Quota{Objects: rapid.SampledFrom([]int64{0, 0, 2, 3}).Draw(rt, "quota"), Bytes: 1 << 20},
 			}
 		}
 		// revision is usually the stored one.

@@ -1,12 +1,17 @@
--- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of the log
--- Returns the new revision, EXISTS or TAKEN.
-local name, created, expires, digest, references, owner, object, limit = unpack(ARGV)
+-- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of the log,
+-- quota of objects, quota of bytes
+-- Returns the new revision, EXISTS, TAKEN, or QUOTA with its name, what is used and what would be added.
+local name, created, expires, digest, references, owner, object, limit, maxObjects, maxBytes = unpack(ARGV)
 
 if redis.call('HEXISTS', OBJECTS, name) == 1 then
   return 'EXISTS'
 end
 if digest ~= NONE and redis.call('HEXISTS', DIGESTS, digest) == 1 then
   return 'TAKEN'
+end
+local over = exceeded(owner, 1, #object, maxObjects, maxBytes)
+if over then
+  return over
 end
 
 local revision = advance()
@@ -15,6 +20,7 @@ announce(revision, limit, name, 'type', 'created', 'record', record)
 redis.call('HSET', OBJECTS, name, record)
 redis.call('ZADD', NAMES, 0, name)
 redis.call('ZADD', OWNERS, 0, owner .. '\0' .. name)
+noteBytes(owner, name, #record)
 if digest ~= NONE then
   redis.call('HSET', DIGESTS, digest, name)
 end

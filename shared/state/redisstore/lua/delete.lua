@@ -21,7 +21,9 @@ local revision = advance()
 announce(revision, limit, name, 'type', 'deleted', 'previous', previous)
 redis.call('HDEL', OBJECTS, name)
 redis.call('ZREM', NAMES, name)
+noteBytes(owner, name, -#previous)
 redis.call('ZREM', OWNERS, owner .. '\0' .. name)
+dropTally(owner)
 if digest ~= NONE then
   redis.call('HDEL', DIGESTS, digest)
 end

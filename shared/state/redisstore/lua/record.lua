@@ -1,7 +1,7 @@
 -- Put before every script that writes. It names the keys in the order of keys.all() and reads and
 -- makes headers; see record.go for the format. No script decodes JSON: cjson rounds integers.
-local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REFERENCES, LOG, BYTES =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 
 local FORMAT, NONE = '1', '-'
 
@@ -70,4 +70,104 @@ local function refer(name, before, after)
   end
   each('ZREM', before)
   each('ZADD', after)
+end
+
+-- Tallies: how many bytes the records of an owner have. A write cannot look at all records of a large owner, so a count goes
+-- on with COUNTED records at each write that has a quota of bytes. A tally is the text "<bytes> <ms of the last complete
+-- count>", and during a count also " <bytes counted> <last name counted>". Every write changes what it has to. Until the
+-- first count of an owner is complete (ms is 0), the tally is what has been counted. A later count begins RECOUNT ms after
+-- the last one, because builds that know no tallies may write as well.
+local COUNTED, RECOUNT = 500, 3600000
+
+local function readTally(owner)
+  local text = redis.call('HGET', BYTES, owner)
+  if not text then
+    return nil
+  end
+  local bytes, at, rest = string.match(text, '^(%d+) (%d+)(.*)$')
+  if not bytes then
+    return nil
+  end
+  local sum, last = string.match(rest, '^ (%d+) (.+)$')
+  return { bytes = tonumber(bytes), at = tonumber(at), sum = tonumber(sum), last = last }
+end
+
+local function writeTally(owner, tally)
+  local text = string.format('%.0f %.0f', tally.bytes, tally.at)
+  if tally.sum then
+    text = text .. string.format(' %.0f ', tally.sum) .. tally.last
+  end
+  redis.call('HSET', BYTES, owner, text)
+end
+
+-- Goes on with the count of an owner, or begins one, and returns its bytes.
+local function countBytes(owner)
+  local tally = readTally(owner) or { bytes = 0, at = 0 }
+  local from
+  if tally.sum then
+    from = '(' .. owner .. '\0' .. tally.last
+  elseif tally.at > 0 and tonumber(NOW) - tally.at < RECOUNT then
+    return tally.bytes
+  else
+    from, tally.sum = '[' .. owner .. '\0', 0
+  end
+  local members = redis.call('ZRANGE', OWNERS, from, '(' .. owner .. '\1', 'BYLEX', 'LIMIT', 0, COUNTED)
+  for _, member in ipairs(members) do
+    tally.last = string.sub(member, #owner + 2)
+    tally.sum = tally.sum + redis.call('HSTRLEN', OBJECTS, tally.last)
+  end
+  if tally.at == 0 then
+    tally.bytes = tally.sum
+  end
+  if #members < COUNTED then
+    tally = { bytes = tally.sum, at = tonumber(NOW) }
+  end
+  writeTally(owner, tally)
+  return tally.bytes
+end
+
+-- Notes that a record has grown, or shrunk if the change is negative. The name must be in OWNERS.
+local function noteBytes(owner, name, change)
+  local tally = change ~= 0 and readTally(owner)
+  if not tally then
+    return
+  end
+  -- There is no range from a name to an earlier one.
+  local counted = not tally.sum
+    or redis.call('ZLEXCOUNT', OWNERS, '(' .. owner .. '\0' .. tally.last, '[' .. owner .. '\0' .. name) == 0
+  if tally.sum and counted then
+    tally.sum = math.max(tally.sum + change, 0)
+  end
+  if counted or tally.at > 0 then
+    tally.bytes = math.max(tally.bytes + change, 0)
+  end
+  writeTally(owner, tally)
+end
+
+local function objectsOf(owner)
+  return redis.call('ZLEXCOUNT', OWNERS, '[' .. owner .. '\0', '(' .. owner .. '\1')
+end
+
+-- Removes the tally of an owner without records.
+local function dropTally(owner)
+  if redis.call('HEXISTS', BYTES, owner) == 1 and objectsOf(owner) == 0 then
+    redis.call('HDEL', BYTES, owner)
+  end
+end
+
+-- Returns the answer for a write that would exceed a quota; nil for one within it. A quota of 0 is none.
+local function exceeded(owner, newObjects, newBytes, maxObjects, maxBytes)
+  maxObjects, maxBytes = tonumber(maxObjects), tonumber(maxBytes)
+  if maxObjects > 0 and newObjects > 0 then
+    local used = objectsOf(owner)
+    if used + newObjects > maxObjects then
+      return string.format('QUOTA objects %.0f %.0f', used, newObjects)
+    end
+  end
+  if maxBytes > 0 and newBytes > 0 then
+    local used = countBytes(owner)
+    if used + newBytes > maxBytes then
+      return string.format('QUOTA bytes %.0f %.0f', used, newBytes)
+    end
+  end
 end

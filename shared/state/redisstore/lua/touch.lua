@@ -24,7 +24,9 @@ if activity ~= '' then
 end
 if expires ~= '' and expires ~= oldExpires then
   local object = string.sub(record, string.find(record, '\n', 1, true) + 1)
-  redis.call('HSET', OBJECTS, name, header(revision, created, expires, digest, references, owner) .. object)
+  local touched = header(revision, created, expires, digest, references, owner) .. object
+  redis.call('HSET', OBJECTS, name, touched)
+  noteBytes(owner, name, #touched - #record)
   schedule(name, expires)
 end
 return 'OK'
