@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
@@ -141,6 +142,32 @@ func TestPatches(t *testing.T) {
 	}
 	if err != nil || server.Env.Patches != want || server.Env.Edition != settings.Community {
 		t.Errorf("%+v, %v", server.Env, err)
+	}
+}
+
+// Quotas reach the environment. Source: ADR-0020.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		given map[string]string
+		want  store.Quota
+	}{
+		{map[string]string{}, store.Quota{Objects: 200_000, Bytes: 256 << 20}},
+		{map[string]string{settings.QuotaObjects: "3", settings.QuotaBytes: "4Ki"}, store.Quota{Objects: 3, Bytes: 4 << 10}},
+	} {
+		row.given[settings.RedisURL] = "redis://127.0.0.1:1"
+		server, err := Open(from(row.given), io.Discard, false)
+		if err != nil || server.Env.Quota != row.want {
+			t.Errorf("%v: %+v, %v", row.given, server.Env.Quota, err)
+		}
+		stored := kinds.Open(server.Env)
+		for kind, quota := range map[string]store.Quota{
+			"access keys": stored.AccessKeys.Quota, "tokens": stored.IssuedTokens.Quota, "instances": stored.Instances.Quota,
+		} {
+			if quota != row.want {
+				t.Errorf("%s have %+v", kind, quota)
+			}
+		}
 	}
 }
 

@@ -34,6 +34,8 @@ const (
 	MaxListsPerCaller    = "PLATFORM_MAX_LISTS_PER_CALLER"
 	MaxWatches           = "PLATFORM_MAX_WATCHES"
 	MaxWatchesPerCaller  = "PLATFORM_MAX_WATCHES_PER_CALLER"
+	QuotaObjects         = "PLATFORM_QUOTA_OBJECTS"
+	QuotaBytes           = "PLATFORM_QUOTA_BYTES"
 	Version              = "PLATFORM_VERSION"
 	Edition              = "PLATFORM_EDITION"
 	PatchExpressionTime  = "PLATFORM_PATCH_EXPRESSION_TIME"
@@ -152,6 +154,10 @@ var List = []Setting{
 		describe("number", Functions|Serve, "How many watches a process keeps open. One more is answered with 429."),
 	number(MaxWatchesPerCaller, "", "100", 1, maxShare, func(s *Settings) *int { return &s.Shares.WatchesPerCaller }).
 		describe("number", Functions|Serve, "How many of these watches are of one caller."),
+	number(QuotaObjects, "", "200000", 1, 1_000_000_000, func(s *Settings) *int { return &s.Quota.Objects }).
+		describe("number", Functions|Serve, "How many objects of each kind an owner may have: access keys, tokens, virtual cluster instances, and stored responses to requests with an Idempotency-Key. One more is answered with 429."),
+	quantity(QuotaBytes, "", "256Mi", 1<<10, 1<<50, func(s *Settings) *int64 { return &s.Quota.Bytes }).
+		describe("quantity", Functions|Serve, "How large the objects of one kind may be together, for each owner. A write that makes them larger is answered with 429."),
 	text(Version, "", "dev", func(s *Settings) *string { return &s.Version }).
 		describe("text", Functions, "The build, for /version."),
 	word(Edition, "edition", "edition", Enterprise, []string{Enterprise, Community}, func(s *Settings) *string { return &s.Edition }).

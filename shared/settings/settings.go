@@ -27,6 +27,7 @@ type Settings struct {
 	Patches    Patches
 	Watch      Watch
 	Shares     Shares
+	Quota      Quota
 	Runner     Runner
 	Extension  Extension
 	// Config is the path of a file with the platform configuration. Empty: the state holds the configuration.
@@ -125,6 +126,14 @@ type Shares struct {
 	Requests, Lists, Watches int
 	// RequestsPerCaller, ListsPerCaller and WatchesPerCaller are how many of them are of one caller.
 	RequestsPerCaller, ListsPerCaller, WatchesPerCaller int
+}
+
+// Quota bounds what each owner may have of each kind. Source: ADR-0020.
+type Quota struct {
+	// Objects is the maximum number of objects.
+	Objects int
+	// Bytes is the maximum size of the objects together, as they are stored.
+	Bytes int64
 }
 
 // Runner are the settings of the runner alone. Source: ADR-0006.

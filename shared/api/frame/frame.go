@@ -110,6 +110,9 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.releasePlaces()
 	result, err := f.phases(ctx, c)
+	if over := (*store.QuotaError)(nil); errors.As(err, &over) {
+		f.server.metrics().Refused("quota of " + over.Quota)
+	}
 	if err == nil && result.stream != nil {
 		err = f.started(c)
 	}

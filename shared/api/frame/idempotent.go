@@ -29,13 +29,13 @@ const (
 	maxIdempotencyKey = 255
 )
 
-// openAttempts opens the stored responses to requests with an Idempotency-Key.
-func openAttempts(ctx context.Context, env *platform.Environment) (*idempotency.Store, error) {
+// openAttempts opens the stored responses to requests of an owner with an Idempotency-Key.
+func openAttempts(ctx context.Context, env *platform.Environment, owner string) (*idempotency.Store, error) {
 	ring, err := env.Keyring(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &idempotency.Store{Records: env.Stores(idempotency.Resource), Keyring: ring, Now: env.Now}, nil
+	return &idempotency.Store{Records: env.Stores(idempotency.Resource), Keyring: ring, Now: env.Now, Owner: owner, Quota: env.Quota}, nil
 }
 
 // storedResponse is a response in the form in which it is stored.
@@ -62,7 +62,7 @@ func Idempotent(endpoint Endpoint) Endpoint {
 			if err := checkIdempotencyKey(keys); err != nil {
 				return nil, err
 			}
-			attempts, err := openAttempts(ctx, env)
+			attempts, err := openAttempts(ctx, env, c.caller.Owner.String())
 			if err != nil {
 				return nil, err
 			}
@@ -100,7 +100,10 @@ func once(ctx context.Context, c *call, endpoint Endpoint, attempts *idempotency
 	c.body = func() ([]byte, error) { return body, nil }
 	who := fmt.Sprintf("%q %q %q", c.caller.Owner, c.caller.Key, c.caller.KeyUID)
 	attempt, before, err := attempts.Begin(ctx, who, key, fingerprint(c, body))
+	var over *store.QuotaError
 	switch {
+	case errors.As(err, &over):
+		return nil, apierror.TooMany(over.Of("responses to requests with an "+idempotencyKey), 1).Because(err)
 	case errors.Is(err, idempotency.ErrOther):
 		return nil, apierror.Unprocessable("the " + idempotencyKey + " has been used for another request in the last ten minutes")
 	case errors.Is(err, idempotency.ErrUnderWay):

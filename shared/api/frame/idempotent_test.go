@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/idempotency"
 	"management.platform.sh/shared/api/resource"
@@ -237,4 +239,26 @@ func TestIdempotentNotPermittedAnyMore(t *testing.T) {
 	if made := w.made(); made != 2 {
 		t.Errorf("%d keys", made)
 	}
+}
+
+// Stored responses are bounded for each owner. A request above the quota does nothing, and is counted. Source: ADR-0020.
+func TestIdempotentQuota(t *testing.T) {
+	t.Parallel()
+	w := once(t, nil)
+	w.env.Quota = store.Quota{Objects: 1}
+	const body = `{"spec":{"displayName":"CI"}}`
+	bearerOf(t, w.create("k1", anaKey, body))
+	over := w.create("k2", anaKey, body)
+	refused(t, over, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+	if want := "the quota of user:ana for responses to requests with an Idempotency-Key is used up: 1 objects, the limit is 1"; status(t, over).Message != want || over.Header().Get("Retry-After") != "1" {
+		t.Errorf("%s, Retry-After %q", over.Body, over.Header().Get("Retry-After"))
+	}
+	if w.made() != 1 {
+		t.Errorf("%d keys were made", w.made())
+	}
+	if n := w.count("platform_refused_total", map[string]string{"limit": "quota of objects"}); n != 1 {
+		t.Errorf("%v refusals are counted", n)
+	}
+	bearerOf(t, w.create("k1", anaKey, body))
+	bearerOf(t, w.create("k2", adminKey, body))
 }

@@ -69,6 +69,10 @@ type Store struct {
 	Records store.Store
 	Keyring *encryption.Keyring
 	Now     func() time.Time
+	// Owner is the owner of new attempts, and Quota bounds what each owner may have. An answer that is stored for an attempt
+	// counts, but is not refused: it is there already.
+	Owner string
+	Quota store.Quota
 }
 
 // Attempt is a request that is being served under a key. Finish or Leave ends it.
@@ -84,7 +88,8 @@ type Attempt struct {
 // Begin begins an attempt or, if the request has been answered, returns the stored response. Keys are unique within who, which
 // names the caller. Fingerprint identifies the content of the request.
 //
-// Errors: ErrOther, ErrUnderWay, and those of the store and the keyring. After an error, the request must not be served.
+// Errors: ErrOther, ErrUnderWay, and those of the store, ErrQuota among them, and the keyring. After an error, the request must
+// not be served.
 func (s *Store) Begin(ctx context.Context, who, key, fingerprint string) (*Attempt, []byte, error) {
 	name := digest(who, key)
 	for range maxTries {
@@ -132,7 +137,7 @@ func (s *Store) fresh(name, fingerprint string, now time.Time) (*Attempt, error)
 	}
 	return &Attempt{
 		Random: mathrand.NewChaCha8(seed), store: s,
-		record: store.Record{Name: name, Created: now, Expires: now.Add(Lifetime)},
+		record: store.Record{Name: name, Created: now, Expires: now.Add(Lifetime), Owner: s.Owner, Quota: s.Quota},
 		state:  attempt{State: begun, Fingerprint: fingerprint, Begun: now.UnixMilli(), Seed: sealed},
 	}, nil
 }
@@ -174,6 +179,7 @@ func (a *Attempt) write(ctx context.Context) error {
 	} else {
 		a.record.Revision, err = a.store.Records.Update(ctx, a.record)
 	}
+	a.record.Quota = store.Quota{}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -205,4 +206,36 @@ func TestNoKey(t *testing.T) {
 	if _, _, err := w.Begin(t.Context(), "ana", "k", "f"); !errors.Is(err, encryption.ErrNoKey) {
 		t.Errorf("%v", err)
 	}
+}
+
+// New attempts count for their owner, and so do their answers, which are stored nevertheless. Source: ADR-0020.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Owner, w.Quota = "user:ana", store.Quota{Objects: 2, Bytes: 2000}
+	first := begin(t, w, "ana", "k1", "f")
+	if err := first.Finish(t.Context(), bytes.Repeat([]byte("x"), 3000)); err != nil {
+		t.Errorf("an answer: %v", err)
+	}
+	if _, _, err := w.Begin(t.Context(), "ana", "k2", "f"); !errors.Is(err, store.ErrQuota) {
+		t.Errorf("above the quota of bytes: %v", err)
+	}
+	if _, answer, err := w.Begin(t.Context(), "ana", "k1", "f"); err != nil || len(answer) != 3000 {
+		t.Errorf("a repeated request: %d bytes, %v", len(answer), err)
+	}
+	w.Quota.Bytes = 1 << 20
+	begin(t, w, "ana", "k2", "f")
+	if _, _, err := w.Begin(t.Context(), "ana", "k3", "f"); !errors.Is(err, store.ErrQuota) {
+		t.Errorf("above the quota of objects: %v", err)
+	}
+	w.Owner = "user:ben"
+	begin(t, w, "ben", "k1", "f")
+
+	// What has expired makes room.
+	w.Owner = "user:ana"
+	w.pass(idempotency.Lifetime)
+	if removed, err := w.Sweep(t.Context()); err != nil || removed != 3 {
+		t.Errorf("%d attempts were removed, %v", removed, err)
+	}
+	begin(t, w, "ana", "k3", "f")
 }

@@ -185,7 +185,7 @@ func (r *Registry[T]) translate(err error, name string) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &over):
-		return apierror.TooMany(r.overQuota(over), 1).Because(err)
+		return apierror.TooMany(over.Of(r.Definition.Resource.Resource), 1).Because(err)
 	case errors.Is(err, store.ErrNotFound):
 		return apierror.NotFound(r.Definition.GroupResource(), name).Because(err)
 	case errors.Is(err, store.ErrExists):
@@ -199,20 +199,6 @@ func (r *Registry[T]) translate(err error, name string) error {
 	default:
 		return fmt.Errorf("%s %q: %w", r.Definition.GroupResource(), name, err)
 	}
-}
-
-// overQuota says which quota a write would exceed, with its numbers.
-func (r *Registry[T]) overQuota(over *store.QuotaError) string {
-	owner := "objects without an owner"
-	if over.Owner != "" {
-		owner = over.Owner
-	}
-	text := fmt.Sprintf("the quota of %s for %s is used up: %d %s, the limit is %d",
-		owner, r.Definition.Resource.Resource, over.Used, over.Quota, over.Limit)
-	if over.Quota == store.QuotaBytes {
-		text += fmt.Sprintf(", and this write adds %d", over.Adds)
-	}
-	return text
 }
 
 // storeName is the object's name in the store.

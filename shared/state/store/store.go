@@ -94,8 +94,19 @@ type QuotaError struct {
 }
 
 // Error names the owner, the quota and its numbers.
-func (e *QuotaError) Error() string {
-	return fmt.Sprintf("owner %q has %d %s and would have %d more, the limit is %d", e.Owner, e.Used, e.Quota, e.Adds, e.Limit)
+func (e *QuotaError) Error() string { return e.Of("objects of this kind") }
+
+// Of is Error with the name of the resource, for the caller.
+func (e *QuotaError) Of(resource string) string {
+	owner := e.Owner
+	if owner == "" {
+		owner = "objects without an owner"
+	}
+	text := fmt.Sprintf("the quota of %s for %s is used up: %d %s, the limit is %d", owner, resource, e.Used, e.Quota, e.Limit)
+	if e.Quota == QuotaBytes {
+		text += fmt.Sprintf("; this write adds %d", e.Adds)
+	}
+	return text
 }
 
 // Unwrap returns ErrQuota.
