@@ -335,6 +335,8 @@ var List = []Limit{
 	{
 		"page-bytes", "size of the records of a page together, unless the first one alone is larger", "1 MiB", "shared/state/redisstore",
 		"the rest is read in further pages", "",
+	},
+	{
 		"quota-objects", "objects of one owner of each kind: access keys, tokens, instances, stored responses to requests with an Idempotency-Key", "200000 objects", "shared/state/redisstore",
 		"429: the quota of user:alice for ownedaccesskeys is used up: 200000 objects, the limit is 200000", "PLATFORM_QUOTA_OBJECTS",
 	},

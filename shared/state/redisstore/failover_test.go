@@ -214,7 +214,7 @@ func TestMigration(t *testing.T) {
 			defer stop()
 			// While a slot moves, a script is redirected only if all of its keys exist.
 			full := thing("full")
-			full.Owner, full.Expires, full.References = "ana", created, []string{"u"}
+			full.Owner, full.Expires, full.References, full.Quota.Bytes = "ana", created, []string{"u"}, 1<<20
 			_, err := s.Create(t.Context(), full)
 			written := func(err error) bool {
 				return err == nil || options.Replicas > 0 && strings.Contains(err.Error(), "written at revision")
