@@ -95,7 +95,12 @@ const (
 	PageObjects = 500
 	// PageBytes is the maximum size of the records of a page together, in bytes. One record may be larger.
 	PageBytes = 1 << 20
+	// ListPages is the maximum number of pages that a list with a limit looks through.
+	ListPages = 20
 )
+
+// CompressedBytes is the size from which an answer is compressed for a client that asks for it, in bytes.
+const CompressedBytes = 128 << 10
 
 // Bounds in time.
 const (
@@ -331,6 +336,14 @@ var List = []Limit{
 	{
 		"page-objects", "objects, events or references that one script reads", "500 records", "shared/state/redisstore",
 		"the rest is read in further pages", "",
+	},
+	{
+		"list-pages", "pages of the state that a list with a limit looks through", "20 pages", "shared/api/resource",
+		"a page with fewer objects and a continue token", "",
+	},
+	{
+		"list-bytes", "size of the objects of a list with a limit, unless the first one alone is larger", "1 MiB", "shared/api/resource",
+		"a page with fewer objects and a continue token", "",
 	},
 	{
 		"page-bytes", "size of the records of a page together, unless the first one alone is larger", "1 MiB", "shared/state/redisstore",

@@ -1,11 +1,13 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -30,7 +33,7 @@ type ListInput struct {
 	// Labels and Fields select objects; nil or empty selects all. Fields may only name what the resource offers.
 	Labels labels.Selector
 	Fields fields.Selector
-	// Limit is the most objects in the page; 0 means all.
+	// Limit is the maximum number of objects in the page, which may hold fewer. 0: the whole list.
 	Limit int64
 	// Continue is the token of the page before.
 	Continue string
@@ -39,20 +42,78 @@ type ListInput struct {
 	Exact           bool
 	// Reveal asks for secrets in clear. The frame has checked that the caller may have them.
 	Reveal bool
+	// Rest gets the rest of a list without a limit, if the list is longer than a page of the state. The answer is then its
+	// beginning. Nil: the answer is the whole list.
+	Rest *Rest
 }
 
-// maxLimit is the largest page: more objects than there can be, in 31 bits.
+// Rest is the rest of a list, which is read when it is asked for. The zero value says that there is none. It is not safe for
+// concurrent use, and needs no closing.
+type Rest struct {
+	// Empty is the list without its objects. Nil: there is no rest.
+	Empty runtime.Object
+	next  func(context.Context) (runtime.Object, error)
+}
+
+// Next returns the next part of the list, perhaps without objects; nil after the last part. Each part has the metadata of the
+// list. Errors: an error that wraps store.ErrGone if the event log no longer reaches back to the beginning of the list, so
+// that the list cannot be completed; ServiceUnavailable; those of the context.
+func (r *Rest) Next(ctx context.Context) (runtime.Object, error) { return r.next(ctx) }
+
+// maxLimit is the largest limit: more objects than there can be, in 31 bits.
 const maxLimit = 1 << 30
 
-// List returns one page of the objects that the caller may see, in order of their names, as a list
-// object. A page is one consistent snapshot; the list's resourceVersion is that of the first page, so that
-// a watch from it misses nothing. With selectors a page may hold fewer than Limit objects and still not be
-// the last: only an empty continue token ends a list.
+// maxAttempts is how often a list begins if the event log does not reach back to its beginning.
+const maxAttempts = 3
+
+// List returns the objects that the caller may see, in order of their names, as a list object: one consistent snapshot.
+// With a limit, it returns one page of them. The resourceVersion of every page is that of the first one, so that a watch from
+// there misses nothing. A page may hold fewer than Limit objects and still not be the last one, because of its size or because
+// the selectors select few objects: only an empty continue token ends a list.
 //
 // Errors: BadRequest for an unsupported field selector, and for a resourceVersion or continue token that cannot be read
-// or belongs to another query; Expired for an exact resourceVersion of the past; Timeout for one of the future. Source:
-// Spec 2.2; ADR-0004.
+// or belongs to another query; Expired for an exact resourceVersion of the past, and if others write so much meanwhile that
+// the list cannot be completed; Timeout for a resourceVersion of the future. Source: Spec 2.2; ADR-0004, ADR-0020.
 func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.Object, error) {
+	for attempt := 1; ; attempt++ {
+		l, err := r.begin(ctx, in, false)
+		if err != nil {
+			return nil, err
+		}
+		if in.Limit > 0 {
+			return l.page(ctx)
+		}
+		if in.Rest != nil && !l.walk.done {
+			return l.part(ctx, in.Rest)
+		}
+		whole, err := l.whole(ctx)
+		if !errors.Is(err, store.ErrGone) || attempt == maxAttempts {
+			return whole, err
+		}
+	}
+}
+
+// listing is a list that is being read.
+type listing[T Object] struct {
+	registry *Registry[T]
+	in       ListInput
+	walk     *walk
+	// records are the records of the page that was read last.
+	records []store.Record
+	// meta is the metadata of the list, and fingerprint that of the request.
+	meta        metav1.ListMeta
+	fingerprint string
+	// ended are records of objects whose deletion is complete, and endedBytes is their size.
+	ended      []store.Record
+	endedBytes int
+	// visit is called with the objects of each page, and end after the last page. Nil: nothing is called.
+	visit func(context.Context, []T) error
+	end   func(context.Context)
+}
+
+// begin checks the request for a list and reads the first page. Present tells that each further page shows the state at its
+// own revision.
+func (r *Registry[T]) begin(ctx context.Context, in ListInput, present bool) (*listing[T], error) {
 	if in.Labels == nil {
 		in.Labels = labels.Everything()
 	}
@@ -66,41 +127,190 @@ func List[T Object](ctx context.Context, r *Registry[T], in ListInput) (runtime.
 	if in.Namespace != "" {
 		query.Prefix = in.Namespace + "/"
 	}
-	fingerprint := r.fingerprint(in, query)
+	l := &listing[T]{registry: r, in: in, fingerprint: r.fingerprint(in, query)}
 	var from position
 	if in.Continue != "" {
 		var err error
-		if from, err = readContinue(in.Continue, fingerprint); err != nil {
+		if from, err = readContinue(in.Continue, l.fingerprint); err != nil {
 			return nil, err
 		}
 		query.After = from.After
 	}
-	page, err := r.Store.List(ctx, query)
-	if err != nil {
-		return nil, r.translate(err, "")
-	}
-	if err := checkRevision(in, page.Revision); err != nil {
+	l.walk = newWalk(r.Store, query)
+	l.walk.present = present
+	if err := l.read(ctx); err != nil {
 		return nil, err
 	}
-	items, last, remaining, err := r.fill(ctx, in, query, page)
-	if err != nil {
+	if err := checkRevision(in, l.walk.revision); err != nil {
 		return nil, err
 	}
-	revision := page.Revision
-	if from.Revision != 0 {
-		revision = from.Revision
+	l.meta.ResourceVersion = strconv.FormatInt(cmp.Or(from.Revision, l.walk.revision), 10)
+	return l, nil
+}
+
+// read reads the next page of the state.
+func (l *listing[T]) read(ctx context.Context) (err error) {
+	if l.records, err = l.walk.next(ctx); errors.Is(err, store.ErrGone) {
+		return apierror.Expired("others write so much that the list cannot be completed: request pages with limit").Because(err)
 	}
-	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10)}
-	if remaining > 0 {
-		meta.Continue = writeContinue(position{Revision: revision, After: last, Query: fingerprint})
-		_, custom := r.Rules.(Visibility[T])
-		if in.Labels.Empty() && in.Fields.Empty() && (!custom || in.Caller.Admin()) {
-			meta.RemainingItemCount = &remaining
+	return l.registry.translate(err, "")
+}
+
+// maxEnded bounds the removals that a list does in passing.
+const maxEnded = 16
+
+// show returns the object of a record. Shown is whether the caller may see it and has selected it.
+func (l *listing[T]) show(record store.Record) (object T, shown bool, err error) {
+	r := l.registry
+	if seen, err := r.sees(l.in.Caller, record); err != nil || !seen {
+		return object, false, err
+	}
+	if object, err = r.Decode(record); err != nil {
+		return object, false, err
+	}
+	if Deleted(object, r.Now()) {
+		if l.endedBytes += len(record.Object); len(l.ended) < maxEnded && l.endedBytes <= limits.PageBytes {
+			l.ended = append(l.ended, record)
+		}
+		return object, false, nil
+	}
+	return object, r.selects(l.in, object), nil
+}
+
+// pick returns the objects to show of the page that was read last.
+func (l *listing[T]) pick(ctx context.Context) ([]T, error) {
+	var items []T
+	for _, record := range l.records {
+		object, shown, err := l.show(record)
+		if err != nil {
+			return nil, err
+		}
+		if shown {
+			items = append(items, object)
 		}
 	}
-	list := r.Definition.NewList(meta, items)
-	list.GetObjectKind().SetGroupVersionKind(r.Definition.Resource.GroupVersion().WithKind(r.Definition.Kind + "List"))
-	return list, nil
+	l.records = nil
+	if l.visit != nil {
+		return items, l.visit(ctx, items)
+	}
+	return items, nil
+}
+
+// list returns a list object with the metadata of the list.
+func (l *listing[T]) list(items []T) runtime.Object {
+	definition := l.registry.Definition
+	list := definition.NewList(l.meta, items)
+	list.GetObjectKind().SetGroupVersionKind(definition.Resource.GroupVersion().WithKind(definition.Kind + "List"))
+	return list
+}
+
+// finish removes objects whose deletion is complete. It runs after the last page, because a removal changes the revision.
+func (l *listing[T]) finish(ctx context.Context) {
+	if l.end != nil {
+		l.end(ctx)
+	}
+	for _, record := range l.ended {
+		l.registry.removeDeleted(ctx, record)
+	}
+}
+
+// part returns the first part of the list, and the rest.
+func (l *listing[T]) part(ctx context.Context, rest *Rest) (runtime.Object, error) {
+	items, err := l.pick(ctx)
+	if err != nil {
+		return nil, err
+	}
+	*rest = Rest{Empty: l.list(nil), next: func(ctx context.Context) (runtime.Object, error) {
+		if l.walk.done {
+			l.finish(ctx)
+			return nil, nil
+		}
+		if err := l.read(ctx); err != nil {
+			return nil, err
+		}
+		items, err := l.pick(ctx)
+		return l.list(items), err
+	}}
+	return l.list(items), nil
+}
+
+// whole returns the whole list.
+func (l *listing[T]) whole(ctx context.Context) (runtime.Object, error) {
+	var all []T
+	for {
+		items, err := l.pick(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if l.walk.done {
+			l.finish(ctx)
+			return l.list(all), nil
+		}
+		if err := l.read(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// page returns one page of the list. Where selectors leave room, it reads further pages of the state.
+func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
+	var items []T
+	// last is the name with which the page ends, and remaining the number of records after it.
+	last, remaining, size := "", int64(0), 0
+	for pages := 1; ; pages++ {
+		for i, record := range l.records {
+			object, shown, err := l.show(record)
+			if err != nil {
+				return nil, err
+			}
+			if !shown {
+				last = record.Name
+				continue
+			}
+			if size += len(record.Object); size > limits.PageBytes && len(items) > 0 {
+				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i))
+			}
+			last = record.Name
+			if items = append(items, object); int64(len(items)) == l.in.Limit {
+				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i-1))
+			}
+		}
+		if l.walk.done {
+			return l.ending(ctx, items, last, 0)
+		}
+		last, remaining = l.walk.query.After, l.walk.remaining
+		if pages == limits.ListPages {
+			return l.ending(ctx, items, last, remaining)
+		}
+		l.walk.query.Limit = limits.PageObjects
+		if err := l.read(ctx); errors.Is(err, store.ErrGone) {
+			// The next request begins with a snapshot of its own.
+			return l.ending(ctx, items, last, remaining)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ending returns a page that ends with a name, with the number of records that follow.
+func (l *listing[T]) ending(ctx context.Context, items []T, last string, remaining int64) (runtime.Object, error) {
+	if l.visit != nil {
+		if err := l.visit(ctx, items); err != nil {
+			return nil, err
+		}
+	}
+	l.finish(ctx)
+	if remaining > 0 {
+		// begin has formatted the number.
+		revision, _ := strconv.ParseInt(l.meta.ResourceVersion, 10, 64)
+		l.meta.Continue = writeContinue(position{Revision: revision, After: last, Query: l.fingerprint})
+		_, custom := l.registry.Rules.(Visibility[T])
+		if l.in.Labels.Empty() && l.in.Fields.Empty() && (!custom || l.in.Caller.Admin()) {
+			l.meta.RemainingItemCount = &remaining
+		}
+	}
+	return l.list(items), nil
 }
 
 // Values returns objects as the items of a list, which is never nil.
@@ -110,57 +320,6 @@ func Values[T any](objects []*T) []T {
 		values[i] = *object
 	}
 	return values
-}
-
-// fill returns the selected objects of a page. Where selectors leave room it reads the next page, as long as the state
-// does not change, so that the result is one snapshot. It also returns the last name that it read and how many follow.
-func (r *Registry[T]) fill(ctx context.Context, in ListInput, query store.Query, page store.Page) (items []T, last string, remaining int64, err error) {
-	const readAhead = 100
-	// maxRemoved bounds the removals that a list does in passing.
-	const maxRemoved = 16
-	var ended []store.Record
-	// After the pages are read: a removal changes the revision.
-	defer func() {
-		for _, record := range ended[:min(len(ended), maxRemoved)] {
-			r.removeDeleted(ctx, record)
-		}
-	}()
-	for revision := page.Revision; ; {
-		for i, record := range page.Records {
-			last = record.Name
-			if seen, err := r.sees(in.Caller, record); err != nil {
-				return nil, "", 0, err
-			} else if !seen {
-				continue
-			}
-			object, err := r.Decode(record)
-			if err != nil {
-				return nil, "", 0, err
-			}
-			if Deleted(object, r.Now()) {
-				ended = append(ended, record)
-				continue
-			}
-			if !r.selects(in, object) {
-				continue
-			}
-			if items = append(items, object); in.Limit > 0 && int64(len(items)) == in.Limit {
-				return items, last, page.Remaining + int64(len(page.Records)-i-1), nil
-			}
-		}
-		if remaining = page.Remaining; remaining == 0 {
-			return items, last, 0, nil
-		}
-		query.After, query.Limit = last, max(query.Limit, readAhead)
-		next, err := r.Store.List(ctx, query)
-		if err != nil {
-			return nil, "", 0, r.translate(err, "")
-		}
-		if next.Revision != revision {
-			return items, last, remaining, nil
-		}
-		page = next
-	}
 }
 
 func (r *Registry[T]) selects(in ListInput, object T) bool {

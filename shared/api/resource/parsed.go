@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"management.platform.sh/shared/state/store"
 )
 
-// maxParsed bounds how many objects are kept in parsed form: room for some large pages, at a few KiB each.
-const maxParsed = 2048
+// maxParsed and maxParsedBytes bound the objects that are kept in parsed form, by their number and by their texts: room for
+// some large pages, at a few KiB each. An object takes a few times the memory of its text.
+const (
+	maxParsed      = 2048
+	maxParsedBytes = 8 << 20
+)
 
 // parsed is a text with the object in it.
 type parsed[T Object] struct {
@@ -21,18 +23,15 @@ type parsed[T Object] struct {
 
 // cache saves parsing the same text again. It cannot make an answer stale: every request reads its records from the
 // state, and a text that differs by a byte is parsed anew.
-func (r *Registry[T]) cache() *lru.Cache[string, parsed[T]] {
-	r.once.Do(func() {
-		// Only a size below one is an error.
-		r.parsed, _ = lru.New[string, parsed[T]](maxParsed)
-	})
+func (r *Registry[T]) cache() *bounded[string, parsed[T]] {
+	r.once.Do(func() { r.parsed = newBounded[string, parsed[T]](maxParsed, maxParsedBytes) })
 	return r.parsed
 }
 
 // Parse returns the object as it is stored. It is shared: copy it before you change it.
 func (r *Registry[T]) Parse(record store.Record) (T, error) {
 	cache := r.cache()
-	if known, ok := cache.Get(record.Name); ok && bytes.Equal(known.text, record.Object) {
+	if known, ok := cache.get(record.Name); ok && bytes.Equal(known.text, record.Object) {
 		return known.object, nil
 	}
 	object, err := r.restore(record.Object)
@@ -40,7 +39,7 @@ func (r *Registry[T]) Parse(record store.Record) (T, error) {
 		var none T
 		return none, fmt.Errorf("decoding the stored %s %q: %w", r.Definition.GroupResource(), record.Name, err)
 	}
-	cache.Add(record.Name, parsed[T]{text: record.Object, object: object})
+	cache.add(record.Name, parsed[T]{text: record.Object, object: object}, len(record.Object))
 	return object, nil
 }
 

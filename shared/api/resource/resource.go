@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -168,7 +167,7 @@ type Registry[T Object] struct {
 	// statusFields are those of the status, where that is a subresource.
 	statusFields fieldManager
 	once         sync.Once
-	parsed       *lru.Cache[string, parsed[T]]
+	parsed       *bounded[string, parsed[T]]
 	watched      watched[T]
 	joined       atomic.Pointer[Graph]
 }

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"management.platform.sh/shared/state/store"
@@ -27,11 +26,13 @@ func (e WatchEvent[T]) Encoded(form string, encode func(T) ([]byte, error)) ([]b
 	return e.shown.encoded(form, encode)
 }
 
-// maxShown is the number of records that watchers share. encodedFor is how long they share the text of a record, which may
+// maxShown is the number of records that watchers share, and maxShownBytes their size: an object and its texts take a few
+// times the memory of its record. encodedFor is how long they share the text of a record, which may
 // depend on the clock and on the configuration. Source: ADR-0007.
 const (
-	maxShown   = 512
-	encodedFor = time.Second
+	maxShown      = 512
+	maxShownBytes = 4 << 20
+	encodedFor    = time.Second
 )
 
 // shown is a record on its way to watchers: decoded once, and encoded once for each form.
@@ -102,7 +103,7 @@ func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte,
 // share: a store that was reset may use a revision twice, but the address of a text that is still known here is not reused.
 type watched[T Object] struct {
 	once  sync.Once
-	shown *lru.Cache[shownKey, *shown[T]]
+	shown *bounded[shownKey, *shown[T]]
 }
 
 type shownKey struct {
@@ -114,17 +115,7 @@ func (w *watched[T]) of(r *Registry[T], record store.Record) *shown[T] {
 	if len(record.Object) == 0 {
 		return newShown(r, record)
 	}
-	w.once.Do(func() {
-		// Only a size below one is an error.
-		w.shown, _ = lru.New[shownKey, *shown[T]](maxShown)
-	})
+	w.once.Do(func() { w.shown = newBounded[shownKey, *shown[T]](maxShown, maxShownBytes) })
 	key := shownKey{object: &record.Object[0], revision: record.Revision}
-	if known, ok := w.shown.Get(key); ok {
-		return known
-	}
-	fresh := newShown(r, record)
-	if known, ok, _ := w.shown.PeekOrAdd(key, fresh); ok {
-		return known
-	}
-	return fresh
+	return w.shown.getOrAdd(key, newShown(r, record), len(record.Object))
 }

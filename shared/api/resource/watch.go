@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -39,12 +36,8 @@ type WatchInput struct {
 	AllowBookmarks bool
 }
 
-const (
-	// watchPage is how many objects of the present state are read at once.
-	watchPage = 500
-	// watchBatch is the most events that are returned at once.
-	watchBatch = 256
-)
+// watchBatch is the most events that are returned at once.
+const watchBatch = 256
 
 // Watcher watches the objects of a resource for one caller. It is not safe for concurrent use, and needs no closing.
 // Source: Spec 2.2 (resourceVersion); ADR-0007.
@@ -52,10 +45,12 @@ type Watcher[T Object] struct {
 	registry *Registry[T]
 	in       WatchInput
 	prefix   string
-	// initial are the objects of the present state that were not sent yet; closing tells that a bookmark follows them.
+	// walk reads the initial state; nil once it has been read, or if it is not asked for. initial are the records of the
+	// last page that were not sent yet. closing tells that a bookmark follows.
+	walk    *walk
 	initial []store.Record
 	closing bool
-	// after is the revision up to which everything was sent, once initial is empty.
+	// after is the revision up to which everything was sent, once the initial state was.
 	after int64
 }
 
@@ -89,7 +84,8 @@ func Watch[T Object](ctx context.Context, r *Registry[T], in WatchInput) (*Watch
 	}
 	switch {
 	case initial:
-		if err := w.snapshot(ctx); err != nil {
+		w.walk = newWalk(r.Store, store.Query{Prefix: w.prefix, Owners: r.owners(in.Caller)})
+		if err := w.read(ctx); err != nil {
 			return nil, err
 		}
 		w.closing = in.AllowBookmarks
@@ -113,68 +109,25 @@ func (w *Watcher[T]) translate(err error) error {
 	return w.registry.translate(err, "")
 }
 
-// snapshot reads the present state of the selected objects. Pages may be of different revisions: the events between the
-// first and the last page bring all of them to the revision of the last.
-func (w *Watcher[T]) snapshot(ctx context.Context) error {
-	type part struct {
-		// last is the name that the page ends with; revision is when it was true.
-		last     string
-		revision int64
+// read reads the next page of the initial state. All pages show the state at the revision of the first one, after which the
+// events begin.
+func (w *Watcher[T]) read(ctx context.Context) error {
+	records, err := w.walk.next(ctx)
+	if err != nil {
+		return w.translate(err)
 	}
-	var parts []part
-	found := map[string]store.Record{}
-	put := func(record store.Record) error {
+	w.after = w.walk.revision
+	for _, record := range records {
 		seen, err := w.sees(newShown(w.registry, record))
+		if err != nil {
+			return err
+		}
 		if seen {
-			found[record.Name] = record
-		} else {
-			delete(found, record.Name)
-		}
-		return err
-	}
-	query := store.Query{Prefix: w.prefix, Owners: w.registry.owners(w.in.Caller), Limit: watchPage}
-	for {
-		page, err := w.registry.Store.List(ctx, query)
-		if err != nil {
-			return w.translate(err)
-		}
-		if w.after > page.Revision {
-			return w.translate(store.ErrGone)
-		}
-		w.after = page.Revision
-		for _, record := range page.Records {
-			if err := put(record); err != nil {
-				return err
-			}
-			query.After = record.Name
-		}
-		parts = append(parts, part{query.After, page.Revision})
-		if page.Remaining == 0 {
-			break
+			w.initial = append(w.initial, record)
 		}
 	}
-	for at := parts[0].revision; at < w.after; {
-		events, err := w.registry.Store.Events(ctx, at, watchBatch, 0)
-		if err != nil {
-			return w.translate(err)
-		}
-		for _, event := range events[:min(int64(len(events)), w.after-at)] {
-			at = event.Revision
-			// The last page is that of all names after the one before.
-			name := event.Record.Name
-			page := sort.Search(len(parts)-1, func(i int) bool { return name <= parts[i].last })
-			if at <= parts[page].revision {
-				continue // the page has seen it
-			}
-			if event.Type == store.Deleted {
-				delete(found, name)
-			} else if err := put(event.Record); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		w.initial = append(w.initial, found[name])
+	if w.walk.done {
+		w.walk = nil
 	}
 	return nil
 }
@@ -204,8 +157,8 @@ func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 // Errors: Expired when the event log has moved past the watcher, or the state back behind it;
 // ServiceUnavailable when the state cannot be reached; the context's. Source: ADR-0007.
 func (w *Watcher[T]) Next(ctx context.Context, wait time.Duration) ([]WatchEvent[T], error) {
-	if len(w.initial) > 0 || w.closing {
-		return w.begin(), nil
+	if w.walk != nil || len(w.initial) > 0 || w.closing {
+		return w.begin(ctx)
 	}
 	events, err := w.registry.Store.Events(ctx, w.after, watchBatch, wait)
 	if err != nil {
@@ -228,19 +181,27 @@ func (w *Watcher[T]) Next(ctx context.Context, wait time.Duration) ([]WatchEvent
 	return list, nil
 }
 
-// begin returns a part of the present state, and the bookmark after it.
-func (w *Watcher[T]) begin() []WatchEvent[T] {
+// begin returns a part of the initial state, and the bookmark after it.
+func (w *Watcher[T]) begin(ctx context.Context) ([]WatchEvent[T], error) {
+	if len(w.initial) == 0 && w.walk != nil {
+		if err := w.read(ctx); err != nil {
+			return nil, err
+		}
+	}
 	n := min(len(w.initial), watchBatch)
 	list := make([]WatchEvent[T], 0, n+1)
 	for _, record := range w.initial[:n] {
 		list = append(list, WatchEvent[T]{Type: watch.Added, shown: newShown(w.registry, record)})
 	}
 	w.initial = w.initial[n:]
-	if len(w.initial) == 0 && w.closing {
-		w.initial, w.closing = nil, false
+	if len(w.initial) == 0 {
+		w.initial = nil
+	}
+	if len(w.initial) == 0 && w.walk == nil && w.closing {
+		w.closing = false
 		list = append(list, w.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"}))
 	}
-	return list
+	return list, nil
 }
 
 // change is an event as the caller sees it; the zero value means that the caller sees nothing.
@@ -283,7 +244,7 @@ func (w *Watcher[T]) change(event store.Event) (WatchEvent[T], error) {
 // Bookmark returns an event that says how far the watch has come, so that it can be resumed there; ok is false
 // where bookmarks are not allowed or the present state has not been shown in full.
 func (w *Watcher[T]) Bookmark() (bookmark WatchEvent[T], ok bool) {
-	if !w.in.AllowBookmarks || len(w.initial) > 0 || w.closing {
+	if !w.in.AllowBookmarks || w.walk != nil || len(w.initial) > 0 || w.closing {
 		return WatchEvent[T]{}, false
 	}
 	return w.bookmark(nil), true
