@@ -126,6 +126,9 @@ const (
 	// WaitingRequests is how many requests of one caller may wait for a place, and WaitingLarge how many of its large lists,
 	// its large bodies and its evaluations, each.
 	WaitingRequests, WaitingLarge = 1000, 50
+	// RateBurst is how many seconds' worth of a rate may come at once, and RateNames of how many callers, or addresses, a process
+	// keeps the rate.
+	RateBurst, RateNames = 10, 10_000
 	// LongestWait is how long a request waits for a place.
 	LongestWait = 10 * time.Second
 )
@@ -348,6 +351,26 @@ var List = []Limit{
 	{
 		"page-bytes", "size of the records of a page together, unless the first one alone is larger", "1 MiB", "shared/state/redisstore",
 		"the rest is read in further pages", "",
+	},
+	{
+		"authentications", "authentications that a process does at a time, of the connections to the state; half of them from one address", "three quarters of the connections: 48, 32 from one address", "shared/api/fairness",
+		"waits for its turn, then 429: authentications are answered too slowly at present", "PLATFORM_REDIS_POOL_SIZE",
+	},
+	{
+		"waiting-authentications", "authentications from one address that wait", "1000 requests", "shared/api/fairness",
+		"429: too many authentications of this address: 32 are under way and 1000 wait, the limits are 32 and 1000", "",
+	},
+	{
+		"request-rate", "requests of one caller in a second; ten seconds' worth at once", "no limit", "shared/api/fairness",
+		"429: too many requests of user:alice: the limit is 50 a second", "PLATFORM_RATE_REQUESTS",
+	},
+	{
+		"anonymous-rate", "requests from one address without a credential, in a second; ten seconds' worth at once", "100 a second", "shared/api/fairness",
+		"429: too many anonymous requests of this address: the limit is 100 a second", "PLATFORM_RATE_ANONYMOUS",
+	},
+	{
+		"failure-rate", "credentials from one address that are refused, in a second; ten seconds' worth at once. Valid ones pass", "20 a second", "shared/api/fairness",
+		"429 in place of 401: too many failed authentications of this address: the limit is 20 a second", "PLATFORM_RATE_FAILURES",
 	},
 	{
 		"quota-objects", "objects of one owner of each kind: access keys, tokens, instances, stored responses to requests with an Idempotency-Key", "200000 objects", "shared/state/redisstore",

@@ -5,6 +5,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -61,6 +62,11 @@ func New(s settings.Settings, world World) *frame.Server {
 	server.Configuration, server.Metrics, server.Tracer = source, world.Metrics, world.Tracer
 	server.Watch = frame.WatchSettings{Window: s.Watch.Window}
 	server.Places = places(s, world.Metrics)
+	server.Rates = fairness.Rates{
+		Callers:   fairness.NewRate("requests", s.Rates.Requests, world.Metrics),
+		Anonymous: fairness.NewRate("anonymous requests", s.Rates.Anonymous, world.Metrics),
+		Failures:  fairness.NewRate("failed authentications", s.Rates.Failures, world.Metrics),
+	}
 	return server
 }
 
@@ -68,12 +74,15 @@ func New(s settings.Settings, world World) *frame.Server {
 func places(s settings.Settings, observer fairness.Observer) *fairness.Places {
 	// One caller leaves a worker to the others.
 	perCaller := max(1, s.Patches.Workers-1)
+	// The rest of the connections is for callers who are known, and half of these for other addresses.
+	connections := cmp.Or(s.Redis.PoolSize, settings.DefaultPoolSize)
 	return fairness.New(map[fairness.Class]fairness.Bound{
-		fairness.Requests:    {Total: s.Shares.Requests, PerCaller: s.Shares.RequestsPerCaller, Waiting: limits.WaitingRequests},
-		fairness.Lists:       {Total: s.Shares.Lists, PerCaller: s.Shares.ListsPerCaller, Waiting: limits.WaitingLarge},
-		fairness.Bodies:      {Total: limits.LargeBodies, PerCaller: limits.LargeBodiesPerCaller, Waiting: limits.WaitingLarge},
-		fairness.Evaluations: {Total: s.Patches.Workers, PerCaller: perCaller, Waiting: limits.WaitingLarge},
-		fairness.Watches:     {Total: s.Shares.Watches, PerCaller: s.Shares.WatchesPerCaller},
+		fairness.Authentications: {Total: max(1, connections*3/4), PerCaller: max(1, connections/2), Waiting: limits.WaitingRequests},
+		fairness.Requests:        {Total: s.Shares.Requests, PerCaller: s.Shares.RequestsPerCaller, Waiting: limits.WaitingRequests},
+		fairness.Lists:           {Total: s.Shares.Lists, PerCaller: s.Shares.ListsPerCaller, Waiting: limits.WaitingLarge},
+		fairness.Bodies:          {Total: limits.LargeBodies, PerCaller: limits.LargeBodiesPerCaller, Waiting: limits.WaitingLarge},
+		fairness.Evaluations:     {Total: s.Patches.Workers, PerCaller: perCaller, Waiting: limits.WaitingLarge},
+		fairness.Watches:         {Total: s.Shares.Watches, PerCaller: s.Shares.WatchesPerCaller},
 	}, observer)
 }
 

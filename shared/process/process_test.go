@@ -20,8 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
@@ -166,6 +168,39 @@ func TestQuota(t *testing.T) {
 		} {
 			if quota != row.want {
 				t.Errorf("%s have %+v", kind, quota)
+			}
+		}
+	}
+}
+
+// Rates reach the server; that of callers is off unless it is set. Source: ADR-0020.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		given                        map[string]string
+		callers, anonymous, failures int
+	}{
+		{map[string]string{}, 0, 100, 20},
+		{map[string]string{settings.RateRequests: "1", settings.RateAnonymous: "0", settings.RateFailures: "2"}, 1, 0, 2},
+	} {
+		row.given[settings.RedisURL] = "redis://127.0.0.1:1"
+		server, err := Open(from(row.given), io.Discard, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, rate := range map[string]struct {
+			*fairness.Rate
+			want int
+		}{
+			"callers": {server.Rates.Callers, row.callers}, "anonymous": {server.Rates.Anonymous, row.anonymous}, "failures": {server.Rates.Failures, row.failures},
+		} {
+			// More than a burst of the longest rate here.
+			within, now := 0, time.Now()
+			for within < 2000 && rate.Take("a", "a", now) == nil {
+				within++
+			}
+			if want := rate.want * limits.RateBurst; within != want && (want != 0 || within != 2000) {
+				t.Errorf("%v, %s: %d are within the rate, want %d", row.given, what, within, want)
 			}
 		}
 	}

@@ -34,6 +34,9 @@ const (
 	MaxListsPerCaller    = "PLATFORM_MAX_LISTS_PER_CALLER"
 	MaxWatches           = "PLATFORM_MAX_WATCHES"
 	MaxWatchesPerCaller  = "PLATFORM_MAX_WATCHES_PER_CALLER"
+	RateRequests         = "PLATFORM_RATE_REQUESTS"
+	RateAnonymous        = "PLATFORM_RATE_ANONYMOUS"
+	RateFailures         = "PLATFORM_RATE_FAILURES"
 	QuotaObjects         = "PLATFORM_QUOTA_OBJECTS"
 	QuotaBytes           = "PLATFORM_QUOTA_BYTES"
 	Version              = "PLATFORM_VERSION"
@@ -154,6 +157,12 @@ var List = []Setting{
 		describe("number", Functions|Serve, "How many watches a process keeps open. One more is answered with 429."),
 	number(MaxWatchesPerCaller, "", "100", 1, maxShare, func(s *Settings) *int { return &s.Shares.WatchesPerCaller }).
 		describe("number", Functions|Serve, "How many of these watches are of one caller."),
+	number(RateRequests, "", "0", 0, maxShare, func(s *Settings) *int { return &s.Rates.Requests }).
+		describe("number", Functions|Serve, "How many requests of a caller a process serves in a second. Ten seconds' worth may come at once; one more is answered with 429. 0: no limit, because callers take turns anyway."),
+	number(RateAnonymous, "", "100", 0, maxShare, func(s *Settings) *int { return &s.Rates.Anonymous }).
+		describe("number", Functions|Serve, "How many requests without a credential a process serves in a second, for each address. 0: no limit."),
+	number(RateFailures, "", "20", 0, maxShare, func(s *Settings) *int { return &s.Rates.Failures }).
+		describe("number", Functions|Serve, "How many refused credentials a process answers with 401 in a second, for each address. More get 429. Valid credentials from the same address are served. 0: no limit."),
 	number(QuotaObjects, "", "200000", 1, 1_000_000_000, func(s *Settings) *int { return &s.Quota.Objects }).
 		describe("number", Functions|Serve, "How many objects of each kind an owner may have: access keys, tokens, virtual cluster instances, and stored responses to requests with an Idempotency-Key. One more is answered with 429."),
 	quantity(QuotaBytes, "", "256Mi", 1<<10, 1<<50, func(s *Settings) *int64 { return &s.Quota.Bytes }).

@@ -27,6 +27,7 @@ type Settings struct {
 	Patches    Patches
 	Watch      Watch
 	Shares     Shares
+	Rates      Rates
 	Quota      Quota
 	Runner     Runner
 	Extension  Extension
@@ -126,6 +127,13 @@ type Shares struct {
 	Requests, Lists, Watches int
 	// RequestsPerCaller, ListsPerCaller and WatchesPerCaller are how many of them are of one caller.
 	RequestsPerCaller, ListsPerCaller, WatchesPerCaller int
+}
+
+// Rates bound how many requests come in a second. 0: no bound. Source: ADR-0020.
+type Rates struct {
+	// Requests is the rate of each caller, Anonymous that of requests without a credential from each address, and Failures that
+	// of refused credentials from each address.
+	Requests, Anonymous, Failures int
 }
 
 // Quota bounds what each owner may have of each kind. Source: ADR-0020.

@@ -57,6 +57,7 @@ func TestDefaults(t *testing.T) {
 			ExpressionTime: 100 * time.Millisecond, ObjectTime: time.Second, MemoryBytes: 64 << 20, ResultBytes: 1 << 20, Depth: 200, Workers: 2,
 		},
 		Shares:    Shares{Requests: 128, RequestsPerCaller: 32, Lists: 4, ListsPerCaller: 2, Watches: 1000, WatchesPerCaller: 100},
+		Rates:     Rates{Anonymous: 100, Failures: 20},
 		Quota:     Quota{Objects: 200_000, Bytes: 256 << 20},
 		Runner:    Runner{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second},
 		Extension: Extension{URL: "http://localhost:2773"},

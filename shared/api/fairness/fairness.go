@@ -20,9 +20,11 @@ import (
 type Class int
 
 // The classes. A request that takes places in several takes them in this order, so that requests never wait for each other.
-// All requests but health checks take one of Requests.
+// All requests but health checks take one of Requests. A request with a credential takes one of Authentications, under its
+// address, and gives it back as soon as its caller is known: before that, nothing else bounds it.
 const (
-	Watches Class = iota
+	Authentications Class = iota
+	Watches
 	Evaluations
 	Lists
 	Bodies
@@ -32,7 +34,7 @@ const (
 )
 
 // names are the plural of each class, in messages and metrics.
-var names = [Classes]string{"watches", "evaluations", "large lists", "large bodies", "requests"}
+var names = [Classes]string{"authentications", "watches", "evaluations", "large lists", "large bodies", "requests"}
 
 // String returns the name of the class, such as "large lists".
 func (c Class) String() string { return names[c] }

@@ -193,11 +193,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return nil, c.unconfigured
 	}
 	if public := f.endpoint.public; public == nil || !public(f.server.Env.Config()) {
-		prefetch := ""
-		if f.endpoint.prefetched {
-			prefetch = c.name
-		}
-		if c.caller, c.prefetched, err = f.server.Authenticator.Header(ctx, c.http.Header, prefetch); err != nil {
+		if err := f.authenticate(ctx, c); err != nil {
 			return nil, err
 		}
 		if err := f.observe(c); err != nil {
@@ -211,8 +207,13 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		if err != nil {
 			return nil, err
 		}
-	} else if err := f.observe(c); err != nil {
-		return nil, err
+	} else {
+		if err := f.takeAnonymous(c); err != nil {
+			return nil, err
+		}
+		if err := f.observe(c); err != nil {
+			return nil, err
+		}
 	}
 	// A malformed query is reported only after authorization: others learn nothing about their request.
 	if malformed != nil {
@@ -239,6 +240,43 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 		return nil, err
 	}
 	return f.operate(c.recording.watchRemovals(ctx), c)
+}
+
+// authenticate finds out the caller of a request, within the bounds on authentications of its address and on requests of the
+// caller. An address with too many failures gets 429 in place of 401. Whether a credential is valid is always found out, so
+// that the neighbours of somebody who guesses are served. Source: ADR-0020.
+func (f *frame) authenticate(ctx context.Context, c *call) error {
+	given := c.http.Header.Get("Authorization") != ""
+	if given {
+		place, err := f.server.Places.Take(ctx, fairness.Authentications, c.address(), thisAddress)
+		if err != nil {
+			return err
+		}
+		defer place.Release()
+	} else if err := f.takeAnonymous(c); err != nil {
+		return err
+	}
+	prefetch := ""
+	if f.endpoint.prefetched {
+		prefetch = c.name
+	}
+	var err error
+	c.caller, c.prefetched, err = f.server.Authenticator.Header(ctx, c.http.Header, prefetch)
+	switch {
+	case err == nil:
+		name := c.caller.Owner.String()
+		return f.server.Rates.Callers.Take(name, name, c.now())
+	case given && apierror.From(err).Status().Code == http.StatusUnauthorized:
+		if slow := f.server.Rates.Failures.Take(c.address(), thisAddress, c.now()); slow != nil {
+			return slow
+		}
+	}
+	return err
+}
+
+// takeAnonymous notes a request without a credential.
+func (f *frame) takeAnonymous(c *call) error {
+	return f.server.Rates.Anonymous.Take(c.address(), thisAddress, c.now())
 }
 
 // panicked turns a panic into an error. It panics again for http.ErrAbortHandler, with which a handler aborts its

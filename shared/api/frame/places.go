@@ -82,8 +82,14 @@ func sharer(c *call) (name, label string) {
 		name = c.caller.Owner.String()
 		return name, name
 	}
-	return address(c.http.RemoteAddr), "this address"
+	return c.address(), thisAddress
 }
+
+// thisAddress is what messages call the address of a client.
+const thisAddress = "this address"
+
+// address is what the client is told apart by while nobody knows the caller.
+func (c *call) address() string { return address(c.http.RemoteAddr) }
 
 // address returns what anonymous clients are told apart by: their IPv4 address, or the first 64 bits of their IPv6 address,
 // which is what one client has.

@@ -33,6 +33,8 @@ type Server struct {
 	Metrics Metrics
 	// Places share the process between callers. Nil: everybody has a place.
 	Places *fairness.Places
+	// Rates bound how fast requests come.
+	Rates fairness.Rates
 	// Tracer creates spans. Nil: there are no spans.
 	Tracer trace.Tracer
 	// Watch says how long watches last. The zero value is right if responses can be streamed.
