@@ -285,6 +285,66 @@ var List = []Limit{
 		"504: the request did not finish in time", "",
 	},
 	{
+		"head-duration", "time in which the head of a request must arrive", "10s", "shared/process",
+		"the connection is closed", "",
+	},
+	{
+		"unread-duration", "time that a connection stays open after an answer to a request whose body was not read", "1s", "shared/process",
+		"the answer, at once; then the connection is closed", "",
+	},
+	{
+		"write-duration", "time in which a client must receive each part of 64 KiB of an answer", "10s", "shared/api/frame",
+		"the connection is closed", "",
+	},
+	{
+		"idle-duration", "time that a connection stays open without a request", "2m0s", "shared/process",
+		"the connection is closed", "",
+	},
+	{
+		"streams", "requests that a client has open on one HTTP/2 connection", "100 requests", "shared/process",
+		"the others wait, as HTTP/2 says", "",
+	},
+	{
+		"warning-characters", "length of one warning", "256 characters", "shared/api/frame",
+		"the warning is truncated", "",
+	},
+	{
+		"warning-bytes", "size of all warnings of an answer", "4 KiB", "shared/api/frame",
+		"the warnings beyond it are left out", "",
+	},
+	{
+		"idempotency-key", "length of an Idempotency-Key", "255 characters", "shared/api/frame",
+		"400: the header Idempotency-Key must have 1 to 255 characters", "",
+	},
+	{
+		"field-manager", "length of the name of a field manager", "128 bytes", "shared/api/frame",
+		"422 with the field fieldManager; the name in a User-Agent is truncated", "",
+	},
+	{
+		"scope-list", "entries of one list of a scope", "1000 entries", "shared/auth/scope",
+		"422 with the field: Too many: 1001: must have at most 1000 items", "",
+	},
+	{
+		"scope-entries", "entries of all lists of a scope together", "5000 entries", "shared/auth/scope",
+		"422 with the field spec.scope: Too many: 5001: must have at most 5000 items", "",
+	},
+	{
+		"key-groups", "groups of an access key", "256 groups", "shared/kinds/accesskey",
+		"422 with the field spec.groups: Too many: 257: must have at most 256 items", "",
+	},
+	{
+		"instance-access", "entries in spec.access of a virtual cluster instance", "100 entries", "shared/kinds/instance",
+		"422 with the field spec.access: Too many: 101: must have at most 100 items", "",
+	},
+	{
+		"display-name", "length of spec.displayName", "256 bytes", "shared/api/resource",
+		"422 with the field spec.displayName: Too long: may not be more than 256 bytes", "",
+	},
+	{
+		"description", "length of spec.description", "4096 bytes", "shared/api/resource",
+		"422 with the field spec.description: Too long: may not be more than 4096 bytes", "",
+	},
+	{
 		"requests", "requests that a process serves at a time", "128 requests; others wait", "shared/api/fairness",
 		"waits for its turn, then 429: requests are answered too slowly at present", "PLATFORM_MAX_REQUESTS",
 	},
