@@ -74,6 +74,12 @@ var patchFiles = map[string]string{
 	"files_test.yaml": "configuration: vcluster.yaml\ntests:\n- name: x\n  spec: {object: nowhere.yaml}\n  expect: nothing.yaml\n- name: z\n  spec: {object: service.yaml}\n  expect: {}\n",
 	"both_test.yaml":  "tests:\n- name: x\n  spec: {}\n  expect: {}\n  error: x\n",
 	"none_test.yaml":  "tests: []\n",
+	"endless.yaml":    "sync:\n  toHost:\n    pods:\n      patches:\n      - path: a\n        expression: " + doubling(60) + "\n",
+}
+
+// doubling is an expression that takes the parser twice as long with each level.
+func doubling(levels int) string {
+	return strings.Repeat("(a=", levels) + "1" + strings.Repeat(")=>1", levels)
 }
 
 // patch runs a patch command in a folder with the files above, and returns its exit code and its output.
@@ -97,9 +103,6 @@ func patch(t *testing.T, in string, args ...string) (code int, out, errs string)
 	}
 	// A busy machine is slow. The flags of a row come last and win.
 	slow := []string{"--patch-expression-time=25s", "--patch-object-time=25s"}
-	if args[0] == "check" {
-		slow = nil
-	}
 	parsed, err := parser.Parse(append([]string{args[0]}, append(slow, args[1:]...)...))
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +179,8 @@ func TestPatchCommands(t *testing.T) {
 			[]string{"eval", "-"}, 2, "", "<stdin>:1:115: error: items[0].spec.patches[0].path: "},
 		{"invalid YAML after a separator", "a: 1\n---\nb: [\n", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "<stdin>:3: error: did not"},
 		{"an empty list", "{kind: List, items: []}", []string{"eval", "-c", "vcluster.yaml", "-"}, 2, "", "-: error: the file has no object"},
+		{"an expression that takes too long to parse", "", []string{"check", "--patch-expression-time=50ms", "endless.yaml"}, 2,
+			"endless.yaml:6:21: error: sync.toHost.pods.patches[0].expression: Invalid value: the limit of time per expression, 50ms, is exceeded", ""},
 		{"a negative number of workers", "", []string{"eval", "--patch-workers=-1", "-c", "vcluster.yaml", "pod.yaml"}, 2, "", "--patch-workers: must be a number from 1 to 64"},
 		{"limits out of bounds", "", []string{"eval", "--patch-memory=1Ki", "--patch-result=1Gi", "--patch-depth=9", "--patch-workers=65", "--patch-expression-time=0s", "--patch-object-time=26s", "-c", "vcluster.yaml", "pod.yaml"}, 2, "",
 			"--patch-expression-time: must be a duration from 1ms to 25s\n--patch-object-time: must be a duration from 1ms to 25s\n--patch-memory: must be a quantity from 16Mi to 1Gi\n--patch-result: must be a quantity from 1Ki to 16Mi\n--patch-depth: must be a number from 10 to 1000\n--patch-workers: must be a number from 1 to 64"},

@@ -3,7 +3,9 @@ package syncpatch_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +122,24 @@ func TestWireProblems(t *testing.T) {
 				"spec.configuration.sync.toHost.endpoints.enabled", "spec.configuration.sync.toHost.endpoints.patches[1].path",
 				"spec.configuration.sync.toHost.endpoints.patches[10]", "spec.configuration.sync.toHost.endpoints.patches[10].path",
 			},
+		},
+		{
+			`{"object":{},"patches":[{"path":"a","expression":"1"}],"clusterDomain":"a..b","context":{"tenant":{"name":"evil.com/x","namespace":"a.b"},` +
+				`"references":[{"name":"a","namespace":"A","hostNamespace":"-"},{"name":"b/c","namespace":"c","hostNamespace":"d"}]}}`,
+			[]string{
+				"spec.clusterDomain", "spec.context.tenant.name", "spec.context.tenant.namespace", "spec.context.references[0].namespace",
+				"spec.context.references[0].hostNamespace",
+			},
+		},
+		{
+			`{"object":{},"resource":"pods","configuration":{"sync":{"toHost":{"pods":{"patches":[` +
+				strings.Repeat(`{"path":"b","expression":"`+strings.Repeat(" ", 16<<10-1)+`1"},`, 15) + `{"path":"a","expression":"1"}]},` +
+				`"secrets":{"patches":[{"path":"a","expression":"` + strings.Repeat(" ", 16<<10-1) + `1"},{"path":"b","expression":"1"}]}}}}}`,
+			append(slices.Collect(func(yield func(string) bool) {
+				for i := 1; i < 15; i++ {
+					yield(fmt.Sprintf("spec.configuration.sync.toHost.pods.patches[%d].path", i))
+				}
+			}), "spec.configuration.sync.toHost.secrets.patches[0].expression"),
 		},
 		{`{"object":{},"resource":"endpoints","configuration":{}}`, nil},
 		{
