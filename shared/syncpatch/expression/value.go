@@ -131,6 +131,10 @@ func (r *result) object(o *goja.Object) (any, error) {
 		}
 		return object, nil
 	default:
-		return nil, notJSON("the result contains a %s, which JSON cannot represent", strings.ToLower(o.ClassName()))
+		kind := strings.ToLower(o.ClassName())
+		if kind == "regexp" {
+			kind = "regular expression"
+		}
+		return nil, notJSON("the result contains a %s, which JSON cannot represent", kind)
 	}
 }
