@@ -363,7 +363,7 @@ func foreign(message, text string) bool {
 	return false
 }
 
-// TestMessages: errors are told in the words of the platform or of JavaScript.
+// TestMessages: errors are in the words of the platform or of JavaScript.
 func TestMessages(t *testing.T) {
 	for text, want := range map[string]string{
 		`value.nothing.more`:               "TypeError: Cannot read property 'more' of undefined",
