@@ -59,7 +59,7 @@ func Warnings(problems []Problem) []string {
 type problems struct {
 	found []Problem
 	// reading is told each field before its text is parsed. Nil: nobody wants to know.
-	reading func(field string)
+	reading func(field string, data bool)
 	// texts is the size of the expressions so far, in bytes.
 	texts int
 }
@@ -69,10 +69,10 @@ func (p *problems) warn(at *field.Path, value any, detail string) {
 	p.found = append(p.found, Problem{Error: field.Invalid(at, value, detail), Warning: true})
 }
 
-// enter tells that the text of a field is parsed next.
-func (p *problems) enter(at *field.Path) {
+// enter tells that the text of a field is parsed next: data, or an expression.
+func (p *problems) enter(at *field.Path, data bool) {
 	if p.reading != nil {
-		p.reading(at.String())
+		p.reading(at.String(), data)
 	}
 }
 
@@ -335,7 +335,7 @@ func (p *problems) expression(at *field.Path, text string, path Path) *expressio
 	if text == "" || !p.scan(at, text) {
 		return nil
 	}
-	p.enter(at)
+	p.enter(at, false)
 	compiled, err := expression.Compile(text)
 	switch {
 	case !p.syntax(at, text, err):

@@ -122,7 +122,7 @@ func ReadConfiguration(ctx context.Context, at *field.Path, text []byte) (*Confi
 	return r.configuration, r.found
 }
 
-func newReader(reading func(string)) *reader {
+func newReader(reading func(string, bool)) *reader {
 	return &reader{
 		problems: problems{reading: reading}, configuration: &Configuration{resources: map[string]*resource{}}, nodes: map[string]*yaml.Node{},
 	}
@@ -130,7 +130,7 @@ func newReader(reading func(string)) *reader {
 
 // readObject is ReadConfiguration for a decoded object: JSON can contain what YAML cannot, such as some characters and
 // long keys. The problems come in the order of the keys, and have no position.
-func readObject(reading func(string), at *field.Path, object map[string]any) (*Configuration, []Problem) {
+func readObject(reading func(string, bool), at *field.Path, object map[string]any) (*Configuration, []Problem) {
 	r := newReader(reading)
 	nodes := 0
 	r.root(at, nodeOf(object, &nodes))

@@ -278,6 +278,8 @@ type progressKey struct{}
 type Place struct {
 	// Reading is the field whose text is parsed. Empty means that the patches are evaluated.
 	Reading string
+	// Data means that the text is no expression, so that only the time of the object counts.
+	Data bool
 	// Patch and Path are the patch and the concrete path that are evaluated.
 	Patch int
 	Path  string
@@ -296,7 +298,7 @@ func progressOf(ctx context.Context) func(Place) {
 	return func(Place) {}
 }
 
-func readingOf(ctx context.Context) func(field string) {
+func readingOf(ctx context.Context) func(field string, data bool) {
 	progress := progressOf(ctx)
-	return func(field string) { progress(Place{Reading: field}) }
+	return func(field string, data bool) { progress(Place{Reading: field, Data: data}) }
 }

@@ -185,7 +185,7 @@ func (p *problems) object(at *field.Path, value *model.JSON) map[string]any {
 	if value == nil || len(value.Raw) == 0 {
 		return nil
 	}
-	p.enter(at)
+	p.enter(at, true)
 	var content any
 	if err := utiljson.Unmarshal(value.Raw, &content); err != nil {
 		p.add(field.Invalid(at, field.OmitValueType{}, "must be JSON without numbers that are too large"))

@@ -56,6 +56,8 @@ type child struct {
 	baseline       uint64
 	sample         []metrics.Sample
 	entries        atomic.Uint64
+	// data means that the time of an expression does not count now.
+	data atomic.Bool
 }
 
 // watchEvery is how often a running evaluation is checked. Most end before the first check.
@@ -101,19 +103,16 @@ func warmUp() {
 
 // serve answers one question, within its limits.
 func (c *child) serve(f *frames, frame []byte) answer {
-	c.spot.set(syncpatch.Place{Reading: "spec"})
+	c.enter(syncpatch.Place{Reading: "spec", Data: true})
 	q, err := readQuestion(frame)
 	if err != nil {
 		return answer{Error: "decoding the request: " + err.Error()}
 	}
 	c.watch(q.Limits)
 	defer c.unwatch()
-	ctx := syncpatch.WithProgress(context.Background(), func(at syncpatch.Place) {
-		c.spot.set(at)
-		c.entries.Add(1)
-	})
+	ctx := syncpatch.WithProgress(context.Background(), c.enter)
 	if q.Read {
-		c.spot.set(syncpatch.Place{Reading: "<nil>"})
+		c.enter(syncpatch.Place{Reading: "<nil>", Data: true})
 		reading := readConfiguration(ctx, q.Configuration)
 		return answer{Problems: problemsOf(reading.Problems), Read: reading.Read, Resources: reading.Resources}
 	}
@@ -123,6 +122,7 @@ func (c *child) serve(f *frames, frame []byte) answer {
 	}
 	// The worker does not trust the pipe: it checks what it decoded, and evaluates that.
 	outcome, err := syncpatch.EvaluateSpec(ctx, q.Spec, q.Limits, func(outcome syncpatch.Outcome) {
+		c.enter(syncpatch.Place{Reading: "spec", Data: true})
 		a := answerOf(outcome)
 		a.Begun = true
 		frame, err := appendAnswer(f.begin(), a)
@@ -137,6 +137,13 @@ func (c *child) serve(f *frames, frame []byte) answer {
 		return answer{Error: err.Error()}
 	}
 	return answerOf(outcome)
+}
+
+// enter records where the worker is.
+func (c *child) enter(at syncpatch.Place) {
+	c.spot.set(at)
+	c.data.Store(at.Data)
+	c.entries.Add(1)
 }
 
 func (c *child) watch(limits syncpatch.Limits) {
@@ -182,7 +189,7 @@ func (c *child) verdict(entries uint64) int {
 		return exitAbandoned
 	case now.Sub(c.began) > c.limits.Object+late:
 		return exitObject
-	case now.Sub(c.entered) > c.limits.Expression+late:
+	case !c.data.Load() && now.Sub(c.entered) > c.limits.Expression+late:
 		return exitExpression
 	case c.exceeds() && c.exceedsAfterCollection():
 		return exitMemory
