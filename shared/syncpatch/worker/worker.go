@@ -279,7 +279,7 @@ func (e *endedError) message(limits syncpatch.Limits, what string) string {
 func (e *endedError) problem(limits syncpatch.Limits) syncpatch.Problem {
 	return syncpatch.Problem{Error: &field.Error{
 		Type: field.ErrorTypeInvalid, Field: e.at.Reading, BadValue: field.OmitValueType{},
-		Detail: e.message(limits, "parsed this") + " while it is parsed",
+		Detail: e.message(limits, "parsed this") + " while it is read",
 	}}
 }
 
