@@ -80,6 +80,10 @@ func (b *buffer) WriteHeader(status int) {
 // Write adds to the body.
 func (b *buffer) Write(p []byte) (int, error) {
 	b.WriteHeader(http.StatusOK)
+	if b.body.Len() > maxAnswer {
+		// It is too large for any kind of gateway.
+		return len(p), nil
+	}
 	return b.body.Write(p)
 }
 

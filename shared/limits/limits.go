@@ -409,6 +409,10 @@ var List = []Limit{
 		"a page with fewer objects and a continue token", "",
 	},
 	{
+		"list-held-bytes", "size of a list without a limit that is made before it is sent; a longer list is sent page by page", "2 MiB", "shared/api/frame",
+		"a list that cannot be completed is cut off", "",
+	},
+	{
 		"page-bytes", "size of the records of a page together, unless the first one alone is larger", "1 MiB", "shared/state/redisstore",
 		"the rest is read in further pages", "",
 	},

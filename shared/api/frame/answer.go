@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 )
@@ -31,6 +32,10 @@ type answer struct {
 	raw       []byte
 	mediaType string
 	header    http.Header
+	// rest is the rest of a list whose beginning object is; nil if there is none.
+	rest *resource.Rest
+	// omitted tells that the object is too large for the audit.
+	omitted bool
 	// stream is sent event by event, instead of all other fields.
 	stream stream
 }
@@ -43,19 +48,31 @@ type reply struct {
 	body   []byte
 }
 
-func (r *reply) write(w http.ResponseWriter, method string) {
+// write sends the response to a request. If this fails, the client is gone, and the error cannot be reported to anyone.
+func (r *reply) write(w http.ResponseWriter, request *http.Request) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
+	if request.Method == http.MethodHead {
+		w.WriteHeader(r.status)
+		_ = send(w, nil)
+		return
+	}
+	out, done, _ := body(w, request, len(r.body))
+	w.WriteHeader(r.status)
+	_, _ = out.Write(r.body)
+	_ = done()
+}
+
+// setHeaders sets the headers of a response.
+func (f *frame) setHeaders(w http.ResponseWriter, c *call, r *reply) {
 	header := w.Header()
 	for name, values := range r.header {
 		header[name] = values
 	}
-	header.Set("Content-Length", strconv.Itoa(len(r.body)))
-	text := r.body
-	if method == http.MethodHead {
-		text = nil
+	if r.status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", `Bearer realm="management"`)
 	}
-	w.WriteHeader(r.status)
-	// If this fails, the client is gone, and the error cannot be reported to anyone.
-	_ = send(w, text)
+	header.Set(requestIDHeader, c.id)
+	f.addCustomHeaders(header)
 }
 
 // maxPart is the size of the parts of an answer that have a deadline each, in bytes.

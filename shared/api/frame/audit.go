@@ -304,6 +304,9 @@ func (f *frame) responseObject(c *call, r *recording, result *answer, err error)
 	case flag(c.query, "reveal"):
 		r.event.Annotate(audit.ResponseOmitted, "revealed")
 		return
+	case result != nil && result.omitted:
+		r.event.Annotate(audit.ResponseOmitted, "too-large")
+		return
 	case result == nil || result.object == nil:
 		return
 	default:

@@ -57,12 +57,13 @@ func DeleteCollection[T resource.Object, D any](
 			return nil, err
 		}
 		in := deleteInput(c, options)
+		selection.Rest = &resource.Rest{}
 		in.Selection = &selection
 		list, err := do(ctx, deps, in)
 		if err != nil {
 			return nil, err
 		}
-		return &answer{status: http.StatusOK, object: list}, nil
+		return &answer{status: http.StatusOK, object: list, rest: selection.Rest}, nil
 	})
 }
 

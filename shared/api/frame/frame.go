@@ -81,6 +81,8 @@ type call struct {
 	random io.Reader
 	// places are the places in the process that the request holds, by class.
 	places [fairness.Classes]fairness.Place
+	// end is the deadline of the request.
+	end time.Time
 	// may returns an error if the caller is not allowed another verb on the same object.
 	may func(verb string) error
 }
@@ -127,16 +129,19 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.log(ctx, span, c, reply, err, took, attrs...)
 		return
 	}
+	if err == nil && result.rest != nil && result.rest.Empty != nil {
+		var sent *reply
+		if result, sent, err = f.list(ctx, w, c, result); sent != nil {
+			f.listed(ctx, span, c, sent, err, done)
+			return
+		}
+	}
 	reply, err := f.render(c, result, err)
 	if unrecorded := f.conclude(c, result, reply, err); unrecorded != nil {
 		reply, err = f.render(c, nil, unrecorded)
 	}
-	if reply.status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="management"`)
-	}
-	w.Header().Set(requestIDHeader, c.id)
-	f.addCustomHeaders(w.Header())
-	reply.write(w, r.Method)
+	f.setHeaders(w, c, reply)
+	reply.write(w, r)
 
 	took := time.Since(received)
 	done(f.verb(c), reply.status, took)
@@ -177,6 +182,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	c.request = f.request(c)
 	ctx, cancel, malformed := deadline(ctx, query)
 	defer cancel()
+	c.end, _ = ctx.Deadline()
 	defer func() {
 		// After the deadline, an unreachable state is reported as a timeout.
 		if over(ctx) && errors.Is(err, store.ErrUnavailable) {

@@ -76,11 +76,14 @@ func List[T resource.Object, D any](
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err
 		}
+		if !c.reveal {
+			in.Rest = &resource.Rest{}
+		}
 		list, err := do(ctx, deps, in)
 		if err != nil {
 			return nil, err
 		}
-		return &answer{status: http.StatusOK, object: list}, nil
+		return &answer{status: http.StatusOK, object: list, rest: in.Rest}, nil
 	})
 }
 
