@@ -17,6 +17,9 @@ const (
 	// streamSeconds is the longest timeout of Lambda; streamWindow ends a watch before that, with a bookmark.
 	streamSeconds = 900
 	streamWindow  = "14m"
+	// streamConcurrency bounds the instances of such a function. A URL has no other throttle: each watch holds an instance
+	// until it ends, and without a bound the watches of one key take all instances of the account. Source: ADR-0020.
+	streamConcurrency = "${param:streamConcurrency}"
 )
 
 // encryptionKey refers to the secret with the encryption keys.
@@ -64,6 +67,7 @@ func serverlessFunctions(entries map[string]entry) object {
 		if one.Stream {
 			stream := function(name+streamSuffix, streamSeconds)
 			stream["url"] = object{"invokeMode": "RESPONSE_STREAM"}
+			stream["reservedConcurrency"] = streamConcurrency
 			environment := stream["environment"].(object)
 			environment[settings.Stream], environment[settings.WatchWindow] = "true", streamWindow
 			functions[name+streamSuffix] = stream

@@ -94,6 +94,11 @@ func TestKnative(t *testing.T) {
 			case "Service":
 				scale, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/min-scale")
 				containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+				most, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/max-scale")
+				atOnce, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec", "containerConcurrency")
+				if bounded := fmt.Sprint(atOnce); most != "100" || bounded != "80" && bounded != "1" {
+					t.Errorf("%s may have %q instances with %v requests each", f.Name, most, atOnce)
+				}
 				if scale != "0" || len(containers) != 1 {
 					t.Fatalf("%s: %v", f.Name, object.Object)
 				}

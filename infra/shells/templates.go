@@ -33,6 +33,8 @@ spec:
     metadata:
       annotations:
         autoscaling.knative.dev/min-scale: "0"
+        # Each instance shares itself between callers. This bounds what one function takes of the cluster.
+        autoscaling.knative.dev/max-scale: "100"
     spec:
       containerConcurrency: {{if .Schedule}}1{{else}}80{{end}}
       timeoutSeconds: 300

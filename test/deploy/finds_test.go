@@ -27,6 +27,9 @@ func TestServerlessFinds(t *testing.T) {
 		{`"MaximumEventAgeInSeconds":60,`, ``, "Lambda repeats runs of"},
 		{`"RESPONSE_STREAM"`, `"BUFFERED"`, "no URL streams"},
 		{`"PLATFORM_STREAM":"true"`, `"PLATFORM_STREAM":"false"`, "does not know it"},
+		{`"ReservedConcurrentExecutions":25`, `"ReservedConcurrentExecutions":0`, "may take all instances"},
+		{`"ReservedConcurrentExecutions":25`, `"ReservedConcurrentExecutions":250`, "1000 instances are reserved"},
+		{`"ThrottlingRateLimit":500`, `"ThrottlingRateLimit":0`, "has no ThrottlingRateLimit"},
 		{`"secretsmanager:GetSecretValue"`, `"secretsmanager:*"`, `may do ["secretsmanager:*"]`},
 		{`"Resource":"` + parameters["redisSecretArn"], `"Resource":"*","x":"`, "may do secretsmanager:GetSecretValue to everything"},
 		{`:secret:platform/redis-AbCdEf","Sid"`, `:secret:*","Sid"`, "may reach"},
@@ -55,7 +58,7 @@ func TestServerlessFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := slices.Concat(misrouted(planted, catalog.Functions), unscheduled(planted, catalog.Functions),
-			unstreamed(planted, catalog.Functions), tooWide(planted), inClear(planted), unkeyed(planted, catalog.Functions), unfit(planted, catalog.Functions))
+			unstreamed(planted, catalog.Functions), unbounded(planted), tooWide(planted), inClear(planted), unkeyed(planted, catalog.Functions), unfit(planted, catalog.Functions))
 		if !slices.ContainsFunc(found, func(finding string) bool { return strings.Contains(finding, test.want) }) {
 			t.Errorf("with %s for %s: found %q, want %q", test.new, test.old, found, test.want)
 		}

@@ -126,6 +126,7 @@ func TestServerless(t *testing.T) {
 			report(t, misrouted(made, catalog.Functions))
 			report(t, unscheduled(made, catalog.Functions))
 			report(t, unstreamed(made, catalog.Functions))
+			report(t, unbounded(made))
 			report(t, tooWide(made))
 			report(t, inClear(made))
 			report(t, unkeyed(made, catalog.Functions))

@@ -173,6 +173,43 @@ func unstreamed(s stack, functions []*frame.Function) []string {
 	return findings
 }
 
+// Instances of an account, and how many of them AWS wants left for functions without a reservation.
+const accountInstances, unreservedInstances = 1000, 100
+
+// unbounded finds functions that one client can give all instances of the account, and reservations that leave too few. The
+// gateway throttles what it calls. A URL has no throttle but the instances of its function. Source: ADR-0020.
+func unbounded(s stack) []string {
+	var findings []string
+	reserved := 0.0
+	for _, name := range s.of("AWS::Lambda::Url") {
+		i := slices.IndexFunc(s.of("AWS::Lambda::Function"), func(logical string) bool {
+			return refers(s.Resources[name].Properties["TargetFunctionArn"], logical)
+		})
+		if i < 0 {
+			findings = append(findings, fmt.Sprintf("%s leads to no function", name))
+			continue
+		}
+		logical := s.of("AWS::Lambda::Function")[i]
+		instances, _ := s.Resources[logical].Properties["ReservedConcurrentExecutions"].(float64)
+		if instances < 1 {
+			findings = append(findings, fmt.Sprintf("%s has a URL and may take all instances", logical))
+		}
+		reserved += instances
+	}
+	if reserved > accountInstances-unreservedInstances {
+		findings = append(findings, fmt.Sprintf("%.0f instances are reserved, of %d", reserved, accountInstances))
+	}
+	for _, name := range s.of("AWS::ApiGatewayV2::Stage") {
+		settings, _ := s.Resources[name].Properties["DefaultRouteSettings"].(map[string]any)
+		for _, throttle := range []string{"ThrottlingRateLimit", "ThrottlingBurstLimit"} {
+			if limit, _ := settings[throttle].(float64); limit < 1 {
+				findings = append(findings, fmt.Sprintf("%s has no %s", name, throttle))
+			}
+		}
+	}
+	return findings
+}
+
 func variables(r resource) map[string]any {
 	environment, _ := r.Properties["Environment"].(map[string]any)
 	found, _ := environment["Variables"].(map[string]any)

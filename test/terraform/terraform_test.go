@@ -329,7 +329,7 @@ var fixed = map[string]map[string]cty.Value{
 // present are attributes and blocks that must exist.
 var present = map[string][]string{
 	"aws_elasticache_replication_group": {"auth_token", "lifecycle"},
-	"aws_lambda_function":               {"timeout", "memory_size", "vpc_config", "environment"},
+	"aws_lambda_function":               {"timeout", "memory_size", "vpc_config", "environment", "reserved_concurrent_executions"},
 	"aws_cloudwatch_log_group":          {"retention_in_days"},
 	"aws_apigatewayv2_stage":            {"access_log_settings", "default_route_settings"},
 	"google_redis_instance":             {"lifecycle", "persistence_config"},
@@ -546,7 +546,7 @@ output "o" { value = data.aws_iam_policy_document.d.json }
 		"main.tf is not formatted", "var.gone is not declared", "local.a is not declared", "var.a is used by nothing", "local.c is used by nothing",
 		"each.key without for_each", "variable a does not say", "output o does not say", "random_password.p.result is a secret",
 		"allows s3:*, on everything: true", "allows sqs:SendMessage", "allows the code what only Lambda needs", "gives roles/owner",
-		"want transit_encryption_enabled", "is without aws_lambda_function_event_invoke_config", "has no vpc_config", "has no auth_token",
+		"want transit_encryption_enabled", "is without aws_lambda_function_event_invoke_config", "has no vpc_config", "has no auth_token", "has no reserved_concurrent_executions",
 	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("want %q in:\n%s", want, found)

@@ -3,11 +3,12 @@ locals {
   functions = jsondecode(file("${path.module}/../functions.json"))
 
   # A function answers either buffered, for the HTTP API, which cannot stream, or streaming, behind its own URL.
-  buffered = { for name, f in local.functions : name => merge(f, { program = name, environment = { PLATFORM_WATCH_WINDOW = var.watch_window } }) }
+  buffered = { for name, f in local.functions : name => merge(f, { program = name, concurrency = -1, environment = { PLATFORM_WATCH_WINDOW = var.watch_window } }) }
   streamed = {
     for name, f in local.functions : "${name}Stream" => merge(f, {
       program        = name
       timeoutSeconds = 900
+      concurrency    = var.stream_concurrency
       environment    = { PLATFORM_STREAM = "true", PLATFORM_WATCH_WINDOW = "14m" }
     }) if f.stream
   }
@@ -114,6 +115,11 @@ resource "aws_lambda_function" "function" {
   timeout          = each.value.timeoutSeconds
   memory_size      = each.value.memoryMB
   layers           = [var.secrets_layer_arn]
+
+  # A URL has no other throttle, and each watch holds an instance until it ends: without a bound, the watches of one access
+  # key could take all instances of the account, and then no function answers. The gateway throttles the other functions; -1
+  # reserves nothing.
+  reserved_concurrent_executions = each.value.concurrency
 
   environment {
     variables = merge({

@@ -107,6 +107,17 @@ variable "requests_burst" {
   default     = 1000
 }
 
+variable "stream_concurrency" {
+  description = "Number of instances of each function that streams, and so of the watches that it keeps open. They are reserved: taken out of the instances of the account, of which 100 must be left."
+  type        = number
+  default     = 25
+
+  validation {
+    condition     = var.stream_concurrency >= 1
+    error_message = "Use 1 or more."
+  }
+}
+
 variable "alarm_topics" {
   description = "ARNs of the SNS topics that receive alarms. Empty: alarms are shown but not sent."
   type        = list(string)
