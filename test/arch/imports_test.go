@@ -60,7 +60,7 @@ github.com/jackc/pgx/v5: shared/audit/postgressink
 # The client of Kubernetes is large. It renders kubeconfigs and asks virtual clusters to sign.
 k8s.io/client-go: shared/credentials/kubeconfig shared/signing/clusterca/csr local/... test/...
 # A program with flags is a program for people.
-github.com/alecthomas/kong: local/... test/load
+github.com/alecthomas/kong: local/... test/attack test/load
 # Prometheus costs a function its start.
 github.com/prometheus/client_golang: shared/api/metrics local/...
 

@@ -17,11 +17,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -31,6 +28,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/test/launch"
 )
 
 type commands struct {
@@ -95,19 +93,17 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 			return fmt.Errorf("making a data folder: %w", err)
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
-		server, stop, err := startRunner(ctx, folder, c.Log)
+		runner, err := launch.Start(ctx, folder, c.Log)
 		if err != nil {
 			return err
 		}
-		defer stop()
-		c.Server, c.KeyFile = server, filepath.Join(folder, "admin.key")
-		if socket := filepath.Join(folder, "redis", "redis.sock"); exists(socket) {
-			c.Redis = secret.String("unix://" + socket)
-		} else {
+		defer runner.Stop()
+		c.Server, c.KeyFile, c.Redis = runner.Server, runner.KeyFile(), runner.Redis()
+		if c.Redis == "" {
 			fmt.Fprintln(os.Stderr, "load: the runner has no redis-server; nothing is compared with Redis")
 		}
 	}
-	if err := requireLoopback(c.Server); err != nil {
+	if err := launch.RequireLoopback(c.Server); err != nil {
 		return err
 	}
 	key, err := os.ReadFile(c.KeyFile)
@@ -155,22 +151,4 @@ func (c *runCommand) Run(ctx context.Context) (err error) {
 		err = result.print(os.Stdout)
 	}
 	return errors.Join(err, result.failure())
-}
-
-// requireLoopback refuses to put load on other machines, and to send them a bearer token in clear.
-func requireLoopback(server string) error {
-	parsed, err := url.Parse(server)
-	if err != nil {
-		return fmt.Errorf("--server: %w", err)
-	}
-	ip := net.ParseIP(parsed.Hostname())
-	if parsed.Scheme != "http" || parsed.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--server: %q is not plain HTTP on a loopback address", server)
-	}
-	return nil
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
 }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"management.platform.sh/test/launch"
+)
+
+// A short form of the program, with what a busy machine cannot fail: no request of the honest tenant gets 5xx, no attacker does,
+// the process stays within its memory, and it answers again after each attack. Source: ADR-0020.
+func TestAttack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes about 30 s")
+	}
+	folder := t.TempDir()
+	log := filepath.Join(folder, "log")
+	// The state has more time than usual: the machine may have other work.
+	runner, err := launch.Start(t.Context(), folder, log, "PLATFORM_REDIS_TIMEOUT=20s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runner.Stop()
+	found, err := measure(t.Context(), runner, plan{
+		classes: classes, alone: time.Second, each: 700 * time.Millisecond, together: 5 * time.Second, tokens: 1000, progress: t.Output(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := found.print(t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	served := 0
+	for _, one := range append([]row{found.alone}, found.rows...) {
+		for status := range one.failed {
+			if status >= 500 {
+				t.Errorf("%s: honest requests failed: %s: %s", one.class, counts(one.failed), one.first)
+			}
+		}
+		if one.failure != "" {
+			t.Errorf("%s: an attacker got %s", one.class, one.failure)
+		}
+		if one.memory >= maxMemory {
+			t.Errorf("%s: the process held %d MB", one.class, one.memory>>20)
+		}
+		for _, number := range one.answers {
+			served += number
+		}
+	}
+	if served == 0 {
+		t.Error("no attacker got an answer: nothing attacked")
+	}
+}

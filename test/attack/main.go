@@ -1,0 +1,90 @@
+// Command attack shows that no request can harm another. It starts the local runner and lets an honest tenant work: get, list,
+// create, delete, and an evaluation of about 3 ms. Then other tenants, and clients without a key, send what costs the most for
+// its size, 16 requests at a time: each class of input alone, and all of them together.
+//
+//	go run ./test/attack
+//	go run ./test/attack --class expressions,patterns --each 10s
+//
+// It reports, for each class, the honest tenant's 99th percentile beside the one without an attack, the answers that the
+// attackers got, the most memory that the process held, and how soon it answered again. The exit code is 1 if the attack did
+// harm: an honest request that failed or took ten times as long, an answer with 5xx, 256 MB of memory, or more than a second
+// until the process answers again. It sends only to the loopback, and its end is bounded. Source: ADR-0020.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"management.platform.sh/test/launch"
+)
+
+type command struct {
+	Class    []string      `placeholder:"NAME,..." help:"Classes of input: ${classes} (all)."`
+	Alone    time.Duration `default:"5s" help:"How long the honest tenant works alone (${default})."`
+	Each     time.Duration `default:"5s" help:"How long each class attacks (${default})."`
+	Together time.Duration `default:"20s" help:"How long all classes attack together (${default}). 0: not at all."`
+	Tokens   int           `default:"20000" help:"How many tokens one attacker has (${default})."`
+	Log      string        `default:"${devnull}" placeholder:"FILE" help:"Where the log of the runner goes (${default})."`
+	Set      []string      `placeholder:"NAME=VALUE" help:"Settings of the runner."`
+}
+
+func main() { os.Exit(start()) }
+
+// start runs the command line and returns the exit code.
+func start() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	var c command
+	kong.Parse(&c,
+		kong.Name("attack"),
+		kong.Description("Attack a runner while an honest tenant works, and report the harm."),
+		kong.Vars{"devnull": os.DevNull, "classes": strings.Join(classNames(), ", ")},
+	)
+	if err := c.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "attack:", err)
+		return 1
+	}
+	return 0
+}
+
+func (c *command) run(ctx context.Context) error {
+	chosen := classes
+	if len(c.Class) > 0 {
+		chosen = nil
+		for _, name := range c.Class {
+			i := slices.IndexFunc(classes, func(one class) bool { return one.name == name })
+			if i < 0 {
+				return fmt.Errorf("unknown class %q: use %s", name, strings.Join(classNames(), ", "))
+			}
+			chosen = append(chosen, classes[i])
+		}
+	}
+	folder, err := os.MkdirTemp("", "attack")
+	if err != nil {
+		return fmt.Errorf("making a data folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	runner, err := launch.Start(ctx, folder, c.Log, c.Set...)
+	if err != nil {
+		return err
+	}
+	defer runner.Stop()
+	found, err := measure(ctx, runner, plan{
+		classes: chosen, alone: c.Alone, each: c.Each, together: c.Together, tokens: c.Tokens, progress: os.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	if err := found.print(os.Stdout); err != nil {
+		return err
+	}
+	return found.harm()
+}

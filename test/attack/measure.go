@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"management.platform.sh/test/launch"
+)
+
+const (
+	// attackers is how many requests attack at a time.
+	attackers = 16
+	// maxRatio is how much longer the honest tenant may wait during an attack.
+	maxRatio = 10
+	// maxMemory is how much memory the serving process may hold, in bytes.
+	maxMemory = 256 << 20
+	// answersWithin is how soon the process must answer after an attack.
+	answersWithin = time.Second
+	// quiet lets the process finish what the attackers left before it is measured again.
+	quiet = 500 * time.Millisecond
+)
+
+// plan says what is measured.
+type plan struct {
+	classes               []class
+	alone, each, together time.Duration
+	// tokens is how many tokens an attacker has.
+	tokens   int
+	progress io.Writer
+}
+
+// row is what was found while one class attacked.
+type row struct {
+	class string
+	// honest is the 99th percentile of each operation. failed counts the honest requests that failed, by status, and first
+	// describes the first of them.
+	honest map[string]time.Duration
+	failed map[int]int
+	first  string
+	// answers counts what the attackers got, by status; 0 is no answer. Failure describes the first answer with 5xx.
+	answers map[int]int
+	failure string
+	// memory is the most that the process held, in bytes. 0: it is not known.
+	memory int64
+	// again is how soon the process answered after the attack.
+	again time.Duration
+}
+
+// report has the row without an attack, and one for each class.
+type report struct {
+	alone row
+	rows  []row
+}
+
+// attack is what the attackers share.
+type attack struct {
+	site *site
+	// tenants are the attackers' keys. Several are of one user. The last is a client without a key.
+	tenants []tenant
+	// hoarder is the key of the tenant with large objects and many tokens.
+	hoarder string
+	// hoarded tells that the large objects are there.
+	hoarded bool
+	tokens  int
+
+	mu      sync.Mutex
+	answers map[int]int
+	failure string
+}
+
+// note counts an answer.
+func (a *attack) note(name string, status int, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers[status]++
+	if status >= 500 && a.failure == "" {
+		a.failure = fmt.Sprintf("%s: %d %.300s", strings.TrimSpace(name), status, strings.TrimSpace(text))
+	}
+}
+
+// measure lets the honest tenant work alone and then during each attack.
+func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error) {
+	if err := launch.RequireLoopback(runner.Server); err != nil {
+		return nil, err
+	}
+	root, err := admin(runner)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key: %w", err)
+	}
+	h := &honest{site: newSite(runner.Server)}
+	if h.tenant, err = h.site.tenant(ctx, root, "honest", "honest"); err != nil {
+		return nil, err
+	}
+	a := &attack{site: newSite(runner.Server), tokens: p.tokens}
+	for _, user := range []string{"mallory", "oscar", "trudy"} {
+		for number := range 2 {
+			one, err := a.site.tenant(ctx, root, user, fmt.Sprintf("%s-%d", user, number))
+			if err != nil {
+				return nil, err
+			}
+			a.tenants = append(a.tenants, one)
+		}
+	}
+	a.hoarder = a.tenants[0].key
+	a.tenants = append(a.tenants, tenant{object: a.tenants[0].object})
+	for _, one := range p.classes {
+		if one.prepare == nil {
+			continue
+		}
+		if err := one.prepare(ctx, a); err != nil {
+			return nil, fmt.Errorf("preparing %s: %w", one.name, err)
+		}
+	}
+
+	found := &report{}
+	// What the process and the connections do for the first time does not count.
+	h.during(ctx, p.alone/4)
+	if found.alone, err = during(ctx, runner, h, a, nil, p.alone); err != nil {
+		return nil, err
+	}
+	stages := make([][]class, 0, len(p.classes)+1)
+	for _, one := range p.classes {
+		stages = append(stages, []class{one})
+	}
+	if p.together > 0 {
+		stages = append(stages, p.classes)
+	}
+	for i, stage := range stages {
+		span := p.each
+		if i == len(p.classes) {
+			span = p.together
+		}
+		one, err := during(ctx, runner, h, a, stage, span)
+		if err != nil {
+			return nil, err
+		}
+		found.rows = append(found.rows, one)
+		_, _ = fmt.Fprintf(p.progress, "attack: %s is done\n", one.class)
+	}
+	return found, nil
+}
+
+// during lets the honest tenant work for a while.
+func (h *honest) during(ctx context.Context, span time.Duration) {
+	bounded, cancel := context.WithTimeout(ctx, span)
+	defer cancel()
+	h.work(bounded)
+}
+
+// during measures the honest tenant while classes attack.
+func during(ctx context.Context, runner *launch.Runner, h *honest, a *attack, stage []class, span time.Duration) (row, error) {
+	one := row{class: "none"}
+	switch {
+	case len(stage) == 1:
+		one.class = stage[0].name
+	case len(stage) > 1:
+		one.class = "all together"
+	}
+	a.answers, a.failure = map[int]int{}, ""
+	forget(runner.PID)
+	bounded, cancel := context.WithTimeout(ctx, span)
+	defer cancel()
+	var shooting sync.WaitGroup
+	a.begin(bounded, &shooting, stage)
+	h.work(bounded)
+	cancel()
+	shooting.Wait()
+	a.site.client.CloseIdleConnections()
+	if err := ctx.Err(); err != nil {
+		return one, err
+	}
+	var err error
+	if one.again, err = h.again(ctx); err != nil {
+		return one, fmt.Errorf("%s: %w", one.class, err)
+	}
+	one.honest, one.failed, one.first = h.percentile(), h.failed, h.first
+	one.answers, one.failure, one.memory = a.answers, a.failure, resident(runner.PID)
+	pause(ctx, quiet)
+	return one, nil
+}
+
+// begin starts the attackers. A class with clients of its own has all of them; the others share the attackers.
+func (a *attack) begin(ctx context.Context, shooting *sync.WaitGroup, stage []class) {
+	var shared []class
+	for _, one := range stage {
+		if one.clients == 0 {
+			shared = append(shared, one)
+			continue
+		}
+		for number := range one.clients {
+			shooting.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					one.fire(ctx, a, number, n)
+				}
+			})
+		}
+	}
+	if len(shared) == 0 {
+		return
+	}
+	for number := range attackers {
+		shooting.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				// In turn, so that attackers are at different classes, and at each one with different requests.
+				shared[(number+n)%len(shared)].fire(ctx, a, number, n/len(shared))
+			}
+		})
+	}
+}
+
+// forget makes the system forget the most memory that a process has held. It fails on systems other than Linux, where the
+// memory is not known anyway.
+func forget(pid int) { _ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200) }
+
+// resident returns the most memory that a process has held since then, in bytes. 0: it is not known.
+func resident(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	number, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	kilobytes, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kilobytes << 10
+}
+
+// ratio returns the operation that suffered most, and how much longer it took than without an attack.
+func (r *report) ratio(one row) (string, float64) {
+	worst, most := "", 0.0
+	for _, operation := range operations {
+		if alone := r.alone.honest[operation]; alone > 0 {
+			if ratio := float64(one.honest[operation]) / float64(alone); ratio > most {
+				worst, most = operation, ratio
+			}
+		}
+	}
+	return worst, most
+}
+
+// harm says what an attack did that it must not do. Nil: nothing.
+func (r *report) harm() error {
+	var harms []error
+	for _, one := range r.rows {
+		add := func(text string, values ...any) {
+			harms = append(harms, fmt.Errorf("%s: "+text, append([]any{one.class}, values...)...))
+		}
+		if operation, ratio := r.ratio(one); ratio >= maxRatio {
+			add("the honest tenant's %s took %.0f times as long", operation, ratio)
+		}
+		if len(one.failed) > 0 {
+			add("honest requests failed: %s: %s", counts(one.failed), one.first)
+		}
+		if one.failure != "" {
+			add("an attacker got %s", one.failure)
+		}
+		if one.memory >= maxMemory {
+			add("the process held %d MB", one.memory>>20)
+		}
+		if one.again > answersWithin {
+			add("the process answered after %v", one.again)
+		}
+	}
+	return errors.Join(harms...)
+}
+
+// counts writes numbers by status.
+func counts(numbers map[int]int) string {
+	var texts []string
+	statuses := make([]int, 0, len(numbers))
+	for status := range numbers {
+		statuses = append(statuses, status)
+	}
+	slices.Sort(statuses)
+	for _, status := range statuses {
+		name := strconv.Itoa(status)
+		if status == 0 {
+			name = "none"
+		}
+		texts = append(texts, fmt.Sprintf("%s:%d", name, numbers[status]))
+	}
+	return strings.Join(texts, " ")
+}
+
+func (r *report) print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprint(table, "class")
+	for _, operation := range operations {
+		_, _ = fmt.Fprintf(table, "\t%s", operation)
+	}
+	_, _ = fmt.Fprint(table, "\tratio\thonest failures\tMB\tagain\tanswers to attackers\n")
+	for _, one := range append([]row{r.alone}, r.rows...) {
+		_, _ = fmt.Fprint(table, one.class)
+		for _, operation := range operations {
+			_, _ = fmt.Fprintf(table, "\t%.1f", float64(one.honest[operation].Microseconds())/1000)
+		}
+		_, ratio := r.ratio(one)
+		_, _ = fmt.Fprintf(table, "\t%.1f\t%s\t%d\t%v\t%s\n", ratio, counts(one.failed), one.memory>>20, one.again.Round(time.Millisecond), counts(one.answers))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nThe 99th percentile of the honest tenant's operations in ms, and the largest ratio to the one without an attack.\n")
+	return err
+}

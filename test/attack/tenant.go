@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/test/launch"
+)
+
+// site is the API under attack.
+type site struct {
+	base   string
+	client *http.Client
+}
+
+func newSite(server string) *site {
+	return &site{base: server, client: &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 64, DisableCompression: true, ReadBufferSize: 32 << 10,
+	}}}
+}
+
+// shot is one request. The zero values are GET, no key, no body and JSON.
+type shot struct {
+	method, path, bearer, kind string
+	body                       string
+	header                     map[string]string
+}
+
+// send sends a request and returns the status of its answer, and as much of the body as into takes. 0: there was no answer.
+func (s *site) send(ctx context.Context, one shot, into io.Writer) (int, error) {
+	method := one.method
+	if method == "" {
+		method = http.MethodGet
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.base+one.path, strings.NewReader(one.body))
+	if err != nil {
+		return 0, err
+	}
+	if one.bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+one.bearer)
+	}
+	if one.body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if one.kind != "" {
+		request.Header.Set("Content-Type", one.kind)
+	}
+	for name, value := range one.header {
+		request.Header.Set(name, value)
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if _, err := io.Copy(into, answer.Body); err != nil {
+		return 0, err
+	}
+	return answer.StatusCode, nil
+}
+
+// must sends a request that has to succeed, and decodes the answer.
+func (s *site) must(ctx context.Context, one shot, into any) error {
+	var text bytes.Buffer
+	status, err := s.send(ctx, one, &text)
+	if err != nil {
+		return err
+	}
+	if status > 299 {
+		return fmt.Errorf("%s %s: %d: %.500s", one.method, one.path, status, text.String())
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(text.Bytes(), into)
+}
+
+var (
+	root        = "/apis/" + model.SchemeGroupVersion.String()
+	keys        = root + "/ownedaccesskeys"
+	tokens      = root + "/directclusterendpointtokens"
+	evaluations = root + "/syncpatchevaluations"
+	selves      = root + "/selves"
+)
+
+// tenant has the keys of a user.
+type tenant struct {
+	// object is the name of the object of key.
+	object string
+	// key permits what every user may do. evaluator permits evaluations as well, which only admins may request. Both are empty for a
+	// client without a key.
+	key, evaluator string
+}
+
+// bearer returns the key for a path.
+func (t tenant) bearer(path string) string {
+	if strings.HasPrefix(path, evaluations) {
+		return t.evaluator
+	}
+	return t.key
+}
+
+// tenant makes access keys of a user.
+func (s *site) tenant(ctx context.Context, admin, user, object string) (tenant, error) {
+	made := tenant{object: object}
+	for _, one := range []struct {
+		name, groups string
+		into         *string
+	}{{object, "[]", &made.key}, {object + "-evaluator", fmt.Sprintf("[%q]", identity.Admins), &made.evaluator}} {
+		var key model.OwnedAccessKey
+		if err := s.must(ctx, shot{
+			method: http.MethodPost, path: keys, bearer: admin,
+			body: fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"user":%q,"groups":%s,"ttl":86400}}`, one.name, user, one.groups),
+		}, &key); err != nil {
+			return made, fmt.Errorf("making a key of %s: %w", user, err)
+		}
+		*one.into = key.Spec.Key
+	}
+	return made, nil
+}
+
+// The operations of the honest tenant, in the order in which it repeats them.
+var operations = []string{"get", "list", "create", "evaluate", "delete"}
+
+// honest is the tenant whose requests must not suffer.
+type honest struct {
+	site   *site
+	tenant tenant
+
+	mu   sync.Mutex
+	took map[string][]time.Duration
+	// failed counts answers that are not 2xx, by status; 0 is no answer. first describes the first of them.
+	failed map[int]int
+	first  string
+}
+
+const (
+	// honestClients is how many requests the honest tenant has under way.
+	honestClients = 2
+	// patience is how long the honest tenant waits for an answer.
+	patience = 30 * time.Second
+)
+
+// evaluation takes about 3 ms in a worker.
+const evaluation = `{"spec":{"object":{"spec":{"a":1}},"patches":[{"path":"spec.a","expression":` +
+	`"(() => { let n = value; for (let i = 0; i < 20000; i++) { n += i } return n })()"}]}}`
+
+// work repeats the operations until the context ends. A request that has begun is finished.
+func (h *honest) work(ctx context.Context) {
+	h.mu.Lock()
+	h.took, h.failed, h.first = map[string][]time.Duration{}, map[int]int{}, ""
+	h.mu.Unlock()
+	var clients sync.WaitGroup
+	for number := range honestClients {
+		clients.Go(func() {
+			for round := 0; ctx.Err() == nil; round++ {
+				h.round(ctx, fmt.Sprintf("honest-%d-%d-%d", number, round, time.Now().UnixNano()))
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// round does each operation once.
+func (h *honest) round(ctx context.Context, name string) {
+	for _, operation := range operations {
+		one := shot{path: keys + "/" + h.tenant.object}
+		switch operation {
+		case "list":
+			one.path = keys + "?limit=10"
+		case "create":
+			one.method, one.path = http.MethodPost, keys
+			one.body = fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"ttl":3600,"description":"made and deleted"}}`, name)
+		case "evaluate":
+			one.method, one.path, one.body = http.MethodPost, evaluations, evaluation
+		case "delete":
+			one.method, one.path = http.MethodDelete, keys+"/"+name
+		}
+		one.bearer = h.tenant.bearer(one.path)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		var text bytes.Buffer
+		asked := time.Now()
+		status, err := h.site.send(bounded, one, &text)
+		took := time.Since(asked)
+		cancel()
+		h.mu.Lock()
+		if status >= 200 && status <= 299 {
+			h.took[operation] = append(h.took[operation], took)
+		} else if h.failed[status]++; h.first == "" {
+			h.first = fmt.Sprintf("%s: %d %.300s", operation, status, text.String())
+			if err != nil {
+				h.first = fmt.Sprintf("%s: %v", operation, err)
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+// percentile returns the 99th percentile of each operation.
+func (h *honest) percentile() map[string]time.Duration {
+	found := map[string]time.Duration{}
+	for operation, took := range h.took {
+		slices.Sort(took)
+		found[operation] = took[(len(took)-1)*99/100]
+	}
+	return found
+}
+
+// again measures how long it takes until the API answers the honest tenant.
+func (h *honest) again(ctx context.Context) (time.Duration, error) {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := time.Now()
+	for {
+		status, err := h.site.send(bounded, shot{bearer: h.tenant.key, path: keys + "/" + h.tenant.object}, io.Discard)
+		if status == http.StatusOK {
+			return time.Since(began), nil
+		}
+		if bounded.Err() != nil {
+			return 0, fmt.Errorf("the API does not answer %v after the attack: %d %w", patience, status, err)
+		}
+	}
+}
+
+// admin reads the key of the admin.
+func admin(runner *launch.Runner) (string, error) {
+	text, err := os.ReadFile(runner.KeyFile())
+	return strings.TrimSpace(string(text)), err
+}

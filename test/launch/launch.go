@@ -1,0 +1,164 @@
+// Package launch builds and starts the local runner in a process of its own, for programs that put load on it.
+package launch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"management.platform.sh/shared/model/secret"
+)
+
+const (
+	// readyWithin is how long a runner may take until it is ready.
+	readyWithin = 30 * time.Second
+	// stopWithin is how long it may take to drain.
+	stopWithin = 30 * time.Second
+)
+
+// Runner is a runner that serves.
+type Runner struct {
+	// Server is the base URL of its plain HTTP listener.
+	Server string
+	// PID is the id of its process.
+	PID int
+
+	folder  string
+	process *os.Process
+	ended   chan struct{}
+}
+
+// Start builds the local runner, starts it on a data folder with free ports and waits until it is ready. LogFile receives what
+// it logs. Variables are settings, as NAME=value; it has no others.
+func Start(ctx context.Context, folder, logFile string, variables ...string) (*Runner, error) {
+	program := filepath.Join(folder, "runner")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "management.platform.sh/local")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("building the runner: %w", err)
+	}
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	command := exec.Command(program, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", folder)
+	command.Env = append(withoutPlatform(os.Environ()), variables...)
+	command.Stderr = log
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting the runner: %w", err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the runner: %w", err)
+	}
+	r := &Runner{PID: command.Process.Pid, folder: folder, process: command.Process, ended: make(chan struct{})}
+	said := make(chan string, 1)
+	go func() {
+		defer close(r.ended)
+		lines := bufio.NewScanner(output)
+		for lines.Scan() {
+			if _, rest, ok := strings.Cut(lines.Text(), "plain HTTP"); ok {
+				said <- strings.TrimSpace(rest)
+			}
+		}
+		_, _ = io.Copy(io.Discard, output)
+		_ = command.Wait()
+	}()
+	waiting, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	select {
+	case r.Server = <-said:
+	case <-r.ended:
+		return nil, errors.New("starting the runner: it ended; --log keeps what it wrote")
+	case <-waiting.Done():
+		r.Stop()
+		return nil, fmt.Errorf("starting the runner: %w", waiting.Err())
+	}
+	if err := r.ready(waiting); err != nil {
+		r.Stop()
+		return nil, fmt.Errorf("waiting for the runner: %w", err)
+	}
+	return r, nil
+}
+
+// ready waits until the runner is ready.
+func (r *Runner) ready(ctx context.Context) error {
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Server+"/readyz", http.NoBody)
+		if err != nil {
+			return err
+		}
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Stop ends the runner. It may drain for a while, and is killed after that.
+func (r *Runner) Stop() {
+	// It fails for a process that has ended by itself.
+	_ = r.process.Signal(syscall.SIGTERM)
+	select {
+	case <-r.ended:
+	case <-time.After(stopWithin):
+		_ = r.process.Kill()
+		<-r.ended
+	}
+}
+
+// KeyFile is the file with the key of an admin.
+func (r *Runner) KeyFile() string { return filepath.Join(r.folder, "admin.key") }
+
+// Redis returns the URL of the Redis that the runner has started. Empty: this machine has no redis-server, and the state is in
+// the process.
+func (r *Runner) Redis() secret.String {
+	socket := filepath.Join(r.folder, "redis", "redis.sock")
+	if _, err := os.Stat(socket); err != nil {
+		return ""
+	}
+	return secret.String("unix://" + socket)
+}
+
+// withoutPlatform is the environment without the settings of the API: they would reach another state.
+func withoutPlatform(environment []string) []string {
+	var kept []string
+	for _, each := range environment {
+		if !strings.HasPrefix(each, "PLATFORM_") {
+			kept = append(kept, each)
+		}
+	}
+	return kept
+}
+
+// RequireLoopback refuses to put load on other machines, and to send them a bearer token in clear.
+func RequireLoopback(server string) error {
+	parsed, err := url.Parse(server)
+	if err != nil {
+		return fmt.Errorf("--server: %w", err)
+	}
+	ip := net.ParseIP(parsed.Hostname())
+	if parsed.Scheme != "http" || parsed.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--server: %q is not plain HTTP on a loopback address", server)
+	}
+	return nil
+}

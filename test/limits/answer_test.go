@@ -1,0 +1,121 @@
+package limits_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/limits"
+)
+
+// answerRows are the limits of the answer to a request that is refused.
+var answerRows = map[string]row{
+	"faults": {fmt.Sprintf("%d faults", limits.Faults), func(t *testing.T) {
+		w := newWorld(t, nil)
+		before := w.written()
+		for _, n := range []int{limits.Faults - 1, limits.Faults, limits.Faults + 1, 3 * limits.Faults} {
+			got := w.send(request{method: http.MethodPost, path: keys, body: `{"metadata":{"finalizers":[` + repeat(n, "1") + `]}}`})
+			status := got.decoded(t)
+			if status.Code != http.StatusBadRequest || status.Details == nil {
+				t.Fatalf("%d: %d %.1000s", n, got.status, got.body)
+			}
+			causes := status.Details.Causes
+			if n <= limits.Faults {
+				if len(causes) != n || strings.Contains(status.Message, "more") {
+					t.Errorf("%d: %d causes: %.2000s", n, len(causes), status.Message)
+				}
+				continue
+			}
+			rest := fmt.Sprintf("and %d more", n-limits.Faults)
+			if len(causes) != limits.Faults+1 || causes[limits.Faults].Message != rest || !strings.Contains(status.Message, rest) {
+				t.Errorf("%d: %d causes: %.2000s", n, len(causes), status.Message)
+			}
+		}
+		if w.written() != before {
+			t.Error("a refused request has written")
+		}
+	}},
+	"fault-bytes": {bytes(limits.FaultBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		for _, size := range []int{limits.FaultBytes - 1, limits.FaultBytes, limits.FaultBytes + 1} {
+			name := strings.Repeat("x", size-len("spec."))
+			got := w.send(request{method: http.MethodPost, path: keys + "?fieldValidation=Strict", body: `{"spec":{"` + name + `":1}}`})
+			status := got.decoded(t)
+			if status.Code != http.StatusBadRequest || len(status.Details.Causes) != 1 {
+				t.Fatalf("%d: %d %.1000s", size, got.status, got.body)
+			}
+			field := status.Details.Causes[0].Field
+			if whole := field == "spec."+name; whole != (size <= limits.FaultBytes) || len(field) > limits.FaultBytes {
+				t.Errorf("a field of %d bytes: %d bytes: %s", size, len(field), field)
+			}
+		}
+		// Values are quoted up to half of the limit, and the whole text stays within it.
+		for _, size := range []int{limits.FaultBytes/2 - 1, limits.FaultBytes / 2, limits.FaultBytes/2 + 1, 10 * limits.FaultBytes} {
+			value := strings.Repeat("x", size)
+			got := w.send(request{method: http.MethodPost, path: keys, body: `{"spec":{"type":"` + value + `"}}`})
+			status := got.decoded(t)
+			if status.Code != http.StatusUnprocessableEntity || len(status.Details.Causes) != 1 {
+				t.Fatalf("%d: %d %.1000s", size, got.status, got.body)
+			}
+			text := status.Details.Causes[0].Message
+			if whole := strings.Contains(text, value); whole != (size <= limits.FaultBytes/2) || len(text) > limits.FaultBytes {
+				t.Errorf("a value of %d bytes: %d bytes: %s", size, len(text), text)
+			}
+		}
+	}},
+	"warning-characters": {"256 characters", func(t *testing.T) {
+		w := newWorld(t, nil)
+		const before, after = `unknown field "`, `"`
+		for _, n := range []int{255, 256, 257} {
+			name := strings.Repeat("x", n-len(before+after))
+			got := w.send(request{method: http.MethodPost, path: keys, body: `{"` + name + `":1}`})
+			if got.status != http.StatusCreated || len(got.header.Values("Warning")) != 1 {
+				t.Fatalf("%d %v", got.status, got.header)
+			}
+			if whole := strings.Contains(got.header.Get("Warning"), name+`\"`); whole != (n <= 256) {
+				t.Errorf("%d: %s", n, got.header.Get("Warning"))
+			}
+		}
+	}},
+	"warning-bytes": {bytes(4 << 10), func(t *testing.T) {
+		w := newWorld(t, nil)
+		all := true
+		for n := 1; all; n++ {
+			got := w.send(request{method: http.MethodPost, path: keys, body: `{` + counted(n, `"`+strings.Repeat("x", 100)+`%d":1`) + `}`})
+			warnings := got.header.Values("Warning")
+			if size := len(strings.Join(warnings, "")); got.status != http.StatusCreated || size > 4<<10 || n > 100 {
+				t.Fatalf("%d: %d with %d bytes of warnings", n, got.status, size)
+			}
+			if all = len(warnings) == n; !all && len(strings.Join(warnings, ""))+len(warnings[0])+1 < 4<<10 {
+				t.Errorf("%d of %d warnings are left out", n-len(warnings), n)
+			}
+		}
+	}},
+	"message-bytes": {bytes(limits.MessageBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		long := strings.Repeat("x", limits.FaultBytes/4)
+		all := false
+		for n := 1; n <= limits.Faults/2; n++ {
+			got := w.send(request{method: http.MethodPost, path: keys, body: `{"metadata":{"finalizers":[` + counted(n, `"_`+long+`%d"`) + `]}}`})
+			message := got.decoded(t).Message
+			// Each finalizer has two faults. The message names some and counts the others.
+			faults, left := strings.Count(message, "metadata.finalizers: "), 0
+			if counts := others.FindStringSubmatch(message); counts != nil {
+				left, _ = strconv.Atoi(counts[1])
+			}
+			if len(message) > limits.MessageBytes || faults+left != 2*n {
+				t.Fatalf("%d faults: the message has %d bytes, names %d and counts %d", 2*n, len(message), faults, left)
+			}
+			all = left > 0
+		}
+		if !all {
+			t.Error("all faults fit into the message")
+		}
+	}},
+}
+
+// others matches what a message says of the faults that it does not name.
+var others = regexp.MustCompile(`, and (\d+) more\]$`)

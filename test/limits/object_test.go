@@ -1,0 +1,400 @@
+package limits_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/settings"
+)
+
+// metadata is a create request with metadata.
+func metadata(text string) request {
+	return request{method: http.MethodPost, path: keys, body: `{"metadata":{` + text + `}}`}
+}
+
+// spec is a create request with a spec.
+func spec(text string) request {
+	return request{method: http.MethodPost, path: keys, body: `{"spec":{` + text + `}}`}
+}
+
+// annotated is a create request with annotations of a size.
+func annotated(name string, size int) request {
+	return metadata(fmt.Sprintf(`"name":%q,"annotations":{"a":%q}`, name, strings.Repeat("x", size-1)))
+}
+
+// objectRows are the limits of an object as it is stored, of what changes it, and of what one step reads.
+var objectRows = map[string]row{
+	"json-patch-operations": {fmt.Sprintf("%d operations", limits.PatchOperations), func(t *testing.T) {
+		sized{limit: limits.PatchOperations, status: http.StatusRequestEntityTooLarge, ask: func(n int) request {
+			return request{
+				method: http.MethodPatch, path: own, kind: "application/json-patch+json",
+				body: "[" + repeat(n, `{"op":"test","path":"/metadata/name","value":"alice"}`) + "]",
+			}
+		}}.try(t)
+	}},
+	"json-patch-nested-bytes": {bytes(limits.PatchNestedBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		// A text within so many lists counts once for each of them, and so does the operation around them.
+		ask := func(size int) request {
+			const levels = 32
+			text := strings.Repeat("[", levels) + `"` + strings.Repeat("x", size/(levels+2)) + `"` + strings.Repeat("]", levels)
+			return request{
+				method: http.MethodPatch, path: own + "?dryRun=All", kind: "application/json-patch+json",
+				body: `[{"op":"add","path":"/unknown","value":` + text + `}]`,
+			}
+		}
+		if got := w.send(ask(limits.PatchNestedBytes - 8192)); got.status != http.StatusOK {
+			t.Errorf("below: %d %.500s", got.status, got.body)
+		}
+		before := w.written()
+		got := w.send(ask(limits.PatchNestedBytes + 8192))
+		if got.status != http.StatusRequestEntityTooLarge || w.written() != before {
+			t.Fatalf("above: %d %.500s", got.status, got.body)
+		}
+		got.wants(t, "", fmt.Sprint(limits.PatchNestedBytes))
+	}},
+	"object-bytes": {bytes(limits.ObjectBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		// A scope with long texts has about its own size; the managed fields repeat none of them.
+		ask := func(size int) request {
+			const verbs = 100
+			return request{
+				method: http.MethodPost, path: keys,
+				body: `{"spec":{"scope":{"rules":[` + counted(verbs, `{"verbs":["%d`+strings.Repeat("v", size/verbs-20)+`"]}`) + `]}}}`,
+			}
+		}
+		if got := w.send(ask(limits.ObjectBytes - 20_000)); got.status != http.StatusCreated {
+			t.Errorf("below: %d %.500s", got.status, got.body)
+		}
+		before := w.written()
+		got := w.send(ask(limits.ObjectBytes))
+		if got.status != http.StatusRequestEntityTooLarge || w.written() != before {
+			t.Fatalf("above: %d %.500s", got.status, got.body)
+		}
+		got.wants(t, "", "the object would have", fmt.Sprint(limits.ObjectBytes))
+	}},
+	"annotation-bytes": {bytes(limits.AnnotationBytes), func(t *testing.T) {
+		sized{
+			limit: limits.AnnotationBytes, status: http.StatusUnprocessableEntity, field: "metadata.annotations",
+			ask: func(n int) request { return annotated(fmt.Sprint("a-", n), n) },
+		}.try(t)
+	}},
+	"labels": {fmt.Sprintf("%d labels", limits.Labels), func(t *testing.T) {
+		sized{
+			limit: limits.Labels, status: http.StatusUnprocessableEntity, field: "metadata.labels",
+			ask: func(n int) request { return metadata(`"labels":{` + counted(n, `"l%d":""`) + `}`) },
+		}.try(t)
+	}},
+	"finalizers": {fmt.Sprintf("%d finalizers", limits.Finalizers), func(t *testing.T) {
+		sized{
+			limit: limits.Finalizers, status: http.StatusUnprocessableEntity, field: "metadata.finalizers",
+			ask: func(n int) request { return metadata(`"finalizers":[` + counted(n, `"example.com/f%d"`) + `]`) },
+		}.try(t)
+	}},
+	"owners": {fmt.Sprintf("%d references", limits.Owners), func(t *testing.T) {
+		sized{
+			limit: limits.Owners, status: http.StatusUnprocessableEntity, field: "metadata.ownerReferences",
+			ask: func(n int) request {
+				return metadata(`"ownerReferences":[` + counted(n, `{"apiVersion":"v1","kind":"Pod","name":"a","uid":"%d"}`) + `]`)
+			},
+		}.try(t)
+	}},
+	"managers": {fmt.Sprintf("%d entries", limits.Managers), func(t *testing.T) {
+		w := newWorld(t, nil)
+		apply := func(i int) answer {
+			return w.send(request{
+				method: http.MethodPatch, path: fmt.Sprintf("%s/managed?fieldManager=m%d", keys, i), kind: "application/apply-patch+yaml",
+				body: fmt.Sprintf(`{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","metadata":{"name":"managed","labels":{"a%d":"b"}}}`, i),
+			})
+		}
+		for i := range limits.Managers {
+			if got := apply(i); got.status > 299 {
+				t.Fatalf("manager %d: %d %.500s", i+1, got.status, got.body)
+			}
+		}
+		before := w.written()
+		got := apply(limits.Managers)
+		if got.status != http.StatusUnprocessableEntity || w.written() != before {
+			t.Fatalf("above: %d %.500s", got.status, got.body)
+		}
+		got.wants(t, "metadata.managedFields", fmt.Sprint(limits.Managers+1), fmt.Sprint(limits.Managers))
+	}},
+	"idempotency-key": {"255 characters", func(t *testing.T) {
+		sized{limit: 255, status: http.StatusBadRequest, says: []string{"255"}, ask: func(n int) request {
+			return request{method: http.MethodPost, path: keys, body: "{}", header: map[string]string{"Idempotency-Key": strings.Repeat("x", n)}}
+		}}.try(t)
+	}},
+	"field-manager": {"128 bytes", func(t *testing.T) {
+		sized{limit: 128, status: http.StatusUnprocessableEntity, field: "fieldManager", says: []string{"128"}, ask: func(n int) request {
+			return request{method: http.MethodPost, path: keys + "?fieldManager=" + strings.Repeat("x", n), body: "{}"}
+		}}.try(t)
+	}},
+	"scope-list": {fmt.Sprintf("%d entries", scope.MaxEntries), func(t *testing.T) {
+		sized{
+			limit: scope.MaxEntries, status: http.StatusUnprocessableEntity, field: "spec.scope.projects",
+			ask: func(n int) request { return spec(`"scope":{"projects":[` + counted(n, `{"project":"a%d"}`) + `]}`) },
+		}.try(t)
+	}},
+	"scope-entries": {fmt.Sprintf("%d entries", scope.MaxTotal), func(t *testing.T) {
+		sized{limit: scope.MaxTotal, status: http.StatusUnprocessableEntity, field: "spec.scope", ask: func(n int) request {
+			// Five rules count as well as their verbs.
+			const rules = 5
+			left := n - rules
+			var all []string
+			for i := range rules {
+				verbs := min(left/(rules-i)+1, left, scope.MaxEntries)
+				all, left = append(all, `{"verbs":[`+counted(verbs, fmt.Sprintf(`"r%d-%%d"`, i))+`]}`), left-verbs
+			}
+			return spec(`"scope":{"rules":[` + strings.Join(all, ",") + `]}`)
+		}}.try(t)
+	}},
+	"key-groups": {"256 groups", func(t *testing.T) {
+		sized{limit: 256, status: http.StatusUnprocessableEntity, field: "spec.groups", ask: func(n int) request {
+			one := spec(`"groups":[` + counted(n, `"g%d"`) + `]`)
+			one.bearer = "root-admin"
+			return one
+		}}.try(t)
+	}},
+	"instance-access": {"100 entries", func(t *testing.T) {
+		sized{limit: 100, status: http.StatusUnprocessableEntity, field: "spec.access", ask: func(n int) request {
+			return request{
+				bearer: "root-admin", method: http.MethodPost, path: group + "/namespaces/p-a/virtualclusterinstances",
+				body: fmt.Sprintf(`{"metadata":{"name":"a%d"},"spec":{"clusterRef":{"cluster":"a","namespace":"b"},"access":[%s]}}`, n,
+					counted(n, `{"verbs":["use"],"users":["u%d"]}`)),
+			}
+		}}.try(t)
+	}},
+	"display-name": {"256 bytes", func(t *testing.T) {
+		sized{
+			limit: 256, status: http.StatusUnprocessableEntity, field: "spec.displayName", says: []string{"256"},
+			ask: func(n int) request { return spec(`"displayName":"` + strings.Repeat("x", n) + `"`) },
+		}.try(t)
+	}},
+	"description": {"4096 bytes", func(t *testing.T) {
+		sized{
+			limit: 4096, status: http.StatusUnprocessableEntity, field: "spec.description", says: []string{"4096"},
+			ask: func(n int) request { return spec(`"description":"` + strings.Repeat("x", n) + `"`) },
+		}.try(t)
+	}},
+	"list-pages": {fmt.Sprintf("%d pages", limits.ListPages), func(t *testing.T) {
+		w := newWorld(t, nil)
+		// Each of these objects is larger than a page. The keys that alice has already come before them, one in the first page of
+		// a list with limit=1, and the rest in another one.
+		rule := `{"verbs":["%d` + strings.Repeat("v", 12_000) + `"]}`
+		large := 0
+		add := func() {
+			one := request{
+				method: http.MethodPost, path: keys,
+				body: fmt.Sprintf(`{"metadata":{"name":"large-%d"},"spec":{"scope":{"rules":[%s]}}}`, large, counted(100, rule)),
+			}
+			if got := w.send(one); got.status != http.StatusCreated {
+				t.Fatalf("%d %.500s", got.status, got.body)
+			}
+			large++
+		}
+		for large < limits.ListPages-3 {
+			add()
+		}
+		for _, pages := range []int{limits.ListPages - 1, limits.ListPages, limits.ListPages + 1} {
+			w.held.take()
+			got := w.send(request{path: keys + "?limit=1&labelSelector=nothing%3Dlike-that"})
+			var list model.OwnedAccessKeyList
+			if err := json.Unmarshal([]byte(got.body), &list); err != nil || got.status != http.StatusOK || len(list.Items) != 0 {
+				t.Fatalf("%d %.500s: %v", got.status, got.body, err)
+			}
+			read := len(w.held.take())
+			if read != min(pages, limits.ListPages) || (list.Continue == "") != (pages <= limits.ListPages) {
+				t.Errorf("of %d pages, %d are read; continue: %q", pages, read, list.Continue)
+			}
+			add()
+		}
+	}},
+	"list-bytes": {bytes(limits.PageBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		const large, some = 200_000, 10
+		for i := range some {
+			if got := w.send(annotated(fmt.Sprint("large-", i), large)); got.status != http.StatusCreated {
+				t.Fatalf("%d %.500s", got.status, got.body)
+			}
+		}
+		listed := 0
+		for next := ""; ; {
+			got := w.send(request{path: keys + "?limit=500&continue=" + next})
+			var list model.OwnedAccessKeyList
+			if err := json.Unmarshal([]byte(got.body), &list); err != nil || got.status != http.StatusOK || len(list.Items) == 0 {
+				t.Fatalf("%d %.500s: %v", got.status, got.body, err)
+			}
+			size := 0
+			for _, item := range list.Items {
+				size += len(item.Annotations["a"])
+			}
+			if size > limits.PageBytes {
+				t.Errorf("a page has %d bytes", size)
+			}
+			listed += len(list.Items)
+			if next = list.Continue; next == "" {
+				break
+			}
+			// One more would be too much.
+			if size+large+4096 < limits.PageBytes {
+				t.Errorf("a page has only %d bytes", size)
+			}
+		}
+		if want := w.count(t, keys); listed != want {
+			t.Errorf("the pages have %d objects of %d", listed, want)
+		}
+	}},
+	"page-objects": {fmt.Sprintf("%d records", limits.PageObjects), func(t *testing.T) {
+		w := newWorld(t, nil)
+		all := w.count(t, keys)
+		for _, n := range []int{limits.PageObjects - 1, limits.PageObjects, limits.PageObjects + 1} {
+			for ; all < n; all++ {
+				if got := w.send(metadata(`"generateName":"a-"`)); got.status != http.StatusCreated {
+					t.Fatalf("%d %s", got.status, got.body)
+				}
+			}
+			w.held.take()
+			if listed := w.count(t, keys); listed != n {
+				t.Errorf("a list of %d objects has %d", n, listed)
+			}
+			pages := w.held.take()
+			if one := len(pages) == 1; one != (n <= limits.PageObjects) {
+				t.Errorf("%d objects are read in %d pages", n, len(pages))
+			}
+			for _, page := range pages {
+				if page.records > limits.PageObjects {
+					t.Errorf("a page has %d objects", page.records)
+				}
+			}
+		}
+	}},
+	"page-bytes": {bytes(limits.PageBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		const large = 200_000
+		made := w.count(t, keys)
+		add := func(size int) {
+			if got := w.send(annotated(fmt.Sprint("large-", made), size)); got.status != http.StatusCreated {
+				t.Fatalf("%d %.500s", got.status, got.body)
+			}
+			made++
+		}
+		list := func() []page {
+			w.held.take()
+			if listed := w.count(t, keys); listed != made {
+				t.Errorf("a list of %d objects has %d", made, listed)
+			}
+			return w.held.take()
+		}
+		for range limits.PageBytes / large {
+			add(large)
+		}
+		below := list()
+		if len(below) != 1 {
+			t.Fatalf("below: %+v", below)
+		}
+		// What a record has besides the object is less than 2 KiB.
+		left := limits.PageBytes - below[0].bytes
+		add(left - 2048)
+		if at := list(); len(at) != 1 {
+			t.Errorf("at: %+v", at)
+		}
+		add(4096)
+		above := list()
+		if len(above) != 2 {
+			t.Errorf("above: %+v", above)
+		}
+		for _, page := range above {
+			if page.bytes > limits.PageBytes {
+				t.Errorf("a page has %d bytes", page.bytes)
+			}
+		}
+	}},
+}
+
+// quotaRows are the quotas of an owner.
+var quotaRows = map[string]row{
+	"quota-objects": {try: func(t *testing.T) {
+		const objects = 5
+		w := newWorld(t, map[string]string{settings.QuotaObjects: fmt.Sprint(objects)})
+		add := func(bearer string) answer {
+			return w.send(request{bearer: bearer, method: http.MethodPost, path: keys, body: `{"metadata":{"generateName":"a-"}}`})
+		}
+		for n := w.count(t, keys); n < objects; n++ {
+			if got := add("alice"); got.status != http.StatusCreated {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+		}
+		before := w.written()
+		got := add("alice")
+		if got.status != http.StatusTooManyRequests || w.written() != before {
+			t.Fatalf("above: %d %s", got.status, got.body)
+		}
+		got.wants(t, "", "the quota of user:alice for ownedaccesskeys is used up", fmt.Sprintf("%d objects, the limit is %d", objects, objects))
+		if got := add("bob"); got.status != http.StatusCreated {
+			t.Errorf("another owner: %d %s", got.status, got.body)
+		}
+		if got := w.send(request{method: http.MethodDelete, path: keys + "/alice-admin"}); got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		if got := add("alice"); got.status != http.StatusCreated {
+			t.Errorf("after a deletion: %d %s", got.status, got.body)
+		}
+	}},
+	"quota-bytes": {try: func(t *testing.T) {
+		const size = 64 << 10
+		w := newWorld(t, map[string]string{settings.QuotaBytes: fmt.Sprint(size)})
+		before := w.written()
+		got := w.send(annotated("over", size))
+		if got.status != http.StatusTooManyRequests || w.written() != before {
+			t.Fatalf("above: %d %.500s", got.status, got.body)
+		}
+		got.wants(t, "", "the quota of user:alice for ownedaccesskeys is used up", fmt.Sprintf("the limit is %d", size))
+		// The answer says what is used and what the object adds.
+		numbers := usedAndAdded.FindStringSubmatch(got.decoded(t).Message)
+		if numbers == nil {
+			t.Fatalf("%s", got.body)
+		}
+		used, _ := strconv.Atoi(numbers[1])
+		added, _ := strconv.Atoi(numbers[2])
+		fits := 2*size - used - added
+		if got := w.send(annotated("over", fits+1)); got.status != http.StatusTooManyRequests {
+			t.Errorf("one above: %d %.500s", got.status, got.body)
+		}
+		if got := w.send(annotated("over", fits)); got.status != http.StatusCreated {
+			t.Errorf("at: %d %.500s", got.status, got.body)
+		}
+		update := func(text string) int {
+			return w.send(request{method: http.MethodPatch, path: keys + "/over", kind: "application/merge-patch+json", body: `{"metadata":` + text + `}`}).status
+		}
+		if got := update(`{"annotations":{"b":"c"}}`); got != http.StatusTooManyRequests {
+			t.Errorf("a larger object: %d", got)
+		}
+		if got := update(`{"annotations":{"a":"c"}}`); got != http.StatusOK {
+			t.Errorf("a smaller object: %d", got)
+		}
+	}},
+}
+
+// usedAndAdded are the numbers in the refusal of a quota of bytes.
+var usedAndAdded = regexp.MustCompile(`: (\d+) bytes, .* this write adds (\d+)`)
+
+// count lists a resource without a limit, and returns the number of its items.
+func (w *world) count(t *testing.T, path string) int {
+	t.Helper()
+	got := w.send(request{path: path})
+	var list struct {
+		Items []struct{} `json:"items"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &list); err != nil || got.status != http.StatusOK {
+		t.Fatalf("%d %.500s: %v", got.status, got.body, err)
+	}
+	return len(list.Items)
+}

@@ -1,0 +1,197 @@
+package limits_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"management.platform.sh/shared/api/fairness"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/settings"
+)
+
+// The requests of each class that stay under way until they are released, of a user.
+var (
+	slowGet  = func(user string) request { return request{bearer: user, path: keys + "/held"} }
+	slowList = func(user string) request { return request{bearer: user, path: keys} }
+	// slowCreate has a large body.
+	slowCreate = func(user string) request {
+		return request{
+			bearer: user, method: http.MethodPost, path: keys,
+			body: fmt.Sprintf(`{"metadata":{"generateName":"held-","annotations":{"a":%q}}}`, strings.Repeat("x", limits.LargeBodyBytes)),
+		}
+	}
+	// slowEvaluation runs until its client leaves.
+	slowEvaluation = func(user string) request {
+		return request{
+			bearer: user, method: http.MethodPost, path: evaluations,
+			body: `{"spec":{"object":{"a":1},"patches":[{"path":"a","expression":"(() => { for (;;) {} })()"}]}}`,
+		}
+	}
+	watched = func(user string) request {
+		return request{bearer: user, path: keys + "?watch=true&resourceVersion=0&timeoutSeconds=50"}
+	}
+	patient = map[string]string{settings.PatchExpressionTime: "25s", settings.PatchObjectTime: "25s"}
+)
+
+// with returns settings with more of them.
+func with(more ...string) map[string]string {
+	all := map[string]string{}
+	for name, value := range patient {
+		all[name] = value
+	}
+	for i := 0; i < len(more); i += 2 {
+		all[more[i]] = more[i+1]
+	}
+	return all
+}
+
+// crowd is many requests that are under way.
+type crowd struct {
+	w       *world
+	class   fairness.Class
+	request func(user string) request
+	all     []*pending
+}
+
+func newCrowd(t *testing.T, class fairness.Class, request func(string) request, set map[string]string) *crowd {
+	t.Helper()
+	c := &crowd{w: newWorld(t, set), class: class, request: request}
+	c.w.held.hold(class == fairness.Lists)
+	t.Cleanup(func() {
+		for _, p := range c.all {
+			p.leave()
+		}
+	})
+	return c
+}
+
+// begin begins a request of a user, and waits until so many are under way and so many wait.
+func (c *crowd) begin(t *testing.T, user string, taken, waiting int) {
+	t.Helper()
+	c.all = append(c.all, c.w.begin(c.request(user)))
+	c.w.places(t, c.class, taken, waiting)
+}
+
+// next lets the first request end, after which the one that waits has its place.
+func (c *crowd) next(t *testing.T, taken, waiting int) {
+	t.Helper()
+	c.all[0].leave()
+	c.all = c.all[1:]
+	c.w.places(t, c.class, taken, waiting)
+}
+
+// total tries a limit of 3 places in the process: the fourth request waits, whoever sends it, until another one ends.
+func total(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
+	return func(t *testing.T) {
+		c := newCrowd(t, class, request, with(set...))
+		c.begin(t, "alice", 1, 0)
+		c.begin(t, "bob", 2, 0)
+		c.begin(t, "carol", 3, 0)
+		c.begin(t, "root", 3, 1)
+		c.next(t, 3, 0)
+	}
+}
+
+// perCaller tries a limit of 2 places of a caller: the third request waits, and others do not.
+func perCaller(class fairness.Class, request func(string) request, set ...string) func(*testing.T) {
+	return func(t *testing.T) {
+		c := newCrowd(t, class, request, with(set...))
+		c.begin(t, "alice", 1, 0)
+		c.begin(t, "alice", 2, 0)
+		c.begin(t, "alice", 2, 1)
+		c.begin(t, "bob", 3, 1)
+		c.next(t, 3, 0)
+	}
+}
+
+// waiting tries the length of a queue, where one caller has so many places.
+func waiting(class fairness.Class, request func(string) request, places, queue int, set ...string) func(*testing.T) {
+	return func(t *testing.T) {
+		c := newCrowd(t, class, request, with(set...))
+		for i := range places {
+			c.begin(t, "alice", i+1, 0)
+		}
+		for range queue {
+			c.all = append(c.all, c.w.begin(c.request("alice")))
+		}
+		c.w.places(t, class, places, queue)
+		got := c.w.begin(c.request("alice")).answer(t)
+		if got.status != http.StatusTooManyRequests {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		got.wants(t, "", "too many "+class.String()+" of user:alice", fmt.Sprintf("the limits are %d and %d", places, queue))
+		// The queue of one caller does not keep another one from its place.
+		c.begin(t, "bob", places+1, queue)
+	}
+}
+
+// watches tries a limit of two watches, of these users; the third one is refused with a text.
+func watches(setting, text string, users ...string) func(*testing.T) {
+	return func(t *testing.T) {
+		c := newCrowd(t, fairness.Watches, watched, map[string]string{setting: "2"})
+		c.begin(t, users[0], 1, 0)
+		c.begin(t, users[1], 2, 0)
+		got := c.w.begin(watched(users[2])).answer(t)
+		if got.status != http.StatusTooManyRequests {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		got.wants(t, "", text)
+		c.next(t, 1, 0)
+		c.begin(t, users[2], 2, 0)
+	}
+}
+
+var placeRows = map[string]row{
+	"requests":            {try: total(fairness.Requests, slowGet, settings.MaxRequests, "3")},
+	"requests-per-caller": {try: perCaller(fairness.Requests, slowGet, settings.MaxRequestsPerCaller, "2")},
+	"waiting-requests": {
+		fmt.Sprintf("%d requests", limits.WaitingRequests),
+		waiting(fairness.Requests, slowGet, 1, limits.WaitingRequests, settings.MaxRequestsPerCaller, "1", settings.MaxRequests, "2"),
+	},
+	"lists":            {try: total(fairness.Lists, slowList, settings.MaxLists, "3")},
+	"lists-per-caller": {try: perCaller(fairness.Lists, slowList, settings.MaxListsPerCaller, "2")},
+	"waiting-lists": {
+		fmt.Sprintf("%d large lists", limits.WaitingLarge),
+		waiting(fairness.Lists, slowList, 1, limits.WaitingLarge, settings.MaxListsPerCaller, "1", settings.MaxLists, "2"),
+	},
+	"bodies": {
+		fmt.Sprintf("%d requests; others wait", limits.LargeBodies),
+		func(t *testing.T) {
+			c := newCrowd(t, fairness.Bodies, slowCreate, nil)
+			for i := range limits.LargeBodiesPerCaller {
+				c.begin(t, "alice", i+1, 0)
+			}
+			c.begin(t, "alice", limits.LargeBodiesPerCaller, 1)
+			for taken := limits.LargeBodiesPerCaller; taken < limits.LargeBodies; taken++ {
+				c.begin(t, []string{"bob", "carol", "root"}[taken/limits.LargeBodiesPerCaller-1], taken+1, 1)
+			}
+			c.begin(t, "root", limits.LargeBodies, 2)
+			c.next(t, limits.LargeBodies, 1)
+		},
+	},
+	"waiting-bodies": {
+		fmt.Sprintf("%d requests", limits.WaitingLarge),
+		waiting(fairness.Bodies, slowCreate, limits.LargeBodiesPerCaller, limits.WaitingLarge),
+	},
+	"evaluations": {try: total(fairness.Evaluations, slowEvaluation, settings.PatchWorkers, "3")},
+	"waiting-evaluations": {
+		fmt.Sprintf("%d evaluations", limits.WaitingLarge),
+		waiting(fairness.Evaluations, slowEvaluation, 1, limits.WaitingLarge, settings.PatchWorkers, "2"),
+	},
+	"watches": {try: watches(settings.MaxWatches, "too many watches: 2 are open or under way, the limit of this process is 2", "alice", "bob", "carol")},
+	"watches-per-caller": {
+		try: watches(settings.MaxWatchesPerCaller, "too many watches of user:alice: 2 are open or under way, the limit is 2", "alice", "alice", "alice"),
+	},
+	"longest-wait": {limits.LongestWait.String(), func(t *testing.T) {
+		c := newCrowd(t, fairness.Requests, slowGet, with(settings.MaxRequests, "1"))
+		c.begin(t, "alice", 1, 0)
+		c.begin(t, "bob", 1, 1)
+		got := c.all[1].answer(t)
+		if got.status != http.StatusTooManyRequests {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		got.wants(t, "", "requests are answered too slowly at present", "no place within "+limits.LongestWait.String())
+	}},
+}

@@ -1,0 +1,185 @@
+package limits_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/limits"
+)
+
+// repeat writes a text a number of times with commas.
+func repeat(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
+
+// counted writes a text a number of times with commas, each with its number.
+func counted(n int, text string) string {
+	var all strings.Builder
+	for i := range n {
+		if i > 0 {
+			all.WriteByte(',')
+		}
+		_, _ = fmt.Fprintf(&all, text, i)
+	}
+	return all.String()
+}
+
+// ignored is a create request with fields that the server does not know, and ignores.
+func ignored(body string) request {
+	return request{method: http.MethodPost, path: keys + "?fieldValidation=Ignore", body: body}
+}
+
+// yaml is a create request in YAML with fields that the server does not know, and ignores.
+func yaml(body string) request {
+	return request{method: http.MethodPost, path: keys + "?fieldValidation=Ignore", kind: "application/yaml", body: body}
+}
+
+// values is an object with that many values.
+func values(n int) string {
+	// The object, the list of lists, and lists.
+	const size = 1000
+	left := n - 2
+	var lists []string
+	for left > size+1 {
+		lists, left = append(lists, "["+repeat(size, "1")+"]"), left-size-1
+	}
+	return `{"x":[` + strings.Join(append(lists, "["+repeat(left-1, "1")+"]"), ",") + `]}`
+}
+
+// padded is a body of a size.
+func padded(n int) string { return `{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}` }
+
+var requestRows = map[string]row{
+	"header-bytes": {bytes(limits.HeaderBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		ask := func(n int) int {
+			const line = "GET " + own + " HTTP/1.1\r\n"
+			return w.send(request{path: own, header: map[string]string{"X-A": strings.Repeat("a", n-len(line)-500)}}).status
+		}
+		// The rest of the head has less than 500 bytes, and Go's server reads up to 8 KiB more than it is allowed.
+		for _, n := range []int{limits.HeaderBytes - 1, limits.HeaderBytes} {
+			if got := ask(n); got != http.StatusOK {
+				t.Errorf("%d: %d", n, got)
+			}
+		}
+		if got := ask(limits.HeaderBytes + 10<<10); got != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("above: %d", got)
+		}
+	}},
+	"header-lines": {fmt.Sprintf("%d lines", limits.HeaderLines), func(t *testing.T) {
+		sized{limit: limits.HeaderLines, status: http.StatusRequestHeaderFieldsTooLarge, ask: func(n int) request {
+			// Three lines are there without asking: Authorization, User-Agent and Accept-Encoding.
+			header := map[string]string{}
+			for i := range n - 3 {
+				header[fmt.Sprintf("X-%d", i)] = "a"
+			}
+			return request{path: own, header: header}
+		}}.try(t)
+	}},
+	"accept-bytes": {bytes(limits.AcceptBytes), func(t *testing.T) {
+		sized{limit: limits.AcceptBytes, status: http.StatusRequestHeaderFieldsTooLarge, ask: func(n int) request {
+			const kind = "application/json"
+			return request{path: own, header: map[string]string{"Accept": kind + strings.Repeat(",", n-len(kind))}}
+		}}.try(t)
+	}},
+	"selector-terms": {fmt.Sprintf("%d terms", limits.SelectorTerms), func(t *testing.T) {
+		for parameter, text := range map[string]func(n int) string{
+			"labelSelector": func(n int) string { return "a in (" + counted(n, "v%d") + ")" },
+			"fieldSelector": func(n int) string { return counted(n, "metadata.name!=v%d") },
+		} {
+			sized{limit: limits.SelectorTerms, status: http.StatusBadRequest, says: []string{
+				parameter, fmt.Sprint(limits.SelectorTerms + 1), fmt.Sprint(limits.SelectorTerms),
+			}, ask: func(n int) request {
+				return request{path: keys + "?" + parameter + "=" + url.QueryEscape(text(n))}
+			}}.try(t)
+		}
+	}},
+	"body-bytes": {bytes(limits.BodyBytes), func(t *testing.T) {
+		sized{
+			limit: limits.BodyBytes, status: http.StatusRequestEntityTooLarge, says: []string{fmt.Sprint(limits.BodyBytes)},
+			ask: func(n int) request { return ignored(padded(n)) },
+		}.try(t)
+	}},
+	"body-depth": {fmt.Sprintf("%d levels", limits.BodyDepth), func(t *testing.T) {
+		sized{limit: limits.BodyDepth, status: http.StatusBadRequest, ask: func(n int) request {
+			return ignored(`{"x":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}")
+		}}.try(t)
+	}},
+	"body-values": {fmt.Sprintf("%d values", limits.BodyValues), func(t *testing.T) {
+		sized{
+			limit: limits.BodyValues, status: http.StatusRequestEntityTooLarge,
+			ask: func(n int) request { return ignored(values(n)) },
+		}.try(t)
+	}},
+	"body-entries": {fmt.Sprintf("%d entries", limits.BodyEntries), func(t *testing.T) {
+		sized{
+			limit: limits.BodyEntries, status: http.StatusRequestEntityTooLarge, field: "x",
+			ask: func(n int) request { return ignored(`{"x":[` + repeat(n, "1") + `]}`) },
+		}.try(t)
+	}},
+	"body-path-bytes": {bytes(limits.BodyPathBytes), func(t *testing.T) {
+		sized{
+			limit: limits.BodyPathBytes, status: http.StatusRequestEntityTooLarge,
+			ask: func(n int) request { return ignored(`{"` + strings.Repeat("x", n) + `":1}`) },
+		}.try(t)
+	}},
+	"yaml-resolved-bytes": {bytes(limits.BodyBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		// How texts are counted is the codec's; here, what is resolved is half a list below the limit, or twice above it.
+		ask := func(size int) request {
+			text := "a: &a " + strings.Repeat("x", size/500) + "\nx: [" + repeat(499, "*a") + "]\n"
+			return yaml(text)
+		}
+		if got := w.send(ask(limits.BodyBytes - 10_000)); got.status != http.StatusCreated {
+			t.Errorf("below: %d %s", got.status, got.body)
+		}
+		before := w.written()
+		got := w.send(ask(limits.BodyBytes + 10_000))
+		if got.status != http.StatusRequestEntityTooLarge || w.written() != before {
+			t.Errorf("above: %d %s", got.status, got.body)
+		}
+		got.wants(t, "", fmt.Sprint(limits.BodyBytes))
+	}},
+	"yaml-marks": {fmt.Sprintf("%d marks", limits.YAMLMarks), func(t *testing.T) {
+		sized{
+			limit: limits.YAMLMarks, status: http.StatusRequestEntityTooLarge,
+			ask: func(n int) request { return yaml("x: " + strings.Repeat("\n", n-1)) },
+		}.try(t)
+	}},
+	"yaml-directives": {fmt.Sprintf("%d lines", limits.YAMLDirectives), func(t *testing.T) {
+		sized{
+			limit: limits.YAMLDirectives, status: http.StatusBadRequest,
+			ask: func(n int) request {
+				return yaml(strings.ReplaceAll(counted(n, "%%TAG !a%d! b\n"), ",", "") + "---\nx: 1\n")
+			},
+		}.try(t)
+	}},
+	"yaml-aliases": {fmt.Sprintf("%d aliases", limits.YAMLAliases), func(t *testing.T) {
+		sized{
+			limit: limits.YAMLAliases, status: http.StatusRequestEntityTooLarge,
+			ask: func(n int) request { return yaml("a: &a 1\nx: [" + repeat(n, "*a") + "]\n") },
+		}.try(t)
+	}},
+	"request-duration": {limits.RequestDuration.String(), func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.held.deadlines = make(chan time.Time, 1)
+		w.held.hold(false)
+		defer w.held.release()
+		// The deadline of the work is what the request asks for, and not more than the limit.
+		for _, asked := range []time.Duration{limits.RequestDuration - time.Second, limits.RequestDuration, limits.RequestDuration + time.Second} {
+			began := time.Now()
+			p := w.begin(request{path: keys + "/held?timeout=" + asked.String()})
+			end := <-w.held.deadlines
+			p.leave()
+			want := min(asked, limits.RequestDuration)
+			if first, last := began.Add(want), time.Now().Add(want); end.Before(first) || end.After(last) {
+				t.Errorf("with a timeout of %v the deadline is after %v", asked, end.Sub(began))
+			}
+		}
+		if got := w.send(request{path: keys + "/held?timeout=20ms"}); got.status != http.StatusGatewayTimeout {
+			t.Errorf("after its time, a request gets %d %s", got.status, got.body)
+		}
+	}},
+}
