@@ -209,6 +209,10 @@ func boundedYAML(text []byte) error {
 		marks += bytes.Count(text, []byte{mark})
 	}
 	if marks > limits.YAMLMarks {
+		// JSON is YAML as well: then, the depth is the better reason.
+		if err := (shape{depth: measure(text).depth}).check(true); err != nil {
+			return err
+		}
 		return apierror.TooLarge(fmt.Sprintf(
 			"the YAML text has %d commas, colons, opening brackets and line ends; the limit is %d: send JSON instead", marks, limits.YAMLMarks))
 	}

@@ -140,6 +140,7 @@ func TestBoundedYAML(t *testing.T) {
 	}{
 		{"marks at the limit", marks(limits.YAMLMarks), 200},
 		{"marks above the limit", marks(limits.YAMLMarks + 1), 413},
+		{"marks and levels above the limit", "x: " + strings.Repeat("[", limits.YAMLMarks), 400},
 		{"aliases at the limit", aliases(limits.YAMLAliases), 200},
 		{"aliases above the limit", aliases(limits.YAMLAliases + 1), 413},
 		{"directives at the limit", directives(limits.YAMLDirectives), 200},

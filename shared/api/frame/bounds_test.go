@@ -139,13 +139,17 @@ func TestSlowBody(t *testing.T) {
 	refused(t, answer.ResponseRecorder, http.StatusRequestTimeout, metav1.StatusReasonTimeout)
 }
 
-// A body that says that it is too large is not read, and one whose client has left is not decoded.
-func TestBodyNotRead(t *testing.T) {
+// A body that says that it is too large is read as far as others, and one whose client has left is not decoded.
+func TestBodyNotDecoded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.request(request{method: "POST", path: root})
-	r.Body, r.ContentLength = io.NopCloser(drip{}), limits.BodyBytes+1
+	sent := strings.NewReader(strings.Repeat("x", 2*limits.BodyBytes))
+	r.Body, r.ContentLength = io.NopCloser(sent), 2*limits.BodyBytes
 	refused(t, w.send(r), http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge)
+	if read := 2*limits.BodyBytes - sent.Len(); read != limits.BodyBytes+1 {
+		t.Errorf("%d bytes were read", read)
+	}
 
 	ctx, leave := context.WithCancel(t.Context())
 	r = w.request(request{method: "POST", path: probe, body: asking("")}).WithContext(ctx)

@@ -351,11 +351,12 @@ func deadline(ctx context.Context, query url.Values) (context.Context, context.C
 	return bounded, cancel, malformed
 }
 
-// readBody reads the body of a request until the request's deadline. It does not begin to read a body that says that it
-// is too large.
+// readBody reads the body of a request until the request's deadline. It discards a body that says that it is too large: it
+// reads as much as of others, because many clients read no answer while they send.
 func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
 	tooLarge := apierror.TooLarge(fmt.Sprintf("the body is larger than %d bytes", MaxBodyBytes))
 	if r.ContentLength > MaxBodyBytes {
+		_, _ = io.CopyN(io.Discard, r.Body, MaxBodyBytes+1)
 		return nil, tooLarge
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
