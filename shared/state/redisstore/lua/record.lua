@@ -79,17 +79,18 @@ end
 -- the last one, because builds that know no tallies may write as well.
 local COUNTED, RECOUNT = 500, 3600000
 
+-- The tallies that this script has read or written, by owner; false where there is none.
+local tallies = {}
+
 local function readTally(owner)
-  local text = redis.call('HGET', BYTES, owner)
-  if not text then
-    return nil
+  if tallies[owner] == nil then
+    local text = redis.call('HGET', BYTES, owner) or ''
+    local bytes, at, rest = string.match(text, '^(%d+) (%d+)(.*)$')
+    local sum, last = string.match(rest or '', '^ (%d+) (.+)$')
+    tallies[owner] = bytes and { bytes = tonumber(bytes), at = tonumber(at), sum = sum and tonumber(sum), last = last }
+      or false
   end
-  local bytes, at, rest = string.match(text, '^(%d+) (%d+)(.*)$')
-  if not bytes then
-    return nil
-  end
-  local sum, last = string.match(rest, '^ (%d+) (.+)$')
-  return { bytes = tonumber(bytes), at = tonumber(at), sum = tonumber(sum), last = last }
+  return tallies[owner]
 end
 
 local function writeTally(owner, tally)
@@ -98,6 +99,7 @@ local function writeTally(owner, tally)
     text = text .. string.format(' %.0f ', tally.sum) .. tally.last
   end
   redis.call('HSET', BYTES, owner, text)
+  tallies[owner] = tally
 end
 
 -- Goes on with the count of an owner, or begins one, and returns its bytes.
@@ -150,7 +152,7 @@ end
 
 -- Removes the tally of an owner without records.
 local function dropTally(owner)
-  if redis.call('HEXISTS', BYTES, owner) == 1 and objectsOf(owner) == 0 then
+  if readTally(owner) and objectsOf(owner) == 0 then
     redis.call('HDEL', BYTES, owner)
   end
 end
