@@ -131,7 +131,9 @@ func TestHealth(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	metrics := prometheus.NewRegistry()
-	api := process.New(settings.Settings{Version: "test"}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)})
+	configured := settings.Default()
+	configured.Version = "test"
+	api := process.New(configured, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)})
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)
