@@ -70,7 +70,8 @@ func (r *resource) read(ctx context.Context, doing string, after int64, limit in
 }
 
 // readLog returns a page of a log's events after a revision, and the current revision. Every revision has exactly one
-// event, so a gap is visible: the first entry must be that of the next revision. There are no events after a gap.
+// event, so a gap is visible: the first entry must be that of the next revision. There are no events after a gap. If the
+// counter of revisions fell behind the log, the current revision is that of the entry after the gap.
 func (c *Client) readLog(ctx context.Context, doing string, k keys, after int64, limit int) (events []store.Event, revision int64, err error) {
 	var parts []any
 	if err := c.run(ctx, doing, func(ctx context.Context) error {
@@ -94,7 +95,10 @@ func (c *Client) readLog(ctx context.Context, doing string, k keys, after int64,
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", doing, err)
 	}
-	return events, revision, nil
+	if len(events) == 0 && len(messages) > 0 && revision == after {
+		revision, err = strconv.ParseInt(strings.TrimSuffix(messages[0].ID, "-0"), 10, 64)
+	}
+	return events, revision, err
 }
 
 // streamMessages reads the entries of a log from the reply of a script.
