@@ -145,12 +145,11 @@ func await(t *testing.T, what string, done func() bool) {
 
 // state returns the content of the store: resource versions by name.
 func (s *site) state() map[string]string {
-	page, err := kinds.Open(s.env).AccessKeys.Store.List(s.t.Context(), store.Query{})
-	if err != nil {
-		return nil
-	}
 	versions := map[string]string{}
-	for _, record := range page.Records {
+	for record, err := range store.Each(s.t.Context(), kinds.Open(s.env).AccessKeys.Store, store.Query{}) {
+		if err != nil {
+			return nil
+		}
 		versions[record.Name] = strconv.FormatInt(record.Revision, 10)
 	}
 	return versions

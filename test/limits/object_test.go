@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
@@ -250,6 +251,39 @@ var objectRows = map[string]row{
 		}
 		if want := w.count(t, keys); listed != want {
 			t.Errorf("the pages have %d objects of %d", listed, want)
+		}
+	}},
+	"list-held-bytes": {bytes(audit.MaxPayloadBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		const large, some = 100_000, 20
+		for i := range some {
+			if got := w.send(annotated(fmt.Sprint("large-", i), large)); got.status != http.StatusCreated {
+				t.Fatalf("%d %.500s", got.status, got.body)
+			}
+		}
+		list := func() answer {
+			got := w.send(request{path: keys, header: map[string]string{"Accept-Encoding": "identity"}})
+			if got.status != http.StatusOK || !json.Valid([]byte(got.body)) {
+				t.Fatalf("%d %.500s", got.status, got.body)
+			}
+			return got
+		}
+		size := large - 1
+		// The end of the list does not count.
+		held := len(list().body) - len("]}\n")
+		for _, want := range []int{audit.MaxPayloadBytes - 1, audit.MaxPayloadBytes, audit.MaxPayloadBytes + 1} {
+			size += want - held
+			held = want
+			got := w.send(request{
+				method: http.MethodPatch, path: keys + "/large-0", kind: "application/merge-patch+json",
+				body: fmt.Sprintf(`{"metadata":{"annotations":{"a":%q}}}`, strings.Repeat("x", size)),
+			})
+			if got.status != http.StatusOK {
+				t.Fatalf("%d %.500s", got.status, got.body)
+			}
+			if answer := list(); len(answer.body) != held+len("]}\n") || (answer.header.Get("Content-Length") == "") != (want > audit.MaxPayloadBytes) {
+				t.Errorf("a list of %d bytes, want %d, has the headers %v", len(answer.body), held, answer.header)
+			}
 		}
 	}},
 	"page-objects": {fmt.Sprintf("%d records", limits.PageObjects), func(t *testing.T) {

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,10 @@ func newWalk(state store.Store, query store.Query) *walk {
 // those of the store.
 func (w *walk) next(ctx context.Context) ([]store.Record, error) {
 	page, err := w.state.List(ctx, w.query)
+	if errors.Is(err, store.ErrUnavailable) && w.revision != 0 && ctx.Err() == nil {
+		// One slow read must not be the end of a long list.
+		page, err = w.state.List(ctx, w.query)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -267,22 +267,21 @@ func TestMigration(t *testing.T) {
 			<-done
 
 			events := map[string]int{}
-			var page store.Page
+			var records []store.Record
 			var log []store.Event
+			var revision int64
 			// The nodes may take a moment to agree.
 			eventually(t, "reading", func() error {
 				var err error
-				if page, err = s.List(t.Context(), store.Query{}); err == nil {
-					log, err = s.Events(t.Context(), start, int(page.Revision)+1, 0)
-				}
+				records, log, revision, err = whole(t.Context(), s)
 				return err
 			})
 			for _, event := range log {
 				events[event.Record.Name]++
 			}
-			t.Logf("%d writes, %d acknowledged, %d done", tries, len(acknowledged), len(page.Records))
-			if len(page.Records) != len(events) || page.Revision-start != int64(len(events)) || len(acknowledged) == 0 {
-				t.Errorf("%d objects and %d names of events at revision %d", len(page.Records), len(events), page.Revision)
+			t.Logf("%d writes, %d acknowledged, %d done", tries, len(acknowledged), len(records))
+			if len(records) != len(events) || revision-start != int64(len(events)) || len(acknowledged) == 0 {
+				t.Errorf("%d objects and %d names of events at revision %d", len(records), len(events), revision)
 			}
 			for _, name := range redirected {
 				acknowledged[name] = true

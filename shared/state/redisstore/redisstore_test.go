@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -55,4 +56,26 @@ func TestSentinel(t *testing.T) {
 	primary := redistest.Server(t, redistest.Password("s3cret"))
 	guard := redistest.Sentinel(t, "state", primary, 0)
 	suite(t, "redis-sentinel://:s3cret@"+guard.Address()+"/state")
+}
+
+// whole returns all records, all events and the revision of a store that nobody writes.
+func whole(ctx context.Context, s store.Store) (records []store.Record, events []store.Event, revision int64, err error) {
+	page, err := s.List(ctx, store.Query{Limit: 1})
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for record, err := range store.Each(ctx, s, store.Query{}) {
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		records = append(records, record)
+	}
+	for after := start; after < page.Revision; after = start + int64(len(events)) {
+		more, err := s.Events(ctx, after, 1000, 0)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		events = append(events, more...)
+	}
+	return records, events, page.Revision, nil
 }
