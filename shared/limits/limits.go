@@ -119,10 +119,13 @@ const (
 // Shares of a process. Source: ADR-0020.
 const (
 	// LargeBodyBytes is the size above which a body is a large one, in bytes. A body of unknown size is one as well.
-	LargeBodyBytes = 32 << 10
-	// LargeBodies is how many requests with a large body a process serves at a time, and LargeBodiesPerCaller how many of one
-	// caller.
-	LargeBodies, LargeBodiesPerCaller = 4, 2
+	LargeBodyBytes = 4 << 10
+	// LargeBodies is how many requests with a large body a process serves or receives at a time, and LargeBodiesPerCaller how many
+	// of one caller.
+	LargeBodies, LargeBodiesPerCaller = 16, 4
+	// LargeQueryBytes is the size above which the query of a URL makes a request a heavy one, in bytes. A large body does so as
+	// well.
+	LargeQueryBytes = 1 << 10
 	// WaitingRequests is how many requests of one caller may wait for a place, and WaitingLarge how many of its large lists,
 	// its large bodies and its evaluations, each.
 	WaitingRequests, WaitingLarge = 1000, 50
@@ -369,12 +372,20 @@ var List = []Limit{
 		"429: too many large lists of user:alice: 2 are under way and 50 wait, the limits are 2 and 50", "",
 	},
 	{
-		"bodies", "requests with a body above 32 KiB that a process serves at a time; 2 of them of one caller", "4 requests; others wait", "shared/api/fairness",
+		"bodies", "requests with a body above 4 KiB that a process receives or serves at a time; 4 of them of one caller", "16 requests; others wait", "shared/api/fairness",
 		"waits for its turn, then 429: large bodies are answered too slowly at present", "",
 	},
 	{
-		"waiting-bodies", "requests of one caller with a body above 32 KiB that wait for a place", "50 requests", "shared/api/fairness",
-		"429: too many large bodies of user:alice: 2 are under way and 50 wait, the limits are 2 and 50", "",
+		"waiting-bodies", "requests of one caller with a body above 4 KiB that wait for a place", "50 requests", "shared/api/fairness",
+		"429: too many large bodies of user:alice: 4 are under way and 50 wait, the limits are 4 and 50", "",
+	},
+	{
+		"heavy", "requests with a body above 4 KiB, or a query above 1 KiB, that a process works on at a time, without evaluations and large lists", "one less than processors, at least 1 request; others wait", "shared/api/fairness",
+		"waits for its turn, then 429: heavy requests are answered too slowly at present", "",
+	},
+	{
+		"waiting-heavy", "such requests of one caller that wait for their turn", "50 requests", "shared/api/fairness",
+		"429: too many heavy requests of user:alice: 1 are under way and 50 wait, the limits are 1 and 50", "",
 	},
 	{
 		"evaluations", "evaluations of sync patches that a process serves at a time; if there is more than one worker, one caller leaves one to the others", "2 evaluations; others wait", "shared/api/fairness",

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -76,11 +77,14 @@ func places(s settings.Settings, observer fairness.Observer) *fairness.Places {
 	perCaller := max(1, s.Patches.Workers-1)
 	// The rest of the connections is for callers who are known, and half of these for other addresses.
 	connections := cmp.Or(s.Redis.PoolSize, settings.DefaultPoolSize)
+	// One processor is left to requests that cost little.
+	heavy := max(1, runtime.GOMAXPROCS(0)-1)
 	return fairness.New(map[fairness.Class]fairness.Bound{
 		fairness.Authentications: {Total: max(1, connections*3/4), PerCaller: max(1, connections/2), Waiting: limits.WaitingRequests},
 		fairness.Requests:        {Total: s.Shares.Requests, PerCaller: s.Shares.RequestsPerCaller, Waiting: limits.WaitingRequests},
 		fairness.Lists:           {Total: s.Shares.Lists, PerCaller: s.Shares.ListsPerCaller, Waiting: limits.WaitingLarge},
 		fairness.Bodies:          {Total: limits.LargeBodies, PerCaller: limits.LargeBodiesPerCaller, Waiting: limits.WaitingLarge},
+		fairness.Heavy:           {Total: heavy, PerCaller: max(1, heavy/2), Waiting: limits.WaitingLarge},
 		fairness.Evaluations:     {Total: s.Patches.Workers, PerCaller: perCaller, Waiting: limits.WaitingLarge},
 		fairness.Watches:         {Total: s.Shares.Watches, PerCaller: s.Shares.WatchesPerCaller},
 	}, observer)

@@ -3,6 +3,7 @@ package limits_test
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -122,8 +123,12 @@ func waiting(class fairness.Class, request func(string) request, places, queue i
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 		got.wants(t, "", "too many "+class.String()+" of user:alice", fmt.Sprintf("the limits are %d and %d", places, queue))
-		// The queue of one caller does not keep another one from its place.
-		c.begin(t, "bob", places+1, queue)
+		// The queue of one caller does not keep another one from a place, or from waiting for its turn.
+		if class == fairness.Heavy && places == max(1, runtime.GOMAXPROCS(0)-1) {
+			c.begin(t, "bob", places, queue+1)
+		} else {
+			c.begin(t, "bob", places+1, queue)
+		}
 	}
 }
 
@@ -138,6 +143,8 @@ func watches(setting, text string, users ...string) func(*testing.T) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 		got.wants(t, "", text)
+		// The objects that they begin with have been sent, so the open watches are no large lists any more.
+		c.w.places(t, fairness.Lists, 0, 0)
 		c.next(t, 1, 0)
 		c.begin(t, users[2], 2, 0)
 	}
@@ -165,7 +172,7 @@ var placeRows = map[string]row{
 			}
 			c.begin(t, "alice", limits.LargeBodiesPerCaller, 1)
 			for taken := limits.LargeBodiesPerCaller; taken < limits.LargeBodies; taken++ {
-				c.begin(t, []string{"bob", "carol", "root"}[taken/limits.LargeBodiesPerCaller-1], taken+1, 1)
+				c.begin(t, []string{"bob", "carol", "dave"}[taken/limits.LargeBodiesPerCaller-1], taken+1, 1)
 			}
 			c.begin(t, "root", limits.LargeBodies, 2)
 			c.next(t, limits.LargeBodies, 1)
@@ -174,6 +181,38 @@ var placeRows = map[string]row{
 	"waiting-bodies": {
 		fmt.Sprintf("%d requests", limits.WaitingLarge),
 		waiting(fairness.Bodies, slowCreate, limits.LargeBodiesPerCaller, limits.WaitingLarge),
+	},
+	"heavy": {"one less than processors, at least 1 request; others wait", func(t *testing.T) {
+		places := max(1, runtime.GOMAXPROCS(0)-1)
+		c := newCrowd(t, fairness.Heavy, slowCreate, nil)
+		users := []string{"alice", "bob", "carol", "dave"}
+		for i := range places {
+			if i == len(users)*limits.LargeBodiesPerCaller-1 {
+				t.Skip("this machine has more processors than the callers of the test have large bodies")
+			}
+			c.begin(t, users[i%len(users)], i+1, 0)
+		}
+		c.begin(t, users[places%len(users)], places, 1)
+		c.next(t, places, 0)
+		// A long query is as heavy as a large body, and a short one is not.
+		long := func(n int) request {
+			return request{bearer: "root", path: own + "?unknown=" + strings.Repeat("x", n-len("unknown="))}
+		}
+		if got := c.w.send(long(limits.LargeQueryBytes)); got.status == http.StatusTooManyRequests {
+			t.Errorf("a query at the limit: %d %s", got.status, got.body)
+		}
+		waits := c.w.begin(long(limits.LargeQueryBytes + 1))
+		c.w.places(t, fairness.Heavy, places, 1)
+		waits.leave()
+	}},
+	"waiting-heavy": {
+		fmt.Sprintf("%d requests", limits.WaitingLarge),
+		func(t *testing.T) {
+			// A large body would wait for a place of its own class first.
+			query := "?unknown=" + strings.Repeat("x", limits.LargeQueryBytes)
+			held := func(user string) request { return request{bearer: user, path: keys + "/held" + query} }
+			waiting(fairness.Heavy, held, max(1, max(1, runtime.GOMAXPROCS(0)-1)/2), limits.WaitingLarge, settings.MaxRequestsPerCaller, "200")(t)
+		},
 	},
 	"evaluations": {try: total(fairness.Evaluations, slowEvaluation, settings.PatchWorkers, "3")},
 	"waiting-evaluations": {

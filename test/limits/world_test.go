@@ -89,7 +89,7 @@ func newWorld(t *testing.T, set map[string]string) *world {
 		t.Fatal(err)
 	}
 	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	for _, user := range []string{"root", "alice", "bob", "carol"} {
+	for _, user := range []string{"root", "alice", "bob", "carol", "dave"} {
 		// Only admins may request evaluations.
 		for object, groups := range map[string][]string{user: nil, user + "-admin": {identity.Admins}} {
 			key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: object}}

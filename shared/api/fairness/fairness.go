@@ -24,17 +24,20 @@ type Class int
 // address, and gives it back as soon as its caller is known: before that, nothing else bounds it.
 const (
 	Authentications Class = iota
+	// Bodies are large bodies that arrive or have arrived. They bound memory.
+	Bodies
 	Watches
 	Evaluations
 	Lists
-	Bodies
+	// Heavy are requests with much text. They bound the processors that one kind of request can have.
+	Heavy
 	Requests
 	// Classes is the number of classes.
 	Classes
 )
 
 // names are the plural of each class, in messages and metrics.
-var names = [Classes]string{"authentications", "watches", "evaluations", "large lists", "large bodies", "requests"}
+var names = [Classes]string{"authentications", "large bodies", "watches", "evaluations", "large lists", "heavy requests", "requests"}
 
 // String returns the name of the class, such as "large lists".
 func (c Class) String() string { return names[c] }

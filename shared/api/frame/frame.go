@@ -141,6 +141,8 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply, err = f.render(c, nil, unrecorded)
 	}
 	f.setHeaders(w, c, reply)
+	// A client that receives slowly does not keep others waiting.
+	c.places[fairness.Heavy].Release()
 	reply.write(w, r)
 
 	took := time.Since(received)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 
 	"management.platform.sh/shared/api/fairness"
@@ -26,17 +27,32 @@ func (f *frame) takePlaces(ctx context.Context, c *call) error {
 	}
 	name, label := sharer(c)
 	for class := range fairness.Classes {
-		if !f.needs(c, class) {
-			continue
+		if f.needs(c, class) {
+			place, err := f.server.Places.Take(ctx, class, name, label)
+			if err != nil {
+				return err
+			}
+			c.places[class] = place
 		}
-		place, err := f.server.Places.Take(ctx, class, name, label)
-		if err != nil {
-			return err
+		if class == fairness.Bodies {
+			c.receive()
 		}
-		c.places[class] = place
 	}
 	return nil
 }
+
+// receive reads the body of a request before it takes further places, so that a client that sends it slowly does not keep others
+// from theirs. An error is for the operation that asks for the body.
+func (c *call) receive() {
+	if c.http.ContentLength == 0 || reads(c.http) {
+		return
+	}
+	body, err := c.body()
+	c.body = func() ([]byte, error) { return body, err }
+}
+
+// reads tells whether a request is one without a body.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // needs tells whether a request takes a place of a class.
 func (f *frame) needs(c *call, class fairness.Class) bool {
@@ -44,13 +60,32 @@ func (f *frame) needs(c *call, class fairness.Class) bool {
 	case fairness.Requests:
 		return true
 	case fairness.Bodies:
-		return c.http.Method != http.MethodGet && c.http.Method != http.MethodHead &&
-			(c.http.ContentLength > limits.LargeBodyBytes || c.http.ContentLength < 0)
+		return !reads(c.http) && (c.http.ContentLength > limits.LargeBodyBytes || c.http.ContentLength < 0)
 	case fairness.Lists:
-		return (f.endpoint.Verb == "list" || f.endpoint.Verb == "deletecollection") && large(c.query.Get("limit"))
+		switch f.endpoint.Verb {
+		case "list", "deletecollection":
+			return large(c.query.Get("limit"))
+		case "watch":
+			return beginsWithState(c.query)
+		default:
+			return false
+		}
+	case fairness.Heavy:
+		// Evaluations compute in workers, and large lists have places of their own.
+		return f.endpoint.class == nil && !f.needs(c, fairness.Lists) &&
+			(f.needs(c, fairness.Bodies) || len(c.http.URL.RawQuery) > limits.LargeQueryBytes)
 	default:
 		return f.endpoint.class != nil && *f.endpoint.class == class
 	}
+}
+
+// beginsWithState tells whether a watch begins with all objects, so that it costs as much as a large list at first.
+func beginsWithState(query url.Values) bool {
+	if query.Has("sendInitialEvents") {
+		return flag(query, "sendInitialEvents")
+	}
+	version := query.Get("resourceVersion")
+	return version == "" || version == "0"
 }
 
 // large tells whether a list with this limit may read more than one page of the state.
@@ -66,10 +101,10 @@ func (c *call) releasePlaces() {
 	}
 }
 
-// keepWatching gives back all places of a watch but the one of a watch: from here on, it mostly waits.
+// keepWatching gives back all places of a watch but the one of a watch, and the one for the objects that it begins with.
 func (c *call) keepWatching() {
 	for class := range c.places {
-		if fairness.Class(class) != fairness.Watches {
+		if of := fairness.Class(class); of != fairness.Watches && of != fairness.Lists {
 			c.places[class].Release()
 		}
 	}

@@ -2,6 +2,7 @@ package frame_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,4 +136,74 @@ func (writing) WriteHeader(int)     {}
 func (w writing) Write(p []byte) (int, error) {
 	w.do()
 	return len(p), nil
+}
+
+// A body arrives before its request takes the places of those who compute. A large one holds a place of its own class meanwhile.
+// Source: ADR-0020.
+func TestBodyBeforePlaces(t *testing.T) {
+	for size, want := range map[int]map[fairness.Class]float64{
+		limits.LargeBodyBytes: {}, limits.LargeBodyBytes + 1: {fairness.Bodies: 1},
+	} {
+		w := newWorld(t)
+		bounds := map[fairness.Class]fairness.Bound{}
+		for class := range fairness.Classes {
+			bounds[class] = fairness.Bound{Total: 1, PerCaller: 1}
+		}
+		w.server.Places = fairness.New(bounds, w.server.Metrics)
+		r := w.request(request{method: http.MethodPost, path: root, body: `{"metadata":{"name":"slow"}}`})
+		arrived := 0
+		r.Body, r.ContentLength = noticing{r.Body, func() {
+			arrived++
+			for class := range fairness.Classes {
+				if got := w.count("platform_places", map[string]string{"class": class.String()}); got != want[class] {
+					t.Errorf("while %d bytes arrive, %v places of %s are taken", size, got, class)
+				}
+			}
+		}}, int64(size)
+		if answer := w.send(r); answer.Code != http.StatusCreated || arrived == 0 {
+			t.Errorf("%d %s", answer.Code, answer.Body)
+		}
+		if got := w.count("platform_places", nil); got != 0 {
+			t.Errorf("%v places are taken at the end", got)
+		}
+	}
+}
+
+// noticing is a body that notices when it is read.
+type noticing struct {
+	io.ReadCloser
+	read func()
+}
+
+func (n noticing) Read(p []byte) (int, error) {
+	n.read()
+	return n.ReadCloser.Read(p)
+}
+
+// A watch has a place of a large list until it has sent the objects that it begins with. One that begins with none needs none.
+// Source: ADR-0020.
+func TestPlacesOfWatches(t *testing.T) {
+	for query, needs := range map[string]bool{
+		"": true, "&resourceVersion=0": true, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan": true,
+		"&resourceVersion=5": false, "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan": false,
+	} {
+		w := newWatchWorld(t)
+		w.handler = w.server.Mount(watched)
+		w.server.Places = fairness.New(map[fairness.Class]fairness.Bound{fairness.Lists: {Total: 1, PerCaller: 1}}, w.server.Metrics)
+		held, err := w.server.Places.Take(t.Context(), fairness.Lists, "user:ana", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := request{path: root + "?watch=true" + query, bearer: anaKey}
+		if got := w.do(ask).Code == http.StatusTooManyRequests; got != needs {
+			t.Errorf("%q needs a place of a list: %v", query, got)
+		}
+		held.Release()
+		if answer := w.do(ask); answer.Code == http.StatusTooManyRequests {
+			t.Errorf("%q with a place: %d %s", query, answer.Code, answer.Body)
+		}
+		if got := w.count("platform_places", map[string]string{"class": fairness.Lists.String()}); got != 0 {
+			t.Errorf("%q: %v places are taken at the end", query, got)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -25,6 +26,8 @@ type stream interface {
 	next(ctx context.Context, wait time.Duration) ([]line, error)
 	// bookmark returns a bookmark of the position of the stream. ok is false if the stream must not send one.
 	bookmark() (mark line, ok bool, err error)
+	// begun tells whether the stream has sent what it begins with.
+	begun() bool
 	// lasts returns the duration that the request asked for; 0 for the usual duration.
 	lasts() time.Duration
 }
@@ -118,6 +121,9 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 		lines, err := s.next(ctx, max(next.Sub(now), time.Millisecond))
 		if sendErr := out.send(lines); sendErr != nil {
 			return endedByClient, nil
+		}
+		if s.begun() {
+			c.places[fairness.Lists].Release()
 		}
 		switch {
 		case err == nil:

@@ -107,6 +107,8 @@ type watchStream[T resource.Object] struct {
 	columnsSent bool
 }
 
+func (s *watchStream[T]) begun() bool { return s.watcher.Begun() }
+
 func (s *watchStream[T]) lasts() time.Duration { return s.limit }
 
 func (s *watchStream[T]) next(ctx context.Context, wait time.Duration) ([]line, error) {

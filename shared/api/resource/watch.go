@@ -151,13 +151,16 @@ func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 	return w.registry.selects(ListInput{Labels: w.in.Labels, Fields: w.in.Fields}, object), nil
 }
 
+// Begun tells whether Next has returned all objects that the watch begins with.
+func (w *Watcher[T]) Begun() bool { return w.walk == nil && len(w.initial) == 0 && !w.closing }
+
 // Next returns the next events for the caller, and waits for them if necessary. It may return none, even before the
 // time is up.
 //
 // Errors: Expired when the event log has moved past the watcher, or the state back behind it;
 // ServiceUnavailable when the state cannot be reached; the context's. Source: ADR-0007.
 func (w *Watcher[T]) Next(ctx context.Context, wait time.Duration) ([]WatchEvent[T], error) {
-	if w.walk != nil || len(w.initial) > 0 || w.closing {
+	if !w.Begun() {
 		return w.begin(ctx)
 	}
 	events, err := w.registry.Store.Events(ctx, w.after, watchBatch, wait)
