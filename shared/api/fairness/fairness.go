@@ -159,11 +159,11 @@ func (g *gate) take(ctx context.Context, name, label string) (Place, error) {
 	g.enqueue(c)
 	g.mu.Unlock()
 	g.observer.Places(g.class.String(), 0, 1)
-	return g.wait(ctx, c, w, label)
+	return g.wait(ctx, c, w)
 }
 
 // wait waits until a request has a place.
-func (g *gate) wait(ctx context.Context, c *caller, w *waiter, label string) (Place, error) {
+func (g *gate) wait(ctx context.Context, c *caller, w *waiter) (Place, error) {
 	timer := time.NewTimer(g.longest)
 	defer timer.Stop()
 	select {

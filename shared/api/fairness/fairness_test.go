@@ -131,7 +131,7 @@ func TestTurns(t *testing.T) {
 			mu.Lock()
 			served = append(served, caller)
 			mu.Unlock()
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) //nolint:forbidigo // the clock of the bubble
 		}
 		var all sync.WaitGroup
 		for range 1000 {
@@ -252,7 +252,7 @@ func play(rt *rapid.T, bound fairness.Bound, steps []int) {
 			cancels[0]()
 			cancels = cancels[1:]
 		case step == 7:
-			time.Sleep(limits.LongestWait / 3)
+			time.Sleep(limits.LongestWait / 3) //nolint:forbidigo // the clock of the bubble
 		}
 		synctest.Wait()
 		mu.Lock()

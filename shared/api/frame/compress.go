@@ -61,7 +61,7 @@ func (p parts) Write(text []byte) (int, error) {
 
 // acceptsGzip tells whether an Accept-Encoding header permits gzip. Source: RFC 9110, section 12.5.3.
 func acceptsGzip(values []string) bool {
-	any := false
+	wild := false
 	for _, value := range values {
 		for clause := range strings.SplitSeq(value, ",") {
 			coding, params, _ := strings.Cut(clause, ";")
@@ -69,11 +69,11 @@ func acceptsGzip(values []string) bool {
 			case "gzip", "x-gzip":
 				return positive(params)
 			case "*":
-				any = positive(params)
+				wild = positive(params)
 			}
 		}
 	}
-	return any
+	return wild
 }
 
 // positive tells whether the parameter q of a clause is above 0, which it is if it is absent.

@@ -499,7 +499,7 @@ func TestCompiledSize(t *testing.T) {
 	}
 	for _, unit := range []string{"a+", "[],", "x=>", "{a:1},", "`${1}`+", "(a=>a),", "1,", "'x'+", "value.a,", "value?.a,", "/a/,", "/a{200}/,", "/[a-z0-9_]+x/g,", "...[1],", "(({a,b})=>a),", "a=>{for(const x of a){}},", "a?b:", "!", "-"} {
 		text := "[" + strings.NewReplacer("a+", "value+").Replace(strings.Repeat(unit, min(240, 4000/len(unit)))) + "1]"
-		text = strings.Replace(text, "a?b:", "1?2:", -1)
+		text = strings.ReplaceAll(text, "a?b:", "1?2:")
 		var kept []*Expression
 		before := heap()
 		bytes := 0
