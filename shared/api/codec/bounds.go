@@ -98,7 +98,7 @@ func measure(text []byte) shape {
 		case '"':
 			end := closing(text, i+1)
 			if naming {
-				at := &levels[depth-1]
+				at := &levels[depth-1] //nolint:gosec // depth is within the levels
 				at.name = text[i+1 : end]
 				if length := at.path + len(at.name); length > found.pathBytes {
 					if found.pathBytes = length; length > limits.BodyPathBytes {
@@ -126,13 +126,13 @@ func measure(text []byte) shape {
 			opened := level{list: c == '[', begins: i}
 			if depth > 1 {
 				// A position in a list counts as one byte.
-				opened.path = levels[depth-2].path + len(levels[depth-2].name) + 1
+				opened.path = levels[depth-2].path + len(levels[depth-2].name) + 1 //nolint:gosec // depth is within the levels
 			}
-			levels[depth-1] = opened
+			levels[depth-1] = opened //nolint:gosec // depth is within the levels
 		case '}', ']':
 			if depth > 0 {
 				if depth--; depth < limits.BodyDepth {
-					found.nested += i - levels[depth].begins + 1
+					found.nested += i - levels[depth].begins + 1 //nolint:gosec // depth is within the levels
 				}
 			}
 			naming, fresh = false, false
@@ -141,7 +141,7 @@ func measure(text []byte) shape {
 			if depth == 0 || depth > limits.BodyDepth {
 				continue
 			}
-			at := &levels[depth-1]
+			at := &levels[depth-1] //nolint:gosec // depth is within the levels
 			naming = !at.list
 			// The comma promises one more entry.
 			if at.entries++; depth == 1 {

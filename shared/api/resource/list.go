@@ -257,7 +257,8 @@ func (l *listing[T]) whole(ctx context.Context) (runtime.Object, error) {
 func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
 	var items []T
 	// last is the name with which the page ends, and remaining the number of records after it.
-	last, remaining, size := "", int64(0), 0
+	last, size := "", 0
+	var remaining int64
 	for pages := 1; ; pages++ {
 		for i, record := range l.records {
 			object, shown, err := l.show(record)

@@ -228,7 +228,7 @@ func TestEndedWorker(t *testing.T) {
 		go func() {
 			// It is killed as soon as it works.
 			for ctx.Err() == nil && !busy(pid) {
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) //nolint:forbidigo // there is nothing to wait for but the other process
 			}
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}()
