@@ -120,23 +120,20 @@ const (
 const (
 	// LargeBodyBytes is the size above which a body is a large one, in bytes. A body of unknown size is one as well.
 	LargeBodyBytes = 4 << 10
-	// LargeBodies is how many requests with a large body a process serves or receives at a time, and LargeBodiesPerCaller how many
-	// of one caller.
+	// LargeBodies is how many requests with a large body a process serves or receives at a time.
 	LargeBodies = 16
 	// LargeBodiesPerCaller is how many of these requests are of one caller.
 	LargeBodiesPerCaller = 4
 	// LargeQueryBytes is the size above which the query of a URL makes a request a heavy one, in bytes. A large body does so as
 	// well.
 	LargeQueryBytes = 1 << 10
-	// WaitingRequests is how many requests of one caller may wait for a place, and WaitingLarge how many of its large lists,
-	// its large bodies and its evaluations, each.
+	// WaitingRequests is how many requests of one caller may wait for a place.
 	WaitingRequests = 1000
 	// WaitingLarge is how many large lists, large bodies and evaluations of one caller may wait, each.
 	WaitingLarge = 50
-	// RateBurst is how many seconds' worth of a rate may come at once, and RateNames of how many callers, or addresses, a process
-	// keeps the rate.
+	// RateBurst is how many seconds' worth of a rate may come at once.
 	RateBurst = 10
-	// RateNames is the maximum number of names that a process keeps rates for.
+	// RateNames is the maximum number of callers and addresses that a process keeps rates for.
 	RateNames = 10_000
 	// LongestWait is how long a request waits for a place.
 	LongestWait = 10 * time.Second
