@@ -74,7 +74,7 @@ func TestSignals(t *testing.T) {
 				if time.Now().After(deadline) {
 					t.Fatalf("the worker of %s goes on", line[0])
 				}
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) //nolint:forbidigo // another process tells nobody when it ends
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func TestSignals(t *testing.T) {
 func workerOf(t *testing.T, pid int) int {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for ; time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for ; time.Now().Before(deadline); time.Sleep(time.Millisecond) { //nolint:forbidigo // another process tells nobody that it works
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 		for _, task := range tasks {
 			var worker, used int

@@ -106,7 +106,6 @@ func everyKind(t *testing.T, about func(storedKind) bool, rule func(t *testing.T
 
 func all(storedKind) bool          { return true }
 func written(k storedKind) bool    { return k.writes }
-func deletable(k storedKind) bool  { return k.deletes }
 func createable(k storedKind) bool { return k.content != nil }
 
 // making is a request to create an object, by a caller who may.
@@ -234,8 +233,8 @@ func TestDryRun(t *testing.T) {
 			if strings.Contains(text, w.secret) || strings.Contains(text, canary) || strings.Contains(text, "pak_") {
 				t.Errorf("a dry run of %s shows a secret: %s", about, text)
 			}
-			if real, answer := w.asks(r); code != real || code >= 300 {
-				t.Errorf("a dry run of %s is answered %d %s, and the request %d %s", about, code, text, real, answer)
+			if stored, answer := w.asks(r); code != stored || code >= 300 {
+				t.Errorf("a dry run of %s is answered %d %s, and the request %d %s", about, code, text, stored, answer)
 			}
 			if after := w.stored(); fmt.Sprint(after) == fmt.Sprint(before) {
 				t.Errorf("%s stores nothing", about)

@@ -103,13 +103,13 @@ func (p pattern) text(size int) string {
 }
 
 // check sends a request and fails the test if it costs too much or if the server fails.
-func (w *world) check(t *testing.T, make func() *http.Request) {
+func (w *world) check(t *testing.T, request func() *http.Request) {
 	t.Helper()
 	limit := budget()
 	var cost time.Duration
 	var answer *httptest.ResponseRecorder
 	for range attempts {
-		r := make()
+		r := request()
 		answer = httptest.NewRecorder()
 		runtime.GC()
 		before := used(t)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/limits"
@@ -78,10 +77,6 @@ func TestTexts(t *testing.T) {
 	long := strings.Repeat("ä", limits.BodyBytes/2)
 	at := strings.Repeat("ö", limits.FaultBytes)
 	wide := field.ErrorList{field.Invalid(field.NewPath(at), long, long)}
-	var causes []metav1.StatusCause
-	for range limits.Faults + 2 {
-		causes = append(causes, metav1.StatusCause{Field: at, Message: long})
-	}
 	for about, err := range map[string]*apierror.Error{
 		"Invalid":       apierror.Invalid(kind, long, append(faults(limits.Faults, long), wide...)),
 		"BadRequest":    apierror.BadRequest(long, wide),
