@@ -80,11 +80,13 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 		},
 	}
 	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
-	_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform"})
+	// Without this key nobody could make room.
+	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform", NoQuota: true}
+	_, err = resource.Create(ctx, keys, in)
 	if apierrors.IsAlreadyExists(err) {
 		// Another data folder created the object of that name. This key gets an object beside it.
 		key.Name, key.GenerateName, key.Spec.Key = "", "admin-", bearer.Reveal()
-		_, err = resource.Create(ctx, keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key, Manager: "platform"})
+		_, err = resource.Create(ctx, keys, in)
 	}
 	if err != nil {
 		return fmt.Errorf("creating the admin key: %w", err)

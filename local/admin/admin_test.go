@@ -16,6 +16,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
 )
 
 func ensure(t *testing.T, env *platform.Environment, given secret.String, file string) secret.String {
@@ -210,5 +211,15 @@ func TestEnsureAdminErrors(t *testing.T) {
 	kept := strings.TrimSpace(string(localtest.Read(t, file)))
 	if bearer, err := Ensure(t.Context(), env, "", file); err != nil || bearer.Reveal() != kept || len(localtest.Keys(t, env)) != 1 {
 		t.Errorf("the next start: %v", err)
+	}
+}
+
+// A first admin key is made although the quota of its owner is used up: without it nobody could make room.
+func TestEnsureAdminBeyondItsQuota(t *testing.T) {
+	t.Parallel()
+	env, _ := localtest.Environment(t)
+	env.Quota = store.Quota{Objects: 1, Bytes: 1}
+	for _, name := range []string{"admin", "admin-"} {
+		localtest.WantAdmin(t, env, ensure(t, env, "", filepath.Join(t.TempDir(), "admin.key")), name)
 	}
 }

@@ -31,6 +31,8 @@ type CreateInput[T Object] struct {
 	// bytes at each attempt, so that an existing object with the same uid was created by an earlier attempt; it is then
 	// the answer to this one. Nil: the registry's source. Source: ADR-0017.
 	Random io.Reader
+	// NoQuota stores the object although its owner has no quota left: it is the first admin key. Source: ADR-0020.
+	NoQuota bool
 }
 
 // Result is the answer to a create, update or patch.
@@ -162,6 +164,9 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 		Object:  text,
 	}
 	r.index(&record, object)
+	if !in.NoQuota {
+		record.Quota = r.Quota
+	}
 	if in.DryRun {
 		if err := r.wouldCreate(ctx, record); err != nil {
 			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)

@@ -142,7 +142,6 @@ func (r *Registry[T]) removeDeleted(ctx context.Context, record store.Record) bo
 
 // insert is the store's Create. It removes an object in its way whose deletion is complete.
 func (r *Registry[T]) insert(ctx context.Context, record store.Record) (int64, error) {
-	record.Quota = r.Quota
 	for attempt := 1; ; attempt++ {
 		revision, err := r.Store.Create(ctx, record)
 		var holder store.Record
