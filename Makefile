@@ -12,8 +12,8 @@ LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 20s
 # How long the tests of one package may take on a machine that others use as well.
 TIMEOUT ?= 40m
-# What `make test` leaves to targets of their own: whole sessions, and what is deployed.
-APART := test/(script|deploy|cold)
+# What `make test` leaves to targets of their own: whole sessions, what is deployed, and what is bounded.
+APART := test/(script|deploy|cold|links|attack|cost|limits)
 META := $(addprefix k8s.io/apimachinery/pkg/,api/resource apis/meta/v1 runtime version)
 ARGS ?=
 
@@ -30,8 +30,11 @@ test: redis postgres ## Run the tests of every package, with an embedded and a r
 stories: redis ## Run whole sessions of users, with a real kubectl, in each shape in which the API is deployed.
 	go test -timeout $(TIMEOUT) ./test/script
 
-packaging: node ## Check what is deployed: serverless.yml as its packager reads it, Terraform, and the size of the programs.
-	go test -timeout $(TIMEOUT) ./test/deploy ./test/cold
+bounds: redis ## Hold each row of docs/limits.md, the cost of random input, and an honest tenant under attack.
+	go test -timeout $(TIMEOUT) ./test/limits ./test/cost ./test/attack
+
+packaging: node ## Check what is deployed: serverless.yml as its packager reads it, Terraform, and the size and content of the programs.
+	go test -timeout $(TIMEOUT) ./test/deploy ./test/cold ./test/links
 	cd test/terraform && go test -count=1 -timeout $(TIMEOUT) . # the cache does not see files outside of a module
 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
@@ -46,7 +49,7 @@ stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml
 		function=$${zip#build/lambda/}; cp "$$zip" "build/serverless/$${function%%/*}.zip"; \
 	done
 
-check: verify lint test stories packaging contract race ## What CI runs: generated files, linters, and all tests.
+check: verify lint test stories bounds packaging contract race ## What CI runs: generated files, linters, and all tests.
 
 lint: ## Run the linters.
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -120,4 +123,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test stories packaging contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis postgres node stage-serverless
+.PHONY: help run test stories bounds packaging contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis postgres node stage-serverless

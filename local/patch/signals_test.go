@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,27 +84,33 @@ func TestSignals(t *testing.T) {
 // workerOf waits until a process has a worker that is busy, and returns its id.
 func workerOf(t *testing.T, pid int) int {
 	t.Helper()
+	if own, _ := filepath.Glob("/proc/self/task/*/children"); len(own) == 0 {
+		t.Skip("there is no /proc that shows workers")
+	}
 	deadline := time.Now().Add(time.Minute)
-	for ; time.Now().Before(deadline); time.Sleep(time.Millisecond) { //nolint:forbidigo // another process tells nobody that it works
+	for ; time.Now().Before(deadline) && !zombie(pid); time.Sleep(time.Millisecond) { //nolint:forbidigo // another process tells nobody that it works
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 		for _, task := range tasks {
-			var worker, used int
 			text, _ := os.ReadFile(task)
-			if _, err := fmt.Sscan(string(text), &worker); err != nil {
-				continue
-			}
-			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", worker))
-			_, rest, _ := strings.Cut(string(stat), ") ")
-			if fields := strings.Fields(rest); len(fields) > 11 {
-				_, _ = fmt.Sscan(fields[11], &used)
-			}
-			// It has used 0.3 s of CPU time, which is more than it needs to start.
-			if used >= 30 {
-				return worker
+			for _, child := range strings.Fields(string(text)) {
+				worker, err := strconv.Atoi(child)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", worker))
+				_, rest, _ := strings.Cut(string(stat), ") ")
+				var used int
+				if fields := strings.Fields(rest); len(fields) > 11 {
+					_, _ = fmt.Sscan(fields[11], &used)
+				}
+				// It has used 0.3 s of CPU time, which is more than it needs to start.
+				if used >= 30 {
+					return worker
+				}
 			}
 		}
 	}
-	t.Skip("there is no /proc that shows workers")
+	t.Fatalf("process %d has no busy worker; it has ended: %v", pid, zombie(pid))
 	return 0
 }
 
