@@ -93,6 +93,11 @@ const (
 	// PageObjects is the maximum number of objects, events or references that one step reads. A list with a higher limit,
 	// or without one, is a large list.
 	PageObjects = 500
+	// LogBytes is the size of an event log from which large events shorten it, in bytes. No event that is larger than
+	// LogBytes/n is among more than n events when it is written.
+	LogBytes = 128 << 20
+	// LogEvents is the number of events that an event log keeps however large they are.
+	LogEvents = 16
 	// PageBytes is the maximum size of the records of a page together, in bytes. One record may be larger.
 	PageBytes = 1 << 20
 	// ListPages is the maximum number of pages that a list with a limit looks through.
@@ -429,6 +434,10 @@ var List = []Limit{
 	{
 		"page-bytes", "size of the records of a page together, unless the first one alone is larger", "1 MiB", "shared/state/redisstore",
 		"the rest is read in further pages", "",
+	},
+	{
+		"log-bytes", "size of the event log of a resource: a larger event shortens the log, but not below 16 events", "128 MiB", "shared/state/redisstore",
+		"410 for a watch that resumes from an event that is no longer there", "",
 	},
 	{
 		"authentications", "authentications that a process does at a time, of the connections to the state; half of them from one address", "three quarters of the connections: 48, 32 from one address", "shared/api/fairness",

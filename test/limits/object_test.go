@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/limits"
@@ -310,6 +312,49 @@ var objectRows = map[string]row{
 			}
 		}
 	}},
+	"log-bytes": {bytes(limits.LogBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		first := w.version(t)
+		// At their size and with what the log has besides them, so many events would fill it.
+		const size = 200_000
+		const fits = limits.LogBytes/size - 50
+		for range fits {
+			if got := w.send(metadata(`"generateName":"a-"`)); got.status != http.StatusCreated {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+		}
+		large := func(name string) {
+			t.Helper()
+			if got := w.send(annotated(name, size)); got.status != http.StatusCreated {
+				t.Fatalf("%d %.500s", got.status, got.body)
+			}
+		}
+		resumes := func(from string) bool {
+			got := w.send(request{path: keys + "?watch=1&timeoutSeconds=1&resourceVersion=" + from})
+			if got.status != http.StatusOK && got.status != http.StatusGone {
+				t.Errorf("%d %.500s", got.status, got.body)
+			}
+			return got.status == http.StatusOK && !strings.Contains(got.body, `"code":410`)
+		}
+		if large("within"); !resumes(first) {
+			t.Errorf("%d events are too many beside one of %d bytes", fits, size)
+		}
+		last := w.version(t)
+		for range 100 {
+			if got := w.send(metadata(`"generateName":"a-"`)); got.status != http.StatusCreated {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+		}
+		if !resumes(first) {
+			t.Error("small events shorten the log")
+		}
+		if large("beyond"); resumes(first) {
+			t.Errorf("%d events stay beside one of %d bytes", fits+100, size)
+		}
+		if !resumes(last) {
+			t.Error("the log is shorter than it has to be")
+		}
+	}},
 	"page-bytes": {bytes(limits.PageBytes), func(t *testing.T) {
 		w := newWorld(t, nil)
 		const large = 200_000
@@ -415,6 +460,17 @@ var quotaRows = map[string]row{
 			t.Errorf("a smaller object: %d", got)
 		}
 	}},
+}
+
+// version is the present resourceVersion of the access keys.
+func (w *world) version(t *testing.T) string {
+	t.Helper()
+	var list metav1.List
+	got := w.send(request{path: keys + "?limit=1"})
+	if err := json.Unmarshal([]byte(got.body), &list); err != nil || got.status != http.StatusOK {
+		t.Fatalf("%d %s: %v", got.status, got.body, err)
+	}
+	return list.ResourceVersion
 }
 
 // usedAndAdded are the numbers in the refusal of a quota of bytes.

@@ -63,10 +63,10 @@ func (r *resource) Touch(ctx context.Context, record store.Record, activity, exp
 }
 
 // write runs a script that answers with a revision or a word, and waits until that many replicas have acknowledged
-// it. It adds the current time as the last argument.
+// it. It adds the last arguments that record.lua asks for.
 func (r *resource) write(ctx context.Context, doing string, record store.Record, script *redis.Script, replicas int, args ...any) (int64, error) {
 	doing = fmt.Sprintf("%s record %q", doing, record.Name)
-	args = append(args, milliseconds(time.Now()))
+	args = append(args, milliseconds(time.Now()), limits.LogBytes, limits.LogEvents)
 	var answer string
 	short := 0
 	err := r.client.runOnce(ctx, doing, func(ctx context.Context) error {

@@ -5,8 +5,9 @@ local REVISION, OBJECTS, NAMES, OWNERS, DIGESTS, EXPIRES, CREATED, ACTIVITY, REF
 
 local FORMAT, NONE = '1', '-'
 
--- The time of the write in milliseconds: the last argument of every script that writes.
-local NOW = ARGV[#ARGV]
+-- The last arguments of every script that writes: the time of the write in milliseconds, and what the log may hold: its
+-- bytes, and the events that it has however large they are.
+local NOW, LOG_BYTES, LOG_EVENTS = ARGV[#ARGV - 2], tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
 
 -- The header's values as strings; nil when the record has another format. Revisions are compared as
 -- strings: numbers are doubles here.
@@ -36,6 +37,12 @@ local function announce(revision, limit, name, ...)
     fields[#fields + 1] = 'activity'
     fields[#fields + 1] = activity
   end
+  -- A large event shortens the log, so that the log has about as many bytes as it may. Smaller ones let it grow again.
+  local size = 0
+  for _, value in ipairs(fields) do
+    size = size + #value
+  end
+  limit = math.min(tonumber(limit), math.max(LOG_EVENTS, math.floor(LOG_BYTES / size)))
   redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'at', NOW, 'name', name, unpack(fields))
 end
 
