@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
@@ -25,11 +26,14 @@ type Input = resource.DeleteInput
 type Output = runtime.Object
 
 // Do removes one access key, or marks it as deleted while a grace period or finalizers keep it. With a selection it does so
-// with all selected keys of the caller, and returns them as they were. Errors: those of resource.Delete and
-// resource.DeleteCollection.
+// with all selected keys of the caller, and returns them as they were. A caller who deletes the key of the request deletes no
+// later key of that name. Errors: those of resource.Delete and resource.DeleteCollection.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if in.Selection != nil {
 		return resource.DeleteCollection(ctx, deps.Keys, in)
+	}
+	if in.UID == "" && in.Name == in.Caller.Key {
+		in.UID = types.UID(in.Caller.KeyUID)
 	}
 	return resource.Delete(ctx, deps.Keys, in)
 }

@@ -19,6 +19,11 @@ func TestDo(t *testing.T) {
 	if _, err := Do(t.Context(), deps, Input{Caller: ben, Name: "ana"}); accesskeytest.Code(err) != 404 {
 		t.Errorf("another user's key: %v", err)
 	}
+	later := ana
+	later.KeyUID = "another"
+	if _, err := Do(t.Context(), deps, Input{Caller: later, Name: "ana"}); accesskeytest.Code(err) != 409 {
+		t.Errorf("the key of the request is gone, and another has its name: %v", err)
+	}
 	if _, err := Do(t.Context(), deps, Input{Caller: ana, Name: "ana"}); err != nil {
 		t.Error(err)
 	}

@@ -41,7 +41,7 @@ const (
 	// asked is the media type that clients request.
 	asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
-	bearer = "0123456789-0123456789-0123456789-0123456789"
+	bearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 )
 
 // All parameters of a media type must match an aggregated form: a client would read another form as a list without

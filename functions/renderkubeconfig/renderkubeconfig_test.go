@@ -28,7 +28,7 @@ func TestFunction(t *testing.T) {
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
 	}
 	w.Seed(t, instancetest.Instance(t, "dev"))
-	const bearer = "ana-0123456789-0123456789-0123456789"
+	const bearer = "ana-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 	if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: instancetest.Ana, Object: &model.OwnedAccessKey{Spec: model.OwnedAccessKeySpec{Key: bearer}},
 	}); err != nil {

@@ -21,10 +21,10 @@ func TestDo(t *testing.T) {
 		after time.Duration
 		want  []signingkey.State
 	}{
-		{0, []signingkey.State{"active"}},
+		{0, []signingkey.State{"active", "next"}},
 		{167 * time.Hour, []signingkey.State{"active", "next"}},
-		{time.Hour, []signingkey.State{"retired", "active"}},
-		{25 * time.Hour, []signingkey.State{"active"}},
+		{time.Hour, []signingkey.State{"retired", "active", "next"}},
+		{25 * time.Hour, []signingkey.State{"active", "next"}},
 	} {
 		w.Pass(step.after)
 		done, err := Do(t.Context(), deps)
@@ -56,7 +56,7 @@ func TestLog(t *testing.T) {
 	if err := process.NewServer(w.Env).Run(t.Context(), Function); err != nil {
 		t.Fatal(err)
 	}
-	if read := line(); len(read["keys"].(map[string]any)) != 1 || read["resealed"] != false {
+	if read := line(); len(read["keys"].(map[string]any)) != 2 || read["resealed"] != false {
 		t.Errorf("%v", read)
 	}
 	w.Env.Encryption = nil

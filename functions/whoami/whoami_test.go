@@ -22,7 +22,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-const bearer = "0123456789-0123456789-0123456789-0123456789"
+const bearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 
 var (
 	narrow = &model.Scope{Rules: []model.ScopeRule{{
@@ -168,7 +168,7 @@ func TestSubjectReview(t *testing.T) {
 		{"YAML", ana, "application/yaml", []byte("kind: SelfSubjectReview\napiVersion: authentication.k8s.io/v1\n"), "ana", 0},
 		{"no body", ana, "", nil, "ana", 0},
 		{"a team has the name of its group", tia, "", nil, "platform:team:core", 0},
-		{"a subject", sub, "", nil, "robot", 0},
+		{"a subject has a name of its own", sub, "", nil, "platform:subject:robot", 0},
 		{"a status that was sent is nothing", ana, "application/json", []byte(`{"status":{"userInfo":{"username":"root"}}}`), "ana", 0},
 		{"another kind", ana, "application/json", []byte(`{"kind":"Pod","apiVersion":"v1"}`), "", 400},
 		{"protobuf without its mark", ana, "application/vnd.kubernetes.protobuf", empty[4:], "", 400},

@@ -164,7 +164,7 @@ func TestBootstrapStreams(t *testing.T) {
 				t.Fatalf("%+v", one)
 			}
 			// The event comes while the answer is still open.
-			w.Key("second", "second-0123456789-0123456789-0123456789")
+			w.Key("second", "second-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg")
 			if one := next(); one.Type != "ADDED" || one.Object.Metadata.Name != "second" {
 				t.Fatalf("%+v", one)
 			}

@@ -74,7 +74,7 @@ func TestApplyManifests(t *testing.T) {
 		{"a text", map[string]string{"a.yaml": "text"}, "a.yaml, document 1: ", nil},
 		{"no kind", map[string]string{"a.yaml": "metadata: {name: a}"}, "a.yaml, document 1: ", nil},
 		{"a key that another object has", map[string]string{"a.yaml": manifest("a", "key: "+localtest.OtherKey.Reveal()) + "---\n" + manifest("b", "key: "+localtest.OtherKey.Reveal())},
-			"spec.key is in use", map[string]string{"a": ""}},
+			"spec.key: Invalid value", map[string]string{"a": ""}},
 	} {
 		t.Run(row.about, func(t *testing.T) {
 			t.Parallel()

@@ -27,6 +27,8 @@ func TestDecide(t *testing.T) {
 	of := func(verb, group, resource string) scope.Request {
 		return scope.Request{Verb: verb, Group: group, Resource: resource}
 	}
+	itself := with(alice, model.Scope{})
+	itself.Key = "ci"
 	path := func(verb, path string) scope.Request { return scope.Request{Verb: verb, Path: path} }
 	reviews := of("create", "authentication.k8s.io", "tokenreviews")
 
@@ -71,6 +73,12 @@ func TestDecide(t *testing.T) {
 		{"Spec 2.3", "callers can read what the scope permits", with(alice, cli), keys("list", ""), true},
 		{"Spec 2.3", "callers cannot write what the scope does not permit", with(alice, cli), keys("delete", "ci"), false},
 		{"ADR-0005", "a scope widens nothing", with(alice, cli), of("get", model.GroupName, "config"), false},
+		{"ADR-0022", "every key deletes itself, whatever its scope", itself, keys("delete", "ci"), true},
+		{"ADR-0022", "and no other", itself, keys("delete", "other"), false},
+		{"ADR-0022", "nor everything", itself, keys("deletecollection", "ci"), false},
+		{"ADR-0022", "nor anything of that name", itself, of("delete", model.GroupName, "directclusterendpointtokens"), false},
+		{"ADR-0022", "it does not read itself", itself, keys("get", "ci"), false},
+		{"ADR-0022", "who has no key gives none back", with(alice, model.Scope{}), keys("delete", ""), false},
 		{"ADR-0012", "every caller asks whose a bearer is", alice, reviews, true},
 		{"ADR-0012", "every caller asks what a scope permits", alice, of("create", "authorization.k8s.io", "subjectaccessreviews"), true},
 		{"ADR-0012", "a key of a cluster asks both", with(alice, agent), reviews, true},

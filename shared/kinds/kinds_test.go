@@ -67,7 +67,7 @@ func TestReadersLookOwnersUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const bearer = secret.String("ana-0123456789-0123456789-0123456789")
+	const bearer = secret.String("ana-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg")
 	if _, err := resource.Create(t.Context(), writer.AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: admin, Object: &model.OwnedAccessKey{
 			ObjectMeta: metav1.ObjectMeta{

@@ -33,7 +33,7 @@ import (
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
-const bearer = "0123456789-0123456789-0123456789-0123456789"
+const bearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 
 // serve mounts the whole catalog behind TLS over a real state, and returns the configuration of a client for ana.
 func serve(t testing.TB) *rest.Config {

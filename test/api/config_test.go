@@ -36,11 +36,11 @@ import (
 
 // The bearer tokens of configured.
 const (
-	adminBearer  = "admin-0123456789-0123456789-0123456789"
-	anaBearer    = "ana-0123456789-0123456789-0123456789-01"
-	benBearer    = "ben-0123456789-0123456789-0123456789-01"
-	narrowBearer = "narrow-0123456789-0123456789-0123456789"
-	loginBearer  = "login-0123456789-0123456789-0123456789-"
+	adminBearer  = "admin-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
+	anaBearer    = "ana-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-01"
+	benBearer    = "ben-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-01"
+	narrowBearer = "narrow-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
+	loginBearer  = "login-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-"
 )
 
 // configured is the whole catalog over a real state that holds its configuration too, with a clock.
@@ -121,7 +121,7 @@ func (c *configured) seed() {
 func (c *configured) narrow(name string, rule model.ScopeRule) string {
 	c.t.Helper()
 	name = strings.ReplaceAll(name, " ", "-")
-	bearer := name + "-0123456789-0123456789-0123456789"
+	bearer := name + "-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 	object := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: model.OwnedAccessKeySpec{

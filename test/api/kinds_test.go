@@ -39,7 +39,7 @@ func (k storedKind) one() string {
 	return "one"
 }
 
-const canary = "canary-0123456789-0123456789-0123456789-"
+const canary = "canary-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-"
 
 var storedKinds = []storedKind{
 	{

@@ -34,7 +34,7 @@ import (
 )
 
 // adminBearer is the key of the requests to our side.
-const adminBearer = "0123456789-0123456789-0123456789-0123456789"
+const adminBearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 
 // keysPath is the resource that both sides serve.
 const keysPath = "/apis/management.platform.sh/v1/ownedaccesskeys"

@@ -112,7 +112,7 @@ func newWorld(t *testing.T, set map[string]string) *world {
 }
 
 // bearer is the bearer token of the key of a name.
-func bearer(object string) string { return object + "-0123456789-0123456789-0123456789-0123456789" }
+func bearer(object string) string { return object + "-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789" }
 
 // send sends a request and returns the answer.
 func (w *world) send(r request) answer {

@@ -4,6 +4,7 @@
 package revocation_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -294,5 +295,43 @@ func TestPromises(t *testing.T) {
 				t.Errorf("refused after %v; the document says %v", took, promised)
 			}
 		})
+	}
+}
+
+// A tainted key locks nobody out: clusters that fetched the keys before know the key that signs now, and the webhook looks again
+// for a key that it does not know. Source: ADR-0022.
+func TestTaintLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.must(w.review)
+	status, text := w.ask(http.MethodGet, issuer.KeysPath, "", "")
+	var published token.JWKS
+	if err := json.Unmarshal([]byte(text), &published); status != http.StatusOK || err != nil {
+		t.Fatalf("%d %v", status, err)
+	}
+	verifier := token.Verifier{Keys: published, Issuer: w.base, Audiences: []string{w.base}, Now: w.Now}
+	for range 2 {
+		w.taint()
+		// The process that issues tokens has the keys of the last second.
+		w.Pass(second)
+		status, text := w.ask(http.MethodPost, group+"/directclusterendpointtokens", "ci", `{"spec":{"ttl":60}}`)
+		var made model.DirectClusterEndpointToken
+		if err := json.Unmarshal([]byte(text), &made); status != http.StatusCreated || err != nil {
+			t.Fatalf("%d %s", status, text)
+		}
+		w.bearer = made.Status.Token
+		if _, err := verifier.Verify(t.Context(), secret.String(w.bearer)); err != nil {
+			t.Errorf("a cluster that fetched the keys before: %v", err)
+		}
+		if err := w.review(); err != nil {
+			t.Errorf("the webhook: %v", err)
+		}
+		// The next taint is known to those who fetch the keys in between.
+		w.Pass(10 * second)
+		_, text = w.ask(http.MethodGet, issuer.KeysPath, "", "")
+		if err := json.Unmarshal([]byte(text), &published); err != nil {
+			t.Fatal(err)
+		}
+		verifier.Keys = published
 	}
 }

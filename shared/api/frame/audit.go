@@ -189,7 +189,7 @@ func (r *recording) recordRemovals(removals []resource.Removal) error {
 func systemUser(function string) audit.User {
 	caller := identity.New(identity.Owner{Kind: identity.Subject, Name: function}, []string{identity.Admins})
 	user := userOf(caller)
-	user.UID = caller.Owner.String()
+	user.Username, user.UID = function, caller.Owner.String()
 	return user
 }
 

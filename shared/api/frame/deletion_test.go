@@ -135,10 +135,10 @@ func TestDeleteCollection(t *testing.T) {
 	rule := func(verb string) *model.Scope {
 		return &model.Scope{Rules: []model.ScopeRule{{Verbs: []string{verb}}}}
 	}
-	const all, one = "all-0123456789-0123456789-0123456789-012", "one-0123456789-0123456789-0123456789-012"
+	const all, one = "all-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-012", "one-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-012"
 	w.key("all", all, "cleo", nil, rule("deletecollection"))
 	w.key("one", one, "cleo", nil, rule("delete"))
-	w.key("more", "more-0123456789-0123456789-0123456789-01", "cleo", nil, nil)
+	w.key("more", "more-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-01", "cleo", nil, nil)
 	if answer := w.do(request{method: "DELETE", path: root, bearer: one}); answer.Code != http.StatusForbidden {
 		t.Errorf("delete permits deletecollection: %d", answer.Code)
 	}
@@ -166,7 +166,7 @@ func TestDeleteCollection(t *testing.T) {
 func TestBlockingNeedsTheScopeToDelete(t *testing.T) {
 	t.Parallel()
 	w := newDeletions(t)
-	const narrow = "keeper-0123456789-0123456789-0123456789"
+	const narrow = "keeper-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 	w.key("keeper", narrow, "ana", nil, &model.Scope{Rules: []model.ScopeRule{{Verbs: []string{"create", "get", "update"}}}})
 	owner := decodeInto[model.OwnedAccessKey](t, w.do(request{path: root + "/ana"}))
 	body := func(blocks bool) string {

@@ -88,6 +88,8 @@ type Endpoint struct {
 	// such objects.
 	object reflect.Type
 	stored bool
+	// secret is the path of the field that has the secret of an object, by which the store finds it. Empty: there is none.
+	secret string
 	// public tells whether the endpoint needs no credential under the given configuration. Nil: it always needs one.
 	public func(*model.ConfigStatus) bool
 	// empty returns an empty object of the response's kind. Nil: the endpoint cannot repeat a response.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,7 +248,25 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	if err := f.takePlaces(ctx, c); err != nil {
 		return nil, err
 	}
-	return f.operate(c.recording.watchRemovals(ctx), c)
+	result, err = f.operate(c.recording.watchRemovals(ctx), c)
+	if f.guesses(err) {
+		if slow := f.server.Rates.Failures.Take(c.address(), thisAddress, c.now()); slow != nil {
+			return nil, slow
+		}
+	}
+	return result, err
+}
+
+// guesses tells whether an error is about a secret that the request brought. A secret that is refused may be one that another
+// object has, so that the request is as good as a failed authentication. Source: ADR-0022.
+func (f *frame) guesses(err error) bool {
+	if err == nil || f.endpoint.secret == "" {
+		return false
+	}
+	details := apierror.From(err).Status().Details
+	return details != nil && slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == f.endpoint.secret
+	})
 }
 
 // authenticate finds out the caller of a request, within the bounds on authentications of its address and on requests of the

@@ -128,7 +128,7 @@ func TestApplyNeedsCreate(t *testing.T) {
 		frame.Patch(&definition, registry, resource.Patch[*model.OwnedAccessKey]),
 	}})
 	for verbs, want := range map[string]int{"patch": http.StatusForbidden, "patch,create": http.StatusCreated} {
-		bearer := strings.Repeat(verbs[:5], 8) + strconv.Itoa(want)
+		bearer := "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg" + strconv.Itoa(want)
 		name := "may-" + strconv.Itoa(want)
 		w.key(name, bearer, "root", []string{identity.Admins}, &model.Scope{Rules: []model.ScopeRule{
 			{Verbs: strings.Split(verbs, ","), Resources: []model.ScopeGroupResources{{Group: "test.example", Resources: []string{"others"}}}},

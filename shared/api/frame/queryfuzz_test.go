@@ -17,7 +17,7 @@ import (
 func FuzzQuery(f *testing.F) {
 	w := newWatchWorld(f)
 	w.server.Watch.Window = 5 * time.Millisecond
-	const oneKey = "one-0123456789-0123456789-0123456789-012"
+	const oneKey = "one-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-012"
 	w.key("one", oneKey, "ana", nil, &model.Scope{Rules: []model.ScopeRule{{
 		Verbs: []string{"list", "watch"},
 		Resources: []model.ScopeGroupResources{{

@@ -289,6 +289,9 @@ func bind[T resource.Object, D any](
 			return func(ctx context.Context, c *call) (*answer, error) { return serve(ctx, deps, c) }
 		},
 	}
+	if definition.Unfit != nil {
+		endpoint.secret = definition.Unfit.Field
+	}
 	if len(definition.Columns) > 0 {
 		endpoint.tabulate = func(object runtime.Object, include metav1.IncludeObjectPolicy, now time.Time) (*metav1.Table, error) {
 			return table(definition, object, include, now)

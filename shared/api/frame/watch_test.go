@@ -317,7 +317,7 @@ func TestWatchOfAnotherCaller(t *testing.T) {
 	watching := &model.Scope{Rules: []model.ScopeRule{{Verbs: []string{"watch"}, Resources: []model.ScopeGroupResources{{
 		Group: model.GroupName, Resources: []string{"ownedaccesskeys"}, ResourceNames: []string{"ana"},
 	}}}}}
-	const onlyWatch = "only-watch-0123456789-0123456789-0123456789"
+	const onlyWatch = "only-watch-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 	w.key("only-watch", onlyWatch, "ana", nil, watching)
 	const one = "fieldSelector=metadata.name%3Dana"
 	for query, code := range map[string]int{"watch=true&" + one: 200, "watch=true": 403, one: 403, "": 403} {
@@ -470,7 +470,7 @@ func TestWatchLeavesTheConnection(t *testing.T) {
 // The reasons for which a watch ends. Source: ADR-0007.
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
-	const bearer = "short-0123456789-0123456789-0123456789"
+	const bearer = "short-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 	for _, row := range []struct {
 		what string
 		ttl  int64

@@ -44,9 +44,9 @@ const (
 
 // The bearer tokens of the world.
 const (
-	adminKey  = "admin-0123456789-0123456789-0123456789"
-	anaKey    = "ana-0123456789-0123456789-0123456789-"
-	narrowKey = "narrow-0123456789-0123456789-0123456789"
+	adminKey  = "admin-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
+	anaKey    = "ana-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-"
+	narrowKey = "narrow-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 )
 
 var now = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)

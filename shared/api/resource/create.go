@@ -51,9 +51,9 @@ const maxNameAttempts = 8
 // Create stores a new object and returns it as stored, with its secret, which is shown only once. A dry run shows no
 // secret: it makes none.
 //
-// Errors: Invalid with a cause for each bad field; Forbidden where the object asks for more than the
-// caller may give; AlreadyExists when the name, or the name made from generateName, is taken; Conflict when
-// the secret is in use. On any error nothing is stored. Source: Spec 2.2, 7; ADR-0004.
+// Errors: Invalid with a cause for each bad field, and when the secret is in use; Forbidden where the object asks for more
+// than the caller may give; AlreadyExists when the name, or the name made from generateName, is taken. A dry run does not
+// find out whether the secret is in use. On any error nothing is stored. Source: Spec 2.2, 7; ADR-0004, ADR-0022.
 func Create[T Object](ctx context.Context, r *Registry[T], in CreateInput[T]) (Result[T], error) {
 	draft, err := Prepare(ctx, r, in)
 	if err != nil {
@@ -216,20 +216,16 @@ func (r *Registry[T]) again(ctx context.Context, in CreateInput[T], uid types.UI
 	return earlier, err == nil && object.GetUID() == uid && !Deleted(object, r.Now())
 }
 
-// wouldCreate returns the error that the store's Create would, and writes nothing.
+// wouldCreate returns the error that the store's Create would, and writes nothing. It does not look for the digest: the answer
+// would tell whether a text is the secret of another object.
 func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) error {
-	if holder, err := r.Store.Get(ctx, record.Name); err == nil && !r.deleted(holder) {
+	holder, err := r.Store.Get(ctx, record.Name)
+	switch {
+	case err == nil && !r.deleted(holder):
 		return store.ErrExists
-	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
-	}
-	if record.Digest == "" {
+	default:
 		return nil
 	}
-	if holder, err := r.Store.GetByDigest(ctx, record.Digest); err == nil && !r.deleted(holder) {
-		return store.ErrTaken
-	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	return nil
 }

@@ -97,10 +97,10 @@ func TestCreateNameCollisions(t *testing.T) {
 	}
 }
 
+// No answer tells whether a text is the secret of an object. Source: ADR-0022.
 func TestCreateKeyInUse(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	secret := strings.Repeat("k", 40)
 	given := named("a")
 	given.Spec.Key = secret
 	create(t, r, ana, given)
@@ -108,8 +108,17 @@ func TestCreateKeyInUse(t *testing.T) {
 		for _, name := range []string{"b", ""} {
 			again := named(name)
 			again.Spec.Key = secret
-			_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: again})
-			expect(t, err, conflict)
+			_, err := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: again, DryRun: true})
+			expect(t, err, refusal{})
+			again.Spec.Key = secret
+			_, taken := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: again})
+			expect(t, taken, invalid("spec.key"))
+			// The answer is that to a text that nobody has and that is easy to guess.
+			again.Spec.Key = strings.Repeat("k", 40)
+			_, guessable := resource.Create(t.Context(), r, resource.CreateInput[*key]{Caller: caller, Object: again})
+			if name != "" && (guessable == nil || guessable.Error() != taken.Error()) {
+				t.Errorf("the answers differ: %v and %v", taken, guessable)
+			}
 		}
 	}
 }

@@ -773,7 +773,7 @@ func TestEndedIsAbsent(t *testing.T) {
 		},
 		"create": func(w *world) error {
 			given := named("ci")
-			given.Spec.Key = strings.Repeat("0123456789", 4)
+			given.Spec.Key = secret
 			_, err := resource.Create(w.Context(), w.keys, resource.CreateInput[*key]{Caller: ana, Object: given, DryRun: true})
 			if err == nil {
 				_, err = resource.Create(w.Context(), w.keys, resource.CreateInput[*key]{Caller: ana, Object: given})
@@ -782,7 +782,7 @@ func TestEndedIsAbsent(t *testing.T) {
 		},
 		"create of its key": func(w *world) error {
 			given := named("another")
-			given.Spec.Key = strings.Repeat("0123456789", 4)
+			given.Spec.Key = secret
 			_, err := resource.Create(w.Context(), w.keys, resource.CreateInput[*key]{Caller: ana, Object: given})
 			return err
 		},
@@ -792,7 +792,7 @@ func TestEndedIsAbsent(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			given := named("ci")
-			given.Spec.Key = strings.Repeat("0123456789", 4)
+			given.Spec.Key = secret
 			created := create(t, w.keys, ana, given)
 			if err := w.remove(t.Context(), "ci", "", 60); err != nil {
 				t.Fatal(err)

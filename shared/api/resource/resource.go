@@ -58,6 +58,9 @@ type Definition[T Object] struct {
 	Cells   func(object T, now time.Time) []any
 	// WriteOnly are the paths of fields that clients write and that are never stored. They have no owners.
 	WriteOnly [][]string
+	// Unfit is the problem of a new object whose secret another object has. Nil: objects have no secrets of clients. It may not
+	// say more than the problem of a secret that is refused for another reason. Source: ADR-0022.
+	Unfit *field.Error
 	// DecodeBody reads an object that a client sent, if the kind is stricter than clients request. Nil: codec.Decode.
 	DecodeBody func(body codec.Body) (T, error)
 	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace.
@@ -139,6 +142,13 @@ type SecretMaker[T Object] interface {
 	MakeSecret(object T, random io.Reader) error
 }
 
+// Blinder is an optional part of Rules, for kinds with a secret that an update may repeat. Blind removes it from an object. A
+// dry run of an update does so before it looks at the object: its answer must not tell whether a text is the secret.
+// Source: ADR-0022.
+type Blinder[T Object] interface {
+	Blind(object T)
+}
+
 // Sealed is the result of Rules.Seal.
 type Sealed[T Object] struct {
 	// Digest is a second key by which the store finds the object. Empty: none.
@@ -193,8 +203,8 @@ func (r *Registry[T]) translate(err error, name string) error {
 		return apierror.Modified(r.Definition.GroupResource(), name).Because(err)
 	case errors.Is(err, store.ErrUnavailable):
 		return apierror.Unavailable().Because(err)
-	case errors.Is(err, store.ErrTaken):
-		return apierror.Conflict(r.Definition.GroupResource(), name, "spec.key is in use already").Because(err)
+	case errors.Is(err, store.ErrTaken) && r.Definition.Unfit != nil:
+		return apierror.Invalid(r.Definition.GroupVersionKind().GroupKind(), name, field.ErrorList{r.Definition.Unfit}).Because(err)
 	default:
 		return fmt.Errorf("%s %q: %w", r.Definition.GroupResource(), name, err)
 	}

@@ -203,6 +203,9 @@ func (r *Registry[T]) prepareReplacement(
 	ctx context.Context, in target, own own[T], object, old, stored T, record store.Record,
 ) (string, error) {
 	keepMetadata(object, old)
+	if blinder, blind := r.Rules.(Blinder[T]); blind && in.dryRun {
+		blinder.Blind(object)
+	}
 	if err := r.requestManagedFields(object, old, false); err != nil {
 		return "", err
 	}

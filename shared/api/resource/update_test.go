@@ -93,7 +93,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-const secret = "0123456789-0123456789-0123456789-0123456789"
+const secret = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 
 func TestAbsentAndForeignNamesAreOne(t *testing.T) {
 	t.Parallel()

@@ -82,7 +82,7 @@ type Output = resource.Result[*model.DirectClusterEndpointToken]
 // cause for the log where the signing keys cannot be used. On any error nothing is issued, and nothing is recorded
 // unless the store cannot tell whether it wrote. Source: Spec 2.4; ADR-0011.
 func (i *Issuer) Issue(ctx context.Context, in Input) (Output, error) {
-	keys, err := i.Current(ctx)
+	keys, err := i.latest(ctx)
 	if err != nil {
 		return Output{}, err
 	}
@@ -142,13 +142,24 @@ func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClust
 	return signed, nil
 }
 
-// Current returns the keys to sign with and to publish. Its errors are for the caller, with the cause for the log.
+// Current returns the keys that are published. Its errors are for the caller, with the cause for the log.
 func (i *Issuer) Current(ctx context.Context) (*signingkey.Set, error) {
+	return i.read(ctx, i.Keys.Current)
+}
+
+// latest returns the keys as they were within the last second, so that no token is signed with a key that was tainted before.
+// Errors are those of Current.
+func (i *Issuer) latest(ctx context.Context) (*signingkey.Set, error) {
+	return i.read(ctx, i.Keys.Latest)
+}
+
+// read returns keys, with errors as Current has them.
+func (i *Issuer) read(ctx context.Context, from func(context.Context) (*signingkey.Set, error)) (*signingkey.Set, error) {
 	if i.url == "" {
 		return nil, apierror.Broken("this platform issues no tokens: its own URL is not set").
 			Because(errors.New(settings.Issuer + " is not set"))
 	}
-	keys, err := i.Keys.Current(ctx)
+	keys, err := from(ctx)
 	switch {
 	case err == nil:
 		return keys, nil
@@ -242,8 +253,11 @@ func (n newToken) Validate(object, _ *model.DirectClusterEndpointToken) field.Er
 	return append(problems, scope.Validate(object.Spec.Scope, spec.Child("scope"))...)
 }
 
-// Authorize returns the entries of the scope that are wider than the caller's.
+// Authorize returns the entries of the scope that are wider than the caller's. A caller whose name is reserved gets no token.
 func (n newToken) Authorize(caller identity.Caller, object, _ *model.DirectClusterEndpointToken) field.ErrorList {
+	if prefix := caller.Owner.Reserved(); prefix != "" {
+		return field.ErrorList{field.Forbidden(field.NewPath("status", string(caller.Owner.Kind)), identity.ReservedText(prefix))}
+	}
 	return scope.Exceeds(object.Spec.Scope, caller.Scope, field.NewPath("spec", "scope"))
 }
 

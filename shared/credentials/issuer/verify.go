@@ -36,9 +36,17 @@ func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []s
 // published are the published keys.
 type published struct{ issuer *Issuer }
 
+// Key implements token.Keys. For an unknown kid, which may be that of a new key, it reads the keys again, at most once a second.
 func (p published) Key(ctx context.Context, id string) (token.JWK, error) {
 	keys, err := p.issuer.Current(ctx)
 	if err != nil {
+		return token.JWK{}, err
+	}
+	key, err := keys.Public.Key(ctx, id)
+	if !errors.Is(err, token.ErrUnknownKey) {
+		return key, err
+	}
+	if keys, err = p.issuer.latest(ctx); err != nil {
 		return token.JWK{}, err
 	}
 	return keys.Public.Key(ctx, id)

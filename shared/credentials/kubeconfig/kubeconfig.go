@@ -110,6 +110,9 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	if !instance.May(in.Caller, instance.Use, found) {
 		return Output{}, apierror.NotFound(r.Instances.Definition.GroupResource(), in.Name)
 	}
+	if prefix := in.Caller.Owner.Reserved(); prefix != "" {
+		return Output{}, apierror.Forbidden(part, in.Name, identity.ReservedText(prefix), nil)
+	}
 	if problems := r.validate(&in.Object.Spec); len(problems) > 0 {
 		return Output{}, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), in.Name, problems)
 	}
@@ -369,9 +372,6 @@ func (r *Renderer) signer(ctx context.Context, record store.Record, found *model
 func (r *Renderer) certify(ctx context.Context, checked request, signer clusterca.Signer) (document, time.Time, error) {
 	rendered, caller := checked.document, checked.in.Caller
 	name := caller.Owner.Username()
-	if strings.HasPrefix(name, identity.KubernetesPrefix) {
-		return document{}, time.Time{}, apierror.Forbidden(part, checked.in.Name, "names that begin with system: belong to Kubernetes", nil)
-	}
 	if _, asks := signer.(*csr.Signer); asks && checked.life.requested > 0 && checked.life.requested < csr.MinLifetime {
 		return document{}, time.Time{}, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), checked.in.Name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "certificateTTL"), int64(checked.life.requested/time.Second),

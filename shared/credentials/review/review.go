@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -73,9 +72,6 @@ func (c Credentials) Answer(ctx context.Context, review *authenticationv1.TokenR
 	if err != nil {
 		return err
 	}
-	if refusal == "" && strings.HasPrefix(status.User.Username, identity.KubernetesPrefix) {
-		refusal = "usernames that begin with " + identity.KubernetesPrefix + " belong to the cluster"
-	}
 	if refusal != "" {
 		status = authenticationv1.TokenReviewStatus{Error: refusal}
 	}
@@ -90,6 +86,9 @@ func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []st
 			return status, problem.Message, nil
 		}
 		return status, "", err
+	}
+	if prefix := caller.Owner.Reserved(); prefix != "" {
+		return status, identity.ReservedText(prefix), nil
 	}
 	user, err := describe(caller.Owner, caller.Groups, caller.Scope, ExtraAccessKey, caller.Key)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}, "", err
@@ -108,7 +107,11 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 		return status, refused.Error(), nil
 	}
 	both := slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !claims.For(audience) })
-	user, err := describe(identity.Named(claims.Subject, claims.Groups), claims.Groups, claims.Scope, ExtraToken, claims.ID)
+	owner := identity.Named(claims.Subject, claims.Groups)
+	if prefix := owner.Reserved(); prefix != "" {
+		return status, identity.ReservedText(prefix), nil
+	}
+	user, err := describe(owner, claims.Groups, claims.Scope, ExtraToken, claims.ID)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: both}, "", err
 }
 

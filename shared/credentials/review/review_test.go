@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	key      = "0123456789-0123456789-0123456789-0123456789"
+	key      = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 	audience = "https://platform.example"
 )
 
@@ -92,7 +92,11 @@ func TestAccessKeys(t *testing.T) {
 		{"a key of a team", made(identity.Owner{Kind: identity.Team, Name: "dev"}, nil), nil,
 			user("platform:team:dev", "team:dev", []string{"ops", "platform:authenticated", "platform:team:dev"}, ""), 0},
 		{"a name that is the cluster's own", made(identity.Owner{Kind: identity.Subject, Name: "system:kube-scheduler"}, nil), nil,
-			refused("usernames that begin with system: belong to the cluster"), 0},
+			refused("names that begin with system: belong to Kubernetes"), 0},
+		{"a name that is the platform's own", made(identity.Owner{Kind: identity.User, Name: "platform:team:dev"}, nil), nil,
+			refused("names that begin with platform: belong to the platform"), 0},
+		{"a key of a subject has a name of its own", made(identity.Owner{Kind: identity.Subject, Name: "ana"}, nil), nil,
+			user("platform:subject:ana", "subject:ana", []string{"ops", "platform:authenticated"}, ""), 0},
 		{"an expired key (Spec 5.2)", identity.Caller{}, apierror.Unauthorized("access key expired"), refused("access key expired"), 0},
 		{"a disabled key (Spec 3)", identity.Caller{}, apierror.Unauthorized("access key disabled"), refused("access key disabled"), 0},
 		{"an unknown key", identity.Caller{}, apierror.Unauthorized("invalid bearer token"), refused("invalid bearer token"), 0},
@@ -124,8 +128,8 @@ func TestTokens(t *testing.T) {
 	refused := func(text string) authenticationv1.TokenReviewStatus {
 		return authenticationv1.TokenReviewStatus{Error: text}
 	}
-	system := claims(audience)
-	system.Subject = "system:admin"
+	system, posing := claims(audience), claims(audience)
+	system.Subject, posing.Subject = "system:admin", "platform:team:dev"
 	for _, row := range []struct {
 		about  string
 		token  string
@@ -141,7 +145,8 @@ func TestTokens(t *testing.T) {
 		{"for two, asked for two", jwt, []string{"a", "b", "c"}, claims("b", "a", "d"), nil, yes("a", "b"), 0},
 		{"for one service, asked for another", jwt, []string{"b"}, claims("a"), nil, refused("token for another audience"), 0},
 		{"for one service, asked for none", jwt, nil, claims("a"), nil, refused("token for another audience"), 0},
-		{"a name that is the cluster's own", jwt, nil, system, nil, refused("usernames that begin with system: belong to the cluster"), 0},
+		{"a name that is the cluster's own", jwt, nil, system, nil, refused("names that begin with system: belong to Kubernetes"), 0},
+		{"a name that is the platform's own", jwt, nil, posing, nil, refused("names that begin with platform: belong to the platform"), 0},
 		{"no credential at all", "hello", nil, token.Claims{}, nil, refused("invalid bearer token"), 0},
 		{"a mistyped key", "pak_hello", nil, token.Claims{}, nil, refused("invalid bearer token"), 0},
 		{"expired (Spec 5.3)", jwt, nil, token.Claims{}, fmt.Errorf("x: %w", token.ErrExpired), refused("token expired"), 0},

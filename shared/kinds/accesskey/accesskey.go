@@ -6,6 +6,7 @@
 package accesskey
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -42,6 +43,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	Columns:   columns,
 	Cells:     cells,
 	WriteOnly: [][]string{{"spec", "key"}},
+	Unfit:     field.Invalid(field.NewPath("spec", "key"), field.OmitValueType{}, errUnfit.Error()),
 	Fields: func(key *model.OwnedAccessKey) fields.Set {
 		return fields.Set{
 			"spec.user":    key.Spec.User,
@@ -137,7 +139,7 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 			return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{field.InternalError(path, err)}
 		}
 		bearer = made
-	} else if err := CheckBearer(bearer); err != nil {
+	} else if err := cmp.Or(CheckBearer(bearer), checkGuessable(bearer)); err != nil {
 		return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{
 			field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
@@ -146,6 +148,9 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 		Reveal: func(answer *model.OwnedAccessKey) { answer.Spec.Key = bearer.Reveal() },
 	}, nil
 }
+
+// Blind implements resource.Blinder.
+func (r *rules) Blind(key *model.OwnedAccessKey) { key.Spec.Key = "" }
 
 // MakeSecret makes spec.key where the client leaves it out.
 func (r *rules) MakeSecret(key *model.OwnedAccessKey, random io.Reader) error {

@@ -290,8 +290,8 @@ func TestBadInput(t *testing.T) {
 		{"ADR-0005", "a key of 257 characters", request{alice, "create", "", other + `{key: ` + long(257) + `}}`}, invalid422, []string{valueInvalid + "spec.key"}},
 		{"ADR-0005", "a key that is not printable", request{alice, "create", "", other + `{key: "` + long(40) + `\u0001"}}`}, invalid422, []string{valueInvalid + "spec.key"}},
 		{"ADR-0005", "a key with a wrong checksum", request{alice, "create", "", other + `{key: pak_` + long(46) + `}}`}, invalid422, []string{valueInvalid + "spec.key"}},
-		{"ADR-0005", "a key that is in use", request{alice, "create", "", other + `{key: ` + brought + `}}`}, conflict, nil},
-		{"ADR-0005", "a key that is in use by another user", request{bob, "create", "", other + `{key: ` + brought + `}}`}, conflict, nil},
+		{"ADR-0005", "a key that is in use", request{alice, "create", "", other + `{key: ` + brought + `}}`}, invalid422, []string{valueInvalid + "spec.key"}},
+		{"ADR-0005", "a key that is in use by another user", request{bob, "create", "", other + `{key: ` + brought + `}}`}, invalid422, []string{valueInvalid + "spec.key"}},
 		{"ADR-0005", "a key cannot be changed", request{alice, "update", "ci", `{metadata: {name: ci}, spec: {key: ` + long(40) + `}}`}, invalid422, []string{valueInvalid + "spec.key"}},
 		{"ADR-0005", "a key cannot be patched", request{alice, "merge", "ci", `{"spec":{"key":"` + long(40) + `"}}`}, invalid422, []string{valueInvalid + "spec.key"}},
 		{"ADR-0005", "a copy of the key", request{alice, "create", "", other + `{key: ` + long(40) + `, description: ` + long(40) + `}}`}, invalid422, []string{valueInvalid + "spec.key"}},
@@ -366,8 +366,8 @@ func TestGoodInput(t *testing.T) {
 		{"Spec 2.2", "pending deletion: an entry is removed", request{alice, "merge", "going", `{"metadata":{"finalizers":["a.b/d"]}}`}},
 		{"Spec 2.5", "the longest ttl", request{alice, "update", "ci", `{metadata: {name: ci}, spec: {ttl: 9223372036854775807}}`}},
 		{"ADR-0005", "the key is repeated", request{alice, "update", "ci", `{metadata: {name: ci}, spec: {key: ` + brought + `}}`}},
-		{"ADR-0005", "a key of 32 characters", request{alice, "create", "", `{metadata: {name: short}, spec: {key: ` + long(32) + `}}`}},
-		{"ADR-0005", "a key of 256 characters", request{alice, "create", "", `{metadata: {name: long}, spec: {key: ` + long(256) + `}}`}},
+		{"ADR-0005", "a key of 32 characters", request{alice, "create", "", `{metadata: {name: short}, spec: {key: 8Kx20wQm57tLp93VrNc4Hd6ZyB1sFgJu}}`}},
+		{"ADR-0005", "a key of 256 characters", request{alice, "create", "", `{metadata: {name: long}, spec: {key: 8Kx20wQm57tLp93VrNc4Hd6ZyB1sFgJu` + long(224) + `}}`}},
 		{"ADR-0004", "a JSON patch of 10,000 operations", request{alice, "patch", "ci", `[` + strings.Repeat(`{"op":"test","path":"/kind","value":"OwnedAccessKey"},`, 9_999) + `{"op":"add","path":"/metadata/annotations/x","value":"y"}]`}},
 	} {
 		t.Run(row.section+" "+row.sentence, func(t *testing.T) {

@@ -177,6 +177,7 @@ func TestSeal(t *testing.T) {
 		{"ADR-0005", "a client may bring its own", store.Record{}, nil, brought, brought, nil},
 		{"ADR-0005", "also one that the server might have made", store.Record{}, nil, made.Reveal(), made, nil},
 		{"ADR-0005", "but not one that looks like it and is not", store.Record{}, nil, made.Reveal()[:49] + flip(made.Reveal()[49]), "", refused},
+		{"ADR-0022", "nor one that is easy to guess", store.Record{}, nil, strings.Repeat("a", 40), "", refused},
 		{"ADR-0005", "nor a short one", store.Record{}, nil, strings.Repeat("x", 31), "", refused},
 		{"ADR-0005", "nor a long one", store.Record{}, nil, strings.Repeat("x", 257), "", refused},
 		{"ADR-0005", "nor one with a blank", store.Record{}, nil, brought + " x", "", refused},

@@ -39,6 +39,9 @@ var specPath = field.NewPath("spec")
 func (r *rules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	spec := &key.Spec
 	problems := validateOwner(spec)
+	if old == nil || OwnerOf(spec) != OwnerOf(&old.Spec) {
+		problems = append(problems, validateName(OwnerOf(spec))...)
+	}
 	if spec.TTLSeconds < 0 {
 		problems = append(problems, field.Invalid(specPath.Child("ttl"), spec.TTLSeconds, "must not be negative"))
 	}
@@ -69,6 +72,16 @@ func validateOwner(spec *model.OwnedAccessKeySpec) field.ErrorList {
 		problems = append(problems, field.Required(specPath.Child("user"), "a key has an owner: set user, team or subject"))
 	}
 	return problems
+}
+
+// validateName refuses owners whose names clusters or the platform give to others. Stored keys may keep such an owner, so
+// that they can be disabled; they reach no cluster. Source: ADR-0022.
+func validateName(owner identity.Owner) field.ErrorList {
+	prefix := owner.Reserved()
+	if prefix == "" {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(specPath.Child(string(owner.Kind)), owner.Name, identity.ReservedText(prefix))}
 }
 
 func validateGroups(groups []string) field.ErrorList {

@@ -20,8 +20,12 @@ const (
 	UserPrefix = "platform:user:"
 	// Authenticated is the group of everybody with a valid credential.
 	Authenticated = "platform:authenticated"
+	// SubjectPrefix and a subject's name is the username of the subject.
+	SubjectPrefix = "platform:subject:"
 	// KubernetesPrefix begins the names of users and groups that each cluster gives itself. No credential gives them.
 	KubernetesPrefix = "system:"
+	// PlatformPrefix begins the names of users and groups that the platform gives.
+	PlatformPrefix = "platform:"
 	// KubernetesAuthenticated is the same as Authenticated, under the name that Kubernetes gives it.
 	KubernetesAuthenticated = KubernetesPrefix + "authenticated"
 )
@@ -78,27 +82,48 @@ func (o Owner) Fields() (user, team, subject string) {
 // String returns "kind:name", as the store indexes it.
 func (o Owner) String() string { return string(o.Kind) + ":" + o.Name }
 
-// Username is the name that Kubernetes reviews show: the user's own, the subject's own, or the group
-// name of the team.
+// Username is the name that clusters know an owner by: that of a user as it is, those of teams and subjects behind their
+// prefixes. Owners of different kinds have different usernames, unless the name of a user is Reserved.
 func (o Owner) Username() string {
-	if o.Kind == Team {
+	switch o.Kind {
+	case Team:
 		return TeamPrefix + o.Name
+	case Subject:
+		return SubjectPrefix + o.Name
+	case User:
 	}
 	return o.Name
 }
 
-// Named returns the owner with that Username. The groups, which include those that follow from the owner's kind, tell
-// teams and users apart.
-func Named(username string, groups []string) Owner {
-	team, isTeam := strings.CutPrefix(username, TeamPrefix)
-	switch {
-	case slices.Contains(groups, UserPrefix+username):
-		return Owner{Kind: User, Name: username}
-	case isTeam && slices.Contains(groups, username):
-		return Owner{Kind: Team, Name: team}
-	default:
-		return Owner{Kind: Subject, Name: username}
+// Reserved returns the prefix for which an owner may not have its name: that of the names that clusters give, or that of the
+// names that the platform gives. Empty: the name is not reserved. Source: ADR-0022.
+func (o Owner) Reserved() string {
+	for _, prefix := range []string{KubernetesPrefix, PlatformPrefix} {
+		if strings.HasPrefix(o.Name, prefix) {
+			return prefix
+		}
 	}
+	return ""
+}
+
+// ReservedText says why a name that begins with a reserved prefix is refused.
+func ReservedText(prefix string) string {
+	if prefix == KubernetesPrefix {
+		return "names that begin with " + prefix + " belong to Kubernetes"
+	}
+	return "names that begin with " + prefix + " belong to the platform"
+}
+
+// Named returns the owner with that Username. The groups, which include those that follow from the owner's kind, tell
+// users and subjects apart in tokens of earlier builds, where both had their plain names.
+func Named(username string, groups []string) Owner {
+	if slices.Contains(groups, UserPrefix+username) {
+		return Owner{Kind: User, Name: username}
+	}
+	if team, isTeam := strings.CutPrefix(username, TeamPrefix); isTeam && slices.Contains(groups, username) {
+		return Owner{Kind: Team, Name: team}
+	}
+	return Owner{Kind: Subject, Name: strings.TrimPrefix(username, SubjectPrefix)}
 }
 
 // Caller is who sent a request. Slices and pointers are shared: a Caller is never changed.

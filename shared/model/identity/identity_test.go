@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -27,12 +28,12 @@ func TestCaller(t *testing.T) {
 	}{
 		{"ADR-0005", "users have a group of their own", user("a"), nil, append([]string{"platform:user:a"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "a team's key has the team's group", team("dev"), nil, append([]string{"platform:team:dev"}, everybody...), []string{"team:dev"}, false, "platform:team:dev"},
-		{"Spec 2.5", "a subject has the groups of everybody", subject("ci"), nil, everybody, []string{"subject:ci"}, false, "ci"},
+		{"Spec 2.5", "a subject has the groups of everybody", subject("ci"), nil, everybody, []string{"subject:ci"}, false, "platform:subject:ci"},
 		{"Spec 2.5", "extra groups apply", user("a"), []string{"ops"}, append([]string{"platform:user:a", "ops"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "no group twice", user("a"), []string{"ops", "platform:user:a", "ops"}, append([]string{"platform:user:a", "ops"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "members own what belongs to their teams", user("a"), []string{"platform:team:dev", "platform:team:ops"},
 			append([]string{"platform:user:a", "platform:team:dev", "platform:team:ops"}, everybody...), []string{"team:dev", "team:ops", "user:a"}, false, "a"},
-		{"ADR-0005", "a subject can be a member", subject("ci"), []string{"platform:team:dev"}, append([]string{"platform:team:dev"}, everybody...), []string{"subject:ci", "team:dev"}, false, "ci"},
+		{"ADR-0005", "a subject can be a member", subject("ci"), []string{"platform:team:dev"}, append([]string{"platform:team:dev"}, everybody...), []string{"subject:ci", "team:dev"}, false, "platform:subject:ci"},
 		{"ADR-0005", "a team group without a name is not a team", user("a"), []string{"platform:team:"}, append([]string{"platform:user:a", "platform:team:"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "the group of another user gives nothing", user("a"), []string{"platform:user:b"}, append([]string{"platform:user:a", "platform:user:b"}, everybody...), []string{"user:a"}, false, "a"},
 		{"ADR-0005", "a member of platform:admins owns everything", user("a"), []string{"platform:admins"}, append([]string{"platform:user:a", "platform:admins"}, everybody...), nil, true, "a"},
@@ -77,10 +78,43 @@ func TestNamed(t *testing.T) {
 	for _, owner := range []identity.Owner{
 		{Kind: identity.User, Name: "ana"}, {Kind: identity.Team, Name: "dev"}, {Kind: identity.Subject, Name: "ana"},
 		{Kind: identity.User, Name: "platform:team:dev"}, {Kind: identity.Subject, Name: "platform:team:dev"},
+		{Kind: identity.Team, Name: "ana"}, {Kind: identity.User, Name: "platform:subject:ana"},
 	} {
 		caller := identity.New(owner, []string{"ops"})
 		if got := identity.Named(owner.Username(), caller.Groups); got != owner {
 			t.Errorf("%v becomes %v", owner, got)
+		}
+	}
+	// Tokens of earlier builds have the plain names of subjects.
+	if got := identity.Named("ci", identity.New(subject("ci"), nil).Groups); got != subject("ci") {
+		t.Errorf("an earlier subject becomes %v", got)
+	}
+}
+
+// A user, a team and a subject of one name are three usernames. Names that clusters or the platform give are nobody's to have.
+// Source: ADR-0022.
+func TestUsernames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.Custom(func(t *rapid.T) string {
+			prefix := rapid.SampledFrom([]string{"", "system:", "platform:", "platform:team:", "platform:subject:", "platform"}).Draw(t, "prefix")
+			return prefix + rapid.SampledFrom([]string{"a", "b", ":", "system:a", "platform:a"}).Draw(t, "rest")
+		})
+		owner := rapid.Custom(func(t *rapid.T) identity.Owner {
+			return identity.Owner{Kind: rapid.SampledFrom([]identity.OwnerKind{identity.User, identity.Team, identity.Subject}).Draw(t, "kind"), Name: name.Draw(t, "name")}
+		}).Filter(func(o identity.Owner) bool { return o.Reserved() == "" })
+		one, other := owner.Draw(t, "one"), owner.Draw(t, "other")
+		if (one == other) != (one.Username() == other.Username()) {
+			t.Fatalf("%v and %v have the usernames %q and %q", one, other, one.Username(), other.Username())
+		}
+		if username := one.Username(); strings.HasPrefix(username, "system:") || identity.Named(username, identity.New(one, nil).Groups) != one {
+			t.Fatalf("%v has the username %q", one, username)
+		}
+	})
+	for name, want := range map[string]string{
+		"system:masters": "system:", "platform:admins": "platform:", "platform:": "platform:", "system": "", "a system:": "", "ana": "",
+	} {
+		if got := user(name).Reserved(); got != want {
+			t.Errorf("%q is reserved for %q, want %q", name, got, want)
 		}
 	}
 }

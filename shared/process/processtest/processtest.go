@@ -25,7 +25,7 @@ import (
 const Root = frame.BasePath + "/apis/management.platform.sh/v1/ownedaccesskeys"
 
 // Admin is the bearer token of the key "admin".
-const Admin = "admin-0123456789-0123456789-0123456789"
+const Admin = "admin-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
 
 // World is a state, and an environment over it.
 type World struct {

@@ -20,7 +20,8 @@ type State string
 
 // The states of a key, in the order of its life. Source: ADR-0011.
 const (
-	// Next is published and does not sign yet, so that verifiers know it before they need it.
+	// Next is published and does not sign yet, so that verifiers know it before they need it. There is always one, since the
+	// active key may be tainted at any moment.
 	Next State = "next"
 	// Active is published and signs. There is exactly one.
 	Active State = "active"
@@ -102,9 +103,9 @@ func (r ring) first(state State) *kept {
 	return nil
 }
 
-// advance returns the ring as it should be at a time: keys that have ended are removed, there is an active key and, in
-// time, a next one, which takes over when it is due and was published long enough. Calling it twice gives the same as
-// calling it once, and it continues from any ring, however old. Hurry brings the next change forward.
+// advance returns the ring as it should be at a time: keys that have ended are removed, and there are an active key and a next
+// one, which takes over when it is due and was published long enough. Calling it twice gives the same as calling it once,
+// and it continues from any ring, however old. Hurry brings the next change forward.
 func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 	r = slices.DeleteFunc(slices.Clone(r), func(k kept) bool {
 		over := !k.Ends.IsZero() && !now.Before(k.Ends)
@@ -120,35 +121,29 @@ func (r ring) advance(now time.Time, s Settings, hurry bool) (ring, error) {
 		return err
 	}
 	if r.first(Active) == nil {
-		// No verifier has to be warned: the ring is new, or the active key was tainted.
+		// The ring is new, or the active key was tainted: the next key cannot wait until it was published long enough.
 		if next := r.first(Next); next != nil {
 			next.State, next.Since, next.Soon = Active, now, false
 		} else if err := add(Active); err != nil {
 			return nil, err
 		}
 	}
-	active := r.first(Active)
-	active.Longest = max(active.Longest, s.MaxTTL)
-	end := active.Since.Add(s.RotateEvery)
-	soon := hurry || active.Algorithm != s.Algorithm
-	if r.first(Next) == nil && (soon || !now.Before(end.Add(-s.PublishBefore))) {
+	if r.first(Next) == nil {
 		if err := add(Next); err != nil {
 			return nil, err
 		}
-		active = r.first(Active)
 	}
-	next := r.first(Next)
-	if next == nil {
-		return r, nil
-	}
-	next.Soon = next.Soon || soon
-	if now.Before(next.Since.Add(s.PublishBefore)) || !next.Soon && now.Before(end) {
+	active, next := r.first(Active), r.first(Next)
+	active.Longest = max(active.Longest, s.MaxTTL)
+	next.Soon = next.Soon || hurry || active.Algorithm != s.Algorithm
+	if now.Before(next.Since.Add(s.PublishBefore)) || !next.Soon && now.Before(active.Since.Add(s.RotateEvery)) {
 		return r, nil
 	}
 	active.State, active.Since, active.Private = Retired, now, nil
 	active.Ends = now.Add(active.Longest + slack)
 	next.State, next.Since, next.Soon, next.Longest = Active, now, false, s.MaxTTL
-	return r, nil
+	err := add(Next)
+	return r, err
 }
 
 // taint withdraws a key and replaces it where it was the active one. Ok is false when no key has that kid.

@@ -41,47 +41,43 @@ func TestAdvance(t *testing.T) {
 	}
 	for about, steps := range map[string][]step{
 		"on time": {
-			{0, settings, false, "a active"},
-			{23*time.Hour - 1, settings, false, "a active"},
-			{23 * time.Hour, settings, false, "a active, b next"},
+			{0, settings, false, "a active, b next"},
 			{24*time.Hour - 1, settings, false, "a active, b next"},
-			{24 * time.Hour, settings, false, "a retired, b active"},
-			{27*time.Hour + slack - 1, settings, false, "a retired, b active"},
-			{27*time.Hour + slack, settings, false, "b active"},
-			{47 * time.Hour, settings, false, "b active, c next"},
+			{24 * time.Hour, settings, false, "a retired, b active, c next"},
+			{27*time.Hour + slack - 1, settings, false, "a retired, b active, c next"},
+			{27*time.Hour + slack, settings, false, "b active, c next"},
+			{48*time.Hour - 1, settings, false, "b active, c next"},
+			{48 * time.Hour, settings, false, "b retired, c active, d next"},
 		},
-		"a month late: the next one is still published before it signs": {
-			{0, settings, false, "a active"},
-			{30 * 24 * time.Hour, settings, false, "a active, b next"},
-			{30*24*time.Hour + 59*time.Minute, settings, false, "a active, b next"},
-			{30*24*time.Hour + 60*time.Minute, settings, false, "a retired, b active"},
-			{60 * 24 * time.Hour, settings, false, "b active, c next"},
+		"a month late: the next one was published all the time": {
+			{0, settings, false, "a active, b next"},
+			{30 * 24 * time.Hour, settings, false, "a retired, b active, c next"},
+			{60 * 24 * time.Hour, settings, false, "b retired, c active, d next"},
 		},
 		"a lower maximum does not shorten earlier tokens": {
-			{0, settings, false, "a active"},
+			{0, settings, false, "a active, b next"},
 			{23 * time.Hour, faster, false, "a active, b next"},
-			{24 * time.Hour, faster, false, "a retired, b active"},
-			{27*time.Hour + slack - 1, faster, false, "a retired, b active"},
-			{27*time.Hour + slack, faster, false, "b active"},
+			{24 * time.Hour, faster, false, "a retired, b active, c next"},
+			{27*time.Hour + slack - 1, faster, false, "a retired, b active, c next"},
+			{27*time.Hour + slack, faster, false, "b active, c next"},
+		},
+		"in a hurry before the next one was published long enough": {
+			{0, settings, false, "a active, b next"},
+			{time.Minute, settings, true, "a active, b next"},
+			{time.Hour - 1, settings, false, "a active, b next"},
+			{time.Hour, settings, false, "a retired, b active, c next"},
+			{3 * time.Hour, settings, false, "a retired, b active, c next"},
 		},
 		"in a hurry": {
-			{0, settings, false, "a active"},
-			{time.Minute, settings, true, "a active, b next"},
-			{time.Hour, settings, false, "a active, b next"},
-			{time.Hour + time.Minute, settings, false, "a retired, b active"},
-		},
-		"in a hurry with one at hand": {
-			{0, settings, false, "a active"},
-			{23 * time.Hour, settings, false, "a active, b next"},
-			{23*time.Hour + time.Minute, settings, true, "a active, b next"},
-			{24 * time.Hour, settings, false, "a retired, b active"},
+			{0, settings, false, "a active, b next"},
+			{2 * time.Hour, settings, true, "a retired, b active, c next"},
 		},
 		"another algorithm": {
-			{0, settings, false, "a active"},
-			{time.Minute, other, false, "a active, b next"},
-			{2 * time.Minute, settings, false, "a active"},
-			{3 * time.Minute, other, false, "a active, c next"},
-			{2 * time.Hour, other, false, "a retired, c active"},
+			{0, settings, false, "a active, b next"},
+			{time.Minute, other, false, "a active, c next"},
+			{2 * time.Minute, settings, false, "a active, d next"},
+			{3 * time.Minute, other, false, "a active, e next"},
+			{2 * time.Hour, other, false, "a retired, e active, f next"},
 		},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -126,17 +122,16 @@ func TestTaint(t *testing.T) {
 		return after
 	}
 	young := advance(nil, 0)
-	both := advance(young, 23*time.Hour)
-	changed := advance(both, 24*time.Hour)
+	changed := advance(young, 24*time.Hour)
 	for about, row := range map[string]struct {
 		ring ring
 		of   State
 		want string
 	}{
-		"the active one without a next": {young, Active, "a tainted, b active"},
-		"the active one with a next":    {both, Active, "a tainted, b active"},
-		"the next one":                  {both, Next, "a active, b tainted, c next"},
-		"a retired one":                 {changed, Retired, "a tainted, b active"},
+		"the active one": {young, Active, "a tainted, b active, c next"},
+		"the active one of an earlier build, which has no next one": {young[:1], Active, "a tainted, b active, c next"},
+		"the next one":  {young, Next, "a active, b tainted, c next"},
+		"a retired one": {changed, Retired, "a tainted, b active, c next"},
 	} {
 		names := map[string]string{}
 		states(row.ring, names)
@@ -165,6 +160,14 @@ func TestTaint(t *testing.T) {
 		if row.ring.first(row.of).ID != id {
 			t.Errorf("%s: the ring before was changed", about)
 		}
+	}
+	// After two of them an hour apart, the active key was published before it signed.
+	twice, _, err := young.taint(young[0].ID, born.Add(time.Hour), settings)
+	if err == nil {
+		twice, _, err = twice.taint(young[1].ID, born.Add(2*time.Hour), settings)
+	}
+	if names := map[string]string{}; err != nil || states(twice, names) != "a tainted, b tainted, c active, d next" {
+		t.Errorf("two in a row: %s, %v", states(twice, names), err)
 	}
 	if _, ok, err := young.taint("nobody", born, settings); ok || err != nil {
 		t.Errorf("an unknown one: %v, %v", ok, err)

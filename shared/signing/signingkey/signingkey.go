@@ -36,6 +36,9 @@ const (
 // Source: ADR-0011.
 const refreshAfter = 10 * time.Second
 
+// renewAfter is the same for those who need the latest keys. It bounds how often made-up kids cause a read.
+const renewAfter = time.Second
+
 // maxAttempts is how often a change is tried when other processes change the keys at the same time.
 const maxAttempts = 8
 
@@ -94,18 +97,25 @@ func New(state store.Store, keyring func(context.Context) (*encryption.Keyring, 
 	return k
 }
 
-// Current returns the keys as they were within the last ten seconds. Where there are none yet, it makes the first one;
+// Current returns the keys as they were within the last ten seconds. Where there are none yet, it makes the first ones;
 // when several processes do so at once, one of them wins.
 //
 // Errors: those of the store; those of encryption when the keys cannot be decrypted, in which case none are made.
-func (k *Keys) Current(ctx context.Context) (*Set, error) {
+func (k *Keys) Current(ctx context.Context) (*Set, error) { return k.within(ctx, refreshAfter) }
+
+// Latest is Current for those who need the keys as they were within the last second: to sign, and to look up a kid that
+// Current does not have. However many call it at once, a process reads the keys at most once a second. Source: ADR-0022.
+func (k *Keys) Latest(ctx context.Context) (*Set, error) { return k.within(ctx, renewAfter) }
+
+// within returns the keys as they were within some time.
+func (k *Keys) within(ctx context.Context, age time.Duration) (*Set, error) {
 	if k.settings.PEM != "" {
 		return k.fixed, k.fixedErr
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
-	if age := now.Sub(k.read); k.set != nil && age >= 0 && age < refreshAfter {
+	if passed := now.Sub(k.read); k.set != nil && passed >= 0 && passed < age {
 		return k.set, nil
 	}
 	record, err := k.state.Get(ctx, recordName)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,7 +97,7 @@ func TestRace(t *testing.T) {
 			t.Errorf("they sign with %q", ids)
 		}
 	}
-	if list, err := New(open(t, url), ring, time.Now, settings).List(t.Context()); err != nil || len(list) != 1 {
+	if list, err := New(open(t, url), ring, time.Now, settings).List(t.Context()); err != nil || len(list) != 2 {
 		t.Errorf("there are %v, %v", list, err)
 	}
 }
@@ -151,7 +152,7 @@ func TestRotateRace(t *testing.T) {
 		group.Wait()
 	}
 	list, err := all[0].List(t.Context())
-	if err != nil || len(list) != 2 || list[0].ID != first || list[0].State != Retired || list[1].State != Active {
+	if err != nil || len(list) != 3 || list[0].ID != first || list[0].State != Retired || list[1].State != Active || list[2].State != Next {
 		t.Errorf("there are %v, %v", list, err)
 	}
 }
@@ -164,7 +165,7 @@ func TestSeenElsewhere(t *testing.T) {
 	now := &clock{now: born}
 	here, there := New(open(t, url), ring, now.Now, settings), New(open(t, url), ring, now.Now, settings)
 	bad := current(t, here).Signing.ID()
-	if done, err := there.Taint(t.Context(), bad); err != nil || len(done.Keys) != 2 || done.Keys[0].State != Tainted {
+	if done, err := there.Taint(t.Context(), bad); err != nil || len(done.Keys) != 3 || done.Keys[0].State != Tainted {
 		t.Fatalf("%v, %v", done, err)
 	}
 	if _, err := there.Taint(t.Context(), "nobody"); !errors.Is(err, ErrUnknown) {
@@ -176,7 +177,7 @@ func TestSeenElsewhere(t *testing.T) {
 	}
 	now.pass(1)
 	set := current(t, here)
-	if set.Signing.ID() == bad || len(set.Public.Keys) != 1 || set.Public.Keys[0].ID == bad {
+	if set.Signing.ID() == bad || len(set.Public.Keys) != 2 || set.Public.Keys[0].ID == bad || set.Public.Keys[1].ID == bad {
 		t.Errorf("the tainted key is still in use: %v", set.Public)
 	}
 	// Nothing has changed: the same set again.
@@ -191,6 +192,51 @@ func TestSeenElsewhere(t *testing.T) {
 	}
 	if current(t, here).Signing.ID() == set.Signing.ID() {
 		t.Error("a key that was tainted in the past is in use")
+	}
+}
+
+// counting counts the reads of a store.
+type counting struct {
+	store.Store
+	reads atomic.Int64
+}
+
+func (c *counting) Get(ctx context.Context, name string) (store.Record, error) {
+	c.reads.Add(1)
+	return c.Store.Get(ctx, name)
+}
+
+// Who needs the latest keys has them within a second, and however many need them, they are read once a second.
+// Source: ADR-0022.
+func TestLatest(t *testing.T) {
+	t.Parallel()
+	url := redistest.Embedded(t)
+	ring := keyring(t, encryption.Generate())
+	now := &clock{now: born}
+	state := &counting{Store: open(t, url)}
+	here, there := New(state, ring, now.Now, settings), New(open(t, url), ring, now.Now, settings)
+	before := current(t, here)
+	bad, next := before.Signing.ID(), before.Public.Keys[1].ID
+	if _, err := there.Taint(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	now.pass(renewAfter - 1)
+	if set, err := here.Latest(t.Context()); err != nil || set != before {
+		t.Errorf("within a second they are read again (%v)", err)
+	}
+	now.pass(1)
+	reads := state.reads.Load()
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			if set, err := here.Latest(t.Context()); err != nil || set.Signing.ID() != next {
+				t.Errorf("the successor is not the published next key (%v)", err)
+			}
+		})
+	}
+	group.Wait()
+	if reads = state.reads.Load() - reads; reads != 1 {
+		t.Errorf("they are read %d times", reads)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -59,7 +60,8 @@ func NewSigningKey(private crypto.Signer) (*SigningKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	header, err := json.Marshal(header{Algorithm: signs.Alg(), KeyID: public.ID, Type: typeJWT})
+	_, hasTwo := public.Key.(*ecdsa.PublicKey)
+	header, err := json.Marshal(header{Algorithm: signs.Alg(), KeyID: public.ID, Type: typeJWT, LowS: hasTwo})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,31 @@ func (k *SigningKey) Sign(claims Claims) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("signing a token: %w", err)
 	}
-	return text + "." + encoding.EncodeToString(signature), nil
+	return text + "." + encoding.EncodeToString(oneForm(k.public.Key, signature)), nil
+}
+
+// Of an ECDSA signature (r, s) there is a second form, (r, n-s), that anybody can compute. Tokens have the one with the
+// smaller s. Other keys have signatures of one form. Source: ADR-0022.
+
+// oneForm returns the form of a signature that tokens have.
+func oneForm(public crypto.PublicKey, signature []byte) []byte {
+	if lowS(public, signature) {
+		return signature
+	}
+	half := len(signature) / 2
+	order := public.(*ecdsa.PublicKey).Params().N
+	s := new(big.Int).Sub(order, new(big.Int).SetBytes(signature[half:]))
+	return append(signature[:half:half], s.FillBytes(make([]byte, half))...)
+}
+
+// lowS reports whether a signature that was verified has the form that tokens have.
+func lowS(public crypto.PublicKey, signature []byte) bool {
+	key, hasTwo := public.(*ecdsa.PublicKey)
+	if !hasTwo {
+		return true
+	}
+	s := new(big.Int).SetBytes(signature[len(signature)/2:])
+	return s.Lsh(s, 1).Cmp(key.Params().N) <= 0
 }
 
 // Check returns the error for claims that Sign refuses, and signs nothing. Sign refuses what no verifier accepts: claims

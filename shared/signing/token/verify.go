@@ -87,6 +87,8 @@ type header struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`
 	Type      string `json:"typ"`
+	// LowS says that the signature is the one of its two forms with the smaller s. Tokens of earlier builds do not say it.
+	LowS bool `json:"low_s,omitempty"`
 }
 
 // Open checks the form and the signature of a token and returns its payload, unread. The key that the kid names must be
@@ -128,6 +130,9 @@ func Open(ctx context.Context, keys Keys, text secret.String) ([]byte, error) {
 		return nil, fmt.Errorf("%w: its key is for %s", ErrSignature, verifies.Alg())
 	}
 	if err := verifies.Verify(parts[0]+"."+parts[1], decoded[2], key.Key); err != nil {
+		return nil, ErrSignature
+	}
+	if h.LowS && !lowS(key.Key, decoded[2]) {
 		return nil, ErrSignature
 	}
 	return decoded[1], nil

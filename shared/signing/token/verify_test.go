@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -127,6 +129,51 @@ func TestRevoked(t *testing.T) {
 	}
 	if Refusal(away) != nil {
 		t.Error("what could not be checked is a refusal")
+	}
+}
+
+// A token has one text: the second form of its signature, which anybody can compute, is refused. Tokens of earlier builds, which
+// do not say that theirs is the first, are accepted in both. Source: ADR-0022.
+func TestOneText(t *testing.T) {
+	key := ecKeys()[0]
+	order := key.public.Key.(*ecdsa.PublicKey).Params().N
+	second := func(text string) string {
+		at := strings.LastIndexByte(text, '.') + 1
+		signature := must(encoding.DecodeString(text[at:]))
+		s := new(big.Int).Sub(order, new(big.Int).SetBytes(signature[32:]))
+		return text[:at] + encoding.EncodeToString(append(signature[:32:32], s.FillBytes(make([]byte, 32))...))
+	}
+	verify := func(text string) error {
+		_, err := verifier(born).Verify(t.Context(), secret.String(text))
+		return err
+	}
+	for i := range 50 {
+		c := claims()
+		c.ID = fmt.Sprint(i)
+		text := sign(t, key, c)
+		if err := verify(text); err != nil {
+			t.Fatalf("a token is refused: %v", err)
+		}
+		if err := verify(second(text)); !errors.Is(err, ErrSignature) {
+			t.Fatalf("its second text: %v", err)
+		}
+		if second(second(text)) != text {
+			t.Fatal("the second form of the second form is not the first")
+		}
+	}
+	earlier := forge(`{"alg":"ES256","kid":"`+key.ID()+`","typ":"JWT"}`, string(must(json.Marshal(claims()))))
+	for _, text := range []string{earlier, second(earlier)} {
+		if err := verify(text); err != nil {
+			t.Errorf("a token of an earlier build is refused: %v", err)
+		}
+	}
+	// A signature of RSA plus the modulus is another number of the same signature, and is refused as it is.
+	text := sign(t, rsaKeys()[0], claims())
+	at := strings.LastIndexByte(text, '.') + 1
+	signature := new(big.Int).SetBytes(must(encoding.DecodeString(text[at:])))
+	modulus := rsaKeys()[0].public.Key.(*rsa.PublicKey).N
+	if err := verify(text[:at] + encoding.EncodeToString(signature.Add(signature, modulus).Bytes())); !errors.Is(err, ErrSignature) {
+		t.Errorf("a signature plus the modulus: %v", err)
 	}
 }
 

@@ -1,0 +1,114 @@
+package accesskey
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"management.platform.sh/shared/model/secret"
+)
+
+// minBits is the least that a key of a client may be worth by estimateBits. 32 random hexadecimal digits are worth about 120,
+// and a random UUID about 140. Source: ADR-0022.
+const minBits = 90
+
+// The parts of the estimate, in bits. Source: ADR-0022.
+const (
+	// minMatch is the length from which a repetition counts as one, and matchBits what it is worth, however long it is.
+	minMatch  = 3
+	matchBits = 6
+)
+
+// familiar are texts that people type: everything that occurs in them counts as a repetition. It is in lower case.
+const familiar = "abcdefghijklmnopqrstuvwxyzabc 01234567890123 " +
+	"qwertyuiopasdfghjklzxcvbnm qwertzuiopyxcvbnm qazwsxedcrfvtgbyhnujmikolp 1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p " +
+	"!@#$%^&*() password passwort secret token access key admin administrator administration root user username login test " +
+	"testing example sample changeme please default demo development production platform kubernetes cluster virtual " +
+	"management welcome letmein iloveyou monkey dragon master hunter2 this that the and for with from your our own super very " +
+	"secure correct horse battery staple quick brown fox jumps over lazy dog lorem ipsum dolor "
+
+// known is what each text is compared with: familiar forwards and backwards.
+var known = familiar + reversed(familiar)
+
+// checkGuessable refuses a key that a client brings if it is easy to guess, without quoting it.
+func checkGuessable(bearer secret.String) error {
+	if estimateBits(bearer.Reveal()) < minBits {
+		return errUnfit
+	}
+	return nil
+}
+
+// errUnfit is the answer to a text of a client that cannot be a key, for whatever reason: that it is easy to guess, or that it
+// is or was a key. The answer is the same, so that it does not say which.
+var errUnfit = errors.New("cannot be used: bring a random text, or leave it out and the server generates one")
+
+// estimateBits estimates how many bits a text is worth to somebody who guesses: what it costs to write it down with
+// repetitions left out. A character that is not part of a repetition is worth as much as one of its class. A part that
+// occurred before in the text, or in known, or that continues a progression, is worth matchBits. Case is ignored. It has no
+// dictionary of a language, so it values a sentence too highly. Source: ADR-0022.
+func estimateBits(text string) float64 {
+	text = strings.ToLower(text)
+	bits := 0.0
+	for at := 0; at < len(text); {
+		length := max(repetition(text, at), progression(text, at))
+		if length < minMatch {
+			bits += characterBits(text[at])
+			at++
+			continue
+		}
+		bits += min(matchBits, characterBits(text[at])*float64(length))
+		at += length
+	}
+	return bits
+}
+
+// repetition is the length of the longest part of a text at a position that occurs earlier, or in known. Earlier parts may
+// overlap it, as in a row of one character.
+func repetition(text string, at int) int {
+	longest := 0
+	for longest < len(text)-at {
+		next := text[at : at+longest+1]
+		if !strings.Contains(text[:at+longest], next) && !strings.Contains(known, next) {
+			break
+		}
+		longest++
+	}
+	return longest
+}
+
+// maxStep is the largest distance between the characters of a progression, such as 2 in a1b2c3.
+const maxStep = 4
+
+// progression is the length of the longest part of a text at a position that continues a row of characters with equal
+// differences, such as 13579 or aabbcc.
+func progression(text string, at int) int {
+	longest := 0
+	for step := 1; step <= maxStep; step++ {
+		end := at
+		for end < len(text) && end >= 2*step && text[end]-text[end-step] == text[end-step]-text[end-2*step] {
+			end++
+		}
+		longest = max(longest, end-at)
+	}
+	return longest
+}
+
+// characterBits is what a single character is worth: as much as one of its class.
+func characterBits(c byte) float64 {
+	switch {
+	case c >= '0' && c <= '9':
+		return math.Log2(10)
+	case c >= 'a' && c <= 'z':
+		return math.Log2(26)
+	default:
+		return math.Log2(32)
+	}
+}
+
+func reversed(text string) string {
+	turned := []byte(text)
+	for i, j := 0, len(turned)-1; i < j; i, j = i+1, j-1 {
+		turned[i], turned[j] = turned[j], turned[i]
+	}
+	return string(turned)
+}
