@@ -52,6 +52,9 @@ const (
 	YAMLDirectives = 10
 	// YAMLAliases is the maximum number of aliases in a YAML body.
 	YAMLAliases = 1000
+	// YAMLResolvedValues is the maximum number of values of a YAML body that has aliases, with the aliases resolved. A small
+	// body could otherwise have as many values as a large one, and cost as much.
+	YAMLResolvedValues = 20_000
 	// BodyPathBytes is the maximum length of the path of a value: the names of the fields that lead to it, in bytes.
 	BodyPathBytes = 4 << 10
 )
@@ -197,6 +200,10 @@ var List = []Limit{
 	{
 		"yaml-resolved-bytes", "size of a YAML body with its aliases resolved", "3 MiB", "shared/api/codec",
 		"413: the YAML text with its aliases resolved is larger than 3145728 bytes", "",
+	},
+	{
+		"yaml-resolved-values", "values in a YAML body that has aliases, with the aliases resolved", "20000 values", "shared/api/codec",
+		"413: the YAML text with its aliases resolved has more than 20000 values", "",
 	},
 	{
 		"json-patch-operations", "operations in a JSON patch", "10000 operations", "shared/api/resource",

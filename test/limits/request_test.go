@@ -142,6 +142,18 @@ var requestRows = map[string]row{
 		}
 		got.wants(t, "", fmt.Sprint(limits.BodyBytes))
 	}},
+	"yaml-resolved-values": {fmt.Sprintf("%d values", limits.YAMLResolvedValues), func(t *testing.T) {
+		// Besides the values of the aliases there are those of the body, of "a" and "x" and of what fills it up.
+		const each, aliases = 100, limits.YAMLResolvedValues/101 - 2
+		sized{
+			limit: limits.YAMLResolvedValues, status: http.StatusRequestEntityTooLarge,
+			says: []string{fmt.Sprint(limits.YAMLResolvedValues)},
+			ask: func(n int) request {
+				rest := n - (3 + (aliases+1)*(each+1))
+				return yaml("a: &a [" + repeat(each, "1") + "]\nx: [" + repeat(aliases, "*a") + "]\ny: [" + repeat(rest, "1") + "]\n")
+			},
+		}.try(t)
+	}},
 	"yaml-marks": {fmt.Sprintf("%d marks", limits.YAMLMarks), func(t *testing.T) {
 		sized{
 			limit: limits.YAMLMarks, status: http.StatusRequestEntityTooLarge,

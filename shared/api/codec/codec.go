@@ -95,7 +95,7 @@ func checkYAML(data []byte) error {
 	decoder := goyaml.NewDecoder(bytes.NewReader(data))
 	var tree any
 	first := any(&document{})
-	if bytes.IndexByte(data, '*') >= 0 {
+	if aliasesIn(data) > 0 {
 		first = &tree
 	}
 	rest := document{}
@@ -109,12 +109,12 @@ func checkYAML(data []byte) error {
 	case rest.present:
 		return apierror.BadRequest("the body holds several YAML documents; send one at a time", nil)
 	}
-	values := limits.BodyValues
+	values := limits.YAMLResolvedValues
 	if left(tree, limits.BodyBytes, &values) < 0 {
 		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved is larger than %d bytes", limits.BodyBytes))
 	}
 	if values < 0 {
-		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved has more than %d values", limits.BodyValues))
+		return apierror.TooLarge(fmt.Sprintf("the YAML text with its aliases resolved has more than %d values", limits.YAMLResolvedValues))
 	}
 	return nil
 }
