@@ -52,6 +52,9 @@ const (
 	YAMLDirectives = 10
 	// YAMLAliases is the maximum number of aliases in a YAML body.
 	YAMLAliases = 1000
+	// YAMLAliasMarks is YAMLMarks for a YAML body that has aliases. The YAML library resolves up to a hundred times as many
+	// values before it refuses them.
+	YAMLAliasMarks = 2000
 	// YAMLResolvedValues is the maximum number of values of a YAML body that has aliases, with the aliases resolved. A small
 	// body could otherwise have as many values as a large one, and cost as much.
 	YAMLResolvedValues = 20_000
@@ -202,6 +205,10 @@ var List = []Limit{
 		"413: the YAML text with its aliases resolved is larger than 3145728 bytes", "",
 	},
 	{
+		"yaml-alias-marks", "commas, colons, opening brackets and line ends of a YAML body that has aliases", "2000 marks", "shared/api/codec",
+		"413: the YAML text has aliases and 2001 commas, colons, opening brackets and line ends; the limit is 2000: write the values out", "",
+	},
+	{
 		"yaml-resolved-values", "values in a YAML body that has aliases, with the aliases resolved", "20000 values", "shared/api/codec",
 		"413: the YAML text with its aliases resolved has more than 20000 values", "",
 	},
@@ -271,7 +278,7 @@ var List = []Limit{
 	},
 	{
 		"patch-expression-time", "time to parse an expression, and to evaluate it at one path", "100ms", "shared/syncpatch/worker",
-		"422 with the field while it is parsed, else 201 with status.error: the limit of time per expression, 100ms, is exceeded",
+		"422 with the field while it is read, else 201 with status.error: the limit of time per expression, 100ms, is exceeded",
 		"PLATFORM_PATCH_EXPRESSION_TIME",
 	},
 	{

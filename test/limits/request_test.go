@@ -142,6 +142,12 @@ var requestRows = map[string]row{
 		}
 		got.wants(t, "", fmt.Sprint(limits.BodyBytes))
 	}},
+	"yaml-alias-marks": {fmt.Sprintf("%d marks", limits.YAMLAliasMarks), func(t *testing.T) {
+		sized{
+			limit: limits.YAMLAliasMarks, status: http.StatusRequestEntityTooLarge,
+			ask: func(n int) request { return yaml("a: &a 1\nb: *a\n" + strings.Repeat("\n", n-4)) },
+		}.try(t)
+	}},
 	"yaml-resolved-values": {fmt.Sprintf("%d values", limits.YAMLResolvedValues), func(t *testing.T) {
 		// Besides the values of the aliases there are those of the body, of "a" and "x" and of what fills it up.
 		const each, aliases = 100, limits.YAMLResolvedValues/101 - 2

@@ -216,8 +216,13 @@ func boundedYAML(text []byte) error {
 		return apierror.TooLarge(fmt.Sprintf(
 			"the YAML text has %d commas, colons, opening brackets and line ends; the limit is %d: send JSON instead", marks, limits.YAMLMarks))
 	}
-	if aliases := aliasesIn(text); aliases > limits.YAMLAliases {
+	switch aliases := aliasesIn(text); {
+	case aliases > limits.YAMLAliases:
 		return apierror.TooLarge(fmt.Sprintf("the YAML text has %d aliases; the limit is %d", aliases, limits.YAMLAliases))
+	case aliases > 0 && marks > limits.YAMLAliasMarks:
+		return apierror.TooLarge(fmt.Sprintf(
+			"the YAML text has aliases and %d commas, colons, opening brackets and line ends; the limit is %d: write the values out",
+			marks, limits.YAMLAliasMarks))
 	}
 	directives := bytes.Count(text, []byte("\n%")) + bytes.Count(text, []byte("\r%"))
 	if bytes.HasPrefix(text, []byte("%")) {
