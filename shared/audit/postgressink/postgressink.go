@@ -13,6 +13,7 @@ import (
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/destination"
 )
 
 const (
@@ -50,6 +51,7 @@ var Opener = audit.Opener{Name: "postgres", Open: func(config *model.ConfigAudit
 		// The library's error quotes the URL.
 		return nil, errors.New("audit.dataStoreEndpoint: must be a PostgreSQL URL")
 	}
+	settings.DialFunc = destination.Dialer(0, true).DialContext
 	return &sink{settings: settings, keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
 }}
 

@@ -13,6 +13,7 @@ import (
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/chain"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/destination"
 	"management.platform.sh/shared/state/redisstore"
 )
 
@@ -28,7 +29,7 @@ var Opener = audit.Opener{Name: "redis", Open: func(config *model.ConfigAudit) (
 	for _, scheme := range schemes {
 		if strings.HasPrefix(url, scheme) {
 			// Only one batch is written at a time.
-			client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1})
+			client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1, Dialer: destination.Dialer(0, true)})
 			if err != nil {
 				return nil, fmt.Errorf("audit.dataStoreEndpoint: %w", err)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/destination"
 	"management.platform.sh/shared/signing/clusterca"
 )
 
@@ -289,7 +290,7 @@ func (r *rules) checkLiteral(server string) error {
 	if err != nil {
 		return nil //nolint:nilerr // a name, which is resolved and checked at each connection
 	}
-	if err := clusterca.CheckAddress(address, r.AllowLocal); err != nil {
+	if err := destination.Check(address, r.AllowLocal); err != nil {
 		return fmt.Errorf("server of the cluster: %w", err)
 	}
 	return nil

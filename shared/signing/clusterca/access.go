@@ -283,18 +283,3 @@ func checkHost(host string) error {
 	}
 	return nil
 }
-
-// CheckAddress refuses addresses that only have a meaning on this machine or its local network: loopback, link-local
-// (where clouds serve credentials), multicast and unspecified addresses. Private networks are permitted, since virtual
-// clusters are there. AllowLoopback is for virtual clusters on this machine. Source: ADR-0017.
-func CheckAddress(address netip.Addr, allowLoopback bool) error {
-	address = address.Unmap()
-	if address.IsLoopback() && !allowLoopback || address.IsLinkLocalUnicast() || address.IsMulticast() || address.IsUnspecified() ||
-		slices.Contains(metadata, address) {
-		return fmt.Errorf("the address %s is not permitted for a virtual cluster", address)
-	}
-	return nil
-}
-
-// metadata are the addresses outside of link-local ones at which clouds serve credentials.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254")}

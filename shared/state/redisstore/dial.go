@@ -37,9 +37,9 @@ var (
 // toPrimary marks a context: the connection does not lead to a sentinel.
 type toPrimary struct{}
 
-// dialer returns a function that opens sockets, with TLS if there is a config. Limit bounds each request to a sentinel:
+// dialer returns a function that opens sockets by another dialer, with TLS if there is a config. Limit bounds each request to a sentinel:
 // the library asks a silent one three times before it tries the next. 0: there are no sentinels.
-func dialer(config *tls.Config, limit time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func dialer(by *net.Dialer, config *tls.Config, limit time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (socket net.Conn, err error) {
 		toSentinel := limit > 0 && ctx.Value(toPrimary{}) == nil
 		if toSentinel {
@@ -48,8 +48,8 @@ func dialer(config *tls.Config, limit time.Duration) func(ctx context.Context, n
 			defer cancel()
 		}
 		if config == nil {
-			socket, err = (&net.Dialer{}).DialContext(ctx, network, addr)
-		} else if socket, err = (&tls.Dialer{Config: config}).DialContext(ctx, network, addr); err != nil {
+			socket, err = by.DialContext(ctx, network, addr)
+		} else if socket, err = (&tls.Dialer{NetDialer: by, Config: config}).DialContext(ctx, network, addr); err != nil {
 			err = fmt.Errorf("TLS with %s: %w", addr, err)
 		}
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -55,6 +56,8 @@ type Options struct {
 	// TLS is the configuration with which rediss:// and the other schemes with TLS verify the server; parameters of
 	// the URL add to it. It is an error if the URL's scheme has no TLS. nil: the system's certificate authorities.
 	TLS *tls.Config
+	// Dialer opens the connections; it can refuse addresses. nil: all addresses are connected to.
+	Dialer *net.Dialer
 	// Replicas is how many replicas must have a write of an object before it is acknowledged. If fewer have it
 	// in time, the write is done but reported as ErrUnavailable, because it may still be lost. Touch and Trim do not
 	// wait. The embedded server has no replicas, so every write fails there. 0: the primary alone acknowledges.
@@ -181,7 +184,7 @@ func newRedis(at address, opts Options) redis.UniversalClient {
 		MasterName:               at.master,
 		SentinelUsername:         at.sentinelUsername,
 		SentinelPassword:         at.sentinelPassword,
-		Dialer:                   dialer(at.tls, forSentinel),
+		Dialer:                   dialer(cmp.Or(opts.Dialer, &net.Dialer{}), at.tls, forSentinel),
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

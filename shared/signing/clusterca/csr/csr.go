@@ -16,11 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"syscall"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -33,6 +30,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
+	"management.platform.sh/shared/model/destination"
 	"management.platform.sh/shared/signing/clusterca"
 )
 
@@ -72,7 +70,7 @@ func New(access *clusterca.Access, options Options) (*Signer, error) {
 	// Both only add types.
 	_ = certificatesv1.AddToScheme(scheme)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: checkAddress(options.AllowLocal)}
+	dialer := destination.Dialer(5*time.Second, options.AllowLocal)
 	client, err := rest.RESTClientFor(&rest.Config{
 		Host:        access.Server,
 		APIPath:     "/apis",
@@ -100,17 +98,6 @@ func New(access *clusterca.Access, options Options) (*Signer, error) {
 		s.within = within
 	}
 	return s, nil
-}
-
-// checkAddress checks each address before it is connected to, whatever name led to it.
-func checkAddress(allowLocal bool) func(network, address string, _ syscall.RawConn) error {
-	return func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
-		}
-		return clusterca.CheckAddress(at.Addr(), allowLocal)
-	}
 }
 
 // bounded does not follow redirects, which would take the credential elsewhere, and limits the size of answers.
