@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/syncpatch"
 )
 
@@ -130,7 +131,7 @@ func (d *document) parse() []finding {
 			line, _ = strconv.Atoi(found[1])
 			why = strings.Replace(why, found[0], "", 1)
 		}
-		all = append(all, finding{File: d.name, Line: d.line + line, Message: strings.TrimPrefix(why, "yaml: ")})
+		all = append(all, finding{File: d.name, Line: d.line + line, Message: secret.YAMLError(errors.New(why))})
 	}
 	return all
 }

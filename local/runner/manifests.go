@@ -51,7 +51,10 @@ func applyManifests(ctx context.Context, api *client, folder string) error {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err == nil && len(object.Object) > 0 {
+			switch {
+			case err != nil:
+				err = errors.New(secret.YAMLError(err))
+			case len(object.Object) > 0:
 				err = applyObject(ctx, api, object)
 			}
 			if err != nil {

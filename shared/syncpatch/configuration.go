@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
 )
 
 // The sides of a configuration: what is synced from the tenant cluster to the host, and from the host.
@@ -113,7 +114,7 @@ func ReadConfiguration(ctx context.Context, at *field.Path, text []byte) (*Confi
 	r := newReader(readingOf(ctx))
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		r.add(field.Invalid(at, field.OmitValueType{}, err.Error()))
+		r.add(field.Invalid(at, field.OmitValueType{}, secret.YAMLError(err)))
 		return nil, r.found
 	}
 	if len(document.Content) > 0 {

@@ -21,6 +21,7 @@ import (
 
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/secret"
 )
 
 // Media types of bodies.
@@ -76,7 +77,7 @@ func Read(contentType string, data []byte) (Body, error) {
 		if err != nil {
 			body.duplicates = yamlDuplicates(err)
 			if converted, err = yaml.YAMLToJSON(data); err != nil {
-				return Body{}, apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
+				return Body{}, apierror.BadRequest("the body is not valid YAML: "+secret.YAMLError(err), nil)
 			}
 		}
 		body.JSON = converted
@@ -105,7 +106,7 @@ func checkYAML(data []byte) error {
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return apierror.BadRequest("the body is not valid YAML: "+err.Error(), nil)
+		return apierror.BadRequest("the body is not valid YAML: "+secret.YAMLError(err), nil)
 	case rest.present:
 		return apierror.BadRequest("the body holds several YAML documents; send one at a time", nil)
 	}
@@ -259,7 +260,7 @@ func yamlDuplicates(err error) []error {
 		}
 	}
 	if list == nil {
-		list = append(list, err)
+		list = append(list, errors.New(secret.YAMLError(err)))
 	}
 	return list
 }
