@@ -30,6 +30,7 @@ import (
 	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/process"
 )
 
@@ -93,7 +94,7 @@ func Handler(f *frame.Function, server *frame.Server) http.Handler {
 	receive := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "events must be sent with POST", http.StatusMethodNotAllowed)
+			frame.Refuse(w, apierror.MethodNotAllowed(r.Method))
 			return
 		}
 		event, err := cloudevents.NewEventFromHTTPRequest(r)
@@ -101,20 +102,20 @@ func Handler(f *frame.Function, server *frame.Server) http.Handler {
 			err = event.Validate()
 		}
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			http.Error(w, fmt.Sprintf("the event is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+			frame.Refuse(w, apierror.TooLarge(fmt.Sprintf("the event is larger than %d bytes", tooLarge.Limit)))
 			return
 		}
 		if err != nil {
-			http.Error(w, "the request is not a CloudEvent: "+err.Error(), http.StatusBadRequest)
+			frame.Refuse(w, apierror.BadRequest("the request is not a CloudEvent: "+err.Error(), nil))
 			return
 		}
 		if err := run(r.Context(), f, server); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			frame.Refuse(w, apierror.Internal(err))
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
-	return http.MaxBytesHandler(http.HandlerFunc(receive), maxEvent)
+	return http.MaxBytesHandler(frame.Guarded(http.HandlerFunc(receive)), maxEvent)
 }
 
 // Target returns the function that FUNCTION_TARGET names.

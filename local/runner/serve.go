@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -35,8 +36,11 @@ import (
 	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/audit/postgressink"
 	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
@@ -204,29 +208,73 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 
 // routes are the functions of the catalog, and the health of the process beside them.
 func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Gatherer) http.Handler {
-	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
+	alive := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = fmt.Fprintln(w, "ok")
+	}
 	tokens := issuer.Open(api.Env)
 	ready := func(w http.ResponseWriter, r *http.Request) {
 		if err := client.Ping(r.Context()); err != nil {
-			http.Error(w, "the state cannot be reached", http.StatusServiceUnavailable)
+			frame.Refuse(w, apierror.Unavailable().Because(err))
 			return
 		}
 		if _, err := tokens.Current(r.Context()); err != nil {
 			api.Env.Log.Error("not ready: no token can be signed", "error", err.Error(), "cause", fmt.Sprint(errors.Unwrap(err)))
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			frame.Refuse(w, err)
 			return
 		}
 		alive(w, r)
 	}
-	mux := http.NewServeMux()
+	pages := map[string]http.Handler{metricsPath: readable(api, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))}
 	for _, base := range []string{"", frame.BasePath} {
-		mux.HandleFunc("GET "+base+"/healthz", alive)
-		mux.HandleFunc("GET "+base+"/livez", alive)
-		mux.HandleFunc("GET "+base+"/readyz", ready)
+		pages[base+"/healthz"], pages[base+"/livez"] = http.HandlerFunc(alive), http.HandlerFunc(alive)
+		pages[base+"/readyz"] = http.HandlerFunc(ready)
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.Handle("/", api.Mount(catalog.Functions...))
-	return mux
+	functions := api.Mount(catalog.Functions...)
+	return frame.Guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, found := pages[r.URL.Path]
+		switch {
+		case !found:
+			functions.ServeHTTP(w, r)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			frame.Refuse(w, apierror.MethodNotAllowed(r.Method))
+		default:
+			page.ServeHTTP(w, r)
+		}
+	}))
+}
+
+// metricsPath is the path of the metrics.
+const metricsPath = "/metrics"
+
+// readable returns a page for programs of this machine, and for callers whose access key may read it: one without a scope, or
+// with the role metrics-reader. A request that a proxy forwards is not one of this machine.
+func readable(api *frame.Server, page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocal(r) {
+			caller, _, err := api.Authenticator.Header(r.Context(), r.Header, "")
+			if err == nil {
+				err = auth.Authorize(caller, scope.Request{Verb: "get", Path: r.URL.Path})
+			}
+			if err != nil {
+				frame.Refuse(w, err)
+				return
+			}
+		}
+		page.ServeHTTP(w, r)
+	})
+}
+
+// isLocal tells whether a request comes from this machine, and not through a proxy on it.
+func isLocal(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && from.Addr().Unmap().IsLoopback()
 }
 
 // announce prints where everything is, and what to try next.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,9 +16,15 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/local/localtest"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
@@ -142,8 +149,9 @@ func TestHealth(t *testing.T) {
 	api.Env.Encryption = func(context.Context) (*encryption.Keyring, error) { return ring, nil }
 	handler := routes(api, client, metrics)
 	ask := func(method, path string) int {
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest(method, path, nil))
+		answer, request := httptest.NewRecorder(), httptest.NewRequest(method, path, nil)
+		request.RemoteAddr = "127.0.0.1:1"
+		handler.ServeHTTP(answer, request)
 		return answer.Code
 	}
 	for _, step := range []struct {
@@ -169,9 +177,6 @@ func TestHealth(t *testing.T) {
 			}
 		}
 	}
-	if code := ask(http.MethodPost, "/healthz"); code == http.StatusOK {
-		t.Errorf("POST is answered %d", code)
-	}
 	// With signing keys that cannot be opened, the process is alive, but not ready.
 	other, err := encryption.Parse(encryption.Generate())
 	if err != nil {
@@ -181,6 +186,67 @@ func TestHealth(t *testing.T) {
 	handler = routes(api, client, metrics)
 	if ready, alive := ask(http.MethodGet, "/readyz"), ask(http.MethodGet, "/livez"); ready != http.StatusServiceUnavailable || alive != http.StatusOK {
 		t.Errorf("with another encryption key: ready %d, alive %d", ready, alive)
+	}
+}
+
+// The metrics are for programs of this machine and for those with a key that may read them. Every page refuses with a Status,
+// and no path is redirected.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	world := processtest.New(t)
+	api, err := process.Open(world.Lookup(nil), io.Discard, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := redisstore.Open(world.URL, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	keys := map[string]string{"": ""}
+	for name, role := range map[string]string{"reader": "metrics-reader", "agent": "agent"} {
+		caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+		key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		key.Spec.Scope = &model.Scope{Roles: []model.ScopeRole{{Role: role}}}
+		written, err := resource.Create(t.Context(), kinds.Open(world.Env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Object: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[name] = written.Object.Spec.Key
+	}
+	handler := routes(api, client, prometheus.NewRegistry())
+	for _, row := range []struct {
+		method, path, from, key, forwarded string
+		want                               int
+	}{
+		{"GET", "/metrics", "127.0.0.1:1", "", "", http.StatusOK},
+		{"GET", "/metrics", "[::1]:1", "", "", http.StatusOK},
+		{"GET", "/metrics", "127.0.0.1:1", "", "192.0.2.9", http.StatusUnauthorized},
+		{"GET", "/metrics", "192.0.2.1:1", "", "", http.StatusUnauthorized},
+		{"HEAD", "/metrics", "192.0.2.1:1", "", "", http.StatusUnauthorized},
+		{"GET", "/metrics", "192.0.2.1:1", "reader", "", http.StatusOK},
+		{"GET", "/metrics", "192.0.2.1:1", "agent", "", http.StatusForbidden},
+		{"POST", "/metrics", "127.0.0.1:1", "", "", http.StatusMethodNotAllowed},
+		{"POST", "/healthz", "192.0.2.1:1", "", "", http.StatusMethodNotAllowed},
+		{"GET", "//healthz", "192.0.2.1:1", "", "", http.StatusNotFound},
+		{"GET", "/a/../healthz", "192.0.2.1:1", "", "", http.StatusNotFound},
+		{"GET", "//", "192.0.2.1:1", "", "", http.StatusNotFound},
+	} {
+		answer, request := httptest.NewRecorder(), httptest.NewRequest(row.method, "/", nil)
+		request.URL.Path, request.RequestURI, request.RemoteAddr = row.path, row.path, row.from
+		if row.key != "" {
+			request.Header.Set("Authorization", "Bearer "+keys[row.key])
+		}
+		if row.forwarded != "" {
+			request.Header.Set("X-Forwarded-For", row.forwarded)
+		}
+		handler.ServeHTTP(answer, request)
+		if answer.Code != row.want || answer.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s %s from %s as %q: %d %v", row.method, row.path, row.from, row.key, answer.Code, answer.Header())
+		}
+		if row.want >= http.StatusBadRequest && !strings.Contains(answer.Body.String(), `"kind":"Status"`) {
+			t.Errorf("%s %s is refused with %s", row.method, row.path, answer.Body)
+		}
 	}
 }
 

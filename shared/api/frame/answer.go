@@ -62,6 +62,9 @@ func (r *reply) write(w http.ResponseWriter, request *http.Request) {
 	_ = done()
 }
 
+// challenge is what WWW-Authenticate says in a 401.
+const challenge = `Bearer realm="management"`
+
 // setHeaders sets the headers of a response.
 func (f *frame) setHeaders(w http.ResponseWriter, c *call, r *reply) {
 	header := w.Header()
@@ -69,7 +72,7 @@ func (f *frame) setHeaders(w http.ResponseWriter, c *call, r *reply) {
 		header[name] = values
 	}
 	if r.status == http.StatusUnauthorized {
-		header.Set("WWW-Authenticate", `Bearer realm="management"`)
+		header.Set("WWW-Authenticate", challenge)
 	}
 	header.Set(requestIDHeader, c.id)
 	f.addCustomHeaders(header)

@@ -49,7 +49,7 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 		routes.Handle("/", lost)
 	}
 	root := http.StripPrefix(BasePath, routes)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return Guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch escaped := r.URL.EscapedPath(); {
 		case !clean(escaped):
 			// The mux would redirect to a path outside of the base path.
@@ -59,7 +59,7 @@ func (s *Server) Mount(functions ...*Function) http.Handler {
 		default:
 			routes.ServeHTTP(w, r)
 		}
-	})
+	}))
 }
 
 // clean tells whether a path has no empty segments and no segments "." or "..".
@@ -129,7 +129,7 @@ func noRoute() Endpoint {
 }
 
 func wrongMethod() Endpoint {
-	return refusal(func(c *call) error { return apierror.MethodNotAllowed(c.http.Method) })
+	return refusal(func(c *call) error { return apierror.MethodNotAllowed(method(c.http)) })
 }
 
 // refusal returns an endpoint that refuses every request. It needs no credential, since routes are not secret.
