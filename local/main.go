@@ -65,7 +65,9 @@ func main() {
 			os.Exit(code)
 		}),
 	)
-	parsed, err := parser.Parse(separateIDs(parser.Model, os.Args[1:]))
+	line, err := readSecrets(parser.Model, os.Args[1:])
+	parser.FatalIfErrorf(err)
+	parsed, err := parser.Parse(separateIDs(parser.Model, line))
 	if err != nil {
 		parser.FatalIfErrorf(fmt.Errorf("%w; %s", err, helpFor(err, os.Args[1:])))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -218,5 +219,39 @@ func TestSecretFlags(t *testing.T) {
 	}
 	if _, _, err := parse(t, nil, "--signing-key"); err == nil || !strings.Contains(err.Error(), "--signing-key") {
 		t.Errorf("without a value: %v", err)
+	}
+}
+
+// A secret stands in a file or a variable. In the command line, every user of the machine would see it.
+func TestSecretsOnTheLine(t *testing.T) {
+	const key = "canary-0123456789-0123456789-01234567"
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		line, want []string
+		refused    string
+	}{
+		{[]string{"serve", "--admin-key=@" + file, "--data", "d"}, []string{"serve", "--admin-key=" + key, "--data", "d"}, ""},
+		{[]string{"--encryption-key", "@" + file}, []string{"--encryption-key", key}, ""},
+		{[]string{"serve", "--redis=redis://a:1,redis://b"}, []string{"serve", "--redis=redis://a:1,redis://b"}, ""},
+		{[]string{"serve", "--redis", "unix:///a/redis.sock"}, []string{"serve", "--redis", "unix:///a/redis.sock"}, ""},
+		{[]string{"serve", "--redis"}, []string{"serve", "--redis"}, ""},
+		{[]string{"patch", "check", "--", "--admin-key=" + key}, []string{"patch", "check", "--", "--admin-key=" + key}, ""},
+		{[]string{"serve", "--redis=redis://:" + key + "@a"}, nil, "--redis: "},
+		{[]string{"audit", "verify", "d", "--redis", "redis://a?password=" + key}, nil, "--redis: "},
+		{[]string{"serve", "--admin-key", key}, nil, "--admin-key: "},
+		{[]string{"serve", "--signing-key=-----BEGIN EC PRIVATE KEY-----" + key}, nil, "--signing-key: "},
+		{[]string{"token", "--key=" + key}, nil, "--key: "},
+		{[]string{"serve", "--admin-key=@" + key}, nil, "--admin-key: "},
+	} {
+		got, err := readSecrets(newParser(newCommands()).Model, row.line)
+		if row.refused == "" && (err != nil || !slices.Equal(got, row.want)) {
+			t.Errorf("%q becomes %q, %v", row.line, got, err)
+		}
+		if row.refused != "" && (err == nil || !strings.HasPrefix(err.Error(), row.refused) || strings.Contains(err.Error(), key)) {
+			t.Errorf("%q: %v", row.line, err)
+		}
 	}
 }

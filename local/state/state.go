@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -111,6 +112,10 @@ func childState(ctx context.Context, program string, options redisstore.Options,
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("--data: making the folder of the embedded state: %w", err)
 	}
+	keepPrivate()
+	if err := makePrivate(data); err != nil {
+		return nil, fmt.Errorf("--data: %w", err)
+	}
 	sockets, cleanUp := data, func() {}
 	if len(data) > maxSocketPath-len("/redis.sock") {
 		if sockets, err = os.MkdirTemp("", "platform-"); err != nil {
@@ -144,6 +149,17 @@ func childState(ctx context.Context, program string, options redisstore.Options,
 		Description: "redis-server as a child process; every write is on disk in " + filepath.Join(folder, "redis"),
 		Close:       shut,
 	}, nil
+}
+
+// makePrivate makes the files in a folder readable for their user alone. A redis-server makes its append-only files with the
+// rights that its umask leaves.
+func makePrivate(folder string) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		return os.Chmod(path, 0o600)
+	})
 }
 
 // supervise keeps a redis-server running until the context ends.
