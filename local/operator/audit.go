@@ -8,6 +8,7 @@ import (
 
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/audit/chain"
+	"management.platform.sh/shared/audit/filesink"
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/model/secret"
 )
@@ -53,11 +54,19 @@ func (c *Verify) Run(ctx context.Context) error {
 			anchors = append(anchors, chain.Anchored{Where: "the state", Head: head})
 		}
 	}
+	written := filesink.InUse(directory)
 	report, err := chain.Verify(directory, anchors...)
 	if err != nil {
 		return err
 	}
 	findings := report.Findings
+	if report.Events > 0 && !report.Ended && !written && !filesink.InUse(directory) {
+		findings = append(findings, fmt.Sprintf(
+			"event %d does not end the log, and no process writes to it: its process was killed, or the end was cut off", report.Head.Sequence))
+	}
+	for _, note := range report.Notes {
+		fmt.Println("note:", note)
+	}
 	if c.Complete && report.First > 1 {
 		findings = append([]string{fmt.Sprintf("the log begins with event %d, not with event 1", report.First)}, findings...)
 	}

@@ -59,6 +59,9 @@ const (
 	RequestID = "management.platform.sh/request-id"
 	// Cause is the auditID of the request or run that caused the removal that the event records.
 	Cause = "audit.management.platform.sh/cause"
+	// Claimed are the addresses that the client, or a proxy that is not trusted, gave in X-Forwarded-For and X-Real-Ip,
+	// separated by commas. Anybody can write them.
+	Claimed = "audit.management.platform.sh/claimed-source-ips"
 	// AuthorizationDecision is the result of authorization, allow or forbid, as a kube-apiserver records it.
 	AuthorizationDecision = "authorization.k8s.io/decision"
 )
@@ -76,7 +79,8 @@ type Event struct {
 	RequestURI string `json:"requestURI"`
 	Verb       string `json:"verb"`
 	User       User   `json:"user"`
-	// SourceIPs are the addresses of the client and of the proxies in between, as far as they are reported.
+	// SourceIPs is the address of the client, as the connection or a trusted proxy gives it. What the client itself claims is
+	// in the annotation Claimed.
 	SourceIPs []string `json:"sourceIPs,omitempty"`
 	UserAgent string   `json:"userAgent,omitempty"`
 	// ObjectRef is the object or resource that the request is about. Nil means a non-resource request.

@@ -26,6 +26,8 @@ type Decision struct {
 	Level Level
 	// Fail refuses the request if its event cannot be recorded.
 	Fail bool
+	// waits makes the request wait for its event as Fail does, but does not refuse it.
+	waits bool
 	// omit are the stages without an event.
 	omit []Stage
 }
@@ -99,13 +101,12 @@ func builtIn(level int32) []model.AuditRule {
 	received := []string{string(RequestReceived)}
 	rules := []model.AuditRule{
 		{Level: string(None), Resources: []model.ScopeGroupResources{
-			of("*", "subjectaccessreviews", "selfsubjectaccessreviews"),
-			of(model.GroupName, "agentauditevents", "licensetokens", "directclusterendpointtokens", "ingressauthtokens", "selves",
-				"virtualclusterinstances/kubeconfig"),
+			of("*", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+			of(model.GroupName, "agentauditevents", "licensetokens", "ingressauthtokens", "selves"),
 		}},
 		{Level: string(Metadata), Verbs: []string{"create"}, OmitStages: received, Resources: []model.ScopeGroupResources{
-			of(model.GroupName, "ownedaccesskeys", "resetaccesskeys", "sharedsecrets", "clusters", "users/profile",
-				"virtualclusterinstances/kubeconfig", "virtualclusterinstances/snapshotcredentials"),
+			of(model.GroupName, "ownedaccesskeys", "directclusterendpointtokens", "resetaccesskeys", "sharedsecrets", "clusters",
+				"users/profile", "virtualclusterinstances/kubeconfig", "virtualclusterinstances/snapshotcredentials"),
 		}},
 		{Level: string(Metadata), OmitStages: received, Resources: []model.ScopeGroupResources{
 			of("", "pods/log", "pods/exec", "pods/portforward"),
@@ -131,7 +132,26 @@ func builtIn(level int32) []model.AuditRule {
 	return rules
 }
 
-// Evaluate returns how much of a request is recorded: the decision of the first rule that matches it.
+// configs is the resource of the platform configuration, which says what is recorded and where.
+const configs = "configs"
+
+// Configures reports whether a request may change the platform configuration. Such a request is recorded whatever the
+// configuration says, because it may end the audit.
+func (a Attributes) Configures() bool {
+	if a.Group != model.GroupName || a.Resource != configs {
+		return false
+	}
+	switch a.Verb {
+	case "get", "list", "watch", "reveal":
+		return false
+	default:
+		return true
+	}
+}
+
+// Evaluate returns how much of a request is recorded: the decision of the first rule that matches it. A request that reveals
+// secrets is recorded at Metadata or above if anything is recorded, and one that changes the configuration at Request or
+// above in any case. The latter is never refused for want of a record: it may be what repairs the audit.
 func (p *Policy) Evaluate(request Attributes) Decision {
 	decision := Decision{Level: None}
 	for i := range p.rules {
@@ -145,6 +165,15 @@ func (p *Policy) Evaluate(request Attributes) Decision {
 		if !decision.Level.Covers(Metadata) {
 			decision.Level = Metadata
 		}
+	}
+	if request.Configures() {
+		if !decision.Records(ResponseComplete) || !decision.Records(Panic) {
+			decision.omit = []Stage{RequestReceived}
+		}
+		if !decision.Level.Covers(Request) {
+			decision.Level = Request
+		}
+		decision.waits, decision.Fail = decision.waits || decision.Fail, false
 	}
 	return decision
 }

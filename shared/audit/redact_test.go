@@ -220,6 +220,32 @@ func TestURI(t *testing.T) {
 	}
 }
 
+// Keys that clients put into the path or the user agent by mistake are found. Source: ADR-0016.
+func TestStrays(t *testing.T) {
+	t.Parallel()
+	const own = "own-Key_0123456789abcdefghijABCDEFGHIJ"
+	const lower = "0123456789-0123456789-0123456789-0123"
+	for _, row := range []struct {
+		name, path, agent string
+		want              string
+	}{
+		{"a usual request", "/apis/management.platform.sh/v1/namespaces/p-one/virtualclusterinstances/" + lower, "kubectl/v1.33.0 (linux/amd64) kubernetes/0a1b2c3", ""},
+		{"a long version", "/version", "tool/v0.0.0-20260102150405-abcdefabcdef (linux; amd64)", ""},
+		{"a key in the path", "/apis/a/v1/ownedaccesskeys/" + own, "", own + " " + own},
+		{"an escaped key in the path", "/apis/a/v1/ownedaccesskeys/" + strings.ReplaceAll(own, "K", "%4B"), "", strings.ReplaceAll(own, "K", "%4B") + " " + own},
+		{"the bearer itself, escaped", "/apis/a/v1/ownedaccesskeys/" + strings.ReplaceAll(lower, "-", "%2D"), "", strings.ReplaceAll(lower, "-", "%2D") + " " + lower},
+		{"a key in the user agent", "/", "curl/8 (" + own + ")", own},
+	} {
+		var got []string
+		for _, one := range audit.Strays([]secret.String{lower}, row.path, row.agent) {
+			got = append(got, one.Reveal())
+		}
+		if strings.Join(got, " ") != row.want {
+			t.Errorf("%s: %q", row.name, got)
+		}
+	}
+}
+
 // Whatever a client sends, no secret of the body is recorded.
 func FuzzBody(f *testing.F) {
 	f.Add(`{"spec":{"key":"%s"}}`, false)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,6 +19,8 @@ type queued struct {
 	err  error
 	// settled is true when the outcome is known. Records that were given up leave the spool without being counted again.
 	settled bool
+	// mark is true for a record of the audit itself, which is not counted.
+	mark bool
 }
 
 // spool is the queue of one sink and the goroutine that empties it.
@@ -31,10 +34,15 @@ type spool struct {
 	waiting []*queued
 	bytes   int
 	ending  bool
+	// used is true once there was a record, and held counts the changes of the configuration that still record here.
+	used bool
+	held int
 	// full is true if there was no room for the last record, which was logged.
 	full bool
-	// wake signals new records, and quit the end. gone is closed when the goroutine has ended.
+	// wake signals new records, look that drain has something to look at, and quit the end. gone is closed when the goroutine
+	// has ended.
 	wake chan struct{}
+	look chan struct{}
 	quit chan struct{}
 	gone chan struct{}
 }
@@ -42,7 +50,7 @@ type spool struct {
 func newSpool(name string, sink Sink, options Options) *spool {
 	s := &spool{
 		name: name, sink: sink, log: options.Log, metrics: options.Metrics,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), gone: make(chan struct{}),
+		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), quit: make(chan struct{}), gone: make(chan struct{}),
 	}
 	go s.run()
 	return s
@@ -58,6 +66,7 @@ func (s *spool) put(record *Record, decision Decision, waits bool) *queued {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.used = true
 	switch {
 	case s.ending:
 		s.settle(e, errClosed)
@@ -69,15 +78,53 @@ func (s *spool) put(record *Record, decision Decision, waits bool) *queued {
 		}
 	default:
 		s.full = false
-		s.waiting = append(s.waiting, e)
-		s.bytes += len(record.JSON)
-		s.metrics.Spool(s.name, len(s.waiting))
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+		s.add(e)
 	}
 	return e
+}
+
+// add puts a record at the end of the queue. The lock must be held.
+func (s *spool) add(e *queued) {
+	s.waiting = append(s.waiting, e)
+	s.bytes += len(e.record.JSON)
+	s.metrics.Spool(s.name, len(s.waiting))
+	signal(s.wake)
+}
+
+// signal wakes the receiver of a channel, unless it is to wake already.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+// note adds a record of the audit itself, if there are records before it that it concerns. There is always room for it.
+func (s *spool) note(mark *Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used && !s.ending {
+		s.add(&queued{record: mark, decision: Decision{Level: Metadata}, mark: true})
+	}
+}
+
+// hold keeps the spool open until release, or reports that it is closing.
+func (s *spool) hold() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return false
+	}
+	s.held++
+	return true
+}
+
+// release ends a hold.
+func (s *spool) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held--
+	signal(s.look)
 }
 
 // settle notifies the waiting request, and counts. The lock must be held.
@@ -90,7 +137,9 @@ func (s *spool) settle(e *queued, err error) {
 	if err != nil {
 		what = outcome(e.decision)
 	}
-	s.metrics.Audited(s.name, e.decision.Level, what)
+	if !e.mark {
+		s.metrics.Audited(s.name, e.decision.Level, what)
+	}
 	if e.done != nil {
 		close(e.done)
 	}
@@ -159,7 +208,7 @@ func (s *spool) next() (batch []*queued, durable bool) {
 			break
 		}
 		batch = append(batch, e)
-		durable = durable || e.decision.Fail
+		durable = durable || e.decision.Fail || e.decision.waits
 	}
 	s.metrics.Spool(s.name, len(s.waiting))
 	return batch, durable
@@ -190,36 +239,44 @@ func (s *spool) taken(batch []*queued, err error) {
 			s.settle(e, err)
 		}
 	}
+	signal(s.look)
 }
 
-// drain empties the spool within a time and closes the sink.
-func (s *spool) drain(within time.Duration) {
+// conclude makes a record the last one of the spool, unless nothing was recorded there. It reports false while the spool is
+// held, which force ignores.
+func (s *spool) conclude(last func() *Record, force bool) bool {
 	s.mu.Lock()
-	if s.ending {
-		s.mu.Unlock()
-		return
+	defer s.mu.Unlock()
+	if s.held > 0 && !force {
+		return false
 	}
 	s.ending = true
-	s.mu.Unlock()
+	if s.used {
+		s.add(&queued{record: last(), decision: Decision{Level: Metadata}, mark: true})
+	}
+	return true
+}
+
+// empty reports whether no record waits.
+func (s *spool) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(s.waiting, func(e *queued) bool { return !e.settled })
+}
+
+// drain waits until the spool is no longer held, adds the last record, empties the spool and closes the sink, all within a
+// time. It must be called once.
+func (s *spool) drain(within time.Duration, last func() *Record) {
 	end := time.NewTimer(within)
 	defer end.Stop()
-	look := time.NewTicker(firstPause)
-	defer look.Stop()
-	for empty := false; !empty; {
-		s.mu.Lock()
-		empty = true
-		for _, e := range s.waiting {
-			empty = empty && e.settled
-		}
-		s.mu.Unlock()
-		if empty {
-			break
-		}
+	concluded, over := s.conclude(last, false), false
+	for !over && (!concluded || !s.empty()) {
 		select {
-		case <-look.C:
+		case <-s.look:
 		case <-end.C:
-			empty = true
+			over = true
 		}
+		concluded = concluded || s.conclude(last, over)
 	}
 	close(s.quit)
 	<-s.gone

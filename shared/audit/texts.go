@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,17 +53,60 @@ func mask(text []byte, hidden []secret.String) []byte {
 	return text
 }
 
-// Path returns a path as it may be logged: text that looks like an access key of the platform or a signed token is
-// masked. Some callers put their key in the place of an object's name.
-func Path(path string) string {
-	if !strings.Contains(path, "pak_") && !strings.Contains(path, "eyJ") {
-		return path
+// Text returns a text as it may be logged: without the texts of hidden, and without what looks like an access key of the
+// platform or a signed token.
+func Text(text string, hidden ...secret.String) string {
+	for _, one := range hidden {
+		if len(one) >= shortest {
+			text = strings.ReplaceAll(text, one.Reveal(), secret.Mark)
+		}
 	}
-	return compiled().bearers.ReplaceAllString(path, secret.Mark)
+	if !strings.Contains(text, "pak_") && !strings.Contains(text, "eyJ") {
+		return text
+	}
+	return compiled().bearers.ReplaceAllString(text, secret.Mark)
 }
 
 // longest is the maximum length of a word of a query that is recorded: every bearer token is longer.
 const longest = 31
+
+// Strays returns the parts of a request's head in which a client has put a credential by mistake. Bearers are the credentials
+// that the request itself has. Path is escaped as it was sent. A step of the path is such a part if it contains one of them, or
+// if it is as long as a key and cannot be the name of an object; so is a word of the user agent that is as long as a key and is
+// no version. A text that looks like a key of the platform is masked everywhere and needs no mention here.
+func Strays(bearers []secret.String, path, agent string) []secret.String {
+	var strays []secret.String
+	for step := range strings.SplitSeq(path, "/") {
+		name, err := url.PathUnescape(step)
+		if err != nil {
+			name = step
+		}
+		if len(name) > longest && !isName(name) || slices.ContainsFunc(bearers, func(bearer secret.String) bool {
+			return len(bearer) >= shortest && step != name && strings.Contains(name, bearer.Reveal())
+		}) {
+			strays = append(strays, secret.String(step), secret.String(name))
+		}
+	}
+	for word := range strings.FieldsFuncSeq(agent, func(c rune) bool { return strings.ContainsRune(" \t/;,()", c) }) {
+		if len(word) > longest && !isVersion(word) {
+			strays = append(strays, secret.String(word))
+		}
+	}
+	return strays
+}
+
+// isName reports whether a text has only the characters of an object's name.
+func isName(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != ':'
+	})
+}
+
+// isVersion reports whether a word of a user agent begins with a version, such as v0.0.0-20260102150405-abcdefabcdef.
+func isVersion(word string) bool {
+	rest := strings.TrimLeft(strings.TrimPrefix(word, "v"), "0123456789")
+	return rest != word && len(rest) > 1 && rest[0] == '.' && rest[1] >= '0' && rest[1] <= '9'
+}
 
 // parameters are the query parameters that the API knows.
 var parameters = map[string]bool{

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,6 +127,15 @@ type Entry struct {
 // which the spool has no room is counted as lost. No text of hidden is recorded.
 func (t *Trail) Record(events []Entry, hidden ...secret.String) error {
 	v := t.version()
+	return t.record(v, v.spools, events, hidden)
+}
+
+// record records events in some of the spools of a version.
+func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []secret.String) error {
+	if v.err == nil && (v.config == nil || !v.config.Enabled) {
+		// Only a change of the configuration has a decision without an audit.
+		events = slices.DeleteFunc(slices.Clone(events), func(e Entry) bool { return !e.Decision.Fail })
+	}
 	var refused error
 	var pending []waiting
 	for _, one := range events {
@@ -132,7 +143,7 @@ func (t *Trail) Record(events []Entry, hidden ...secret.String) error {
 		if err == nil {
 			err = v.err
 		}
-		if err == nil && len(v.spools) == 0 {
+		if err == nil && len(spools) == 0 {
 			err = errors.New("no sink is configured")
 		}
 		if err != nil {
@@ -140,8 +151,8 @@ func (t *Trail) Record(events []Entry, hidden ...secret.String) error {
 			refused = cmp.Or(refused, refusal(one.Decision, err))
 			continue
 		}
-		waits := one.Decision.Fail || t.options.Flush
-		for _, s := range v.spools {
+		waits := one.Decision.Fail || one.Decision.waits || t.options.Flush
+		for _, s := range spools {
 			if e := s.put(record, one.Decision, waits); waits {
 				pending = append(pending, waiting{s, e})
 			}
@@ -205,16 +216,72 @@ func (t *Trail) version() *version {
 		v.err = errClosed
 	case before != nil && sameSinks(before.config, config):
 		v.spools, v.err = before.spools, before.err
+		if !reflect.DeepEqual(before.config, config) {
+			for _, s := range v.spools {
+				s.note(NewMark(Changed, byConfiguration, config))
+			}
+		}
 	default:
 		v.spools, v.err = t.open(config)
 		if before != nil {
 			for _, s := range before.spools {
-				t.draining.Go(func() { s.drain(writeWithin) })
+				t.draining.Go(func() {
+					s.drain(writeWithin, func() *Record { return NewMark(Ended, byConfiguration, config) })
+				})
 			}
 		}
 	}
 	t.now.Store(v)
 	return v
+}
+
+// Held is the audit as it was when a change of the configuration began. Its sinks stay open until the change is recorded.
+type Held struct {
+	trail   *Trail
+	version *version
+	spools  []*spool
+}
+
+// Hold returns the audit as it is now, for a request that may change where events are recorded. Release must be called.
+func (t *Trail) Hold() *Held {
+	for {
+		held := &Held{trail: t, version: t.version()}
+		for _, s := range held.version.spools {
+			if s.hold() {
+				held.spools = append(held.spools, s)
+			}
+		}
+		if len(held.spools) == len(held.version.spools) {
+			return held
+		}
+		// Another change has ended a sink in between.
+		held.Release()
+	}
+}
+
+// Record records events where they were recorded before the change, and where they are recorded now. It releases the sinks
+// in between: the new ones may need the directory of the old ones. Errors: those of Trail.Record.
+func (h *Held) Record(events []Entry, hidden ...secret.String) error {
+	before := h.spools
+	err := h.trail.record(h.version, before, events, hidden)
+	h.Release()
+	now := h.trail.version()
+	if now == h.version {
+		return err
+	}
+	rest := slices.DeleteFunc(slices.Clone(now.spools), func(s *spool) bool { return slices.Contains(before, s) })
+	if len(rest) == 0 && len(now.spools) > 0 {
+		return err
+	}
+	return cmp.Or(err, h.trail.record(now, rest, events, hidden))
+}
+
+// Release lets the sinks close that are no longer used. Further calls do nothing.
+func (h *Held) Release() {
+	for _, s := range h.spools {
+		s.release()
+	}
+	h.spools = nil
 }
 
 // sameSinks reports whether two configurations record to the same sinks.
@@ -276,7 +343,7 @@ func (t *Trail) Close(ctx context.Context) {
 		within = time.Until(end)
 	}
 	for _, s := range v.spools {
-		t.draining.Go(func() { s.drain(within) })
+		t.draining.Go(func() { s.drain(within, func() *Record { return NewMark(Ended, byProcess, nil) }) })
 	}
 	t.draining.Wait()
 }

@@ -20,8 +20,10 @@ import (
 
 // shelf is a sink in memory that can be made to fail and to hang.
 type shelf struct {
-	mu      sync.Mutex
-	kept    []string
+	mu   sync.Mutex
+	kept []string
+	// marks are the events about the log itself.
+	marks   []string
 	durable int
 	fails   error
 	hangs   chan struct{}
@@ -45,6 +47,10 @@ func (s *shelf) Write(ctx context.Context, records []*audit.Record, durable bool
 		return s.fails
 	}
 	for _, r := range records {
+		if what := markOf(r); what != "" {
+			s.marks = append(s.marks, fmt.Sprintf("%s after %d", what, len(s.kept)))
+			continue
+		}
 		s.kept = append(s.kept, r.AuditID)
 	}
 	if durable {
@@ -54,6 +60,15 @@ func (s *shelf) Write(ctx context.Context, records []*audit.Record, durable bool
 }
 
 func (s *shelf) Close() error { s.closed = true; return nil }
+
+// markOf returns what a record says about the log itself: nothing, or what happened and why.
+func markOf(r *audit.Record) string {
+	var event audit.Event
+	if err := json.Unmarshal(r.JSON, &event); err != nil || event.Annotations[audit.Log] == "" {
+		return ""
+	}
+	return event.Annotations[audit.Log] + " by " + event.Annotations[audit.Reason]
+}
 
 func (s *shelf) ids() string {
 	s.mu.Lock()
@@ -356,10 +371,132 @@ func TestTheConfigurationIsLive(t *testing.T) {
 	})
 }
 
+// The audit records its own end, and each change of what it records. Source: ADR-0016.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	one := func() *model.ConfigAudit {
+		audits := enabled(model.AuditRule{Level: "Metadata"})
+		audits.Path = "one"
+		return audits
+	}
+	for _, row := range []struct {
+		name string
+		// change returns the configuration after the first event.
+		change       func() *model.ConfigAudit
+		first, other string
+	}{
+		{"the audit is turned off", func() *model.ConfigAudit { return nil }, "ended by configuration after 1", ""},
+		{"enabled: false", func() *model.ConfigAudit { return &model.ConfigAudit{Path: "one"} }, "ended by configuration after 1", ""},
+		{"another path", func() *model.ConfigAudit { c := one(); c.Path = "two"; return c }, "ended by configuration after 1", "ended by process after 1"},
+		{"another policy", func() *model.ConfigAudit { c := one(); c.Policy.Rules[0].Level = "None"; return c },
+			"changed by configuration after 1, ended by process after 2", ""},
+		{"the same again", one, "ended by process after 2", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sinks := map[string]*shelf{"one": {}, "two": {}}
+				config := &model.ConfigStatus{Audit: one()}
+				trail := audit.NewTrail(audit.Options{
+					Config: func() *model.ConfigStatus { return config }, Log: slog.New(slog.DiscardHandler),
+					Openers: []audit.Opener{{Name: "shelf", Open: func(config *model.ConfigAudit) (audit.Sink, error) { return sinks[config.Path], nil }}},
+				})
+				record := func(id string) {
+					_ = trail.Record([]audit.Entry{{Decision: fail, Event: event(id)}})
+				}
+				record("a")
+				config = &model.ConfigStatus{Audit: row.change()}
+				record("b")
+				synctest.Wait()
+				trail.Close(t.Context())
+				for name, want := range map[string]string{"one": row.first, "two": row.other} {
+					if got := strings.Join(sinks[name].marks, ", "); got != want {
+						t.Errorf("%s: %q instead of %q", name, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A change of the configuration is recorded where events were recorded before it and where they are recorded after it, and the
+// end of the log comes after that. Source: ADR-0016.
+func TestChangesAreRecordedBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	at := func(path string) *model.ConfigAudit {
+		if path == "" {
+			return nil
+		}
+		return &model.ConfigAudit{Enabled: true, Path: path, Policy: &model.AuditPolicy{Rules: []model.AuditRule{{Level: "None"}}}}
+	}
+	change := audit.Attributes{Verb: "update", Group: group, Resource: "configs", Name: "config"}
+	for _, row := range []struct{ before, after, one, two string }{
+		{"one", "", "x", ""}, {"one", "two", "x", "x"}, {"", "two", "", "x"}, {"one", "one", "x", ""}, {"", "", "", ""},
+	} {
+		t.Run(row.before+" to "+row.after, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sinks := map[string]*shelf{"one": {}, "two": {}}
+				config := &model.ConfigStatus{Audit: at(row.before)}
+				counted := &tally{count: map[string]int{}}
+				trail := audit.NewTrail(audit.Options{
+					Config: func() *model.ConfigStatus { return config }, Log: slog.New(slog.DiscardHandler), Metrics: counted,
+					Openers: []audit.Opener{{Name: "shelf", Open: func(config *model.ConfigAudit) (audit.Sink, error) { return sinks[config.Path], nil }}},
+				})
+				held := trail.Hold()
+				defer held.Release()
+				decision := trail.Evaluate(change)
+				if decision.Level != audit.Request || !decision.Records(audit.ResponseComplete) || !decision.Records(audit.Panic) {
+					t.Errorf("a change is decided on with %+v", decision)
+				}
+				config = &model.ConfigStatus{Audit: at(row.after)}
+				// Another request sees the change first.
+				_ = trail.Enabled()
+				synctest.Wait()
+				if err := held.Record([]audit.Entry{{Decision: decision, Event: event("x")}}); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				if row.before != row.after && row.before != "" && strings.Join(sinks["one"].marks, ", ") != "ended by configuration after 1" {
+					t.Errorf("the log that ends has %q", sinks["one"].marks)
+				}
+				trail.Close(t.Context())
+				if sinks["one"].ids() != row.one || sinks["two"].ids() != row.two || counted.count["lost"] > 0 {
+					t.Errorf("%q before and %q after: %s", sinks["one"].ids(), sinks["two"].ids(), counted)
+				}
+			})
+		})
+	}
+}
+
+// A sink that fails does not refuse a change of the configuration, which may mend it. Source: ADR-0016.
+func TestChangesAreNotRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(false)
+		b.config.Audit.Policy.Rules[0].FailurePolicy = "Fail"
+		b.shelf.set(func() { b.shelf.fails = errors.New("away") })
+		decision := b.Evaluate(audit.Attributes{Verb: "patch", Group: group, Resource: "configs"})
+		begun := time.Now()
+		if err := b.Record(one(decision, event("a"))); err != nil || time.Since(begun) != audit.WaitAtMost {
+			t.Errorf("%v after %s", err, time.Since(begun))
+		}
+		b.shelf.set(func() { b.shelf.fails = nil })
+		b.Close(t.Context())
+		if b.shelf.ids() != "a" {
+			t.Errorf("kept is %q once the sink is back", b.shelf.ids())
+		}
+	})
+}
+
 func TestSecretsElsewhereInAnEvent(t *testing.T) {
 	t.Parallel()
 	var kept []byte
-	keeps := sinkFunc(func(records []*audit.Record) { kept = records[0].JSON })
+	keeps := sinkFunc(func(records []*audit.Record) {
+		if markOf(records[0]) == "" {
+			kept = records[0].JSON
+		}
+	})
 	trail := audit.NewTrail(audit.Options{
 		Config:  func() *model.ConfigStatus { return &model.ConfigStatus{Audit: enabledOnce} },
 		Openers: []audit.Opener{opener(keeps)}, Log: slog.New(slog.DiscardHandler),

@@ -62,6 +62,7 @@ func New(s settings.Settings, world World) *frame.Server {
 	server := NewServer(env)
 	server.Configuration, server.Metrics, server.Tracer = source, world.Metrics, world.Tracer
 	server.Watch = frame.WatchSettings{Window: s.Watch.Window}
+	server.Proxies = s.Proxies
 	server.Places = places(s, world.Metrics)
 	server.Rates = fairness.Rates{
 		Callers:   fairness.NewRate("requests", s.Rates.Requests, world.Metrics),

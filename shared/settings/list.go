@@ -34,6 +34,7 @@ const (
 	MaxListsPerCaller    = "PLATFORM_MAX_LISTS_PER_CALLER"
 	MaxWatches           = "PLATFORM_MAX_WATCHES"
 	MaxWatchesPerCaller  = "PLATFORM_MAX_WATCHES_PER_CALLER"
+	Proxies              = "PLATFORM_PROXIES"
 	RateRequests         = "PLATFORM_RATE_REQUESTS"
 	RateAnonymous        = "PLATFORM_RATE_ANONYMOUS"
 	RateFailures         = "PLATFORM_RATE_FAILURES"
@@ -157,6 +158,8 @@ var List = []Setting{
 		describe("number", Functions|Serve, "How many watches a process keeps open. One more is answered with 429."),
 	number(MaxWatchesPerCaller, "", "100", 1, maxShare, func(s *Settings) *int { return &s.Shares.WatchesPerCaller }).
 		describe("number", Functions|Serve, "How many of these watches are of one caller."),
+	number(Proxies, "", "0", 0, 8, func(s *Settings) *int { return &s.Proxies }).
+		describe("number", Functions|Serve, "How many trusted proxies are in front of a process, each of which adds the address of its client to the end of X-Forwarded-For. The entry of the first of them is the address of the client, for the audit and for the limits of an address. 0: the address of the connection is. AWS Lambda gets the address from its gateway."),
 	number(RateRequests, "", "0", 0, maxShare, func(s *Settings) *int { return &s.Rates.Requests }).
 		describe("number", Functions|Serve, "How many requests of a caller a process serves in a second. Ten seconds' worth may come at once; one more is answered with 429. 0: no limit, because callers take turns anyway."),
 	number(RateAnonymous, "", "100", 0, maxShare, func(s *Settings) *int { return &s.Rates.Anonymous }).

@@ -33,6 +33,8 @@ type Settings struct {
 	Extension  Extension
 	// Config is the path of a file with the platform configuration. Empty: the state holds the configuration.
 	Config string
+	// Proxies is the number of trusted proxies in front of the process, which add the address of their client to X-Forwarded-For.
+	Proxies int
 	// LogLevel is the minimum level that is logged.
 	LogLevel slog.Level
 	// Stream tells that a function on AWS Lambda is invoked with response streaming.

@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
@@ -31,19 +30,47 @@ const auditIDHeader = "Audit-Id"
 // managementTarget is the request target of all endpoints of this API. Source: Spec 2.7 (requestTargets).
 const managementTarget = "Management"
 
-// recording is the audit recording of one request or run. Nil: nothing is recorded.
+// recording is the audit recording of one request or run, or of what it removes. Nil: there is no audit.
 type recording struct {
 	trail    Audit
 	decision audit.Decision
 	event    audit.Event
 	hidden   []secret.String
 	settled  bool
+	// held is the audit from before the request, if the request may change it. Nil: it may not.
+	held *audit.Held
 	// removals are the objects that the request or run has removed so far.
 	removals []resource.Removal
 }
 
-// audited tells whether there is an audit at present.
-func (f *frame) audited() bool { return f.server.Audit != nil && f.server.Audit.Enabled() }
+// audited tells whether the request may have events: there is an audit at present, or the request may begin one.
+func (f *frame) audited() bool {
+	return f.server.Audit != nil && (f.server.Audit.Enabled() || f.configures())
+}
+
+// configures tells whether requests to the endpoint may change the audit.
+func (f *frame) configures() bool {
+	at := f.endpoint.Resource
+	return audit.Attributes{Group: at.Group, Resource: at.Resource, Verb: f.endpoint.Verb}.Configures()
+}
+
+// bearers returns the values of the Authorization header of a request, and the bearer tokens in them.
+func bearers(r *http.Request) []secret.String {
+	var found []secret.String
+	for _, given := range r.Header.Values("Authorization") {
+		_, bearer, _ := strings.Cut(given, " ")
+		found = append(found, secret.String(given), secret.String(strings.TrimSpace(bearer)))
+	}
+	return found
+}
+
+// credentials returns the texts of a request that must not be logged or recorded: its bearer tokens, and what Strays finds in
+// its head.
+func credentials(r *http.Request) []secret.String {
+	found := bearers(r)
+	path, _, _ := strings.Cut(cmp.Or(r.RequestURI, r.URL.EscapedPath()), "?")
+	return append(found, audit.Strays(found, path, r.UserAgent())...)
+}
 
 // userOf returns a caller as the user that the audit policy matches.
 func userOf(caller identity.Caller) audit.User {
@@ -65,27 +92,26 @@ func (f *frame) observe(c *call) error {
 		Target: managementTarget, Reveals: flag(c.query, "reveal"),
 	}
 	if request.Verb == "" {
-		request.Verb = strings.ToLower(c.http.Method)
+		request.Verb = strings.ToLower(method(c.http))
 	}
 	decision := f.server.Audit.Evaluate(request)
-	if !decision.Level.Covers(audit.Metadata) {
+	r := &recording{trail: f.server.Audit, decision: decision, event: audit.Event{
+		Level: decision.Level, AuditID: c.auditID, Verb: request.Verb, User: request.User, RequestReceivedTimestamp: metav1.NewMicroTime(c.received),
+	}}
+	c.recording = r
+	if !r.records() {
+		// What the request removes has events of its own.
 		return nil
 	}
-	path := c.http.URL.Path
-	// Below a base path, http.URL has only the rest of the path.
-	if whole, _, _ := strings.Cut(c.http.RequestURI, "?"); strings.HasPrefix(whole, "/") {
-		path = whole
-	}
-	r := &recording{trail: f.server.Audit, decision: decision, event: audit.Event{
-		Level: decision.Level, AuditID: c.auditID, RequestURI: audit.URI(path, c.http.URL.RawQuery), Verb: request.Verb, User: request.User,
-		UserAgent: c.http.UserAgent(), RequestReceivedTimestamp: metav1.NewMicroTime(c.received),
-	}}
+	r.locate(c)
+	r.event.UserAgent = c.http.UserAgent()
 	if c.caller.Key != "" {
 		r.event.User.UID = c.caller.Owner.String()
 		r.event.User.Extra = map[string][]string{model.GroupName + "/access-key": {c.caller.Key}}
 	}
-	for _, address := range utilnet.SourceIPs(c.http) {
-		r.event.SourceIPs = append(r.event.SourceIPs, address.String())
+	var claimed []string
+	if r.event.SourceIPs, claimed = f.sources(c.http); len(claimed) > 0 {
+		r.event.Annotate(audit.Claimed, strings.Join(claimed, ","))
 	}
 	if request.Resource != "" {
 		r.event.ObjectRef = &audit.ObjectReference{
@@ -94,17 +120,56 @@ func (f *frame) observe(c *call) error {
 		}
 	}
 	r.event.Annotate(audit.RequestID, c.id)
-	for _, given := range c.http.Header.Values("Authorization") {
-		_, bearer, _ := strings.Cut(given, " ")
-		r.hidden = append(r.hidden, secret.String(given), secret.String(strings.TrimSpace(bearer)))
+	if request.Configures() {
+		r.held = f.server.Audit.Hold()
 	}
-	c.recording = r
 	return r.record(audit.RequestReceived)
+}
+
+// records tells whether the request itself has events.
+func (r *recording) records() bool { return r.decision.Level.Covers(audit.Metadata) }
+
+// locate adds the path and query of the request to its event, and notes what must not be recorded of them.
+func (r *recording) locate(c *call) {
+	path := c.http.URL.Path
+	// Below a base path, http.URL has only the rest of the path.
+	if whole, _, _ := strings.Cut(c.http.RequestURI, "?"); strings.HasPrefix(whole, "/") {
+		path = whole
+	}
+	r.event.RequestURI = audit.URI(path, c.http.URL.RawQuery)
+	r.hidden = append(r.hidden, credentials(c.http)...)
+}
+
+// maxClaimed is the number of claimed addresses that an event contains.
+const maxClaimed = 16
+
+// sources returns the address of the client of a request, and the addresses that nobody vouches for.
+func (f *frame) sources(r *http.Request) (verified, claimed []string) {
+	client := f.client(r)
+	if client != "" {
+		verified = []string{client}
+	}
+	given := slices.Concat(r.Header.Values("X-Forwarded-For"), r.Header.Values("X-Real-Ip"), []string{r.RemoteAddr})
+	for text := range strings.SplitSeq(strings.Join(given, ","), ",") {
+		address := parseAddress(strings.TrimSpace(text))
+		text = address.String()
+		if address.IsValid() && text != client && !slices.Contains(claimed, text) && len(claimed) < maxClaimed {
+			claimed = append(claimed, text)
+		}
+	}
+	return verified, claimed
+}
+
+// release gives back what the recording of a change of the configuration holds.
+func (r *recording) release() {
+	if r != nil && r.held != nil {
+		r.held.Release()
+	}
 }
 
 // decided annotates the event with the decision of the authorization. Err is nil if the request is allowed.
 func (r *recording) decided(err error) {
-	if r == nil {
+	if r == nil || !r.records() {
 		return
 	}
 	if err != nil {
@@ -124,13 +189,28 @@ func (r *recording) record(stage audit.Stage) error {
 	if stage == audit.RequestReceived {
 		event.StageTimestamp = event.RequestReceivedTimestamp
 		// Later stages add annotations.
-		event.Annotations = map[string]string{audit.RequestID: event.Annotations[audit.RequestID]}
+		event.Annotations = map[string]string{}
+		for _, name := range []string{audit.RequestID, audit.Claimed} {
+			if value := r.event.Annotations[name]; value != "" {
+				event.Annotations[name] = value
+			}
+		}
 	}
-	return r.send(audit.Entry{Decision: r.decision, Event: &event})
+	entry := audit.Entry{Decision: r.decision, Event: &event}
+	if r.held != nil && stage != audit.RequestReceived {
+		// The event goes to where events were recorded before the change, too.
+		return asUnrecorded(r.held.Record([]audit.Entry{entry}, r.hidden...))
+	}
+	return r.send(entry)
 }
 
 func (r *recording) send(events ...audit.Entry) error {
-	if err := r.trail.Record(events, r.hidden...); err != nil {
+	return asUnrecorded(r.trail.Record(events, r.hidden...))
+}
+
+// asUnrecorded returns the error for the caller, if an event could not be recorded.
+func asUnrecorded(err error) error {
+	if err != nil {
 		return apierror.Unrecorded().Because(err)
 	}
 	return nil
@@ -218,6 +298,12 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 	removals := r.removals
 	if f.endpoint.Verb != "deletecollection" {
 		removals = slices.DeleteFunc(removals, func(removal resource.Removal) bool { return !removal.Consequence })
+	}
+	if !r.records() {
+		if len(removals) > 0 {
+			r.locate(c)
+		}
+		return r.recordRemovals(removals)
 	}
 	unrecorded := r.recordRemovals(removals)
 	status := &metav1.Status{Code: int32(reply.status)}

@@ -47,6 +47,9 @@ func (b *book) Write(_ context.Context, records []*audit.Record, _ bool) error {
 		if err := json.Unmarshal(r.JSON, &event); err != nil {
 			return err
 		}
+		if event.Annotations[audit.Log] != "" {
+			continue // about the log itself
+		}
 		if b.refuses != nil && b.refuses(event) {
 			return errors.New("refused")
 		}
@@ -235,6 +238,131 @@ func TestPayloads(t *testing.T) {
 		text, err := json.Marshal(event)
 		if err != nil || strings.Contains(string(text), bearer) || strings.Contains(string(text), adminKey) || strings.Contains(string(text), "managedFields") {
 			t.Errorf("%s: %s", row.name, text)
+		}
+	}
+}
+
+// A request that may change the configuration is recorded whatever the policy says, before and after the change.
+func TestChangesOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	off := &model.ConfigAudit{}
+	silent := func(path string) *model.ConfigAudit {
+		return &model.ConfigAudit{Enabled: true, Path: path, Policy: rules(model.AuditRule{Level: "None"}).Policy}
+	}
+	for _, row := range []struct {
+		name          string
+		before, after *model.ConfigAudit
+		one, two      int
+	}{
+		{"turned off", silent("one"), off, 1, 0},
+		{"moved", silent("one"), silent("two"), 1, 1},
+		{"turned on", off, silent("two"), 0, 1},
+		{"as before", silent("one"), silent("one"), 1, 0},
+		{"off", off, off, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			books := map[string]*book{"one": {}, "two": {}}
+			w.audited(&model.ConfigAudit{}, audit.Opener{Name: "book", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+				return books[config.Path], nil
+			}})
+			w.config = &model.ConfigStatus{Audit: row.before}
+			definition := *accesskey.Definition
+			definition.Resource = model.SchemeGroupVersion.WithResource("configs")
+			w.handler = w.server.Mount(&frame.Function{Name: "testconfigure", Endpoints: []frame.Endpoint{
+				frame.Update(&definition, registry, func(context.Context, *accesskey.Registry, resource.UpdateInput[*model.OwnedAccessKey]) (resource.Result[*model.OwnedAccessKey], error) {
+					w.config = &model.ConfigStatus{Audit: row.after}
+					return resource.Result[*model.OwnedAccessKey]{}, errors.New("refused after all")
+				}),
+			}})
+			w.do(request{method: "PUT", path: "/apis/management.platform.sh/v1/configs/config", body: `{"spec":{"description":"a change"}}`})
+			for name, want := range map[string]int{"one": row.one, "two": row.two} {
+				events := books[name].take()
+				if len(events) != want {
+					t.Errorf("%s has %d events", name, len(events))
+				}
+				for _, event := range events {
+					if event.Level != audit.Request || event.Stage != audit.ResponseComplete || !strings.Contains(string(event.RequestObject), "a change") {
+						t.Errorf("%s %s", told(event), event.RequestObject)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The verified address comes first. What a client claims is marked. Source: ADR-0016.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name           string
+		proxies        int
+		forwarded      []string
+		source, claims string
+	}{
+		{"nothing is claimed", 0, nil, "192.0.2.1", ""},
+		{"a claim", 0, []string{"203.0.113.9"}, "192.0.2.1", "203.0.113.9"},
+		{"one proxy", 1, []string{"203.0.113.9, 198.51.100.7"}, "198.51.100.7", "203.0.113.9,192.0.2.1"},
+		{"two proxies, in two headers", 2, []string{"203.0.113.9, 198.51.100.7:443", "10.0.0.1"}, "198.51.100.7", "203.0.113.9,10.0.0.1,192.0.2.1"},
+		{"a request past the proxies", 2, []string{"203.0.113.9"}, "192.0.2.1", "203.0.113.9"},
+		{"no address", 1, []string{"unknown"}, "192.0.2.1", ""},
+	} {
+		w := newWorld(t)
+		w.server.Proxies = row.proxies
+		b := w.booked(rules(model.AuditRule{Level: "Metadata"}))
+		r := w.request(request{path: root})
+		r.Header["X-Forwarded-For"] = row.forwarded
+		w.send(r)
+		for _, event := range b.take() {
+			if strings.Join(event.SourceIPs, " ") != row.source || event.Annotations[audit.Claimed] != row.claims {
+				t.Errorf("%s: %q, claimed is %q", row.name, event.SourceIPs, event.Annotations[audit.Claimed])
+			}
+		}
+	}
+}
+
+// A credential that a client puts into the path, the user agent or another part of the head appears in no event and in no line
+// of the log. Source: ADR-0016.
+func TestStrayCredentials(t *testing.T) {
+	t.Parallel()
+	const other = "Own-Key_7fQ2mZx94LwKc81RtVb6-7fQ2mZx94"
+	w := newWorld(t)
+	b := w.booked(rules(model.AuditRule{Level: "RequestResponse"}))
+	for _, r := range []request{
+		{path: root + "/" + anaKey, bearer: anaKey},
+		{path: root + "/" + other},
+		{path: root + "/" + strings.ReplaceAll(anaKey, "-", "%2D"), bearer: anaKey},
+		{path: "/nowhere/" + other},
+		{path: root, header: map[string]string{"User-Agent": "curl/8 " + other}},
+		{path: root, bearer: anaKey, header: map[string]string{"User-Agent": anaKey, "X-Request-Id": anaKey}},
+		{method: strings.ToUpper("x" + strings.ReplaceAll(anaKey, "-", "")), path: root, bearer: anaKey},
+	} {
+		w.do(r)
+	}
+	var texts []string
+	for _, event := range b.take() {
+		text, err := json.Marshal(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	for _, line := range w.log.take(t) {
+		text, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	if len(texts) < 14 {
+		t.Errorf("only %d texts were left behind", len(texts))
+	}
+	for _, text := range texts {
+		for _, secret := range []string{anaKey, other, strings.ReplaceAll(anaKey, "-", "%2D"), strings.ToLower(strings.ReplaceAll(anaKey, "-", ""))} {
+			if strings.Contains(strings.ToLower(text), strings.ToLower(secret)) {
+				t.Errorf("%q is in %s", secret, text)
+			}
 		}
 	}
 }
@@ -434,6 +562,31 @@ func TestEventsOfRemovals(t *testing.T) {
 				t.Errorf("recorded is %s", got)
 			}
 		})
+	}
+}
+
+// Objects that go with their owner have their event, even if the request that removes the owner has none.
+func TestEventsOfRemovalsAlone(t *testing.T) {
+	t.Parallel()
+	w := newDeletions(t)
+	admin := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	create := func(key *model.OwnedAccessKey) *model.OwnedAccessKey {
+		written, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return written.Object
+	}
+	owner := create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
+	create(&model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "child", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID},
+	}}})
+	b := w.booked(rules(model.AuditRule{Level: "None", Users: []string{"root"}}, model.AuditRule{Level: "Metadata"}))
+	answer := w.do(request{method: "DELETE", path: root + "/owner"})
+	events := b.take()
+	if answer.Code != http.StatusOK || len(events) != 1 || told(events[0]) != "Metadata ResponseComplete collectgarbage delete ownedaccesskeys/child OK" ||
+		events[0].Annotations[audit.Cause] != answer.Header().Get("Audit-Id") || !strings.HasSuffix(events[0].RequestURI, "/owner") {
+		t.Errorf("answered %d, recorded %+v", answer.Code, events)
 	}
 }
 

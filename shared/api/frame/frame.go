@@ -62,8 +62,8 @@ type call struct {
 	unconfigured error
 	// received is the time at which the request was received.
 	received time.Time
-	// auditID is the audit ID of the request's events; empty if there is no audit. recording is nil if nothing is recorded
-	// about the request.
+	// auditID is the audit ID of the request's events; empty if there is no audit. recording is nil if there is none, and before
+	// the caller is known.
 	auditID   string
 	recording *recording
 	// sent is the body, once it has been read. panicked tells that the operation, or the encoding of its response, panicked.
@@ -103,6 +103,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.audited() {
 		c.auditID = uuid.NewString()
 		w.Header().Set(auditIDHeader, c.auditID)
+		defer func() { c.recording.release() }()
 		// A handler that aborts its connection does not return.
 		defer func() {
 			if c.recording != nil && !c.recording.settled {
@@ -275,7 +276,7 @@ func (f *frame) guesses(err error) bool {
 func (f *frame) authenticate(ctx context.Context, c *call) error {
 	given := c.http.Header.Get("Authorization") != ""
 	if given {
-		place, err := f.server.Places.Take(ctx, fairness.Authentications, c.address(), thisAddress)
+		place, err := f.server.Places.Take(ctx, fairness.Authentications, f.address(c), thisAddress)
 		if err != nil {
 			return err
 		}
@@ -294,7 +295,7 @@ func (f *frame) authenticate(ctx context.Context, c *call) error {
 		name := c.caller.Owner.String()
 		return f.server.Rates.Callers.Take(name, name, c.now())
 	case given && apierror.From(err).Status().Code == http.StatusUnauthorized:
-		if slow := f.server.Rates.Failures.Take(c.address(), thisAddress, c.now()); slow != nil {
+		if slow := f.server.Rates.Failures.Take(f.address(c), thisAddress, c.now()); slow != nil {
 			return slow
 		}
 	}
@@ -303,7 +304,7 @@ func (f *frame) authenticate(ctx context.Context, c *call) error {
 
 // takeAnonymous notes a request without a credential.
 func (f *frame) takeAnonymous(c *call) error {
-	return f.server.Rates.Anonymous.Take(c.address(), thisAddress, c.now())
+	return f.server.Rates.Anonymous.Take(f.address(c), thisAddress, c.now())
 }
 
 // panicked turns a panic into an error. It panics again for http.ErrAbortHandler, with which a handler aborts its
@@ -395,14 +396,26 @@ func readBody(ctx context.Context, r *http.Request) ([]byte, error) {
 	return data, nil
 }
 
-// requestID returns the id that a gateway gave the request. If there is none, or if it is longer than 64 characters or
-// contains other characters than ASCII letters, digits, hyphens, underscores and dots, it generates an id.
+// maxMethod is the longest method that is logged and recorded. All methods of HTTP are shorter.
+const maxMethod = 16
+
+// method returns the method of a request as it may be logged.
+func method(r *http.Request) string {
+	if len(r.Method) > maxMethod {
+		return "other"
+	}
+	return r.Method
+}
+
+// requestID returns the id that a gateway gave the request. If there is none, or if it is longer than 64 characters, contains
+// a credential, or contains other characters than ASCII letters, digits, hyphens, underscores and dots, it generates an id.
 func requestID(r *http.Request) string {
 	given := r.Header.Get(requestIDHeader)
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 	}
-	if given != "" && len(given) <= 64 && !strings.ContainsFunc(given, func(c rune) bool { return !plain(c) }) {
+	if given != "" && len(given) <= 64 && !strings.ContainsFunc(given, func(c rune) bool { return !plain(c) }) &&
+		audit.Text(given, bearers(r)...) == given {
 		return given
 	}
 	var id [16]byte
@@ -415,8 +428,8 @@ func (f *frame) describe(span trace.Span, c *call, reply *reply) {
 		return
 	}
 	span.SetAttributes(
-		attribute.String("http.request.method", c.http.Method),
-		attribute.String("url.path", audit.Path(c.http.URL.Path)),
+		attribute.String("http.request.method", method(c.http)),
+		attribute.String("url.path", audit.Text(c.http.URL.Path, credentials(c.http)...)),
 		attribute.Int("http.response.status_code", reply.status),
 		attribute.String("platform.request_id", c.id),
 	)
@@ -439,11 +452,12 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 		return
 	}
 	attrs := make([]slog.Attr, 0, 16+len(more))
+	hidden := credentials(c.http)
 	attrs = append(attrs,
 		slog.String("function", f.function),
 		slog.String("requestID", c.id),
-		slog.String("method", c.http.Method),
-		slog.String("path", audit.Path(c.http.URL.Path)),
+		slog.String("method", method(c.http)),
+		slog.String("path", audit.Text(c.http.URL.Path, hidden...)),
 		slog.String("verb", f.verb(c)),
 		slog.Int("status", reply.status),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
@@ -459,7 +473,7 @@ func (f *frame) log(ctx context.Context, span trace.Span, c *call, reply *reply,
 	}
 	attrs = append(attrs, more...)
 	if cause := causeOf(err); cause != nil {
-		attrs = append(attrs, slog.String("cause", cause.Error()))
+		attrs = append(attrs, slog.String("cause", audit.Text(cause.Error(), hidden...)))
 	}
 	f.server.Env.Log.LogAttrs(ctx, level, "request", attrs...)
 }

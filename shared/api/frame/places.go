@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/limits"
@@ -25,7 +26,7 @@ func (f *frame) takePlaces(ctx context.Context, c *call) error {
 	if f.server.Places == nil {
 		return nil
 	}
-	name, label := sharer(c)
+	name, label := f.sharer(c)
 	for class := range fairness.Classes {
 		if f.needs(c, class) {
 			place, err := f.server.Places.Take(ctx, class, name, label)
@@ -112,31 +113,55 @@ func (c *call) keepWatching() {
 
 // sharer returns what the places of a request are shared by, and what a message calls it: the owner of the access key, or the
 // address of a client without one.
-func sharer(c *call) (name, label string) {
+func (f *frame) sharer(c *call) (name, label string) {
 	if c.caller.Owner != (identity.Owner{}) {
 		name = c.caller.Owner.String()
 		return name, name
 	}
-	return c.address(), thisAddress
+	return f.address(c), thisAddress
 }
 
 // thisAddress is what messages call the address of a client.
 const thisAddress = "this address"
 
 // address is what the client is told apart by while nobody knows the caller.
-func (c *call) address() string { return address(c.http.RemoteAddr) }
+func (f *frame) address(c *call) string { return address(f.client(c.http)) }
+
+// client returns the address of the client of a request, without a port: the one that the first of the trusted proxies gives,
+// else that of the connection. Entries of X-Forwarded-For before it are what the client claims. A request that did not come
+// through all trusted proxies has the address of its connection.
+func (f *frame) client(r *http.Request) string {
+	if proxies := f.server.Proxies; proxies > 0 {
+		given := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		if len(given) >= proxies {
+			if ip := parseAddress(strings.TrimSpace(given[len(given)-proxies])); ip.IsValid() {
+				return ip.String()
+			}
+		}
+	}
+	if ip := parseAddress(r.RemoteAddr); ip.IsValid() {
+		return ip.String()
+	}
+	return r.RemoteAddr
+}
+
+// parseAddress reads an address with or without a port. The result is not valid if the text is no address.
+func parseAddress(text string) netip.Addr {
+	if with, err := netip.ParseAddrPort(text); err == nil {
+		return with.Addr().Unmap()
+	}
+	ip, _ := netip.ParseAddr(text)
+	return ip.Unmap()
+}
 
 // address returns what anonymous clients are told apart by: their IPv4 address, or the first 64 bits of their IPv6 address,
 // which is what one client has.
 func address(remote string) string {
-	from, err := netip.ParseAddrPort(remote)
-	ip := from.Addr()
-	if err != nil {
-		if ip, err = netip.ParseAddr(remote); err != nil {
-			return "address " + remote
-		}
+	ip := parseAddress(remote)
+	if !ip.IsValid() {
+		return "address " + remote
 	}
-	if ip = ip.Unmap(); ip.Is6() {
+	if ip.Is6() {
 		if prefix, err := ip.WithZone("").Prefix(64); err == nil {
 			return "address " + prefix.String()
 		}

@@ -33,6 +33,9 @@ type Server struct {
 	Metrics Metrics
 	// Places share the process between callers. Nil: everybody has a place.
 	Places *fairness.Places
+	// Proxies is the number of trusted proxies in front of the process. Each of them adds the address of its client to the end of
+	// X-Forwarded-For. 0: the address of the connection is that of the client.
+	Proxies int
 	// Rates bound how fast requests come.
 	Rates fairness.Rates
 	// Tracer creates spans. Nil: there are no spans.
@@ -63,6 +66,8 @@ type Audit interface {
 	Enabled() bool
 	// Evaluate decides how much of a request is recorded.
 	Evaluate(request audit.Attributes) audit.Decision
+	// Hold keeps the sinks open for a request that may change them. Release must be called.
+	Hold() *audit.Held
 	// Record records events. It removes the texts of hidden from them. An error means that an event cannot be recorded and
 	// that its decision then refuses the request.
 	Record(events []audit.Entry, hidden ...secret.String) error

@@ -1,7 +1,8 @@
 // Package chain links the lines of an audit log: each line contains the hash of the previous one, across backups and
 // restarts, so that Verify finds events that were changed, removed or moved. The head of the chain is stored next to the
 // file and, if there is one, in an anchor that is out of reach for those who can write the files: only the anchor reveals
-// a chain that was forged as a whole. The package writes no files. Source: ADR-0016.
+// a chain that was forged as a whole. Each writer of a log begins with an event that says so, and ends with one unless it is
+// killed. The package writes no files. Source: ADR-0016.
 package chain
 
 import (
@@ -13,6 +14,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"management.platform.sh/shared/audit"
 )
 
 // Name is the current log file, and HeadName is the file next to it that contains the head. Backups have names of the
@@ -37,6 +40,8 @@ type Place struct {
 	Sequence int64
 	Previous string
 	Begins   bool
+	// Mark is what the event says about the log itself: the value of audit.Log, or empty.
+	Mark string
 }
 
 // Head is the end of a chain.
@@ -99,7 +104,10 @@ func PlaceOf(line []byte) (Place, error) {
 	if err != nil || sequence < 1 {
 		return Place{}, fmt.Errorf("an event has no %s", Sequence)
 	}
-	return Place{Sequence: sequence, Previous: event.Annotations[Previous], Begins: event.Annotations[Begins] == "true"}, nil
+	return Place{
+		Sequence: sequence, Previous: event.Annotations[Previous], Begins: event.Annotations[Begins] == "true",
+		Mark: event.Annotations[audit.Log],
+	}, nil
 }
 
 // HashOf is the hash of a line, without its end.

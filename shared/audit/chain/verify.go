@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"management.platform.sh/shared/audit"
 )
 
 // maxFindings bounds the findings of one verification.
@@ -25,8 +27,20 @@ type Report struct {
 	First int64
 	// Head is the end of the chain.
 	Head Head
+	// Ended is true if the last event says that its writer has ended. Otherwise a process is writing, or it was killed, or the
+	// end is missing.
+	Ended bool
 	// Findings describe the errors, in order. They are empty if the chain is intact.
 	Findings []string
+	// Notes describe the places at which a writer did not end the log: nothing was changed there, but the process was killed, or
+	// could not write.
+	Notes []string
+}
+
+func (r *Report) notes(format string, args ...any) {
+	if len(r.Notes) < maxFindings {
+		r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+	}
 }
 
 func (r *Report) finds(format string, args ...any) {
@@ -49,7 +63,8 @@ var errMoved = errors.New("the files are rotated faster than they can be read")
 
 // Verify verifies the chain of a directory: the backups from the oldest to the newest, and then the current file. It finds
 // events that were changed, removed, repeated or moved. With the head next to the file and the given anchors, it also
-// finds an end that was cut off. Missing files at the beginning are not a finding, because retention removes them. A
+// finds an end that was cut off. An event 1 that does not begin the log, and an event after the end of the log that does not
+// begin it again, are findings. Missing files at the beginning are not, because retention removes them. A
 // directory can be verified while it is written to: if files are moved in the meantime, the verification starts again. An
 // error means that the files could not be read.
 func Verify(directory string, anchors ...Anchored) (*Report, error) {
@@ -205,6 +220,8 @@ func (r *Report) line(name string, number int, line []byte, met map[int64]string
 		switch {
 		case sequence == 1 && place.Previous != "":
 			r.finds("%s line %d: event 1 names an event before it", name, number)
+		case sequence == 1 && place.Mark != audit.Begun:
+			r.finds("%s line %d: event 1 does not begin the log: the beginning was replaced, or an older version wrote it", name, number)
 		case sequence > 1 && !place.Begins:
 			r.finds("events before %s line %d are missing: event %d did not begin a file", name, number, sequence)
 		}
@@ -215,6 +232,14 @@ func (r *Report) line(name string, number int, line []byte, met map[int64]string
 	case place.Previous != r.Head.Hash:
 		r.finds("%s line %d: event %d is not the one that event %d follows: it was changed", name, number, r.Head.Sequence, sequence)
 	}
+	switch {
+	case r.Events == 0:
+	case r.Ended && place.Mark != audit.Begun:
+		r.finds("%s line %d: event %d follows the end of the log and does not begin it again", name, number, sequence)
+	case !r.Ended && place.Mark == audit.Begun:
+		r.notes("%s line %d: event %d begins the log again, and the event before it does not end it: its process was killed, or could not write",
+			name, number, sequence)
+	}
 	r.Events++
-	r.Head = Head{Sequence: sequence, Hash: hash}
+	r.Head, r.Ended = Head{Sequence: sequence, Hash: hash}, place.Mark == audit.Ended
 }

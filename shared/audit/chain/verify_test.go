@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/chain"
 )
 
@@ -22,7 +23,11 @@ func TestVerifyWhileFilesMove(t *testing.T) {
 	var head chain.Head
 	// step makes a file with one event, and turns the previous file into a backup.
 	step := func(i int) {
-		line := chain.Link([]byte(`{"kind":"Event"}`), head, true)
+		event := []byte(`{"kind":"Event"}`)
+		if i == 0 {
+			event = audit.NewMark(audit.Begun, "", nil).JSON
+		}
+		line := chain.Link(event, head, true)
 		head = chain.Head{Sequence: head.Sequence + 1, Hash: chain.HashOf(line)}
 		if i > 0 {
 			if err := os.Rename(path(chain.Name), path(fmt.Sprintf("audit-%08d-size.log", i))); err != nil {

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/DeRuina/timberjack"
@@ -71,6 +72,8 @@ type sink struct {
 	// head is the end of the chain, and size is the size of the file.
 	head chain.Head
 	size int64
+	// begins is true until the event is written with which this writer begins.
+	begins bool
 	// anchored is true when the head in the anchor was read. noted is the time of the last write to the anchor, and dirty is
 	// true if the head has changed since.
 	anchored bool
@@ -95,12 +98,15 @@ func (s *sink) Write(ctx context.Context, records []*audit.Record, durable bool)
 		return err
 	}
 	s.adopt(ctx)
+	if s.begins {
+		records = slices.Concat([]*audit.Record{audit.NewMark(audit.Begun, "", nil)}, records)
+	}
 	for len(records) > 0 {
 		n, err := s.append(records)
 		if err != nil {
 			return err
 		}
-		records = records[n:]
+		records, s.begins = records[n:], false
 	}
 	if durable {
 		if err := s.logger.Sync(); err != nil {
@@ -202,7 +208,18 @@ func (s *sink) open(ctx context.Context) (err error) {
 		_ = folder.Close()
 	}
 	s.adopt(ctx)
+	s.begins = true
 	return nil
+}
+
+// InUse reports whether a process writes to a directory. It reports true where the system cannot tell.
+func InUse(directory string) bool {
+	lock, err := os.Open(filepath.Join(directory, lockName))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer func() { _ = lock.Close() }()
+	return isLocked(lock)
 }
 
 // own takes the lock of the directory.

@@ -80,8 +80,9 @@ func TestChainOverRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	report := verify(t, config.Path, 6, nil)
-	if report.First != 1 || report.Head.Sequence != 6 || report.Files != 1 {
+	// Each writer begins with an event that says so.
+	report := verify(t, config.Path, 9, nil)
+	if report.First != 1 || report.Head.Sequence != 9 || report.Files != 1 || len(report.Notes) != 2 {
 		t.Errorf("%+v", report)
 	}
 	for _, name := range []string{chain.Name, chain.HeadName} {
@@ -92,7 +93,7 @@ func TestChainOverRestarts(t *testing.T) {
 	// An event without annotations gets annotations.
 	sink := open(t, nil, config)
 	write(t, sink, &audit.Record{JSON: []byte(`{"auditID":"c","user":{"extra":{"a":"b"}}}`)})
-	verify(t, config.Path, 7, nil)
+	verify(t, config.Path, 11, nil)
 }
 
 // large makes lines so long that three of them fill a megabyte.
@@ -108,9 +109,9 @@ func TestRotation(t *testing.T) {
 		first       int64
 		compression bool
 	}{
-		{"Spec 2.7 (maxSize)", model.ConfigAudit{MaxSizeMegabytes: 1}, 5, 10, 1, false},
-		{"Spec 2.7 (compress)", model.ConfigAudit{MaxSizeMegabytes: 1, Compress: true}, 5, 10, 1, true},
-		{"Spec 2.7 (maxBackups)", model.ConfigAudit{MaxSizeMegabytes: 1, MaxBackups: 2}, 3, 6, 5, false},
+		{"Spec 2.7 (maxSize)", model.ConfigAudit{MaxSizeMegabytes: 1}, 5, 11, 1, false},
+		{"Spec 2.7 (compress)", model.ConfigAudit{MaxSizeMegabytes: 1, Compress: true}, 5, 11, 1, true},
+		{"Spec 2.7 (maxBackups)", model.ConfigAudit{MaxSizeMegabytes: 1, MaxBackups: 2}, 3, 6, 6, false},
 	} {
 		t.Run(row.source, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +149,7 @@ func TestAnEventLargerThanAFile(t *testing.T) {
 	config := &model.ConfigAudit{Path: t.TempDir(), MaxSizeMegabytes: 1}
 	sink := open(t, nil, config)
 	write(t, sink, record("a", "x"), record("b", strings.Repeat("y", 4<<20)), record("c", "z"))
-	verify(t, config.Path, 3, nil)
+	verify(t, config.Path, 4, nil)
 }
 
 func TestOneWriter(t *testing.T) {
@@ -163,7 +164,7 @@ func TestOneWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, second, record("b", "x"))
-	verify(t, config.Path, 2, nil)
+	verify(t, config.Path, 4, nil)
 }
 
 // A sink with new settings takes over the directory of the old one, which is closed while requests continue.
@@ -185,7 +186,7 @@ func TestTakingOver(t *testing.T) {
 		if err := second.Close(); err != nil {
 			t.Error(err)
 		}
-		verify(t, config.Path, 2, nil)
+		verify(t, config.Path, 4, nil)
 	})
 }
 
@@ -205,9 +206,9 @@ func TestATornLine(t *testing.T) {
 	}
 	_ = file.Close()
 	// The incomplete event was never acknowledged.
-	verify(t, config.Path, 2, nil)
-	write(t, open(t, nil, config), record("d", "x"))
 	verify(t, config.Path, 3, nil)
+	write(t, open(t, nil, config), record("d", "x"))
+	verify(t, config.Path, 5, nil)
 }
 
 // If the end of the file is gone when a process starts, the chain continues after the missing events, so that the gap
@@ -216,14 +217,14 @@ func TestACutEnd(t *testing.T) {
 	t.Parallel()
 	config := &model.ConfigAudit{Path: t.TempDir()}
 	sink := open(t, nil, config)
-	write(t, sink, record("a", "x"), record("b", "x"), record("c", "x"))
+	write(t, sink, record("a", "x"), record("b", "x"))
 	_ = sink.Close()
 	path := filepath.Join(config.Path, chain.Name)
 	if err := os.WriteFile(path, []byte(strings.SplitAfter(read(t, path), "\n")[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	write(t, open(t, nil, config), record("d", "x"))
-	verify(t, config.Path, 2, nil, "events 2 to 3 are missing before audit.log line 2")
+	verify(t, config.Path, 3, nil, "events 2 to 3 are missing before audit.log line 2")
 }
 
 // memory is an anchor.
@@ -287,8 +288,9 @@ func TestTampering(t *testing.T) {
 		config := &model.ConfigAudit{Path: t.TempDir()}
 		anchor := &memory{}
 		sink := open(t, anchor, config)
-		for i := range 5 {
-			write(t, sink, record(fmt.Sprint("id-", i), fmt.Sprint(i)))
+		// The first event says that the log begins.
+		for i := range 4 {
+			write(t, sink, record(fmt.Sprint("id-", i+1), fmt.Sprint(i+1)))
 		}
 		_ = sink.Close()
 		path := filepath.Join(config.Path, chain.Name)
@@ -312,7 +314,7 @@ func TestAnchors(t *testing.T) {
 	config := &model.ConfigAudit{Path: t.TempDir()}
 	anchor := &memory{}
 	sink := open(t, anchor, config)
-	for i := range 5 {
+	for i := range 4 {
 		write(t, sink, record(fmt.Sprint(i), "x"))
 	}
 	_ = sink.Close()
@@ -325,7 +327,7 @@ func TestAnchors(t *testing.T) {
 		}
 	}
 	forged := open(t, nil, config)
-	for i := range 5 {
+	for i := range 4 {
 		write(t, forged, record(fmt.Sprint(i), "forged"))
 	}
 	_ = forged.Close()
@@ -343,8 +345,8 @@ func TestAnchors(t *testing.T) {
 	again := open(t, anchor, config)
 	write(t, again, record("after", "x"))
 	_ = again.Close()
-	verify(t, config.Path, 3, nil, "events 3 to 5 are missing before audit.log line 3")
-	if anchor.head.Sequence != 6 {
+	verify(t, config.Path, 4, nil, "events 3 to 5 are missing before audit.log line 3")
+	if anchor.head.Sequence != 7 {
 		t.Errorf("the anchor is at %d", anchor.head.Sequence)
 	}
 }
@@ -359,7 +361,7 @@ func TestAnAnchorThatIsAway(t *testing.T) {
 	anchor.away = false
 	write(t, sink, record("b", "x"))
 	_ = sink.Close()
-	verify(t, config.Path, 2, nil, "events 2 to 9 are missing")
+	verify(t, config.Path, 3, nil, "events 3 to 9 are missing")
 	if anchor.head.Sequence != 10 {
 		t.Errorf("the anchor is at %d", anchor.head.Sequence)
 	}
@@ -399,6 +401,67 @@ func TestDurable(t *testing.T) {
 		if err := sink.Write(t.Context(), []*audit.Record{record("a", "x")}, durable); (err != nil) != fails {
 			t.Errorf("durable %v: %v", durable, err)
 		}
+	}
+}
+
+// A log has a first and a last event. A process that was killed leaves none, which stays visible. Source: ADR-0016.
+func TestBeginningsAndEnds(t *testing.T) {
+	t.Parallel()
+	path := func(c *model.ConfigAudit) string { return filepath.Join(c.Path, chain.Name) }
+	end := audit.NewMark(audit.Ended, "process", nil)
+	for _, row := range []struct {
+		name    string
+		writers [][]*audit.Record
+		change  func(lines []string) []string
+		ended   bool
+		notes   int
+		finds   []string
+	}{
+		{"an end in good order", [][]*audit.Record{{record("a", "x"), end}, {record("b", "x"), end}}, nil, true, 0, nil},
+		{"a process that was killed, and a restart", [][]*audit.Record{{record("a", "x")}, {record("b", "x"), end}}, nil, true, 1, nil},
+		{"a process that was killed", [][]*audit.Record{{record("a", "x"), end}, {record("b", "x")}}, nil, false, 0, nil},
+		{"an event after the end", [][]*audit.Record{{record("a", "x"), end, record("b", "x")}}, nil, false, 0,
+			[]string{"follows the end of the log and does not begin it again"}},
+		{"a beginning that was replaced", [][]*audit.Record{{record("a", "x"), end}}, func(lines []string) []string {
+			first := chain.Link(record("z", "forged").JSON, chain.Head{}, true)
+			head := chain.Head{Sequence: 1, Hash: chain.HashOf(first)}
+			return []string{string(first), string(chain.Link(end.JSON, head, false))}
+		}, true, 0, []string{"event 1 does not begin the log"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			config := &model.ConfigAudit{Path: t.TempDir()}
+			events := int64(0)
+			for _, records := range row.writers {
+				sink := open(t, nil, config)
+				write(t, sink, records...)
+				if !filesink.InUse(config.Path) {
+					t.Error("a directory with a writer is not in use")
+				}
+				if err := sink.Close(); err != nil {
+					t.Fatal(err)
+				}
+				events += int64(len(records)) + 1
+			}
+			if filesink.InUse(config.Path) && runtime.GOOS == "linux" {
+				t.Error("a directory without a writer is in use")
+			}
+			if row.change != nil {
+				lines := row.change(strings.Split(read(t, path(config)), "\n"))
+				last := []byte(lines[len(lines)-1])
+				head := chain.Head{Sequence: int64(len(lines)), Hash: chain.HashOf(last)}
+				events = head.Sequence
+				for name, text := range map[string]string{chain.Name: strings.Join(lines, "\n") + "\n", chain.HeadName: head.String() + "\n"} {
+					if err := os.WriteFile(filepath.Join(config.Path, name), []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			report := verify(t, config.Path, events, nil, row.finds...)
+			if report.Ended != row.ended || len(report.Notes) != row.notes {
+				t.Errorf("ended: %v, notes: %q", report.Ended, report.Notes)
+			}
+		})
 	}
 }
 
