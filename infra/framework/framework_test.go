@@ -169,7 +169,7 @@ func TestCloudEvent(t *testing.T) {
 		"without a type":                   {"POST", "{}", map[string]string{"Ce-Id": "1", "Ce-Source": "/ping", "Ce-Specversion": "1.0"}, false, 400, "type: MUST"},
 		"no event":                         {"POST", "{}", map[string]string{"Content-Type": "application/json"}, false, 400, "CloudEvent: "},
 		"broken":                           {"POST", "{", map[string]string{"Content-Type": "application/cloudevents+json"}, false, 400, "CloudEvent: "},
-		"a GET":                            {"GET", "", nil, false, 405, "POST"},
+		"a GET":                            {"GET", "", nil, false, 405, "MethodNotAllowed"},
 		"too large":                        {"POST", strings.Repeat(" ", maxEvent) + structured, map[string]string{"Content-Type": "application/cloudevents+json"}, false, 413, "262144"},
 		"too large, binary":                {"POST", strings.Repeat("x", maxEvent+1), map[string]string{"Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x", "Ce-Specversion": "1.0"}, false, 413, "262144"},
 	} {

@@ -220,7 +220,7 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 		}
 		if _, err := tokens.Current(r.Context()); err != nil {
 			api.Env.Log.Error("not ready: no token can be signed", "error", err.Error(), "cause", fmt.Sprint(errors.Unwrap(err)))
-			frame.Refuse(w, err)
+			frame.Refuse(w, apierror.Unavailable().Because(err))
 			return
 		}
 		alive(w, r)
