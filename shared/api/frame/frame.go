@@ -251,7 +251,7 @@ func (f *frame) phases(ctx context.Context, c *call) (result *answer, err error)
 	}
 	result, err = f.operate(c.recording.watchRemovals(ctx), c)
 	if f.guesses(err) {
-		if slow := f.server.Rates.Failures.Take(c.address(), thisAddress, c.now()); slow != nil {
+		if slow := f.server.Rates.Failures.Take(f.address(c), thisAddress, c.now()); slow != nil {
 			return nil, slow
 		}
 	}
