@@ -13,13 +13,15 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// The texts of a 401. Only callers that have the key learn that it is expired or disabled.
+// The texts of a 401. Only callers that have the key learn that it is expired or disabled, or that it ended with another
+// key, which is not named.
 // Source: ADR-0005.
 const (
 	textNone     = "no bearer token"
 	textInvalid  = "invalid bearer token"
 	textExpired  = "access key expired"
 	textDisabled = "access key disabled"
+	textBound    = "a key that this access key was made with no longer works"
 )
 
 // The reasons for which Bearers refuses a bearer.
@@ -30,6 +32,8 @@ var (
 	ErrExpired = errors.New("the bearer is expired")
 	// ErrDisabled: its owner has disabled it.
 	ErrDisabled = errors.New("the bearer is disabled")
+	// ErrBound: another bearer that it is bound to no longer works. Source: ADR-0021.
+	ErrBound = errors.New("the bearer is bound to one that has ended")
 )
 
 // Bearers identifies bearers. Package accesskey implements it for access keys. Implementations are safe for concurrent use.
@@ -37,7 +41,7 @@ type Bearers interface {
 	// Identify returns the caller to whom a bearer belongs. It refuses a malformed bearer without a request to the state.
 	// Prefetch names an access key to read in the same round trip if possible; empty: none.
 	//
-	// Errors: ErrUnknown, ErrExpired and ErrDisabled; store.ErrUnavailable if the state cannot be reached; other errors
+	// Errors: ErrUnknown, ErrExpired, ErrDisabled and ErrBound; store.ErrUnavailable if the state cannot be reached; other errors
 	// if a stored record cannot be read.
 	Identify(ctx context.Context, bearer secret.String, prefetch string) (Identified, error)
 }
@@ -46,8 +50,9 @@ type Bearers interface {
 type Identified struct {
 	// Caller is the caller to whom the bearer belongs.
 	Caller identity.Caller
-	// Prefetched is the record of the access key to prefetch; nil if it was not read or does not exist.
-	Prefetched *store.Record
+	// Prefetched are the records of access keys that were read together with that of the bearer, by name: the one to
+	// prefetch, and those in its lineage. A key that is missing was not read or does not exist.
+	Prefetched map[string]store.Record
 	// Used records that the bearer is used. It returns no error, but logs it.
 	Used func(context.Context)
 }
@@ -59,8 +64,8 @@ type Authenticator struct {
 }
 
 // Header authenticates the Authorization header of a request. The case of the scheme does not matter. Prefetch is passed
-// to Bearers.Identify, and the returned record is the prefetched one. Errors are those of Bearer.
-func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, *store.Record, error) {
+// to Bearers.Identify, and the returned records are the prefetched ones. Errors are those of Bearer.
+func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, map[string]store.Record, error) {
 	scheme, token, ok := strings.Cut(header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return identity.Caller{}, nil, apierror.Unauthorized(textNone)
@@ -70,14 +75,14 @@ func (a *Authenticator) Header(ctx context.Context, header http.Header, prefetch
 
 // Bearer authenticates a bearer, which counts as a use of it.
 //
-// Errors: Unauthorized for a bearer that is unknown, expired or disabled; ServiceUnavailable if the state cannot be
+// Errors: Unauthorized for a bearer that is unknown, expired, disabled or ended with another; ServiceUnavailable if the state cannot be
 // reached, because a bearer that cannot be checked is refused. Source: Spec 5.1, 5.2; ADR-0005.
 func (a *Authenticator) Bearer(ctx context.Context, bearer secret.String) (identity.Caller, error) {
 	caller, _, err := a.authenticate(ctx, bearer, "")
 	return caller, err
 }
 
-func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, prefetch string) (identity.Caller, *store.Record, error) {
+func (a *Authenticator) authenticate(ctx context.Context, bearer secret.String, prefetch string) (identity.Caller, map[string]store.Record, error) {
 	found, err := a.Bearers.Identify(ctx, bearer, prefetch)
 	if err != nil {
 		return identity.Caller{}, nil, refuse(err)
@@ -106,6 +111,8 @@ func refuse(err error) error {
 		return apierror.Unauthorized(textExpired)
 	case errors.Is(err, ErrDisabled):
 		return apierror.Unauthorized(textDisabled)
+	case errors.Is(err, ErrBound):
+		return apierror.Unauthorized(textBound)
 	case errors.Is(err, store.ErrUnavailable):
 		return apierror.Unavailable().Because(err)
 	default:

@@ -121,7 +121,7 @@ type silent struct {
 	t *testing.T
 }
 
-func (s silent) GetWith(context.Context, string, string) (store.Record, *store.Record, error) {
+func (s silent) GetWith(context.Context, string, ...string) (store.Record, map[string]store.Record, error) {
 	s.t.Error("the store was asked")
 	return store.Record{}, nil, store.ErrNotFound
 }

@@ -66,6 +66,9 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	if !scope.Allows(caller.Scope, request) {
 		return Decision{Reason: scope.Refusal(request)}
 	}
+	if caller.KeyType == model.AccessKeyTypeKubeconfig && !ofKubeconfigs(request) {
+		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API"}
+	}
 	if caller.Admin() {
 		return Decision{Allowed: true, Reason: "the caller is in the group " + identity.Admins}
 	}
@@ -78,6 +81,31 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 		return Decision{Allowed: true, Reason: "every authenticated caller may read it, without its secrets"}
 	}
 	return Decision{Reason: fmt.Sprintf("only members of %s may %s %s", identity.Admins, request.Verb, resource)}
+}
+
+// ofKubeconfigs reports whether the token of a kubeconfig may make a request: to read the instance that its scope names, and
+// to ask about the API and the caller. It makes no credentials. Source: ADR-0021.
+func ofKubeconfigs(request scope.Request) bool {
+	switch {
+	case request.Resource == "":
+		return true
+	case request.Subresource != "":
+		return false
+	case request.Verb == "get":
+		return request.Group == model.GroupName && request.Resource == "virtualclusterinstances"
+	case request.Verb == "create":
+		return slices.Contains(aboutTheCaller, schema.GroupResource{Group: request.Group, Resource: request.Resource})
+	default:
+		return false
+	}
+}
+
+// aboutTheCaller are the resources with which callers ask who they are and what they may do.
+var aboutTheCaller = []schema.GroupResource{
+	model.Resource("selves"),
+	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
 }
 
 // Authorize calls Decide and returns a refusal as an error: Forbidden with the reason.

@@ -109,3 +109,48 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// The token of a kubeconfig reads its instance, and asks about the API and itself. Its owner may do anything here.
+// Source: ADR-0021.
+func TestKubeconfigs(t *testing.T) {
+	t.Parallel()
+	caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	caller.KeyType = model.AccessKeyTypeKubeconfig
+	caller.Scope = &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: "shop", VirtualCluster: "dev"}}}
+	instance := func(verb, name, subresource string) scope.Request {
+		return scope.Request{
+			Verb: verb, Group: model.GroupName, Resource: "virtualclusterinstances", Subresource: subresource,
+			Namespace: "p-shop", Project: "shop", Name: name,
+		}
+	}
+	create := func(group, resource string) scope.Request {
+		return scope.Request{Verb: "create", Group: group, Resource: resource}
+	}
+	for _, request := range []scope.Request{
+		instance("get", "dev", ""),
+		create(model.GroupName, "selves"),
+		create("authentication.k8s.io", "selfsubjectreviews"),
+		create("authorization.k8s.io", "selfsubjectaccessreviews"),
+		create("authorization.k8s.io", "selfsubjectrulesreviews"),
+		{Verb: "get", Path: "/apis"},
+	} {
+		if decision := auth.Decide(caller, request); !decision.Allowed {
+			t.Errorf("%+v: %s", request, decision.Reason)
+		}
+	}
+	refused := []scope.Request{
+		instance("get", "other", ""), instance("get", "dev", "status"), instance("create", "dev", "kubeconfig"),
+		create(model.GroupName, "ownedaccesskeys"), create(model.GroupName, "directclusterendpointtokens"),
+		create("authentication.k8s.io", "tokenreviews"),
+	}
+	for _, verb := range []string{"list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+		for _, subresource := range []string{"", "status", "kubeconfig"} {
+			refused = append(refused, instance(verb, "dev", subresource))
+		}
+	}
+	for _, request := range refused {
+		if auth.Decide(caller, request).Allowed {
+			t.Errorf("%+v is allowed", request)
+		}
+	}
+}

@@ -84,6 +84,14 @@ const (
 	PatchOperations = 10_000
 )
 
+// Bounds of the lineage of a credential. Each authentication reads the keys that bound the credential.
+const (
+	// LineageBounds is the maximum number of access keys that bound a credential.
+	LineageBounds = 8
+	// Lineage is the maximum number of access keys in a lineage.
+	Lineage = 64
+)
+
 // Bounds of an answer to a request that is refused.
 const (
 	// Faults is the maximum number of faults that an answer names. The rest is counted.
@@ -243,6 +251,14 @@ var List = []Limit{
 	{
 		"managers", "entries of the managed fields of an object; those of managers that update are folded into 10, as in Kubernetes", "100 entries", "shared/api/resource",
 		"422 with the field metadata.managedFields: has 101 entries; the limit is 100", "",
+	},
+	{
+		"lineage-bounds", "access keys to which a credential is bound, because each of them made the next one", "8 keys", "shared/kinds/accesskey",
+		"403 with the field status.lineage: would have 9 keys that bound each other; the limit is 8", "",
+	},
+	{
+		"lineage", "access keys in the lineage of a credential", "64 keys", "shared/kinds/accesskey",
+		"403 with the field status.lineage: would have 65 keys; the limit is 64", "",
 	},
 	{
 		"faults", "faults that an answer names", "100 faults", "shared/model/apierror",

@@ -5,7 +5,7 @@ package model
 const (
 	// AccessKeyTypeUser marks a key that a user manages. It is the default.
 	AccessKeyTypeUser = "User"
-	// AccessKeyTypeOther marks a key for a machine, such as the token of a kubeconfig.
+	// AccessKeyTypeOther marks a key for a machine.
 	AccessKeyTypeOther = "Other"
 	// AccessKeyTypeLogin marks a key that an interactive login created.
 	AccessKeyTypeLogin = "Login"
@@ -17,4 +17,7 @@ const (
 	AccessKeyTypeNetworkPeer = "NetworkPeer"
 	// AccessKeyTypeWorkspace marks the key that is available inside a workspace.
 	AccessKeyTypeWorkspace = "Workspace"
+	// AccessKeyTypeKubeconfig marks the token of a kubeconfig. On this API it can read its virtual cluster instance, and
+	// nothing else. Source: ADR-0021.
+	AccessKeyTypeKubeconfig = "Kubeconfig"
 )

@@ -80,4 +80,13 @@ type DirectClusterEndpointTokenStatus struct {
 	// UserAgent is the User-Agent header of the request for the token, cut to 256 bytes. Source: ADR-0011.
 	// +optional
 	UserAgent string `json:"userAgent,omitempty"`
+	// CreatedBy is the access key that requested the token: accessKey and accessKeyUID. Absent in records of a version
+	// of the platform that did not have it. Source: ADR-0021.
+	// +optional
+	CreatedBy *AccessKeyReference `json:"createdBy,omitempty"`
+	// Lineage is the access keys that led to the token: the first is createdBy, the next one made that, and so on.
+	// Source: ADR-0021.
+	// +optional
+	// +listType=atomic
+	Lineage []AccessKeyAncestor `json:"lineage,omitempty"`
 }

@@ -85,8 +85,8 @@ type OwnedAccessKeySpec struct {
 	// +optional
 	Scope *Scope `json:"scope,omitempty"`
 	// Type tells keys that users manage from keys that the platform manages. Clients can set User (the default)
-	// or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer and Workspace. Source: Spec
-	// 2.5; the values: ADR-0005.
+	// or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer, Workspace and
+	// Kubeconfig. Source: Spec 2.5; the values: ADR-0005.
 	// +optional
 	Type string `json:"type,omitempty"`
 	// Identity is the login data from single sign-on. Absent if the key was not created by a login. Source: Spec
@@ -116,10 +116,40 @@ type OwnedAccessKeyStatus struct {
 	// the key has never been used. Source: Spec 2.5; the precision: ADR-0005.
 	// +optional
 	LastActivity *metav1.Time `json:"lastActivity,omitempty"`
-	// ExpirationTimestamp is the time at which the key stops working, computed from ttl, the last activity and
-	// the platform's current cap. Absent if the key does not expire. Source: ADR-0005.
+	// ExpirationTimestamp is the time at which the key stops working, computed from ttl, the last activity, the
+	// platform's current cap and the ends of the keys in lineage that bound it. Absent if the key does not expire.
+	// Source: ADR-0005, ADR-0021.
 	// +optional
 	ExpirationTimestamp *metav1.Time `json:"expirationTimestamp,omitempty"`
+	// CreatedBy is the access key with which the key was made. The server sets it. Absent if the platform itself
+	// made the key, or a version of the platform that did not record it. Source: ADR-0021.
+	// +optional
+	CreatedBy *AccessKeyReference `json:"createdBy,omitempty"`
+	// Lineage is the access keys that made the key: the first is createdBy, the next one made that, and so on. Keys
+	// that were gone when the key was made are left out. The server sets it. Source: ADR-0021.
+	// +optional
+	// +listType=atomic
+	Lineage []AccessKeyAncestor `json:"lineage,omitempty"`
+}
+
+// AccessKeyReference names an access key. Source: ADR-0021.
+type AccessKeyReference struct {
+	// Name is the name of the access key. Source: ADR-0021.
+	Name string `json:"name"`
+	// UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.
+	UID string `json:"uid"`
+}
+
+// AccessKeyAncestor is an access key in the lineage of a credential. Source: ADR-0021.
+type AccessKeyAncestor struct {
+	// Name is the name of the access key. Source: ADR-0021.
+	Name string `json:"name"`
+	// UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.
+	UID string `json:"uid"`
+	// Bounds is true if the credential works only as long as this access key works: it had a scope or an end when
+	// it made the next one. Source: ADR-0021.
+	// +optional
+	Bounds bool `json:"bounds,omitempty"`
 }
 
 // AccessKeyIdentity is what an identity provider stated about a user at login. Source: Spec 2.5.

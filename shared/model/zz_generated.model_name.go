@@ -8,6 +8,11 @@
 package model
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AccessKeyAncestor) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AccessKeyAncestor"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AccessKeyIdentity) OpenAPIModelName() string {
 	return "sh.platform.management.v1.AccessKeyIdentity"
 }
@@ -20,6 +25,11 @@ func (in AccessKeyOIDCLogin) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AccessKeyOIDCProvider) OpenAPIModelName() string {
 	return "sh.platform.management.v1.AccessKeyOIDCProvider"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AccessKeyReference) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AccessKeyReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -53,8 +53,8 @@ func testRoundTrips(t *testing.T, redisURL string) {
 		}},
 		{"apply", 3, http.StatusOK, func(i int) int { return s.apply(objectName(1), fmt.Sprint("Apply ", i)) }},
 		{"apply that changes nothing", 2, http.StatusOK, func(int) int { return s.apply(objectName(1), "The same") }},
-		// The last three look for what it owned, one for each resource that can be owned.
-		{"delete", 6, http.StatusOK, func(i int) int {
+		// The last four look for what it owned, one for each resource that can be owned, and for what was bound to it.
+		{"delete", 7, http.StatusOK, func(i int) int {
 			return s.call(http.MethodDelete, collectionPath+"/"+fmt.Sprint("new-", i), "", nil)
 		}},
 	} {

@@ -33,6 +33,32 @@ func annotated(name string, size int) request {
 	return metadata(fmt.Sprintf(`"name":%q,"annotations":{"a":%q}`, name, strings.Repeat("x", size-1)))
 }
 
+// line makes a number of keys with a spec, each with the one before it, and one more, which is refused with a limit.
+func line(t *testing.T, length int, spec string, limit int) {
+	t.Helper()
+	w := newWorld(t, nil)
+	maker := "alice"
+	ask := func(i int) request {
+		name := fmt.Sprintf("line-%d", i)
+		return request{
+			method: http.MethodPost, path: keys, bearer: maker,
+			body: fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"key":%q,%s}}`, name, bearer(name), spec),
+		}
+	}
+	for i := range length {
+		if got := w.send(ask(i)); got.status != http.StatusCreated {
+			t.Fatalf("key %d: %d %.500s", i+1, got.status, got.body)
+		}
+		maker = fmt.Sprintf("line-%d", i)
+	}
+	before := w.written()
+	got := w.send(ask(length))
+	if got.status != http.StatusForbidden || w.written() != before {
+		t.Fatalf("above: %d %.500s", got.status, got.body)
+	}
+	got.wants(t, "status.lineage", fmt.Sprint(limit), fmt.Sprint(limit+1))
+}
+
 // objectRows are the limits of an object as it is stored, of what changes it, and of what one step reads.
 var objectRows = map[string]row{
 	"json-patch-operations": {fmt.Sprintf("%d operations", limits.PatchOperations), func(t *testing.T) {
@@ -129,6 +155,13 @@ var objectRows = map[string]row{
 			t.Fatalf("above: %d %.500s", got.status, got.body)
 		}
 		got.wants(t, "metadata.managedFields", fmt.Sprint(limits.Managers+1), fmt.Sprint(limits.Managers))
+	}},
+	"lineage-bounds": {fmt.Sprintf("%d keys", limits.LineageBounds), func(t *testing.T) {
+		// The first key ends, but is not bound to the one that made it.
+		line(t, limits.LineageBounds+1, `"ttl":3600`, limits.LineageBounds)
+	}},
+	"lineage": {fmt.Sprintf("%d keys", limits.Lineage), func(t *testing.T) {
+		line(t, limits.Lineage, `"displayName":"a"`, limits.Lineage)
 	}},
 	"idempotency-key": {"255 characters", func(t *testing.T) {
 		sized{limit: 255, status: http.StatusBadRequest, says: []string{"255"}, ask: func(n int) request {

@@ -297,12 +297,12 @@ func (h holding) GetByDigest(ctx context.Context, digest string) (store.Record, 
 	return record, err
 }
 
-func (h holding) GetWith(ctx context.Context, digest, name string) (store.Record, *store.Record, error) {
-	record, other, err := h.Store.GetWith(ctx, digest, name)
+func (h holding) GetWith(ctx context.Context, digest string, names ...string) (store.Record, map[string]store.Record, error) {
+	record, others, err := h.Store.GetWith(ctx, digest, names...)
 	if held := h.held.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
 		return store.Record{}, nil, held
 	}
-	return record, other, err
+	return record, others, err
 }
 
 func (h holding) Create(ctx context.Context, record store.Record) (int64, error) {

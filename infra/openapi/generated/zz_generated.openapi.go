@@ -74,9 +74,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.TypeMeta{}.OpenAPIModelName():                             schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():                              schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		version.Info{}.OpenAPIModelName():                                 schema_k8sio_apimachinery_pkg_version_Info(ref),
+		model.AccessKeyAncestor{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_AccessKeyAncestor(ref),
 		model.AccessKeyIdentity{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_AccessKeyIdentity(ref),
 		model.AccessKeyOIDCLogin{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_AccessKeyOIDCLogin(ref),
 		model.AccessKeyOIDCProvider{}.OpenAPIModelName():                  schema_managementplatformsh_shared_model_AccessKeyOIDCProvider(ref),
+		model.AccessKeyReference{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_AccessKeyReference(ref),
 		model.AppRepository{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_AppRepository(ref),
 		model.AuditPolicy{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_AuditPolicy(ref),
 		model.AuditRule{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_AuditRule(ref),
@@ -2858,6 +2860,43 @@ func schema_k8sio_apimachinery_pkg_version_Info(ref common.ReferenceCallback) co
 	}
 }
 
+func schema_managementplatformsh_shared_model_AccessKeyAncestor(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AccessKeyAncestor is an access key in the lineage of a credential. Source: ADR-0021.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the access key. Source: ADR-0021.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bounds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Bounds is true if the credential works only as long as this access key works: it had a scope or an end when it made the next one. Source: ADR-0021.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "uid"},
+			},
+		},
+	}
+}
+
 func schema_managementplatformsh_shared_model_AccessKeyIdentity(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3032,6 +3071,36 @@ func schema_managementplatformsh_shared_model_AccessKeyOIDCProvider(ref common.R
 						},
 					},
 				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AccessKeyReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AccessKeyReference names an access key. Source: ADR-0021.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the access key. Source: ADR-0021.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID is the UID of the access key. A new key with the same name has another UID. Source: ADR-0021.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "uid"},
 			},
 		},
 	}
@@ -5048,11 +5117,35 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 							Format:      "",
 						},
 					},
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key that requested the token: accessKey and accessKeyUID. Absent in records of a version of the platform that did not have it. Source: ADR-0021.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that led to the token: the first is createdBy, the next one made that, and so on. Source: ADR-0021.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			v1.Time{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -6414,7 +6507,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeySpec(ref common.Refe
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type tells keys that users manage from keys that the platform manages. Clients can set User (the default) or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer and Workspace. Source: Spec 2.5; the values: ADR-0005.",
+							Description: "Type tells keys that users manage from keys that the platform manages. Clients can set User (the default) or Other; only the server sets Login, Reset, OIDCRefreshToken, NetworkPeer, Workspace and Kubeconfig. Source: Spec 2.5; the values: ADR-0005.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6473,15 +6566,39 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 					},
 					"expirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTimestamp is the time at which the key stops working, computed from ttl, the last activity and the platform's current cap. Absent if the key does not expire. Source: ADR-0005.",
+							Description: "ExpirationTimestamp is the time at which the key stops working, computed from ttl, the last activity, the platform's current cap and the ends of the keys in lineage that bound it. Absent if the key does not expire. Source: ADR-0005, ADR-0021.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"createdBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CreatedBy is the access key with which the key was made. The server sets it. Absent if the platform itself made the key, or a version of the platform that did not record it. Source: ADR-0021.",
+							Ref:         ref(model.AccessKeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"lineage": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage is the access keys that made the key: the first is createdBy, the next one made that, and so on. Keys that were gone when the key was made are left out. The server sets it. Source: ADR-0021.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AccessKeyAncestor{}.OpenAPIModelName()),
+									},
+								},
+							},
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			v1.Time{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
 	}
 }
 

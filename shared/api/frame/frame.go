@@ -72,8 +72,9 @@ type call struct {
 	// form is the form of the response. include says how much of each object the rows of a Table contain.
 	form    form
 	include metav1.IncludeObjectPolicy
-	// prefetched is the record with the name of the request, if the authenticator has read it together with the caller's key.
-	prefetched *store.Record
+	// prefetched has the record with the name of the request, if the authenticator has read it together with the caller's
+	// key, and what else it has read.
+	prefetched map[string]store.Record
 	// request is the call in the form that scopes and the audit policy match.
 	request scope.Request
 	// body reads the body of the request.

@@ -499,7 +499,7 @@ func TestDeadlines(t *testing.T) {
 // unreachable is a state that does not respond.
 type unreachable struct{ store.Store }
 
-func (unreachable) GetWith(context.Context, string, string) (store.Record, *store.Record, error) {
+func (unreachable) GetWith(context.Context, string, ...string) (store.Record, map[string]store.Record, error) {
 	return store.Record{}, nil, store.ErrUnavailable
 }
 

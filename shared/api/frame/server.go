@@ -52,9 +52,9 @@ type Server struct {
 // Authenticator turns credentials into callers. Package auth implements it. Implementations are safe for concurrent use.
 type Authenticator interface {
 	// Header authenticates the Authorization header of a request, and counts as a use of the credential. Prefetch is the
-	// name of an object to read in the same round trip. The record is nil if that is not possible or if the object does
-	// not exist.
-	Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, *store.Record, error)
+	// name of an object to read in the same round trip. The records are those that were read, by name: that of the
+	// object is missing if that is not possible or if the object does not exist.
+	Header(ctx context.Context, header http.Header, prefetch string) (identity.Caller, map[string]store.Record, error)
 	// Again authenticates the Authorization header of a request whose response is still being sent. It does not count as a
 	// use of the credential.
 	Again(ctx context.Context, header http.Header) (identity.Caller, error)

@@ -19,6 +19,10 @@ const (
 	// does the rest. Source: ADR-0009.
 	inlineSteps = 100
 	inlineTime  = 2 * time.Second
+	// lineSteps and lineTime are those bounds for a credential that is deleted together with everything that it made: the
+	// request ends that before it is answered. Source: ADR-0021.
+	lineSteps = 10_000
+	lineTime  = 30 * time.Second
 	// pageOfDependents is how many objects are read in one round trip.
 	pageOfDependents = 100
 	// maxTries bounds how often one run looks at an object that others write at the same time.
@@ -79,13 +83,20 @@ func (r *Registry[T]) collect(ctx context.Context, after ...outcome) {
 	if len(graph.lookups) > 0 {
 		return
 	}
+	ctx = consequently(ctx)
 	c := graph.collection(inlineSteps)
+	line := lineSteps
 	for _, each := range after {
 		if each.gone || needsPropagation(each.object) {
 			c.follow(each)
 		}
+		if !each.gone && slices.Contains(each.object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+			ctx, cancel := context.WithTimeout(ctx, lineTime)
+			_, _ = c.endLine(ctx, each.node, &line)
+			cancel()
+		}
 	}
-	ctx, cancel := context.WithTimeout(consequently(ctx), inlineTime)
+	ctx, cancel := context.WithTimeout(ctx, inlineTime)
 	defer cancel()
 	_ = c.run(ctx)
 }
@@ -195,8 +206,13 @@ func (c *collection) look(ctx context.Context, t task) error {
 	}
 }
 
-// decide keeps, changes or deletes an object that is not being deleted, depending on what became of its owners.
+// decide keeps, changes or deletes an object that is not being deleted, depending on what became of its makers and owners.
 func (c *collection) decide(ctx context.Context, n node) error {
+	if outlived, err := c.outlived(ctx, n); err != nil {
+		return err
+	} else if outlived {
+		return c.end(ctx, n, deleteTerms{grace: new(int64)})
+	}
 	var solid, dangling, waiting []types.UID
 	var owners []node
 	for _, reference := range n.object.GetOwnerReferences() {
@@ -274,10 +290,13 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 	return c.end(ctx, n, deleteTerms{propagation: metav1.DeletePropagationForeground})
 }
 
-// foreground deletes the remaining dependents of an owner that waits, and then removes its finalizer unless a dependent
-// blocks it.
+// foreground deletes what an owner that waits made, and its remaining dependents. It then removes its finalizer unless a
+// dependent blocks it.
 func (c *collection) foreground(ctx context.Context, n node) error {
 	if uid := n.object.GetUID(); !c.walked[uid] {
+		if ended, err := c.endLine(ctx, n, &c.left); err != nil || !ended {
+			return err
+		}
 		c.walked[uid] = true
 		c.pushDependents(uid)
 		c.wake([]node{n})
@@ -390,6 +409,8 @@ func (c *collection) follow(after outcome) {
 	c.gone[uid] = true
 	delete(c.alive, uid)
 	c.pushDependents(uid)
+	delete(c.alive, boundTo+uid)
+	c.pushBound(after.node)
 	// An owner may have waited for this one.
 	for _, reference := range after.object.GetOwnerReferences() {
 		member, known := c.graph.member(reference.APIVersion, reference.Kind)

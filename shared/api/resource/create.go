@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -128,7 +129,17 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	}
 	var none T
 	r.Rules.Default(in.Caller, object, none)
+	var refused field.ErrorList
+	if heir, inherits := r.Rules.(Heir[T]); inherits {
+		var err error
+		if refused, err = heir.Inherit(ctx, in.Caller, object); err != nil {
+			return nil, r.translate(err, object.GetName())
+		}
+	}
 	problems := append(r.validateMetadata(object), r.Rules.Validate(object, none)...)
+	if len(problems) == 0 {
+		refused = append(r.Rules.Authorize(in.Caller, object, none), refused...)
+	}
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
 	owners, err := r.validateOwners(ctx, in.Caller, object, none)
 	if err != nil {
@@ -138,8 +149,8 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 	if problems = append(problems, more...); len(problems) > 0 {
 		return nil, r.invalid(object.GetName(), problems)
 	}
-	if excess := r.Rules.Authorize(in.Caller, object, none); len(excess) > 0 {
-		return nil, apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), apierror.Summary(excess), excess)
+	if len(refused) > 0 {
+		return nil, apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), apierror.Summary(refused), refused)
 	}
 	return &Draft[T]{Object: object, registry: r, in: in, own: own, sealed: sealed}, nil
 }
@@ -171,7 +182,7 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 		if err := r.wouldCreate(ctx, record); err != nil {
 			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)
 		}
-	} else if record.Revision, err = r.insert(ctx, record); err != nil {
+	} else if record.Revision, err = r.insert(ctx, in.Caller, record); err != nil {
 		earlier, again := r.again(ctx, in, object.GetUID(), record.Name, err)
 		if !again {
 			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)
@@ -182,6 +193,8 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 		record = earlier
 	}
 	r.stamp(object, record)
+	// The object is stored: an answer without what it depends on is better than none.
+	_ = r.relate(ctx, []T{object}, nil)
 	if in.DryRun {
 		object.SetResourceVersion("")
 	} else if d.sealed.Reveal != nil {

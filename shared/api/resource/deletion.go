@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -125,6 +126,7 @@ func (r *Registry[T]) index(record *store.Record, object T) {
 			record.References = append(record.References, string(owner.UID))
 		}
 	}
+	record.References = append(record.References, r.lineageReferences(object)...)
 }
 
 // removeDeleted removes an object whose deletion is complete, when a request comes across it. It is best effort: such
@@ -140,8 +142,10 @@ func (r *Registry[T]) removeDeleted(ctx context.Context, record store.Record) bo
 	return true
 }
 
-// insert is the store's Create. It removes an object in its way whose deletion is complete.
-func (r *Registry[T]) insert(ctx context.Context, record store.Record) (int64, error) {
+// insert is the store's Create for a caller, whose credential must still work when the object is written. It removes an object
+// in its way whose deletion is complete.
+func (r *Registry[T]) insert(ctx context.Context, caller identity.Caller, record store.Record) (int64, error) {
+	record.Requires = r.requires(caller)
 	for attempt := 1; ; attempt++ {
 		revision, err := r.Store.Create(ctx, record)
 		var holder store.Record
@@ -149,6 +153,12 @@ func (r *Registry[T]) insert(ctx context.Context, record store.Record) (int64, e
 		switch {
 		case attempt == maxNameAttempts:
 			return revision, err
+		case errors.Is(err, store.ErrStale):
+			// Only rules with a lineage require anything.
+			if record.Requires, err = r.Rules.(Lineage[T]).Current(ctx, caller); err != nil {
+				return 0, err
+			}
+			continue
 		case errors.Is(err, store.ErrExists):
 			holder, lookup = r.Store.Get(ctx, record.Name)
 		case errors.Is(err, store.ErrTaken):

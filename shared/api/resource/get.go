@@ -11,8 +11,9 @@ import (
 type GetInput struct {
 	Caller          identity.Caller
 	Namespace, Name string
-	// Prefetched is the record of that name where authentication read it in the same round trip. Nil: Get reads it.
-	Prefetched *store.Record
+	// Prefetched has the record of that name where authentication read it in the same round trip, and records that its
+	// status depends on. Get reads what is missing.
+	Prefetched map[string]store.Record
 	// Reveal asks for secrets in clear. The frame has checked that the caller may have them.
 	Reveal bool
 }
@@ -20,9 +21,10 @@ type GetInput struct {
 // Get returns one object, without secrets. NotFound also for an object that the caller may not see.
 // Source: ADR-0004.
 func Get[T Object](ctx context.Context, r *Registry[T], in GetInput) (T, error) {
-	if in.Prefetched == nil || in.Prefetched.Name != storeName(in.Namespace, in.Name) {
+	record, known := in.Prefetched[storeName(in.Namespace, in.Name)]
+	if !known {
 		object, _, err := r.Read(ctx, in.Caller, in.Namespace, in.Name)
 		return object, err
 	}
-	return r.show(ctx, in.Caller, *in.Prefetched, in.Name)
+	return r.show(ctx, in.Caller, record, in.Name, in.Prefetched)
 }

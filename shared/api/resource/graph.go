@@ -51,6 +51,10 @@ type Member interface {
 	// may tells whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for
 	// seeing.
 	may(caller identity.Caller, verb string, record store.Record) bool
+	// ancestors are the objects of the resource that made an object: those that it cannot outlive, and the others. Both are
+	// empty unless makes, which tells whether objects of the resource make each other.
+	ancestors(object metav1.Object) (bounding, others []metav1.OwnerReference)
+	makes() bool
 	// edit changes the metadata of an object on behalf of the system.
 	edit(ctx context.Context, n node, change func(metav1.Object)) (after outcome, err error)
 }

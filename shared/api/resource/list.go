@@ -190,6 +190,9 @@ func (l *listing[T]) pick(ctx context.Context) ([]T, error) {
 		}
 	}
 	l.records = nil
+	if err := l.registry.translate(l.registry.relate(ctx, items, nil), ""); err != nil {
+		return nil, err
+	}
 	if l.visit != nil {
 		return items, l.visit(ctx, items)
 	}
@@ -296,6 +299,9 @@ func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
 
 // ending returns a page that ends with a name, with the number of records that follow.
 func (l *listing[T]) ending(ctx context.Context, items []T, last string, remaining int64) (runtime.Object, error) {
+	if err := l.registry.translate(l.registry.relate(ctx, items, nil), ""); err != nil {
+		return nil, err
+	}
 	if l.visit != nil {
 		if err := l.visit(ctx, items); err != nil {
 			return nil, err

@@ -60,6 +60,17 @@ func (r *Registry[T]) Managed(by NewFieldManager) *Registry[T] {
 	return r
 }
 
+// WithRules returns a registry of the same state, graph and field manager with other rules: for objects that clients cannot
+// write themselves.
+func (r *Registry[T]) WithRules(rules Rules[T]) *Registry[T] {
+	other := &Registry[T]{Definition: r.Definition, Rules: rules, Store: r.Store, Now: r.Now, Random: r.Random, Quota: r.Quota}
+	other.joined.Store(r.joined.Load())
+	r.fields.mu.Lock()
+	defer r.fields.mu.Unlock()
+	other.fields.make, other.fields.manager = r.fields.make, r.fields.manager
+	return other
+}
+
 // fieldManager is the manager of the status, or of everything else; nil where Managed was not called. Nobody owns
 // fields that are not stored, or a status that clients cannot write.
 func (r *Registry[T]) fieldManager(ofStatus bool) (FieldManager, error) {

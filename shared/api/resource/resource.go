@@ -91,7 +91,8 @@ type Rules[T Object] interface {
 	Default(caller identity.Caller, object, old T)
 	// Validate returns all that is wrong with the object itself, except its metadata. Old is nil at create.
 	Validate(object, old T) field.ErrorList
-	// Authorize returns the fields in which the object asks for more than the caller may give. Old is nil at create.
+	// Authorize returns the fields in which the object asks for more than the caller may give. It runs on a valid object,
+	// before Seal: what the object has of secrets, the caller has sent. Old is nil at create.
 	Authorize(caller identity.Caller, object, old T) field.ErrorList
 	// Seal removes or encrypts the secrets of the object before it is stored. Stored is the zero record at create.
 	Seal(object T, stored store.Record) (Sealed[T], field.ErrorList)
@@ -134,6 +135,37 @@ type Recorder[T Object] interface {
 type StatusRules[T Object] interface {
 	// ValidateStatus returns all that is wrong with the status that a client writes.
 	ValidateStatus(object, old T) field.ErrorList
+	// AuthorizeStatus returns the fields of the status that the caller may not change.
+	AuthorizeStatus(caller identity.Caller, object, old T) field.ErrorList
+}
+
+// Relations are an optional part of Rules, for kinds whose status depends on other objects of the kind. The verbs read what
+// the objects of an answer need together, page by page. Source: ADR-0021.
+type Relations[T Object] interface {
+	// Related returns the names of the objects in the store that the status of an object depends on.
+	Related(object T) []string
+	// Relate completes the status of an object that Observe has filled in. Known has the records of those names that exist,
+	// and perhaps others.
+	Relate(object T, known map[string]store.Record)
+}
+
+// Heir is an optional part of Rules, for kinds whose objects are credentials that callers make with their own.
+// Source: ADR-0021.
+type Heir[T Object] interface {
+	// Inherit notes in a new object which credentials made it. The result says why that is refused.
+	Inherit(ctx context.Context, caller identity.Caller, object T) (field.ErrorList, error)
+}
+
+// Lineage is an optional part of Rules, for kinds whose objects are credentials of this API that make each other.
+// Source: ADR-0021.
+type Lineage[T Object] interface {
+	Heir[T]
+	// Ancestors returns the objects of the kind that made an object, and made each other, in the form of owners: those
+	// that it cannot outlive, and the others.
+	Ancestors(object T) (bounding, others []metav1.OwnerReference)
+	// Current returns the record of the caller's credential as it is now. The error is for the caller: Unauthorized if it
+	// works no longer, Conflict if it may do something else than when the caller was authenticated.
+	Current(ctx context.Context, caller identity.Caller) (store.Version, error)
 }
 
 // SecretMaker is an optional part of Rules, for kinds whose new objects get a secret. MakeSecret runs before everything
@@ -229,7 +261,7 @@ func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespac
 	if err != nil {
 		return none, store.Record{}, r.translate(err, name)
 	}
-	object, err := r.show(ctx, caller, record, name)
+	object, err := r.show(ctx, caller, record, name, nil)
 	return object, record, err
 }
 
@@ -264,8 +296,11 @@ func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error
 	return apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), why, nil)
 }
 
-// show returns the object of a record to a caller who may see it. An object whose deletion is complete is removed.
-func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record store.Record, name string) (T, error) {
+// show returns the object of a record to a caller who may see it. Known are records that were read already. An object whose
+// deletion is complete is removed.
+func (r *Registry[T]) show(
+	ctx context.Context, caller identity.Caller, record store.Record, name string, known map[string]store.Record,
+) (T, error) {
 	var none T
 	if seen, err := r.sees(caller, record); err != nil {
 		return none, err
@@ -276,6 +311,9 @@ func (r *Registry[T]) show(ctx context.Context, caller identity.Caller, record s
 	if err == nil && Deleted(object, r.Now()) {
 		r.removeDeleted(ctx, record)
 		return none, apierror.NotFound(r.Definition.GroupResource(), name)
+	}
+	if err == nil {
+		err = r.translate(r.relate(ctx, []T{object}, known), name)
 	}
 	return object, err
 }

@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +47,9 @@ type shown[T Object] struct {
 	object  T
 	err     error
 	texts   map[string]encodedText
+	// known are the records that the status depends on, and read is when they were.
+	known map[string]store.Record
+	read  time.Time
 }
 
 type encodedText struct {
@@ -65,9 +70,71 @@ func (s *shown[T]) get() (T, error) {
 func (s *shown[T]) getLocked() (T, error) {
 	if !s.decoded {
 		s.object, s.err = s.registry.Decode(s.record)
+		if rules, ok := s.related(); ok && s.err == nil && s.known != nil {
+			rules.Relate(s.object, s.known)
+		}
 		s.decoded = true
 	}
 	return s.object, s.err
+}
+
+// related returns the rules of a kind whose status depends on other objects.
+func (s *shown[T]) related() (Relations[T], bool) {
+	if s.registry == nil {
+		return nil, false
+	}
+	rules, ok := s.registry.Rules.(Relations[T])
+	return rules, ok
+}
+
+// relate reads what the status of the objects of some events depends on, of all of them together, unless that was read a
+// moment ago for another watcher.
+func (w *Watcher[T]) relate(ctx context.Context, events []WatchEvent[T]) error {
+	now := w.registry.Now()
+	var names []string
+	var affected []*shown[T]
+	for _, event := range events {
+		rules, ok := event.shown.related()
+		if !ok {
+			return nil
+		}
+		if read := event.shown.readAt(); !read.IsZero() && now.Sub(read) < encodedFor {
+			continue
+		}
+		object, err := event.Object()
+		if err != nil {
+			return err
+		}
+		if needs := rules.Related(object); len(needs) > 0 {
+			affected = append(affected, event.shown)
+			for _, name := range needs {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	known, err := w.registry.related(ctx, names, nil)
+	if err != nil {
+		return w.translate(err)
+	}
+	for _, each := range affected {
+		each.setKnown(known, now)
+	}
+	return nil
+}
+
+func (s *shown[T]) readAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read
+}
+
+// setKnown decodes the object anew: the one that was decoded may be in use.
+func (s *shown[T]) setKnown(known map[string]store.Record, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known, s.read, s.decoded, s.texts = known, now, false, nil
 }
 
 func (s *shown[T]) encoded(form string, encode func(T) ([]byte, error)) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"management.platform.sh/shared/limits"
@@ -80,8 +81,8 @@ func (c *collection) due(ctx context.Context, member Member) error {
 	return nil
 }
 
-// walk looks at the objects of a resource that refer to owners, until their owners are seen alive. It begins
-// anywhere, so that no part of a long index is always the last.
+// walk looks at the objects of a resource that refer to owners, or to makers that they cannot outlive, until these are
+// seen alive. It begins anywhere, so that no part of a long index is always the last.
 func (c *collection) walk(ctx context.Context, member Member) error {
 	_, total, err := member.state().References(ctx, 0, 1)
 	if err != nil || total == 0 {
@@ -104,7 +105,7 @@ func (c *collection) walk(ctx context.Context, member Member) error {
 		}
 	}
 	for _, reference := range references {
-		if c.alive[uidOf(reference)] {
+		if c.alive[uidOf(reference)] || strings.HasPrefix(reference.UID, madeBy) {
 			continue
 		}
 		c.queue = append(c.queue, task{member: member, name: reference.Name})

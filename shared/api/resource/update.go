@@ -124,7 +124,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	}
 	var digest string
 	if in.status {
-		object, digest, err = r.prepareStatus(own, object, old, record)
+		object, digest, err = r.prepareStatus(in.caller, own, object, old, record)
 	} else {
 		digest, err = r.prepareReplacement(ctx, in, own, object, old, stored, record)
 	}
@@ -164,6 +164,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	r.index(&next, object)
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
+		_ = r.relate(ctx, []T{object}, nil)
 		return Result[T]{Object: object, Warnings: r.Rules.Warn(object)}, nil
 	}
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
@@ -185,6 +186,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		}
 	}
 	r.stamp(object, next)
+	_ = r.relate(ctx, []T{object}, nil)
 	if gone && !in.dryRun {
 		r.Removed(ctx, object)
 		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
@@ -214,6 +216,10 @@ func (r *Registry[T]) prepareReplacement(
 	}
 	r.Rules.Default(in.caller, object, old)
 	problems := append(r.validateMetadataUpdate(object, old), r.Rules.Validate(object, old)...)
+	var excess field.ErrorList
+	if len(problems) == 0 {
+		excess = r.Rules.Authorize(in.caller, object, old)
+	}
 	sealed, more := r.seal(object, record, in.manager)
 	owners, err := r.validateOwners(ctx, in.caller, object, old)
 	if err != nil {
@@ -223,7 +229,7 @@ func (r *Registry[T]) prepareReplacement(
 	if problems = append(problems, more...); len(problems) > 0 {
 		return "", r.invalid(old.GetName(), problems)
 	}
-	if excess := r.Rules.Authorize(in.caller, object, old); len(excess) > 0 {
+	if len(excess) > 0 {
 		return "", apierror.Forbidden(r.Definition.GroupResource(), old.GetName(), apierror.Summary(excess), excess)
 	}
 	if _, records := r.Rules.(Recorder[T]); records {
@@ -235,20 +241,24 @@ func (r *Registry[T]) prepareReplacement(
 
 // prepareStatus returns the stored object with the status of another, ready for the store, and its digest. Of the rest
 // of the other object it uses only the owners of the status fields. Source: ADR-0008, ADR-0017.
-func (r *Registry[T]) prepareStatus(own own[T], object, old T, record store.Record) (T, string, error) {
+func (r *Registry[T]) prepareStatus(caller identity.Caller, own own[T], object, old T, record store.Record) (T, string, error) {
 	updated := old.DeepCopyObject().(T)
 	r.Definition.CopyStatus(object, updated)
 	updated.SetManagedFields(object.GetManagedFields())
 	if err := r.requestManagedFields(updated, old, true); err != nil {
 		return updated, "", err
 	}
-	var problems field.ErrorList
+	var problems, excess field.ErrorList
 	if rules, ok := r.Rules.(StatusRules[T]); ok {
 		problems = rules.ValidateStatus(updated, old)
+		excess = rules.AuthorizeStatus(caller, updated, old)
 	}
 	sealed, more := r.Rules.Seal(updated, record)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return updated, "", r.invalid(old.GetName(), problems)
+	}
+	if len(excess) > 0 {
+		return updated, "", apierror.Forbidden(r.Definition.GroupResource(), old.GetName(), apierror.Summary(excess), excess)
 	}
 	return updated, sealed.Digest, own(updated, old)
 }

@@ -181,7 +181,7 @@ func (w *Watcher[T]) Next(ctx context.Context, wait time.Duration) ([]WatchEvent
 		}
 		w.after = event.Revision
 	}
-	return list, nil
+	return list, w.relate(ctx, list)
 }
 
 // begin returns a part of the initial state, and the bookmark after it.
@@ -195,6 +195,9 @@ func (w *Watcher[T]) begin(ctx context.Context) ([]WatchEvent[T], error) {
 	list := make([]WatchEvent[T], 0, n+1)
 	for _, record := range w.initial[:n] {
 		list = append(list, WatchEvent[T]{Type: watch.Added, shown: newShown(w.registry, record)})
+	}
+	if err := w.relate(ctx, list); err != nil {
+		return nil, err
 	}
 	w.initial = w.initial[n:]
 	if len(w.initial) == 0 {

@@ -176,7 +176,7 @@ func (i *Issuer) read(ctx context.Context, from func(context.Context) (*signingk
 func (i *Issuer) records(in Input) *issuedtoken.Registry {
 	return &issuedtoken.Registry{
 		Definition: issuedtoken.Definition, Store: i.Register.Store, Now: i.Register.Now, Random: i.Register.Random,
-		Rules: newToken{maxTTL: i.maxTTL, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)},
+		Rules: newToken{maxTTL: i.maxTTL, register: i.Register, caller: in.Caller, userAgent: in.UserAgent, metadata: validateMetadata(in.Object)},
 	}
 }
 
@@ -200,13 +200,26 @@ type newToken struct {
 	issuedtoken.Rules
 
 	maxTTL    time.Duration
+	register  *issuedtoken.Register
 	caller    identity.Caller
 	userAgent string
 	// metadata are the problems of the metadata as it was sent: Default replaces it.
 	metadata field.ErrorList
 }
 
-var _ resource.Rules[*model.DirectClusterEndpointToken] = newToken{}
+var (
+	_ resource.Rules[*model.DirectClusterEndpointToken] = newToken{}
+	_ resource.Heir[*model.DirectClusterEndpointToken]  = newToken{}
+)
+
+// Inherit implements resource.Heir. A token is bound to its access key whatever that is.
+func (n newToken) Inherit(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (refused field.ErrorList, err error) {
+	object.Status.CreatedBy, object.Status.Lineage, refused, err = n.register.Lineage(ctx, caller)
+	if len(object.Status.Lineage) > 0 {
+		object.Status.Lineage[0].Bounds = true
+	}
+	return refused, err
+}
 
 // Default fills in the lifetime, the scope and what the server decides: the owner of the token, when it ends, and
 // that its record belongs to the access key and is removed with it.

@@ -306,20 +306,20 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 		},
 		Spec: model.OwnedAccessKeySpec{
 			DisplayName: "kubeconfig of " + in.Namespace + "/" + in.Name,
-			Type:        model.AccessKeyTypeOther,
+			Type:        model.AccessKeyTypeKubeconfig,
 			Groups:      ownGroups(in.Caller),
 			Key:         bearer.Reveal(),
 			TTLSeconds:  int64(checked.life.lasts / time.Second),
 			Scope:       checked.scope,
 		},
 	}
-	written, err := resource.Create(ctx, r.Keys, resource.CreateInput[*model.OwnedAccessKey]{
+	written, err := resource.Create(ctx, accesskey.OfKubeconfigs(r.Keys), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: in.Caller, Object: object, Manager: in.Manager, DryRun: in.DryRun, Random: in.Random,
 	})
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("creating an access key for a kubeconfig: %w", err)
 	}
-	return rendered, accesskey.Expiry(written.Object, time.Time{}, r.Limits()), nil
+	return rendered, written.Object.Status.ExpirationTimestamp.Time, nil
 }
 
 // ownGroups are the groups of a caller beyond those that follow from the owner.

@@ -202,7 +202,7 @@ func TestToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := model.OwnedAccessKeySpec{
-		DisplayName: "kubeconfig of p-shop/dev", User: "ana", Groups: []string{"crew", "platform:team:shop"}, Type: "Other", TTLSeconds: 86400,
+		DisplayName: "kubeconfig of p-shop/dev", User: "ana", Groups: []string{"crew", "platform:team:shop"}, Type: "Kubeconfig", TTLSeconds: 86400,
 		Scope: &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: "shop", VirtualCluster: "dev"}}},
 	}
 	if got := key.Spec; got.DisplayName != want.DisplayName || got.User != want.User || !slices.Equal(got.Groups, want.Groups) || got.Type != want.Type ||

@@ -50,19 +50,26 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 			"spec.team":    key.Spec.Team,
 			"spec.subject": key.Spec.Subject,
 			"spec.type":    key.Spec.Type,
+
+			"status.createdBy.name": createdBy(key).Name,
+			"status.createdBy.uid":  createdBy(key).UID,
 		}
 	},
 }
 
+// createdBy is the key with which a key was made; the zero value if that is not known.
+func createdBy(key *model.OwnedAccessKey) model.AccessKeyReference {
+	if key.Status.CreatedBy == nil {
+		return model.AccessKeyReference{}
+	}
+	return *key.Status.CreatedBy
+}
+
 // NewRegistry returns the access keys in a store. Limits returns the platform's present limits.
 func NewRegistry(state store.Store, now func() time.Time, random io.Reader, limits func() Limits) *Registry {
-	return &Registry{
-		Definition: Definition,
-		Rules:      &rules{now: now, random: random, limits: limits},
-		Store:      state,
-		Now:        now,
-		Random:     random,
-	}
+	added := &rules{now: now, random: random, limits: limits, lines: newLines()}
+	added.keys = &Registry{Definition: Definition, Rules: added, Store: state, Now: now, Random: random}
+	return added.keys
 }
 
 // OwnerOf returns the owner of a key.
@@ -70,18 +77,24 @@ func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
 	return identity.OwnerOf(spec.User, spec.Team, spec.Subject)
 }
 
-// rules implements resource.Rules.
+// rules implements resource.Rules, resource.Lineage and resource.Relations.
 type rules struct {
 	now    func() time.Time
 	random io.Reader
 	limits func() Limits
+	// keys is the registry that has the rules.
+	keys  *Registry
+	lines *lines
 }
 
 // Default makes the caller the owner of a new key, and User its type, where the request leaves them out. A replacement
-// that leaves them out keeps the stored ones. It also keeps what logins wrote, unless an admin sends it.
+// that leaves them out keeps the stored ones. It also keeps what logins wrote, unless an admin sends it. The status is the
+// stored one, whatever clients send.
 func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
 	owner, kind := caller.Owner, model.AccessKeyTypeUser
+	key.Status = model.OwnedAccessKeyStatus{}
 	if old != nil {
+		key.Status = *old.Status.DeepCopy()
 		owner, kind = OwnerOf(&old.Spec), old.Spec.Type
 		if !caller.Admin() {
 			keepLogin(&key.Spec, &old.Spec)
@@ -169,9 +182,10 @@ func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner stri
 	return OwnerOf(&key.Spec).String(), Expiry(key, activity, Limits{Login: r.limits().Login})
 }
 
-// Observe fills in the last activity and the effective end of the key, and removes the secrets of logins.
+// Observe fills in the last activity and the end of the key without its lineage, and removes the secrets of logins. Who made
+// the key is stored.
 func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
-	key.Status = model.OwnedAccessKeyStatus{}
+	key.Status = model.OwnedAccessKeyStatus{CreatedBy: key.Status.CreatedBy, Lineage: key.Status.Lineage}
 	if record.Name == "" {
 		return
 	}
@@ -189,9 +203,19 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	}
 }
 
-// Warn says when the platform's cap ends the key before its own ttl. Source: ADR-0005.
+// Warn says when the platform's cap, or a key to which it is bound, ends the key before its own ttl. Source: ADR-0005,
+// ADR-0021.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
 	limit := r.limits().of(key)
+	if end := key.Status.ExpirationTimestamp; end != nil && len(Bounding(key.Status.Lineage)) > 0 {
+		var activity time.Time
+		if last := key.Status.LastActivity; last != nil {
+			activity = last.Time
+		}
+		if alone := Expiry(key, activity, r.limits()); alone.IsZero() || end.Time.Before(alone.Truncate(time.Second)) {
+			return []string{"the key expires at " + end.UTC().Format(time.RFC3339) + ", with a key that it was made with"}
+		}
+	}
 	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
 		return []string{"spec.ttl: " + model.Seconds(key.Spec.TTLSeconds).String() +
 			" is above the platform's limit; the key expires " + limit.String() + " after its creation"}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"management.platform.sh/shared/auth"
@@ -29,13 +30,18 @@ type Bearers struct {
 var _ auth.Bearers = (*Bearers)(nil)
 
 // Identify implements auth.Bearers. A malformed key is refused without a request to the state. A valid key costs one round
-// trip, or two if it is new to this process, and one more for each of its owners: a key whose owners are gone is refused.
-// Source: Spec 5.1, 5.2; ADR-0005.
+// trip together with the keys to which it is bound, or two if it is new to this process, and one more for each owner of
+// these keys: a key whose owners are gone is refused. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021.
 func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
 	if CheckBearer(bearer) != nil {
 		return auth.Identified{}, auth.ErrUnknown
 	}
-	record, prefetched, err := b.Keys.Store.GetWith(ctx, Digest(bearer), prefetch)
+	digest, lines := Digest(bearer), b.lines()
+	names := slices.Clone(lines.recall(digestOf + digest))
+	if prefetch != "" {
+		names = append(append(names, prefetch), lines.recall(nameOf+prefetch)...)
+	}
+	record, found, err := b.Keys.Store.GetWith(ctx, digest, names...)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return auth.Identified{}, auth.ErrUnknown
@@ -61,14 +67,51 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	case orphaned:
 		return auth.Identified{}, auth.ErrUnknown
 	}
+	if bounding := Bounding(key.Status.Lineage); len(bounding) > 0 {
+		lines.learn(digestOf+digest, bounding)
+		within, err := b.within(ctx, key, bounding, names, found)
+		switch {
+		case errors.Is(err, ErrBound):
+			return auth.Identified{}, auth.ErrBound
+		case err != nil:
+			return auth.Identified{}, fmt.Errorf("looking up the lineage of an access key: %w", err)
+		}
+		until = earliest(until, within)
+	}
 	caller := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
 	caller.Scope = key.Spec.Scope
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
-	caller.KeyExpires = until
+	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, record.Revision, key.Status.Lineage
+	caller.KeyOwned = len(key.OwnerReferences) > 0
 	return auth.Identified{
-		Caller: caller, Prefetched: prefetched,
+		Caller: caller, Prefetched: found,
 		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
+}
+
+// within is Within for a key that is bound to keys of some names. Found has the records of names that exist; nil: they were not
+// read.
+func (b *Bearers) within(
+	ctx context.Context, key *model.OwnedAccessKey, bounding, names []string, found map[string]store.Record,
+) (time.Time, error) {
+	if found == nil || slices.ContainsFunc(bounding, func(name string) bool { return !slices.Contains(names, name) }) {
+		found = map[string]store.Record{}
+		for record, err := range store.GetEach(ctx, b.Keys.Store, bounding) {
+			if err != nil {
+				return time.Time{}, err
+			}
+			found[record.Name] = record
+		}
+	}
+	return Within(ctx, b.Keys, key.Status.Lineage, found, b.Limits(), b.Now())
+}
+
+// lines is what the process remembers of lineages.
+func (b *Bearers) lines() *lines {
+	if own, ok := b.Keys.Rules.(*rules); ok {
+		return own.lines
+	}
+	return nil
 }
 
 // noteUse records the activity of a key if ActivityDue says so. It runs before the response, because a function may be frozen

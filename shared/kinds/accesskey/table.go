@@ -22,6 +22,7 @@ var columns = []metav1.TableColumnDefinition{
 	{Name: "Age", Type: "string", Description: "Time since the key was created."},
 	{Name: "Disabled", Type: "boolean", Priority: 1, Description: "Whether the key is refused."},
 	{Name: "Scope", Type: "string", Priority: 1, Description: "What the key is narrowed to."},
+	{Name: "Created By", Type: "string", Priority: 1, Description: "Access key that the key was made with."},
 	{Name: "Description", Type: "string", Priority: 1, Description: "Free text."},
 }
 
@@ -29,7 +30,7 @@ func cells(key *model.OwnedAccessKey, now time.Time) []any {
 	return []any{
 		key.Name, key.Spec.DisplayName, OwnerOf(&key.Spec).String(), key.Spec.Type,
 		resource.Expires(key.Status.ExpirationTimestamp, now), since(key.Status.LastActivity, now), resource.Age(key, now),
-		key.Spec.Disabled, scope.Summary(key.Spec.Scope), key.Spec.Description,
+		key.Spec.Disabled, scope.Summary(key.Spec.Scope), createdBy(key).Name, key.Spec.Description,
 	}
 }
 

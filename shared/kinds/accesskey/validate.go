@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,7 +30,7 @@ var (
 	clientTypes = []string{model.AccessKeyTypeUser, model.AccessKeyTypeOther}
 	serverTypes = []string{
 		model.AccessKeyTypeLogin, model.AccessKeyTypeReset, model.AccessKeyTypeOIDCRefreshToken,
-		model.AccessKeyTypeNetworkPeer, model.AccessKeyTypeWorkspace,
+		model.AccessKeyTypeNetworkPeer, model.AccessKeyTypeWorkspace, model.AccessKeyTypeKubeconfig,
 	}
 )
 
@@ -152,7 +153,7 @@ func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 // nor a team of the caller, groups that the caller is not in, a scope wider than the caller's, and fields that only
 // logins write. Fields that stay as they are stored ask for nothing, with two exceptions: callers with a scope may only
 // change keys within that scope, and in a key with groups that they are not in, callers may only change what gives the
-// key nothing. Source: Spec 2.5; ADR-0005.
+// key nothing. Source: Spec 2.5; ADR-0005, ADR-0021.
 func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	var excess field.ErrorList
 	owner := OwnerOf(&key.Spec)
@@ -173,6 +174,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 		}
 		excess = append(excess, loginFields(key, old)...)
 	}
+	excess = append(excess, r.laterEnd(caller, key, old)...)
 	path := specPath.Child("scope")
 	if wider := scope.Exceeds(key.Spec.Scope, caller.Scope, path); len(wider) > 0 {
 		return append(excess, wider...)
@@ -181,6 +183,25 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 		excess = append(excess, field.Forbidden(path, "the stored scope is wider than yours"))
 	}
 	return excess
+}
+
+// laterEnd refuses a change by which a key lives longer than the caller's own: a key must not prolong itself, or another one
+// in its place. What the caller makes is bound to the caller's key anyway. Source: ADR-0021.
+func (r *rules) laterEnd(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
+	if old == nil || caller.KeyExpires.IsZero() {
+		return nil
+	}
+	spec, before := &key.Spec, &old.Spec
+	sliding := spec.TTLSeconds > 0 && spec.TTLAfterLastActivity
+	later := before.TTLSeconds > 0 && (spec.TTLSeconds == 0 || spec.TTLSeconds > before.TTLSeconds || sliding && !before.TTLAfterLastActivity)
+	if !later {
+		return nil
+	}
+	if end := Expiry(key, time.Time{}, r.limits()); !sliding && !end.IsZero() && !end.After(caller.KeyExpires) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(specPath.Child("ttl"), "the key would live longer than yours, which expires at "+
+		caller.KeyExpires.UTC().Format(time.RFC3339))}
 }
 
 // givesNothing reports whether a changed key can do no more than before and lives no longer, whatever its groups: only its

@@ -220,20 +220,40 @@ func (r *rules) note(instance *model.VirtualClusterInstance, condition string, s
 }
 
 // Authorize returns the changed fields that only callers who may do everything with an instance may change: callers who
-// may only update could otherwise give themselves more. Source: ADR-0017.
+// may only update could otherwise give themselves more, or get the credentials of others by moving the endpoint, the
+// authority that verifies it, or the signer. Source: ADR-0017, ADR-0021.
 func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
 	if old == nil || controls(caller, old) {
 		return nil
 	}
 	var excess field.ErrorList
-	const why = "may be changed only by the owner, by users with all verbs and by admins"
-	if !apiequality.Semantic.DeepEqual(instance.Spec.Owner, old.Spec.Owner) {
-		excess = append(excess, field.Forbidden(specPath.Child("owner"), why))
-	}
-	if !apiequality.Semantic.DeepEqual(instance.Spec.Access, old.Spec.Access) {
-		excess = append(excess, field.Forbidden(specPath.Child("access"), why))
+	for _, part := range []struct {
+		name       string
+		value, was any
+	}{
+		{"owner", instance.Spec.Owner, old.Spec.Owner},
+		{"access", instance.Spec.Access, old.Spec.Access},
+		{"clusterRef", instance.Spec.ClusterRef, old.Spec.ClusterRef},
+		{"accessPoint", instance.Spec.AccessPoint, old.Spec.AccessPoint},
+		{"signer", instance.Spec.Signer, old.Spec.Signer},
+	} {
+		if !apiequality.Semantic.DeepEqual(part.value, part.was) {
+			excess = append(excess, field.Forbidden(specPath.Child(part.name), controlled))
+		}
 	}
 	return excess
+}
+
+// controlled says who may change what decides to whom the credentials of others go.
+const controlled = "may be changed only by the owner, by users with all verbs and by admins"
+
+// AuthorizeStatus returns the field of the status in which a caller would move the endpoint: kubeconfigs send the credentials
+// of others there. Source: ADR-0021.
+func (r *rules) AuthorizeStatus(caller identity.Caller, instance, old *model.VirtualClusterInstance) field.ErrorList {
+	if controls(caller, old) || apiequality.Semantic.DeepEqual(instance.Status.Ingress, old.Status.Ingress) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(statusPath.Child("ingress"), controlled)}
 }
 
 // Index returns the owner of the instance. Instances never expire.

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -52,6 +54,9 @@ var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{
 			"status.team":      token.Status.Team,
 			"status.subject":   token.Status.Subject,
 			"status.accessKey": token.Status.AccessKey,
+
+			"status.createdBy.name": token.Status.AccessKey,
+			"status.createdBy.uid":  token.Status.AccessKeyUID,
 		}
 	},
 }
@@ -65,15 +70,15 @@ type Register struct {
 	keys    *accesskey.Registry
 	limits  func() accesskey.Limits
 	revoked store.Store
-	// parents are the names of the access keys that asked for tokens, by the tokens' ids.
-	parents *lru.Cache[string, string]
+	// parents are the names of the access keys that asked for tokens, each with those to which it is bound, by the tokens' ids.
+	parents *lru.Cache[string, []string]
 }
 
 // NewRegister returns the records in a store. Revoked is the store of the list of revoked tokens, keys are the access
 // keys, and limits returns the platform's present limits on their life.
 func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func() time.Time, random io.Reader, limits func() accesskey.Limits) *Register {
 	// Only a size below one is an error.
-	parents, _ := lru.New[string, string](maxParents)
+	parents, _ := lru.New[string, []string](maxParents)
 	return &Register{
 		Registry: &Registry{
 			Definition: Definition,
@@ -87,23 +92,23 @@ func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func(
 }
 
 // Revoked reports whether the token with that id, the claim jti, is revoked or was never issued: it has no record, its
-// record was deleted, or the access key that asked for it is deleted, expired or disabled. It says nothing about
-// signature and claims. It takes one round trip, and two for a token that is new to this process.
+// record was deleted, or the access key that asked for it, or one to which that is bound, is deleted, expired or disabled. It
+// says nothing about signature and claims. It takes one round trip, and two for a token that is new to this process.
 //
 // Errors are those of the store. With an error the result is true: a token that could not be checked is not accepted.
 // Source: ADR-0011.
 func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
-	// The key is read at the same time where its name is known.
-	name, known := r.parents.Get(id)
+	// The keys are read at the same time where their names are known.
+	names, known := r.parents.Get(id)
 	type answer struct {
-		record store.Record
-		err    error
+		records map[string]store.Record
+		err     error
 	}
 	ahead := make(chan answer, 1)
 	if known {
 		go func() {
-			record, err := r.keys.Store.Get(ctx, name)
-			ahead <- answer{record, err}
+			records, err := r.readKeys(ctx, names)
+			ahead <- answer{records, err}
 		}()
 	}
 	record, err := r.Store.GetByDigest(ctx, id)
@@ -121,37 +126,76 @@ func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 	if over(token, now) || token.DeletionTimestamp != nil && !now.Before(token.DeletionTimestamp.Time) {
 		return true, nil
 	}
-	var key answer
-	if known && name == token.Status.AccessKey {
-		key = <-ahead
+	wanted := keyNames(token)
+	var keys answer
+	if known && slices.Equal(names, wanted) {
+		keys = <-ahead
 	} else {
-		r.parents.Add(id, token.Status.AccessKey)
-		key.record, key.err = r.keys.Store.Get(ctx, token.Status.AccessKey)
+		r.parents.Add(id, wanted)
+		keys.records, keys.err = r.readKeys(ctx, wanted)
 	}
-	usable, err := r.usable(ctx, key.record, key.err, token.Status.AccessKeyUID, now)
+	if keys.err != nil {
+		return true, keys.err
+	}
+	usable, err := r.usable(ctx, lineageOf(token), keys.records, now)
 	return !usable, err
 }
 
-// usable reports whether the access key that a store returned works and has that uid.
-func (r *Register) usable(ctx context.Context, record store.Record, err error, uid string, now time.Time) (bool, error) {
-	if errors.Is(err, store.ErrNotFound) {
+// lineageOf returns the access keys to which a token is bound: the one that asked for it, and its lineage.
+func lineageOf(token *model.DirectClusterEndpointToken) []model.AccessKeyAncestor {
+	lineage := []model.AccessKeyAncestor{{Name: token.Status.AccessKey, UID: token.Status.AccessKeyUID, Bounds: true}}
+	if len(token.Status.Lineage) > 1 {
+		lineage = append(lineage, token.Status.Lineage[1:]...)
+	}
+	return lineage
+}
+
+// keyNames are the names of the access keys to which a token is bound.
+func keyNames(token *model.DirectClusterEndpointToken) []string {
+	return accesskey.Bounding(lineageOf(token))
+}
+
+// readKeys returns the records of access keys that exist, by name.
+func (r *Register) readKeys(ctx context.Context, names []string) (map[string]store.Record, error) {
+	records := make(map[string]store.Record, len(names))
+	for record, err := range store.GetEach(ctx, r.keys.Store, names) {
+		if err != nil {
+			return nil, fmt.Errorf("looking up the access keys of a token: %w", err)
+		}
+		records[record.Name] = record
+	}
+	return records, nil
+}
+
+// usable reports whether the access keys work to which a token with that lineage is bound.
+func (r *Register) usable(ctx context.Context, lineage []model.AccessKeyAncestor, records map[string]store.Record, now time.Time) (bool, error) {
+	// Records of versions that did not note the lineage of a token name its key alone.
+	if record, exists := records[lineage[0].Name]; exists && len(lineage) == 1 {
+		key, err := r.keys.Parse(record)
+		if err != nil {
+			return false, err
+		}
+		if names := accesskey.Bounding(key.Status.Lineage); len(names) > 0 {
+			lineage = append(lineage, key.Status.Lineage...)
+			more, err := r.readKeys(ctx, names)
+			if err != nil {
+				return false, err
+			}
+			maps.Copy(records, more)
+		}
+	}
+	_, err := accesskey.Within(ctx, r.keys, lineage, records, r.limits(), now)
+	if errors.Is(err, accesskey.ErrBound) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("looking up the access key of a token: %w", err)
-	}
-	key, err := r.keys.Parse(record)
-	if err != nil {
-		return false, err
-	}
-	if _, refused := accesskey.Usable(key, record.Activity, r.limits(), now); refused != nil || string(key.UID) != uid {
-		return false, nil //nolint:nilerr // a key that is refused is an answer
-	}
-	orphaned, err := r.keys.Orphaned(ctx, key)
-	if err != nil {
-		return false, fmt.Errorf("looking up the owners of the access key of a token: %w", err)
-	}
-	return !orphaned, nil
+	return err == nil, err
+}
+
+// Lineage returns the lineage of a token that a caller asks for; see accesskey.Lineage.
+func (r *Register) Lineage(ctx context.Context, caller identity.Caller) (
+	maker *model.AccessKeyReference, lineage []model.AccessKeyAncestor, refused field.ErrorList, err error,
+) {
+	return accesskey.Lineage(ctx, r.keys, caller)
 }
 
 // over reports whether a token has expired.

@@ -292,6 +292,10 @@ func TestStateAway(t *testing.T) {
 // away is a state from which nothing can be read.
 type away struct{ store.Store }
 
+func (away) GetMany(context.Context, []string) ([]store.Record, int, error) {
+	return nil, 0, store.ErrUnavailable
+}
+
 func (away) Get(_ context.Context, _ string) (store.Record, error) {
 	return store.Record{}, fmt.Errorf("reading: %w", store.ErrUnavailable)
 }

@@ -78,7 +78,7 @@ type Swept struct {
 	Expired, Revoked, Forgotten, Changed, Broken int
 }
 
-// Sweep removes the records of expired tokens, revokes for good the tokens whose access key is deleted, expired or disabled,
+// Sweep removes the records of expired tokens, revokes for good the tokens whose access key, or one to which that is bound, is deleted, expired or disabled,
 // and removes expired tokens from the list of revoked ones. It may run late, twice at once, or not to its end. A record
 // that cannot be read is left alone, and the first such error is returned at the end. Source: Spec 3; ADR-0011.
 func (r *Register) Sweep(ctx context.Context) (Swept, error) {
@@ -101,11 +101,15 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 		}
 		count := &done.Expired
 		if now := r.Now(); !over(token, now) {
+			// All tokens of a key have the same lineage.
 			id := parent{token.Status.AccessKey, token.Status.AccessKeyUID}
 			good, known := usable[id]
 			if !known {
-				key, err := r.keys.Store.Get(ctx, id.name)
-				if good, err = r.usable(ctx, key, err, id.uid, now); err != nil {
+				records, err := r.readKeys(ctx, keyNames(token))
+				if err != nil {
+					return done, err
+				}
+				if good, err = r.usable(ctx, lineageOf(token), records, now); err != nil {
 					return done, err
 				}
 				usable[id] = good

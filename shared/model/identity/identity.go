@@ -142,6 +142,19 @@ type Caller struct {
 	KeyType string
 	// KeyExpires is when that key stops working. Zero: never.
 	KeyExpires time.Time
+	// KeyRevision is the revision of that key's record with which the caller was authenticated. 0: unknown.
+	KeyRevision int64
+	// KeyLineage are the keys that made that key, the nearest first.
+	KeyLineage []model.AccessKeyAncestor
+	// KeyOwned tells that the key ends when the objects that own it are gone.
+	KeyOwned bool
+}
+
+// Bounds reports whether what the caller makes ends with the caller's key: the key has a scope or an end, or it is itself
+// bound to another key or to its owners. Source: ADR-0021.
+func (c Caller) Bounds() bool {
+	return c.Scope != nil || !c.KeyExpires.IsZero() || c.KeyOwned ||
+		slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
 // New returns the caller for an owner with extra groups.

@@ -37,7 +37,8 @@ func (r *resource) Create(ctx context.Context, record store.Record) (int64, erro
 	return r.write(ctx, "creating", record, createScript(), r.client.options.Replicas,
 		record.Name, milliseconds(record.Created), optional(record.Expires, none), digestToken(record.Digest),
 		referencesToken(record.References), record.Owner, record.Object, r.client.options.LogLength,
-		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0))
+		max(record.Quota.Objects, 0), max(record.Quota.Bytes, 0),
+		record.Requires.Name, strconv.FormatInt(record.Requires.Revision, 10))
 }
 
 func (r *resource) Update(ctx context.Context, record store.Record) (int64, error) {
@@ -87,6 +88,8 @@ func (r *resource) write(ctx context.Context, doing string, record store.Record,
 		return 0, nil
 	case "EXISTS":
 		refused = store.ErrExists
+	case "STALE":
+		refused = store.ErrStale
 	case "TAKEN":
 		refused = store.ErrTaken
 	case "NOTFOUND":
@@ -146,24 +149,26 @@ func present(err error) error {
 }
 
 func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
-	record, _, err := r.GetWith(ctx, digest, "")
+	record, _, err := r.GetWith(ctx, digest)
 	return record, err
 }
 
 // GetWith first tries the name that the digest led to the last time. This costs Redis less than a lookup, and the same
-// round trip can read the other object. The record's own digest shows whether the name is still right.
-func (r *resource) GetWith(ctx context.Context, digest, name string) (store.Record, *store.Record, error) {
+// round trip can read the other objects. The record's own digest shows whether the name is still right.
+func (r *resource) GetWith(ctx context.Context, digest string, names ...string) (store.Record, map[string]store.Record, error) {
 	if known, ok := r.names.Get(digest); ok {
-		names := []string{known}
-		if name != "" {
-			names = append(names, name)
-		}
-		found, err := r.getAll(ctx, "reading record by digest", names...)
+		found, err := r.getAll(ctx, "reading record by digest", append([]string{known}, names...)...)
 		if err != nil {
 			return store.Record{}, nil, err
 		}
 		if found[0] != nil && found[0].Digest == digest {
-			return *found[0], append(found, nil)[1], nil
+			others := make(map[string]store.Record, len(names))
+			for i, name := range names {
+				if other := found[i+1]; other != nil {
+					others[name] = *other
+				}
+			}
+			return *found[0], others, nil
 		}
 		r.names.Remove(digest)
 	}
@@ -199,6 +204,29 @@ func (r *resource) getAll(ctx context.Context, doing string, names ...string) ([
 		found[i] = &record
 	}
 	return found, nil
+}
+
+func (r *resource) GetMany(ctx context.Context, names []string) (found []store.Record, read int, err error) {
+	names = names[:min(len(names), limits.PageObjects)]
+	if len(names) == 0 {
+		return nil, 0, nil
+	}
+	args := []any{limits.PageBytes}
+	for _, name := range names {
+		args = append(args, name)
+	}
+	err = r.client.run(ctx, "reading records", func(ctx context.Context) error {
+		parts, err := r.call(ctx, getManyScript(), []string{r.keys.objects, r.keys.activity}, args)
+		if err != nil {
+			return err
+		}
+		if len(parts) != 3 {
+			return fmt.Errorf("%w: %d parts of records", errCorrupt, len(parts))
+		}
+		found, read, err = existing(parts)
+		return err
+	})
+	return found, read, err
 }
 
 // lookUp finds an object by its digest.
@@ -311,31 +339,39 @@ func bounds(query store.Query) (lower, upper string) {
 	return lower, upper
 }
 
-// records reads three lists of the same length: names, stored records, activities.
+// records reads three lists of the same length: names, stored records, activities. Each name has a record.
 func records(parts []any) ([]store.Record, error) {
+	found, read, err := existing(parts)
+	if err == nil && len(found) < read {
+		err = fmt.Errorf("%w: %d names, %d records", errCorrupt, read, len(found))
+	}
+	return found, err
+}
+
+// existing is records for names that may have no record. It also returns the number of names.
+func existing(parts []any) (found []store.Record, read int, err error) {
 	var lists [3][]string
 	for i := range lists {
-		var err error
 		if lists[i], err = stringList(parts[i]); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	names, raw, activity := lists[0], lists[1], lists[2]
 	if len(raw) != len(names) || len(activity) != len(names) {
-		return nil, fmt.Errorf("%w: %d names, %d records, %d activities", errCorrupt, len(names), len(raw), len(activity))
+		return nil, 0, fmt.Errorf("%w: %d names, %d records, %d activities", errCorrupt, len(names), len(raw), len(activity))
 	}
-	result := make([]store.Record, 0, len(names))
+	found = make([]store.Record, 0, len(names))
 	for i, name := range names {
 		if raw[i] == "" {
-			return nil, fmt.Errorf("%w: no record %q", errCorrupt, name)
+			continue
 		}
 		record, err := decode(name, raw[i], activity[i])
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		result = append(result, record)
+		found = append(found, record)
 	}
-	return result, nil
+	return found, len(names), nil
 }
 
 // pageLimit returns the maximum number of records on a page for a caller that asks for a number of them. 0: any number.

@@ -30,6 +30,9 @@ var byDigestLua string
 //go:embed lua/page.lua
 var pageLua string
 
+//go:embed lua/getmany.lua
+var getManyLua string
+
 //go:embed lua/list.lua
 var listLua string
 
@@ -49,6 +52,7 @@ var (
 	deleteScript   = script(recordLua + deleteLua)
 	touchScript    = script(recordLua + touchLua)
 	byDigestScript = script(byDigestLua)
+	getManyScript  = script(pageLua + getManyLua)
 	listScript     = script(pageLua + listLua)
 	dueScript      = script(pageLua + dueLua)
 	eventsScript   = script(pageLua + eventsLua)

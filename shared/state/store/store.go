@@ -25,6 +25,8 @@ var (
 	ErrTaken = errors.New("digest is already taken")
 	// ErrQuota: the owner has reached a quota. The error is a *QuotaError.
 	ErrQuota = errors.New("quota is used up")
+	// ErrStale: the object that a Create requires does not have the required revision.
+	ErrStale = errors.New("the required object has changed")
 	// ErrConflict: the object's revision is not the expected one.
 	ErrConflict = errors.New("revision has changed")
 	// ErrGone: the event log no longer holds the requested revision, or has not reached it yet.
@@ -66,6 +68,16 @@ type Record struct {
 	Activity time.Time
 	// Quota bounds what the owner may have after a Create or Update of this record. It is not stored.
 	Quota Quota
+	// Requires is an object of the same store that must have a revision for a Create of this record. It is not stored.
+	Requires Version
+}
+
+// Version is a revision of an object. The zero value is none.
+type Version struct {
+	// Name is the name of the object. Empty: no object.
+	Name string
+	// Revision is its revision.
+	Revision int64
 }
 
 // Quota bounds what one owner has in a resource. All objects of the owner count, whoever wrote them. Source: ADR-0020.
@@ -116,8 +128,8 @@ func (e *QuotaError) Unwrap() error { return ErrQuota }
 // ErrUnavailable within about a second if the state cannot be reached, and with ErrFormat if a
 // record is newer than the build.
 type Store interface {
-	// Create writes a new object and returns its revision. Errors: ErrExists if the name is in use (checked
-	// first), ErrTaken if the digest is in use, ErrQuota.
+	// Create writes a new object and returns its revision. Errors, in the order in which they are checked: ErrExists if the
+	// name is in use, ErrStale if record.Requires does not hold, ErrTaken if the digest is in use, ErrQuota.
 	Create(ctx context.Context, record Record) (int64, error)
 
 	// Get returns the object of that name. ErrNotFound.
@@ -126,10 +138,13 @@ type Store interface {
 	// GetByDigest returns the object with that digest, in one round trip or at most two. ErrNotFound.
 	GetByDigest(ctx context.Context, digest string) (Record, error)
 
-	// GetWith is GetByDigest and also returns the object of that name, if this takes no further round trip.
-	// A nil second record means that it would take one or that no object has the name: Get tells which.
-	// ErrNotFound if no object has the digest.
-	GetWith(ctx context.Context, digest, name string) (Record, *Record, error)
+	// GetWith is GetByDigest and also returns the objects of those names that exist, by name, if this takes no further
+	// round trip. A nil map means that it would take one. ErrNotFound if no object has the digest.
+	GetWith(ctx context.Context, digest string, names ...string) (Record, map[string]Record, error)
+
+	// GetMany looks for the objects of those names, in their order, and returns those that exist. It looks for at least
+	// one of the names, and for as many as the bounds of a page allow; read is how many. GetEach looks for all.
+	GetMany(ctx context.Context, names []string) (found []Record, read int, err error)
 
 	// Update replaces the object of record.Name if its revision is record.Revision, and returns the new
 	// revision. Errors: ErrNotFound, ErrConflict, ErrTaken if another object has the digest, ErrQuota. An update that
@@ -232,6 +247,26 @@ func Each(ctx context.Context, s Store, query Query) iter.Seq2[Record, error] {
 			if page.Remaining == 0 || len(page.Records) == 0 {
 				return
 			}
+		}
+	}
+}
+
+// GetEach returns the objects of names that exist, in the order of the names, and reads them page by page. After an error,
+// which is that of GetMany, there are no more.
+func GetEach(ctx context.Context, s Store, names []string) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for len(names) > 0 {
+			found, read, err := s.GetMany(ctx, names)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, record := range found {
+				if !yield(record, nil) {
+					return
+				}
+			}
+			names = names[read:]
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (m *model) full(record store.Record) bool {
 }
 
 func (m *model) write(record store.Record) {
-	record.Quota = store.Quota{}
+	record.Quota, record.Requires = store.Quota{}, store.Version{}
 	event := store.Event{Type: store.Created, Record: record, Revision: record.Revision}
 	if previous, ok := m.records[record.Name]; ok {
 		event.Type, event.Previous = store.Updated, &previous
@@ -53,6 +53,11 @@ func (m *model) write(record store.Record) {
 func (m *model) create(record store.Record) error {
 	if _, ok := m.records[record.Name]; ok {
 		return store.ErrExists
+	}
+	if required := record.Requires; required.Name != "" {
+		if holder, ok := m.records[required.Name]; !ok || holder.Revision != required.Revision {
+			return store.ErrStale
+		}
 	}
 	if m.holder(record.Digest) != "" {
 		return store.ErrTaken
@@ -196,6 +201,10 @@ func testModel(t *testing.T, open Open) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"Create": func(rt *rapid.T) {
 				record := record(rt)
+				if rapid.Bool().Draw(rt, "requires") {
+					required := name.Draw(rt, "required")
+					record.Requires = store.Version{Name: required, Revision: revision(rt, required)}
+				}
 				got, err := s.Create(ctx, record)
 				outcome(rt, "Create", got, err, m.create(record))
 			},
@@ -241,13 +250,42 @@ func testModel(t *testing.T, open Open) {
 			"GetWith": func(rt *rapid.T) {
 				digest, name := digest.Draw(rt, "digest"), name.Draw(rt, "name")
 				want, ok := m.records[m.holder(digest)]
-				got, along, err := s.GetWith(ctx, digest, name)
+				got, along, err := s.GetWith(ctx, digest, name, "nobody")
 				if ok != (err == nil) || !ok && !errors.Is(err, store.ErrNotFound) {
 					rt.Fatalf("GetWith: %v", err)
 				}
 				same(rt, "GetWith", got, want)
 				if along != nil {
-					same(rt, "GetWith brings along", *along, m.records[name])
+					wanted := map[string]store.Record{}
+					if record, ok := m.records[name]; ok {
+						wanted[name] = record
+					}
+					if len(along) != len(wanted) {
+						rt.Fatalf("GetWith brings along %d records, want %d", len(along), len(wanted))
+					}
+					same(rt, "GetWith brings along", along[name], wanted[name])
+				}
+			},
+			"GetMany": func(rt *rapid.T) {
+				asked := rapid.SliceOfN(name, 0, 4).Draw(rt, "names")
+				var want []store.Record
+				for _, name := range asked {
+					if record, ok := m.records[name]; ok {
+						want = append(want, record)
+					}
+				}
+				var got []store.Record
+				for record, err := range store.GetEach(ctx, s, asked) {
+					if err != nil {
+						rt.Fatalf("GetMany: %v", err)
+					}
+					got = append(got, record)
+				}
+				if !slices.Equal(names(got), names(want)) {
+					rt.Fatalf("GetMany(%q) are %q, want %q", asked, names(got), names(want))
+				}
+				for i, record := range got {
+					same(rt, "GetMany", record, want[i])
 				}
 			},
 			"List": func(rt *rapid.T) {

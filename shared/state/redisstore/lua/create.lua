@@ -1,10 +1,17 @@
 -- ARGV: name, created ms, expires ms or -, digest or -, references or -, owner, object, length of the log,
--- quota of objects, quota of bytes
--- Returns the new revision, EXISTS, TAKEN, or QUOTA with its name, what is used and what would be added.
-local name, created, expires, digest, references, owner, object, limit, maxObjects, maxBytes = unpack(ARGV)
+-- quota of objects, quota of bytes, required name or "", its revision
+-- Returns the new revision, EXISTS, STALE, TAKEN, or QUOTA with its name, what is used and what would be added.
+local name, created, expires, digest, references, owner, object, limit, maxObjects, maxBytes, required, expected =
+  unpack(ARGV)
 
 if redis.call('HEXISTS', OBJECTS, name) == 1 then
   return 'EXISTS'
+end
+if required ~= '' then
+  local holder = redis.call('HGET', OBJECTS, required)
+  if not holder or parse(holder) ~= expected then
+    return 'STALE'
+  end
 end
 if digest ~= NONE and redis.call('HEXISTS', DIGESTS, digest) == 1 then
   return 'TAKEN'

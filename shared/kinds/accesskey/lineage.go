@@ -1,0 +1,259 @@
+package accesskey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// ErrBound: a key in the lineage of the key, to which it is bound, is gone, expired or disabled. Source: ADR-0021.
+var ErrBound = errors.New("a key that it was made with no longer works")
+
+// Lineage returns what is noted of the makers of a credential that a caller makes: the caller's key, which bounds it as
+// identity.Caller.Bounds says, and the lineage of that key. Keys that are gone and that bound nothing are left out. Both are
+// nil if the caller has no key.
+//
+// Refused is what is wrong with a credential that is too deep. Err is that of the store. Source: ADR-0021.
+func Lineage(ctx context.Context, keys *Registry, caller identity.Caller) (
+	maker *model.AccessKeyReference, lineage []model.AccessKeyAncestor, refused field.ErrorList, err error,
+) {
+	if caller.Key == "" || caller.KeyUID == "" {
+		return nil, nil, nil, nil
+	}
+	maker = &model.AccessKeyReference{Name: caller.Key, UID: caller.KeyUID}
+	lineage = []model.AccessKeyAncestor{{Name: maker.Name, UID: maker.UID, Bounds: caller.Bounds()}}
+	var names []string
+	for _, ancestor := range caller.KeyLineage {
+		if !ancestor.Bounds {
+			names = append(names, ancestor.Name)
+		}
+	}
+	present := map[string]string{}
+	for record, err := range store.GetEach(ctx, keys.Store, names) {
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		key, err := keys.Parse(record)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		present[key.Name] = string(key.UID)
+	}
+	for _, ancestor := range caller.KeyLineage {
+		if ancestor.Bounds || present[ancestor.Name] == ancestor.UID {
+			lineage = append(lineage, ancestor)
+		}
+	}
+	path := field.NewPath("status", "lineage")
+	if bounding := len(Bounding(lineage)); bounding > limits.LineageBounds {
+		refused = append(refused, field.Forbidden(path, fmt.Sprintf(
+			"would have %d keys that bound each other; the limit is %d: use a key that was made earlier", bounding, limits.LineageBounds)))
+	} else if len(lineage) > limits.Lineage {
+		refused = append(refused, field.Forbidden(path, fmt.Sprintf(
+			"would have %d keys; the limit is %d: delete keys in it that are no longer used", len(lineage), limits.Lineage)))
+	}
+	return maker, lineage, refused, nil
+}
+
+// Bounding returns the names of the keys in a lineage to which a credential is bound, the nearest first.
+func Bounding(lineage []model.AccessKeyAncestor) []string {
+	var names []string
+	for _, ancestor := range lineage {
+		if ancestor.Bounds {
+			names = append(names, ancestor.Name)
+		}
+	}
+	return names
+}
+
+// Within returns until when the keys in a lineage let a credential work that is bound to them, the zero time for ever.
+// Found has the records of their names that exist. A key whose owners are gone lets nothing work.
+//
+// Errors: ErrBound if one of them is gone, is another key of the same name, or does not work itself; those of the store.
+// Source: ADR-0021.
+func Within(
+	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
+) (until time.Time, err error) {
+	for _, ancestor := range lineage {
+		if !ancestor.Bounds {
+			continue
+		}
+		key, end, err := stillBinds(keys, ancestor, found, limits, now)
+		if err != nil {
+			return time.Time{}, err
+		}
+		orphaned, err := keys.Orphaned(ctx, key)
+		switch {
+		case err != nil:
+			return time.Time{}, fmt.Errorf("looking up what an access key belongs to: %w", err)
+		case orphaned:
+			return time.Time{}, ErrBound
+		}
+		until = earliest(until, end)
+	}
+	return until, nil
+}
+
+// stillBinds returns a key in a lineage and when it ends, or ErrBound if it does not work.
+func stillBinds(
+	keys *Registry, ancestor model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
+) (*model.OwnedAccessKey, time.Time, error) {
+	record, exists := found[ancestor.Name]
+	if !exists {
+		return nil, time.Time{}, ErrBound
+	}
+	key, err := keys.Parse(record)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	end, refused := Usable(key, record.Activity, limits, now)
+	if refused != nil || string(key.UID) != ancestor.UID {
+		return nil, end, ErrBound
+	}
+	return key, end, nil
+}
+
+// earliest is the earlier of two ends. The zero time is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Inherit implements resource.Heir.
+func (r *rules) Inherit(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (refused field.ErrorList, err error) {
+	key.Status.CreatedBy, key.Status.Lineage, refused, err = Lineage(ctx, r.keys, caller)
+	return refused, err
+}
+
+// Ancestors implements resource.Lineage.
+func (r *rules) Ancestors(key *model.OwnedAccessKey) (bounding, others []metav1.OwnerReference) {
+	for _, ancestor := range key.Status.Lineage {
+		reference := metav1.OwnerReference{
+			APIVersion: model.SchemeGroupVersion.String(), Kind: Definition.Kind, Name: ancestor.Name, UID: types.UID(ancestor.UID),
+		}
+		if ancestor.Bounds {
+			bounding = append(bounding, reference)
+		} else {
+			others = append(others, reference)
+		}
+	}
+	return bounding, others
+}
+
+// Current implements resource.Lineage. A caller whose key has other rights than when they were authenticated must repeat the
+// request: what they make was compared with those.
+func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Version, error) {
+	ended := apierror.Unauthorized("the access key of the request no longer works")
+	record, err := r.keys.Store.Get(ctx, caller.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Version{}, ended
+	case err != nil:
+		return store.Version{}, err
+	}
+	key, err := r.keys.Parse(record)
+	if err != nil {
+		return store.Version{}, err
+	}
+	until, refused := Usable(key, record.Activity, r.limits(), r.now())
+	if refused != nil || string(key.UID) != caller.KeyUID {
+		return store.Version{}, ended
+	}
+	now := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
+	now.Scope, now.KeyExpires, now.KeyLineage, now.KeyOwned = key.Spec.Scope, until, caller.KeyLineage, len(key.OwnerReferences) > 0
+	if now.Owner != caller.Owner || !slices.Equal(now.Groups, caller.Groups) ||
+		!apiequality.Semantic.DeepEqual(now.Scope, caller.Scope) || now.Bounds() && !caller.Bounds() {
+		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
+			"the access key of the request was changed meanwhile; repeat the request")
+	}
+	return store.Version{Name: record.Name, Revision: record.Revision}, nil
+}
+
+// Related implements resource.Relations: the keys to which a key is bound.
+func (r *rules) Related(key *model.OwnedAccessKey) []string {
+	names := Bounding(key.Status.Lineage)
+	if len(names) > 0 {
+		r.lines.learn(nameOf+key.Name, names)
+	}
+	return names
+}
+
+// Relate implements resource.Relations. The end of a key is not after those of the keys to which it is bound. If one of
+// them no longer works, the end has come, unless that one is only disabled.
+func (r *rules) Relate(key *model.OwnedAccessKey, known map[string]store.Record) {
+	now := r.now()
+	var end time.Time
+	if own := key.Status.ExpirationTimestamp; own != nil {
+		end = own.Time
+	}
+	for _, ancestor := range key.Status.Lineage {
+		if !ancestor.Bounds {
+			continue
+		}
+		until := now
+		if record, exists := known[ancestor.Name]; exists {
+			holder, err := r.keys.Parse(record)
+			if err == nil && string(holder.UID) == ancestor.UID {
+				// A key that is refused has an end that has come, or is disabled.
+				until, _ = Usable(holder, record.Activity, r.limits(), now)
+			}
+		}
+		end = earliest(end, until)
+	}
+	if !end.IsZero() {
+		key.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC().Truncate(time.Second)}
+	}
+}
+
+// maxLines is for how many keys a process remembers to which keys they are bound.
+const maxLines = 4096
+
+// digestOf and nameOf begin the keys of lines.
+const (
+	digestOf = "digest:"
+	nameOf   = "name:"
+)
+
+// lines remembers to which keys a key is bound, by its digest and by its name, so that these can be read together. A lineage
+// never changes, and what is remembered is only a guess: a name may be that of another key meanwhile. It is safe for
+// concurrent use; nil remembers nothing.
+type lines struct{ names *lru.Cache[string, []string] }
+
+func newLines() *lines {
+	// Only a size below one is an error.
+	names, _ := lru.New[string, []string](maxLines)
+	return &lines{names: names}
+}
+
+func (l *lines) learn(key string, names []string) {
+	if l == nil {
+		return
+	}
+	if known, ok := l.names.Get(key); !ok || !slices.Equal(known, names) {
+		l.names.Add(key, names)
+	}
+}
+
+func (l *lines) recall(key string) []string {
+	if l == nil {
+		return nil
+	}
+	names, _ := l.names.Get(key)
+	return names
+}

@@ -1,0 +1,421 @@
+// Package lineage_test compares what the platform accepts of credentials that were made with each other with a small model:
+// random trees of keys, tokens and kubeconfigs are made, narrowed, disabled, enabled, moved, capped and deleted with each
+// policy, while time passes and schedules run. Nothing that should be dead is accepted, and nothing that should live is
+// refused. Source: ADR-0021.
+package lineage_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/credentials/kubeconfig"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/signing/token"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+)
+
+// root is an admin without a key, who does to credentials what others do not want.
+var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+
+// narrow is the scope of the narrowed keys.
+func narrow() *model.Scope {
+	return &model.Scope{Projects: []model.ScopeProject{{Project: "shop"}}}
+}
+
+// world is a platform of two processes that share their state, with a clock and a cap.
+type world struct {
+	t         *testing.T
+	processes [2]*platform.Environment
+	now       time.Time
+	cap       time.Duration
+	made      int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)}
+	url := redistest.Embedded(t)
+	ring, err := encryption.Parse(encryption.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.processes {
+		client, err := redisstore.Open(url, redisstore.Options{Timeout: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		w.processes[i] = &platform.Environment{
+			Stores: client.Resource, Now: func() time.Time { return w.now }, Random: rand.Reader,
+			Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
+			Log:        slog.New(slog.DiscardHandler),
+			Config: func() *model.ConfigStatus {
+				return &model.ConfigStatus{Auth: &model.ConfigAuth{AccessKeyMaxTTLSeconds: int64(w.cap / time.Second)}}
+			},
+			Tokens: settings.Tokens{Issuer: "https://platform.example"},
+		}
+	}
+	_, err = resource.Create(t.Context(), kinds.Open(w.processes[0]).Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+		Caller: root, Namespace: "p-shop", Object: &model.VirtualClusterInstance{
+			ObjectMeta: metav1.ObjectMeta{Name: "dev"},
+			Spec: model.VirtualClusterInstanceSpec{AccessPoint: &model.InstanceAccessPoint{
+				Ingress: &model.InstanceIngress{Enabled: true, Host: "dev.example.com"},
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// credential is what the model knows of a credential, and how it is used.
+type credential struct {
+	name, bearer string
+	// isToken and isKubeconfig tell those from keys.
+	isToken, isKubeconfig bool
+	maker                 *credential
+	// bounds are the credentials that bound it, and depth how many keys in a row bound each other.
+	bounds []*credential
+
+	scoped, disabled, deleted bool
+	created                   time.Time
+	// ttl is 0 for none.
+	ttl time.Duration
+	// caller is who was authenticated with it last.
+	caller *identity.Caller
+	// known are the model's values of then.
+	knownBound bool
+}
+
+// alone returns when a credential ends by itself.
+func (c *credential) alone(limit time.Duration) time.Time {
+	var end time.Time
+	if c.ttl > 0 {
+		end = c.created.Add(c.ttl)
+	}
+	if capped := c.created.Add(limit); !c.isToken && limit > 0 && (end.IsZero() || capped.Before(end)) {
+		end = capped
+	}
+	return end
+}
+
+// end is alone, and not after the ends of those that bound it.
+func (c *credential) end(limit time.Duration) time.Time {
+	end := c.alone(limit)
+	for _, each := range c.bounds {
+		if other := each.alone(limit); !other.IsZero() && (end.IsZero() || other.Before(end)) {
+			end = other
+		}
+	}
+	return end
+}
+
+func (c *credential) lives(now time.Time, limit time.Duration) bool {
+	for _, each := range append([]*credential{c}, c.bounds...) {
+		if end := each.alone(limit); each.deleted || each.disabled || !end.IsZero() && !now.Before(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// binds tells whether what a key makes is bound to it.
+func (c *credential) binds(limit time.Duration) bool {
+	return c.scoped || !c.end(limit).IsZero() || len(c.bounds) > 0
+}
+
+// madeBy tells whether a key is among those that led to a credential.
+func (c *credential) madeBy(key *credential) bool {
+	for maker := c.maker; maker != nil; maker = maker.maker {
+		if maker == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) env(rt *rapid.T) *platform.Environment {
+	return w.processes[rapid.IntRange(0, 1).Draw(rt, "process")]
+}
+
+// accepts tells whether a process accepts a credential.
+func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) bool {
+	if c.isToken {
+		_, err := issuer.Open(env).Verify(w.t.Context(), secret.String(c.bearer), issuer.Open(env).Audiences())
+		if err != nil && token.Refusal(err) == nil {
+			rt.Fatalf("token %s: %v", c.name, err)
+		}
+		return err == nil
+	}
+	caller, err := accesskey.OpenAuthenticator(env).Bearer(w.t.Context(), secret.String(c.bearer))
+	if err != nil && !apierrors.IsUnauthorized(err) {
+		rt.Fatalf("key %s: %v", c.name, err)
+	}
+	if err == nil {
+		c.caller, c.knownBound = &caller, c.binds(w.cap)
+	}
+	return err == nil
+}
+
+// make makes a key, a token or a kubeconfig with a caller, and returns nil where that is refused.
+func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) *credential {
+	w.made++
+	made := &credential{name: fmt.Sprint("c", w.made), maker: maker, created: w.now}
+	ttl := rapid.SampledFrom([]time.Duration{0, 0, time.Minute, time.Hour, 3 * time.Hour}).Draw(rt, "ttl")
+	caller := *maker.caller
+	bound := maker.knownBound
+	var err error
+	switch kind := rapid.SampledFrom([]string{"key", "key", "key", "token", "kubeconfig"}).Draw(rt, "kind"); kind {
+	case "token":
+		made.isToken, bound = true, true
+		var issued issuer.Output
+		issued, err = issuer.Open(env).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
+			Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(ttl / time.Second)},
+		}})
+		if err == nil {
+			made.name, made.bearer = issued.Object.Name, issued.Object.Status.Token
+			made.ttl = issued.Object.Status.ExpirationTimestamp.Sub(w.now)
+			if end := maker.end(w.cap); !end.IsZero() && w.now.Add(made.ttl).After(end) && maker.lives(w.now, w.cap) {
+				rt.Fatalf("a token ends %v after its key", w.now.Add(made.ttl).Sub(end))
+			}
+		}
+	case "kubeconfig":
+		made.isKubeconfig = true
+		seconds := int64(time.Hour / time.Second)
+		made.ttl = time.Hour
+		if end := maker.caller.KeyExpires; !end.IsZero() && end.Sub(w.now) < made.ttl {
+			made.ttl = end.Sub(w.now)
+		}
+		if w.cap > 0 {
+			made.ttl = min(made.ttl, w.cap)
+		}
+		renderer := &kubeconfig.Renderer{
+			Instances: kinds.Open(env).Instances, Keys: kinds.Open(env).AccessKeys, Keyring: env.Keyring, Project: env.Project,
+			Limits: accesskey.OpenLimits(env), Now: env.Now, Random: env.Random,
+		}
+		var answer kubeconfig.Output
+		answer, err = renderer.Render(w.t.Context(), kubeconfig.Input{
+			Caller: caller, Namespace: "p-shop", Name: "dev",
+			Object: &model.VirtualClusterInstanceKubeConfig{Spec: model.VirtualClusterInstanceKubeConfigSpec{CertificateTTLSeconds: &seconds}},
+		})
+		if err == nil {
+			made.bearer = regexp.MustCompile(`pak_\w+`).FindString(answer.Object.Status.KubeConfig)
+			record, lookup := kinds.Open(env).AccessKeys.Store.GetByDigest(w.t.Context(), accesskey.Digest(secret.String(made.bearer)))
+			if lookup != nil {
+				rt.Fatal(lookup)
+			}
+			made.name = record.Name
+		}
+		made.scoped = true
+	default:
+		made.ttl = ttl
+		spec := model.OwnedAccessKeySpec{TTLSeconds: int64(ttl / time.Second)}
+		if caller.Scope != nil || rapid.IntRange(0, 3).Draw(rt, "scoped") == 0 {
+			spec.Scope, made.scoped = narrow(), true
+		}
+		spec.Groups = []string{identity.Admins}
+		made.bearer = accesskey.Digest(secret.String(made.name))
+		spec.Key = made.bearer
+		_, err = resource.Create(w.t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+			Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: made.name}, Spec: spec},
+		})
+	}
+	if bound {
+		made.bounds = append([]*credential{maker}, maker.bounds...)
+	}
+	switch {
+	case err == nil && len(made.bounds) > limits.LineageBounds:
+		rt.Fatalf("%d keys bound each other", len(made.bounds))
+	case err != nil && len(made.bounds) > limits.LineageBounds:
+		return nil
+	case err != nil && maker.lives(w.now, w.cap) && !strings.Contains(err.Error(), "repeat"):
+		rt.Fatalf("making with %s: %v", maker.name, err)
+	case err == nil && maker.deleted && !bound:
+		rt.Fatalf("the deleted key %s made %s", maker.name, made.name)
+	}
+	if err != nil {
+		return nil
+	}
+	return made
+}
+
+// patch changes a key on behalf of an admin, and tells whether it is there.
+func (w *world) patch(rt *rapid.T, env *platform.Environment, c *credential, text string) bool {
+	_, err := resource.Patch(w.t.Context(), kinds.Open(env).AccessKeys, resource.PatchInput{
+		Caller: root, Name: c.name, Type: resource.MergePatch, Patch: []byte(text),
+	})
+	if apierrors.IsNotFound(err) {
+		if c.lives(w.now, w.cap) {
+			rt.Fatalf("the key %s is gone", c.name)
+		}
+		// Another credential that bound it may come back, but not this one.
+		c.deleted = true
+		return false
+	}
+	if err != nil {
+		rt.Fatalf("patching %s: %v", c.name, err)
+	}
+	return true
+}
+
+// check compares every credential with the model, at both processes.
+func (w *world) check(rt *rapid.T, all []*credential) {
+	for _, env := range w.processes {
+		for _, c := range all {
+			want := c.lives(w.now, w.cap)
+			if got := w.accepts(rt, env, c); got != want {
+				rt.Fatalf("%s (made by %v, bound to %d): accepted %v, want %v", c.name, c.maker != nil, len(c.bounds), got, want)
+			}
+			if !want || c.isToken {
+				continue
+			}
+			key, err := resource.Get(w.t.Context(), kinds.Open(env).AccessKeys, resource.GetInput{Caller: root, Name: c.name})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			var shown time.Time
+			if end := key.Status.ExpirationTimestamp; end != nil {
+				shown = end.Time
+			}
+			if end := c.end(w.cap); !shown.Equal(end) {
+				rt.Fatalf("%s ends at %v, and shows %v", c.name, end, shown)
+			}
+			if c.maker != nil && (key.Status.CreatedBy == nil || key.Status.CreatedBy.Name != c.maker.name) {
+				rt.Fatalf("%s was made by %v, want %s", c.name, key.Status.CreatedBy, c.maker.name)
+			}
+		}
+	}
+}
+
+func TestTrees(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		first := &credential{name: "first", bearer: accesskey.Digest("first"), created: w.now}
+		_, err := resource.Create(t.Context(), kinds.Open(w.processes[0]).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+			Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: model.OwnedAccessKeySpec{
+				Groups: []string{identity.Admins}, Key: first.bearer,
+			}},
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		all := []*credential{first}
+		pick := func(rt *rapid.T, about func(*credential) bool) *credential {
+			some := slices.DeleteFunc(slices.Clone(all), func(c *credential) bool { return !about(c) })
+			if len(some) == 0 {
+				rt.Skip("there is none")
+			}
+			return rapid.SampledFrom(some).Draw(rt, "credential")
+		}
+		isKey := func(c *credential) bool { return !c.isToken }
+		makes := func(c *credential) bool { return !c.isToken && !c.isKubeconfig && c.caller != nil }
+		remove := func(rt *rapid.T, policy metav1.DeletionPropagation) {
+			c := pick(rt, isKey)
+			_, err := resource.Delete(t.Context(), kinds.Open(w.env(rt)).AccessKeys, resource.DeleteInput{Caller: root, Name: c.name, Propagation: policy})
+			if err != nil && (!apierrors.IsNotFound(err) || c.lives(w.now, w.cap)) {
+				rt.Fatalf("deleting %s: %v", c.name, err)
+			}
+			c.deleted = true
+			if policy != metav1.DeletePropagationForeground || err != nil {
+				return
+			}
+			for _, each := range all {
+				each.deleted = each.deleted || each.madeBy(c)
+			}
+		}
+		make := func(rt *rapid.T) {
+			if len(all) > 12 {
+				rt.Skip("enough")
+			}
+			// A caller may have been authenticated before their key died.
+			if made := w.make(rt, w.env(rt), pick(rt, makes)); made != nil {
+				all = append(all, made)
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"":           func(rt *rapid.T) { w.check(rt, all) },
+			"make":       make,
+			"make more":  make,
+			"background": func(rt *rapid.T) { remove(rt, "") },
+			"foreground": func(rt *rapid.T) { remove(rt, metav1.DeletePropagationForeground) },
+			"orphan":     func(rt *rapid.T) { remove(rt, metav1.DeletePropagationOrphan) },
+			"disable": func(rt *rapid.T) {
+				c := pick(rt, isKey)
+				if w.patch(rt, w.env(rt), c, `{"spec":{"disabled":true}}`) {
+					c.disabled = true
+				}
+			},
+			"enable": func(rt *rapid.T) {
+				c := pick(rt, isKey)
+				if w.patch(rt, w.env(rt), c, `{"spec":{"disabled":false}}`) {
+					c.disabled = false
+				}
+			},
+			"move the end": func(rt *rapid.T) {
+				c := pick(rt, isKey)
+				ttl := rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, 5 * time.Hour}).Draw(rt, "ttl")
+				if w.patch(rt, w.env(rt), c, fmt.Sprintf(`{"spec":{"ttl":%d}}`, ttl/time.Second)) {
+					c.ttl = ttl
+				}
+			},
+			"cap": func(rt *rapid.T) {
+				w.cap = rapid.SampledFrom([]time.Duration{0, 0, time.Hour, 10 * time.Hour}).Draw(rt, "cap")
+			},
+			"time": func(rt *rapid.T) {
+				w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 30 * time.Second, 20 * time.Minute}).Draw(rt, "passes"))
+			},
+			"schedules": func(rt *rapid.T) {
+				env := w.env(rt)
+				if _, err := accesskey.Sweep(t.Context(), kinds.Open(env).AccessKeys, accesskey.OpenLimits(env)); err != nil {
+					rt.Fatal(err)
+				}
+				for _, c := range all {
+					if end := c.alone(w.cap); !end.IsZero() && !w.now.Before(end) {
+						c.deleted = true
+					}
+				}
+				if _, err := kinds.Open(env).IssuedTokens.Sweep(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+				for _, c := range all {
+					// What is disabled may be enabled again, but its tokens do not come back.
+					c.deleted = c.deleted || c.isToken && !c.lives(w.now, w.cap)
+				}
+				if _, err := kinds.Open(env).Graph.Sweep(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+				for _, c := range all {
+					_, err := kinds.Open(env).AccessKeys.Store.Get(t.Context(), c.name)
+					outlived := slices.ContainsFunc(c.bounds, func(each *credential) bool { return each.deleted })
+					if isKey(c) && (c.deleted || outlived) && err == nil {
+						rt.Fatalf("%s is still stored", c.name)
+					}
+				}
+			},
+		})
+	})
+}
