@@ -29,6 +29,7 @@ import (
 	"management.platform.sh/functions/readconfig"
 	"management.platform.sh/functions/renderkubeconfig"
 	"management.platform.sh/functions/reviewtokens"
+	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/rollbackconfig"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/updateaccesskey"
@@ -64,6 +65,7 @@ var Functions = []*frame.Function{
 	gettoken.Function,
 	listtokens.Function,
 	deletetoken.Function,
+	revokecredentials.Function,
 	publishkeys.Function,
 	reviewtokens.Function,
 	authorizescopes.Function,

@@ -98,6 +98,9 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 	}
 	ok := answer{http.StatusOK, "OK", object}
 	created := answer{http.StatusCreated, "Created", object}
+	if r.Accepts {
+		created = answer{http.StatusAccepted, "Accepted", object}
+	}
 	status := answer{http.StatusOK, "OK", &metav1.Status{}}
 
 	var routes []common.Route

@@ -18,6 +18,8 @@ type resourcePaths struct {
 	Kind string
 	// Namespaced puts the namespace into the paths. A list across namespaces is then also served.
 	Namespaced bool
+	// Accepts tells that the response to a create is 202.
+	Accepts bool
 	// Verbs are create, get, list, watch, update, patch, delete and deletecollection.
 	Verbs []string
 }
@@ -39,7 +41,7 @@ func served(functions []*frame.Function) []resourcePaths {
 				at = len(list)
 				list = append(list, resourcePaths{
 					Resource: endpoint.Resource.Resource, Subresource: endpoint.Subresource,
-					Kind: endpoint.Kind, Namespaced: endpoint.Namespaced,
+					Kind: endpoint.Kind, Namespaced: endpoint.Namespaced, Accepts: endpoint.Accepts,
 				})
 			}
 			if !slices.Contains(list[at].Verbs, endpoint.Verb) {

@@ -25,8 +25,12 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
+// ErrDeleted means that the state had the key before, and it was deleted: it is not created again. Source: ADR-0022.
+var ErrDeleted = errors.New("the first admin key was deleted")
+
 // Ensure returns the admin key of a data folder: the given key, else the key in the file, else a new one. It makes sure that
-// the state has the key, and the file keeps it for the next start.
+// the state has the key, and the file keeps it for the next start. With ErrDeleted it returns the key nevertheless, which is
+// refused.
 func Ensure(ctx context.Context, env *platform.Environment, given secret.String, file string) (secret.String, error) {
 	bearer := given
 	if given != "" {
@@ -56,18 +60,24 @@ func Ensure(ctx context.Context, env *platform.Environment, given secret.String,
 	return bearer, Create(ctx, env, bearer)
 }
 
-// Create stores the admin key, unless the state already has it.
+// Create stores the admin key, unless the state already has it. Error: ErrDeleted if the state had it before.
 func Create(ctx context.Context, env *platform.Environment, bearer secret.String) error {
 	if err := accesskey.CheckBearer(bearer); err != nil {
 		return fmt.Errorf("the admin key: %w", err)
 	}
-	keys := kinds.Open(env).AccessKeys.Managed(fieldmanager.New)
-	_, err := keys.Store.GetByDigest(ctx, accesskey.Digest(bearer))
+	keys, retired := kinds.Open(env).AccessKeys.Managed(fieldmanager.New), accesskey.OpenRetired(env)
+	digest := accesskey.Digest(bearer)
+	_, err := keys.Store.GetByDigest(ctx, digest)
 	if err == nil {
-		return nil
+		return retired.Add(ctx, digest)
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("looking up the admin key: %w", err)
+	}
+	if deleted, err := retired.Has(ctx, digest); err != nil {
+		return err
+	} else if deleted {
+		return ErrDeleted
 	}
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
@@ -91,5 +101,5 @@ func Create(ctx context.Context, env *platform.Environment, bearer secret.String
 	if err != nil {
 		return fmt.Errorf("creating the admin key: %w", err)
 	}
-	return nil
+	return retired.Add(ctx, digest)
 }

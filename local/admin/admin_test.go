@@ -2,18 +2,16 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
-	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
@@ -68,15 +66,6 @@ func TestEnsureAdmin(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "", false, "admin-", 2},
-		{"the object is gone", func(t *testing.T, env *platform.Environment, _ string) { remove(t, env, "admin") }, "", true, "admin", 1},
-		{"the object is gone and another has its name", func(t *testing.T, env *platform.Environment, _ string) {
-			remove(t, env, "admin")
-			if _, err := resource.Create(t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
-				Caller: localtest.Root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "admin"}},
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}, "", true, "admin-", 2},
 		{"the file has another key", func(t *testing.T, _ *platform.Environment, file string) {
 			localtest.Write(t, file, localtest.OtherKey.Reveal())
 		}, "", false, "admin-", 2},
@@ -110,6 +99,38 @@ func TestEnsureAdmin(t *testing.T) {
 			localtest.WantPrivate(t, file)
 			if again := ensure(t, env, "", file); again != then || len(localtest.Keys(t, env)) != row.total {
 				t.Error("the start after that has another key")
+			}
+		})
+	}
+}
+
+// A first admin key that was deleted stays deleted: after a restart, with another data folder, and
+// for a given key. Without the file there is another key. Source: ADR-0022.
+func TestADeletedAdminKeyStaysDeleted(t *testing.T) {
+	t.Parallel()
+	for about, given := range map[string]secret.String{"a key of the folder": "", "a given key": localtest.GivenKey} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			env, _ := localtest.Environment(t)
+			folder := t.TempDir()
+			file := filepath.Join(folder, "admin.key")
+			first := ensure(t, env, given, file)
+			remove(t, env, "admin")
+			for _, again := range []string{file, file, filepath.Join(folder, "other.key")} {
+				if bearer, err := Ensure(t.Context(), env, first, again); !errors.Is(err, ErrDeleted) || bearer != first {
+					t.Errorf("the next start: %v", err)
+				}
+			}
+			if list := localtest.Keys(t, env); len(list) != 0 {
+				t.Errorf("the state has %d keys", len(list))
+			}
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			if then := ensure(t, env, "", file); then == first {
+				t.Error("the same key again")
+			} else {
+				localtest.WantAdmin(t, env, then, "admin")
 			}
 		})
 	}

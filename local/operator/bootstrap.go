@@ -6,6 +6,7 @@ package operator
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -40,7 +41,9 @@ func (c *Bootstrap) Run(ctx context.Context) error {
 		}
 	}
 	env := process.New(settings.Settings{Version: c.Version}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env
-	if err := admin.Create(ctx, env, bearer); err != nil {
+	if err := admin.Create(ctx, env, bearer); errors.Is(err, admin.ErrDeleted) {
+		return fmt.Errorf("--admin-key: %w, and is not created again; leave the flag out to create another key", err)
+	} else if err != nil {
 		return err
 	}
 	// An existing key stays as it is, and it may not be an admin's.

@@ -128,8 +128,12 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		defer cancel()
 		process.EndAudit(bounded, api)
 	}()
-	admin, err := admin.Ensure(ctx, env, s.Runner.AdminKey, filepath.Join(folder, "admin.key"))
-	if err != nil {
+	key, err := admin.Ensure(ctx, env, s.Runner.AdminKey, filepath.Join(folder, "admin.key"))
+	deleted := errors.Is(err, admin.ErrDeleted)
+	switch {
+	case deleted && s.Runner.Manifests != "":
+		return fmt.Errorf("--manifests: cannot be applied: %w", err)
+	case err != nil && !deleted:
 		return err
 	}
 	authority, err := openAuthority(folder, time.Now())
@@ -148,7 +152,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	}
 	address = reachable(address)
 	server := "https://" + address + frame.BasePath
-	if err := writeKubeconfig(filepath.Join(folder, "kubeconfig"), server, authority.certificatePEM, admin); err != nil {
+	if err := writeKubeconfig(filepath.Join(folder, "kubeconfig"), server, authority.certificatePEM, key); err != nil {
 		return err
 	}
 
@@ -171,10 +175,10 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 		servers = append(servers, second)
 		go func() { failed <- second.Serve(plain) }()
 	}
-	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, admin), s.Runner.Manifests); err != nil {
+	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, key), s.Runner.Manifests); err != nil {
 		return err
 	}
-	announce(c.version, folder, address, plainAddress, redis.Description)
+	announce(c.version, folder, address, plainAddress, redis.Description, deleted)
 	if c.Ready != nil {
 		c.Ready()
 	}
@@ -278,7 +282,7 @@ func isLocal(r *http.Request) bool {
 }
 
 // announce prints where everything is, and what to try next.
-func announce(version, folder, address, plain, state string) {
+func announce(version, folder, address, plain, state string, deleted bool) {
 	out := os.Stdout
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
 	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, frame.BasePath)
@@ -286,7 +290,12 @@ func announce(version, folder, address, plain, state string) {
 		_, _ = fmt.Fprintf(out, "  plain HTTP  http://%s%s\n", plain, frame.BasePath)
 	}
 	_, _ = fmt.Fprintf(out, "  state       %s\n", state)
-	_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", filepath.Join(folder, "admin.key"))
+	file := filepath.Join(folder, "admin.key")
+	if deleted {
+		_, _ = fmt.Fprintf(out, "  admin key   the first admin key was deleted; remove %s and start again to get another one\n", file)
+	} else {
+		_, _ = fmt.Fprintf(out, "  admin key   %s (user admin, group platform:admins)\n", file)
+	}
 	_, _ = fmt.Fprintf(out, "\nTry, in another terminal:\n")
 	_, _ = fmt.Fprintf(out, "  export KUBECONFIG=%s\n", filepath.Join(folder, "kubeconfig"))
 	_, _ = fmt.Fprintf(out, "  kubectl get ownedaccesskeys\n")

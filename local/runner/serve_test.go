@@ -264,11 +264,14 @@ func TestReachable(t *testing.T) {
 // The welcome says where everything is.
 func TestAnnounce(t *testing.T) {
 	for _, plain := range []string{"", "127.0.0.1:81"} {
-		text := localtest.Stdout(t, func() { announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379") })
+		text := localtest.Stdout(t, func() { announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379", plain == "") })
 		for _, part := range []string{"https://127.0.0.1:80/kubernetes/management\n", "example.com:6379\n", filepath.Join("data", "admin.key"), filepath.Join("data", "kubeconfig")} {
 			if !strings.Contains(text, part) {
 				t.Errorf("it does not say %q:\n%s", part, text)
 			}
+		}
+		if says := strings.Contains(text, "was deleted"); says != (plain == "") {
+			t.Errorf("it says that the first admin key was deleted: %v", says)
 		}
 		if strings.Contains(text, "http://127.0.0.1:81/kubernetes/management\n") != (plain != "") {
 			t.Errorf("with plain HTTP at %q:\n%s", plain, text)

@@ -62,6 +62,8 @@ const (
 	// Claimed are the addresses that the client, or a proxy that is not trusted, gave in X-Forwarded-For and X-Real-Ip,
 	// separated by commas. Anybody can write them.
 	Claimed = "audit.management.platform.sh/claimed-source-ips"
+	// Revoked are the credentials that a request without a credential revoked: the resource, the name and the uid of each.
+	Revoked = "audit.management.platform.sh/revoked"
 	// AuthorizationDecision is the result of authorization, allow or forbid, as a kube-apiserver records it.
 	AuthorizationDecision = "authorization.k8s.io/decision"
 )

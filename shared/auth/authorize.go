@@ -33,6 +33,7 @@ var everybody = map[schema.GroupResource]bool{
 	model.Resource("virtualclusterinstances"):                             true,
 	model.Resource("directclusterendpointtokens"):                         true,
 	model.Resource("selves"):                                              true,
+	model.Resource("credentialrevocations"):                               true,
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:      true,
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}: true,
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:            true,

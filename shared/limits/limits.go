@@ -150,6 +150,8 @@ const (
 	WaitingRequests = 1000
 	// WaitingLarge is how many large lists, large bodies and evaluations of one caller may wait, each.
 	WaitingLarge = 50
+	// Revocations is the maximum number of credentials that one request revokes.
+	Revocations = 10
 	// RateBurst is how many seconds' worth of a rate may come at once.
 	RateBurst = 10
 	// RateNames is the maximum number of callers and addresses that a process keeps rates for.
@@ -372,6 +374,10 @@ var List = []Limit{
 	{
 		"key-groups", "groups of an access key", "256 groups", "shared/kinds/accesskey",
 		"422 with the field spec.groups: Too many: 257: must have at most 256 items", "",
+	},
+	{
+		"revocations", "credentials that one request revokes", "10 items", "functions/revokecredentials",
+		"422 with the field spec.credentials: Too many: 11: must have at most 10 items", "",
 	},
 	{
 		"instance-access", "entries in spec.access of a virtual cluster instance", "100 entries", "shared/kinds/instance",

@@ -29,7 +29,7 @@ func blocks() map[string]reflect.Type {
 		model.MetricsBackend{}, model.ComputeResources{},
 		model.EndpointsSync{}, model.SyncPatch{},
 		model.VirtualClusterInstance{}, model.VirtualClusterInstanceList{},
-		model.Self{}, model.SyncPatchEvaluation{},
+		model.Self{}, model.SyncPatchEvaluation{}, model.CredentialRevocation{},
 	} {
 		goType := reflect.TypeOf(sample)
 		blocks[goType.Name()] = goType

@@ -130,6 +130,9 @@ type OwnedAccessKeyStatus struct {
 	// +optional
 	// +listType=atomic
 	Lineage []AccessKeyAncestor `json:"lineage,omitempty"`
+	// DisabledByAdmin is true if an admin disabled the key: only an admin can enable it. Source: ADR-0022.
+	// +optional
+	DisabledByAdmin bool `json:"disabledByAdmin,omitempty"`
 }
 
 // AccessKeyReference names an access key. Source: ADR-0021.

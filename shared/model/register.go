@@ -38,6 +38,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ConfigHistory{},
 		&ConfigList{},
 		&ConfigRollback{},
+		&CredentialRevocation{},
 		&DirectClusterEndpointToken{},
 		&DirectClusterEndpointTokenList{},
 		&OwnedAccessKey{},

@@ -62,8 +62,12 @@ func markedBelow(t *testing.T, goType reflect.Type, seen map[reflect.Type]bool, 
 		wire, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		marked := field.Type == reflect.TypeFor[secret.String]()
 		if mark, has := field.Tag.Lookup("secret"); has {
-			if mark != "true" || field.Type.Kind() != reflect.String && (field.Type.Kind() != reflect.Slice || field.Type.Elem().Kind() != reflect.Uint8) {
-				t.Errorf(`%s.%s: only text and bytes can be marked, with secret:"true"`, goType.Name(), wire)
+			kind := field.Type.Kind()
+			if kind == reflect.Slice {
+				kind = field.Type.Elem().Kind()
+			}
+			if mark != "true" || kind != reflect.String && kind != reflect.Uint8 {
+				t.Errorf(`%s.%s: only texts and bytes can be marked, with secret:"true"`, goType.Name(), wire)
 			}
 			marked = true
 		}

@@ -198,6 +198,16 @@ func (in CostEngine) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialRevocation) OpenAPIModelName() string {
+	return "sh.platform.management.v1.CredentialRevocation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialRevocationSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.CredentialRevocationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DirectClusterEndpointToken) OpenAPIModelName() string {
 	return "sh.platform.management.v1.DirectClusterEndpointToken"
 }

@@ -199,6 +199,11 @@ var objectRows = map[string]row{
 			return one
 		}}.try(t)
 	}},
+	"revocations": {fmt.Sprintf("%d items", limits.Revocations), func(t *testing.T) {
+		sized{limit: limits.Revocations, status: http.StatusUnprocessableEntity, field: "spec.credentials", ask: func(n int) request {
+			return request{method: http.MethodPost, path: group + "/credentialrevocations", body: `{"spec":{"credentials":[` + counted(n, `"unknown-%d"`) + `]}}`}
+		}}.try(t)
+	}},
 	"instance-access": {"100 entries", func(t *testing.T) {
 		sized{limit: 100, status: http.StatusUnprocessableEntity, field: "spec.access", ask: func(n int) request {
 			return request{

@@ -112,6 +112,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.CostControlGlobal{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_CostControlGlobal(ref),
 		model.CostControlSettings{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_CostControlSettings(ref),
 		model.CostEngine{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_CostEngine(ref),
+		model.CredentialRevocation{}.OpenAPIModelName():                   schema_managementplatformsh_shared_model_CredentialRevocation(ref),
+		model.CredentialRevocationSpec{}.OpenAPIModelName():               schema_managementplatformsh_shared_model_CredentialRevocationSpec(ref),
 		model.DirectClusterEndpointToken{}.OpenAPIModelName():             schema_managementplatformsh_shared_model_DirectClusterEndpointToken(ref),
 		model.DirectClusterEndpointTokenList{}.OpenAPIModelName():         schema_managementplatformsh_shared_model_DirectClusterEndpointTokenList(ref),
 		model.DirectClusterEndpointTokenSpec{}.OpenAPIModelName():         schema_managementplatformsh_shared_model_DirectClusterEndpointTokenSpec(ref),
@@ -4922,6 +4924,82 @@ func schema_managementplatformsh_shared_model_CostEngine(ref common.ReferenceCal
 	}
 }
 
+func schema_managementplatformsh_shared_model_CredentialRevocation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialRevocation revokes credentials by their texts, for instance credentials that were found in a repository or a log. It is cluster-scoped and created at credentialrevocations, without a credential. The server does not store it. The response does not say whether a text was a credential. Source: ADR-0022.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. It may be empty. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec has the credentials to revoke. Source: ADR-0022.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.CredentialRevocationSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.CredentialRevocationSpec{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_CredentialRevocationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialRevocationSpec has the credentials to revoke. Source: ADR-0022.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"credentials": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Credentials are 1 to 10 texts: access keys and direct cluster endpoint tokens. Other texts are ignored. Responses do not contain this field. Source: ADR-0022.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_managementplatformsh_shared_model_DirectClusterEndpointToken(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -6592,6 +6670,13 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 									},
 								},
 							},
+						},
+					},
+					"disabledByAdmin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisabledByAdmin is true if an admin disabled the key: only an admin can enable it. Source: ADR-0022.",
+							Type:        []string{"boolean"},
+							Format:      "",
 						},
 					},
 				},

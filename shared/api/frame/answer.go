@@ -34,6 +34,8 @@ type answer struct {
 	header    http.Header
 	// rest is the rest of a list whose beginning object is; nil if there is none.
 	rest *resource.Rest
+	// annotations are those that the audit event of the request gets.
+	annotations map[string]string
 	// omitted tells that the object is too large for the audit.
 	omitted bool
 	// stream is sent event by event, instead of all other fields.

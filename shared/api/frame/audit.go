@@ -294,9 +294,9 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 		return nil
 	}
 	r.settled = true
-	// The event of the request itself covers the object that the request names.
+	// The event of the request itself covers the object that the request names. A review names none.
 	removals := r.removals
-	if f.endpoint.Verb != "deletecollection" {
+	if f.endpoint.Verb != "deletecollection" && f.endpoint.stored {
 		removals = slices.DeleteFunc(removals, func(removal resource.Removal) bool { return !removal.Consequence })
 	}
 	if !r.records() {
@@ -318,6 +318,11 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 	stage := audit.ResponseComplete
 	if c.panicked {
 		stage = audit.Panic
+	}
+	if result != nil {
+		for name, value := range result.annotations {
+			r.event.Annotate(name, value)
+		}
 	}
 	f.requestObject(c, r)
 	f.responseObject(c, r, result, err)

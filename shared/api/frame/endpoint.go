@@ -78,6 +78,8 @@ type Endpoint struct {
 	Namespaced bool
 	// IsAlias tells that Path is a second path of an endpoint. Discovery and OpenAPI list only the first path.
 	IsAlias bool
+	// Accepts tells that the response to a create is 202 and not 201. Set it with Accepting.
+	Accepts bool
 	// reveals tells that reveal=true requests secrets in plain text. Such a request has a verb of its own: reveal.
 	reveals bool
 	// authenticates tells that the endpoint is about authentication. Set it with AboutAuthentication.

@@ -49,6 +49,13 @@ func TestRates(t *testing.T) {
 			},
 			"rate of failed authentications", wrong, 401, nil, map[int][]request{200: {valid, secret, open}, 401: {none}}, "too many failed authentications of this address: the limit is 1 a second",
 		},
+		{
+			"texts that cannot be keys, since others have them", func(o fairness.Observer) fairness.Rates {
+				return fairness.Rates{Failures: fairness.NewRate("failed authentications", 1, o)}
+			},
+			"rate of failed authentications", request{method: "POST", path: root, bearer: anaKey, body: `{"metadata":{"name":"guess"},"spec":{"key":"` + adminKey + `"}}`}, 422,
+			[]request{wrong}, map[int][]request{200: {valid, secret, open}, 401: {none}}, "too many failed authentications of this address: the limit is 1 a second",
+		},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			t.Parallel()

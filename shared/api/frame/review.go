@@ -39,6 +39,8 @@ type ReviewResult[O any] struct {
 	Object O
 	// Warnings are warnings for the client. They follow the warnings about the body.
 	Warnings []string
+	// Annotations are annotations of the audit event of the request, for what the request object does not say.
+	Annotations map[string]string
 }
 
 // Review binds an operation to POST on a resource whose objects are not stored. It responds with 201 and the result. T is a
@@ -91,10 +93,35 @@ func ReviewWithWarnings[T runtime.Object, D, O any](
 				if err != nil {
 					return nil, err
 				}
-				return &answer{status: http.StatusCreated, object: result.Object, warnings: append(warnings, result.Warnings...)}, nil
+				return &answer{
+					status: http.StatusCreated, object: result.Object, warnings: append(warnings, result.Warnings...), annotations: result.Annotations,
+				}, nil
 			}
 		},
 	}
+}
+
+// Anonymous returns an endpoint that needs no credential, and ignores one.
+func (e Endpoint) Anonymous() Endpoint {
+	e.public = Everyone
+	return e
+}
+
+// Accepting returns an endpoint whose response, 202, says nothing of the outcome.
+func (e Endpoint) Accepting() Endpoint {
+	open := e.open
+	e.Accepts = true
+	e.open = func(env *platform.Environment) operation {
+		operate := open(env)
+		return func(ctx context.Context, c *call) (*answer, error) {
+			result, err := operate(ctx, c)
+			if err == nil {
+				result.status = http.StatusAccepted
+			}
+			return result, err
+		}
+	}
+	return e
 }
 
 // WithPrefix returns the endpoint with a prefix before its path. The prefix may have parameters: "/cluster/{cluster}".

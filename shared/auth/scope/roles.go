@@ -116,6 +116,7 @@ var always = []permission{
 		verbs: []string{"create"},
 		resources: []schema.GroupResource{
 			model.Resource("selves"),
+			model.Resource("credentialrevocations"),
 			{Group: authenticationGroup, Resource: "selfsubjectreviews"},
 			{Group: authorizationGroup, Resource: "selfsubjectaccessreviews"},
 			{Group: authorizationGroup, Resource: "selfsubjectrulesreviews"},

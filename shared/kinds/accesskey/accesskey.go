@@ -89,7 +89,8 @@ type rules struct {
 
 // Default makes the caller the owner of a new key, and User its type, where the request leaves them out. A replacement
 // that leaves them out keeps the stored ones. It also keeps what logins wrote, unless an admin sends it. The status is the
-// stored one, whatever clients send.
+// stored one, whatever clients send. A key that is disabled when an admin writes it is disabled by an admin, until an admin
+// enables it.
 func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
 	owner, kind := caller.Owner, model.AccessKeyTypeUser
 	key.Status = model.OwnedAccessKeyStatus{}
@@ -106,6 +107,7 @@ func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) 
 	if key.Spec.Type == "" {
 		key.Spec.Type = kind
 	}
+	key.Status.DisabledByAdmin = key.Spec.Disabled && (caller.Admin() || old != nil && old.Status.DisabledByAdmin)
 }
 
 // keepLogin fills in the fields that logins wrote, where a replacement leaves them out.
@@ -185,7 +187,7 @@ func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner stri
 // Observe fills in the last activity and the end of the key without its lineage, and removes the secrets of logins. Who made
 // the key is stored.
 func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
-	key.Status = model.OwnedAccessKeyStatus{CreatedBy: key.Status.CreatedBy, Lineage: key.Status.Lineage}
+	key.Status = model.OwnedAccessKeyStatus{CreatedBy: key.Status.CreatedBy, Lineage: key.Status.Lineage, DisabledByAdmin: key.Status.DisabledByAdmin}
 	if record.Name == "" {
 		return
 	}

@@ -11,7 +11,8 @@ import (
 // kinds.Open.
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
-		keys := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, OpenLimits(env))
+		state := &retiring{Store: env.Stores(Definition.Resource.Resource), retired: OpenRetired(env)}
+		keys := NewRegistry(state, env.Now, env.Random, OpenLimits(env))
 		keys.Quota = env.Quota
 		resource.JoinForReading(env, keys)
 		return keys

@@ -162,6 +162,9 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 			fmt.Sprintf("%q is neither you nor a team of yours", owner.Name)))
 	}
 	if !caller.Admin() {
+		if old != nil && old.Status.DisabledByAdmin && !key.Spec.Disabled {
+			excess = append(excess, field.Forbidden(specPath.Child("disabled"), "an admin disabled the key, and only an admin can enable it"))
+		}
 		var had []string
 		if old != nil && givesNothing(&key.Spec, &old.Spec) {
 			had = old.Spec.Groups

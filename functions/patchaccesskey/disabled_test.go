@@ -1,0 +1,82 @@
+package patchaccesskey
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// What an admin disabled, only an admin enables, whatever the write. Source: ADR-0022.
+func TestDisabledByAdmin(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	deps := open(w.Env)
+	ana, root := w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("root", "root", model.OwnedAccessKeySpec{Groups: []string{identity.Admins}})
+	patch := func(caller identity.Caller, kind resource.PatchType, text string) (*model.OwnedAccessKey, int32) {
+		t.Helper()
+		written, err := Do(t.Context(), deps, Input{Caller: caller, Name: "ci", Type: kind, Patch: []byte(text), Manager: caller.Key, Force: true})
+		return written.Object, accesskeytest.Code(err)
+	}
+	const (
+		on, off = `{"spec":{"disabled":false}}`, `{"spec":{"disabled":true}}`
+		apply   = `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey","spec":{"disabled":false}}`
+		status  = `{"spec":{"disabled":false},"status":{"disabledByAdmin":false}}`
+		rename  = `{"spec":{"displayName":"one"}}`
+	)
+	object := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "ci"}}
+	object.Spec = model.OwnedAccessKeySpec{Disabled: true, Key: issuertest.Bearer + "ci"}
+	object.Status.DisabledByAdmin = true
+	made, err := resource.Create(t.Context(), deps.Keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: ana, Object: object})
+	if err != nil || made.Object.Status.DisabledByAdmin {
+		t.Fatalf("%+v, %v", made.Object, err)
+	}
+	for i, step := range []struct {
+		caller identity.Caller
+		kind   resource.PatchType
+		text   string
+		code   int32
+		marked bool
+	}{
+		{ana, resource.MergePatch, on, 0, false},
+		{ana, resource.MergePatch, off, 0, false},
+		{ana, resource.MergePatch, on, 0, false},
+		{root, resource.MergePatch, off, 0, true},
+		{ana, resource.MergePatch, on, 403, true},
+		{ana, resource.MergePatch, status, 403, true},
+		{ana, resource.MergePatch, `{"spec":{"disabled":null}}`, 403, true},
+		{ana, resource.JSONPatch, `[{"op":"remove","path":"/spec/disabled"}]`, 403, true},
+		{ana, resource.ApplyPatch, apply, 403, true},
+		{ana, resource.MergePatch, rename, 0, true},
+		{root, resource.MergePatch, on, 0, false},
+		{ana, resource.MergePatch, off, 0, false},
+		{root, resource.MergePatch, `{"spec":{"description":"looked at"}}`, 0, true},
+		{ana, resource.MergePatch, on, 403, true},
+	} {
+		object, code := patch(step.caller, step.kind, step.text)
+		if code != step.code || code == 0 && object.Status.DisabledByAdmin != step.marked {
+			t.Fatalf("step %d: %d, %+v", i, code, object)
+		}
+	}
+	got, err := resource.Get(t.Context(), deps.Keys, resource.GetInput{Caller: ana, Name: "ci"})
+	if err != nil || !got.Spec.Disabled || !got.Status.DisabledByAdmin {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	got.Spec.Disabled, got.Status.DisabledByAdmin = false, false
+	if _, err := resource.Update(t.Context(), deps.Keys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: ana, Name: "ci", Object: got}); accesskeytest.Code(err) != 403 {
+		t.Errorf("a replacement: %v", err)
+	}
+	// The owner may delete the key. Its text is no key again.
+	if _, err := resource.Delete(t.Context(), deps.Keys, resource.DeleteInput{Caller: ana, Name: "ci"}); err != nil {
+		t.Fatal(err)
+	}
+	object.Spec.Disabled = false
+	if _, err := resource.Create(t.Context(), deps.Keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: ana, Object: object}); accesskeytest.Code(err) != 422 {
+		t.Errorf("its text becomes a key again: %v", err)
+	}
+}

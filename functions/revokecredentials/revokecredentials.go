@@ -1,0 +1,158 @@
+// Package revokecredentials is POST on credentialrevocations: it revokes access keys and direct cluster endpoint tokens by
+// their texts, for whoever has found them. It needs no credential. The response is the same whatever the texts were, and each
+// text takes the same time where the state answers in that time.
+// Source: RFC 7009 2; ADR-0022.
+package revokecredentials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/credentials/issuer"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/signing/token"
+	"management.platform.sh/shared/state/store"
+)
+
+// pace is the time that each text takes, longer than a revocation takes with a state nearby. Source: ADR-0022.
+const pace = 40 * time.Millisecond
+
+var (
+	// definition is the resource. Its objects are not stored.
+	definition = model.SchemeGroupVersion.WithResource("credentialrevocations")
+	kind       = model.SchemeGroupVersion.WithKind("CredentialRevocation")
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	Keys    *accesskey.Registry
+	Retired *accesskey.Retired
+	Tokens  *issuedtoken.Register
+	// Verify returns the claims of a token of this platform.
+	Verify func(context.Context, secret.String) (token.Claims, error)
+	Log    *slog.Logger
+}
+
+// Input is the request.
+type Input = frame.ReviewRequest[*model.CredentialRevocation]
+
+// Output is the answer.
+type Output = frame.ReviewResult[*model.CredentialRevocation]
+
+// revoker is who deletes the records of tokens here. Nobody else can have the name.
+var revoker = identity.New(identity.Owner{Kind: identity.Subject, Name: identity.PlatformPrefix + "revocation"}, []string{identity.Admins})
+
+// Do revokes credentials: they are refused at the next request. What is no credential is ignored. Each credential is revoked by
+// itself: after an error those before it are revoked, and the same request finishes the work.
+//
+// Errors: Invalid unless there are 1 to limits.Revocations texts; those of the state.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	texts, path := in.Object.Spec.Credentials, field.NewPath("spec", "credentials")
+	switch {
+	case len(texts) == 0:
+		return Output{}, apierror.Invalid(kind.GroupKind(), "", field.ErrorList{field.Required(path, "the texts of the credentials to revoke")})
+	case len(texts) > limits.Revocations:
+		return Output{}, apierror.Invalid(kind.GroupKind(), "", field.ErrorList{field.TooMany(path, len(texts), limits.Revocations)})
+	}
+	var done []string
+	for _, text := range texts {
+		even := time.NewTimer(pace)
+		name, err := deps.revoke(ctx, secret.String(text))
+		if err != nil {
+			even.Stop()
+			return Output{}, translate(err)
+		}
+		if name != "" {
+			done = append(done, name)
+			deps.Log.InfoContext(ctx, "a credential was given back", "credential", name)
+		}
+		select {
+		case <-even.C:
+		case <-ctx.Done():
+			return Output{}, ctx.Err()
+		}
+	}
+	answer := Output{Object: &model.CredentialRevocation{TypeMeta: in.Object.TypeMeta}}
+	if len(done) > 0 {
+		answer.Annotations = map[string]string{audit.Revoked: strings.Join(done, ",")}
+	}
+	return answer, nil
+}
+
+// revoke revokes the credential with a text and returns its resource, name and uid; empty: there is none. An expired token, and
+// one with a wrong signature, is none.
+func (d Deps) revoke(ctx context.Context, text secret.String) (string, error) {
+	if accesskey.CheckBearer(text) == nil {
+		key, err := accesskey.Revoke(ctx, d.Keys, d.Retired, text)
+		if err != nil || key == nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s/%s/%s", accesskey.Definition.Resource.Resource, key.Name, key.UID), nil
+	}
+	claims, err := d.Verify(ctx, text)
+	if token.Refusal(err) != nil {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	record, err := d.Tokens.Store.GetByDigest(ctx, claims.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking up a token to revoke: %w", err)
+	}
+	issued, err := d.Tokens.Parse(record)
+	if err != nil {
+		return "", err
+	}
+	if err := resource.Revoke(ctx, d.Tokens.Registry, revoker, issued); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s/%s/%s", issuedtoken.Definition.Resource.Resource, issued.Name, issued.UID), nil
+}
+
+// translate returns the API error for an error of the state.
+func translate(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return apierror.Unavailable().Because(err)
+	}
+	return err
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:     "revokecredentials",
+	Encrypts: true,
+	Endpoints: []frame.Endpoint{
+		frame.ReviewWithWarnings(definition, kind.Kind, "credentialrevocation", open, Do).Anonymous().Accepting(),
+	},
+}
+
+func open(env *platform.Environment) Deps {
+	stored, from := kinds.Open(env), issuer.Open(env)
+	return Deps{
+		Keys: stored.AccessKeys, Retired: accesskey.OpenRetired(env), Tokens: stored.IssuedTokens, Log: env.Log,
+		Verify: func(ctx context.Context, text secret.String) (token.Claims, error) {
+			return from.Verify(ctx, text, from.Audiences())
+		},
+	}
+}

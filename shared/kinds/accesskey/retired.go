@@ -1,0 +1,116 @@
+package accesskey
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// retiredResource is the place of the list of retired texts in the state.
+const retiredResource = "retiredkeys"
+
+// Retired is the list of texts that no new key may have, by their digests: those of keys that were given back, that an admin
+// disabled, or that the first admin had. It is safe for concurrent use. Source: ADR-0022.
+type Retired struct {
+	state store.Store
+	now   func() time.Time
+}
+
+// OpenRetired returns the list of an environment.
+func OpenRetired(env *platform.Environment) *Retired {
+	return platform.Single(env, func(env *platform.Environment) *Retired {
+		return &Retired{state: env.Stores(retiredResource), now: env.Now}
+	})
+}
+
+// Add puts a digest on the list. A digest that is on it stays. Errors: those of the store.
+func (r *Retired) Add(ctx context.Context, digest string) error {
+	_, err := r.state.Create(ctx, store.Record{Name: digest, Created: r.now(), Object: []byte("{}")})
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("retiring the text of an access key: %w", err)
+	}
+	return nil
+}
+
+// Has reports whether a digest is on the list. Errors: those of the store.
+func (r *Retired) Has(ctx context.Context, digest string) (bool, error) {
+	_, err := r.state.Get(ctx, digest)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	default:
+		return false, fmt.Errorf("looking for the text of an access key among the retired ones: %w", err)
+	}
+}
+
+// retiring is the store of the access keys. It creates no key with a retired text, and retires the text of a key that an admin
+// disables before the key is written.
+type retiring struct {
+	store.Store
+	retired *Retired
+}
+
+// Create implements store.Store. Error: ErrTaken, too, for a retired text.
+func (s *retiring) Create(ctx context.Context, record store.Record) (int64, error) {
+	if retired, err := s.retired.Has(ctx, record.Digest); err != nil {
+		return 0, err
+	} else if retired {
+		return 0, store.ErrTaken
+	}
+	return s.Store.Create(ctx, record)
+}
+
+// Update implements store.Store.
+func (s *retiring) Update(ctx context.Context, record store.Record) (int64, error) {
+	var key struct {
+		Status model.OwnedAccessKeyStatus `json:"status"`
+	}
+	if err := json.Unmarshal(record.Object, &key); err != nil {
+		return 0, fmt.Errorf("reading an access key: %w", err)
+	}
+	if key.Status.DisabledByAdmin {
+		if err := s.retired.Add(ctx, record.Digest); err != nil {
+			return 0, err
+		}
+	}
+	return s.Store.Update(ctx, record)
+}
+
+// revoker is who gives a key back without a credential. Nobody else can have the name.
+var revoker = identity.New(identity.Owner{Kind: identity.Subject, Name: identity.PlatformPrefix + "revocation"}, []string{identity.Admins})
+
+// Revoke deletes the access key with a text, also one within its grace period, and retires the text. It returns the key as it
+// was, or nil if there is none. Finalizers may keep the object; the key is refused nevertheless. Keys must know the kinds
+// that depend on them.
+//
+// Errors: those of the store. After an error the key may be as it was, and revoking it again finishes the work.
+// Source: ADR-0022.
+func Revoke(ctx context.Context, keys *Registry, retired *Retired, bearer secret.String) (*model.OwnedAccessKey, error) {
+	digest := Digest(bearer)
+	record, err := keys.Store.GetByDigest(ctx, digest)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // no key has that text
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking up an access key to revoke: %w", err)
+	}
+	key, err := keys.Parse(record)
+	if err != nil {
+		return nil, err
+	}
+	if err := retired.Add(ctx, digest); err != nil {
+		return nil, err
+	}
+	return key, resource.Revoke(ctx, keys, revoker, key)
+}
