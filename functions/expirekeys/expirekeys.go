@@ -1,6 +1,7 @@
 // Package expirekeys removes, on a schedule, expired access keys, and stored responses for repeated requests after
-// their time. It may run late, twice at once or stop half-way: expired keys are refused
-// anyway. Source: Spec 3, 5.2; ADR-0005, ADR-0009, ADR-0017.
+// their time. Before that, it takes back a platform configuration that nobody confirmed in time, because the configuration
+// decides which keys have expired. It may run late, twice at once or stop half-way: expired keys are refused
+// anyway. Source: Spec 3, 5.2; ADR-0005, ADR-0009, ADR-0017, ADR-0024.
 package expirekeys
 
 import (
@@ -11,6 +12,8 @@ import (
 	"management.platform.sh/shared/api/idempotency"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 )
 
@@ -21,6 +24,8 @@ type Deps struct {
 	Limits func() accesskey.Limits
 	// Attempts are the stored responses for repeated requests.
 	Attempts *idempotency.Store
+	// Config is the platform configuration.
+	Config *platformconfig.Source
 }
 
 // Output counts what a run did.
@@ -28,13 +33,21 @@ type Output struct {
 	Keys accesskey.Swept
 	// Forgotten is the number of stored responses that were removed.
 	Forgotten int
+	// TakenBack tells that an unconfirmed configuration was taken back.
+	TakenBack bool
 }
 
-// Do removes what is due, up to a bound. Errors: those of idempotency.Store.Sweep and accesskey.Sweep; the output
+// author is the author of what is taken back.
+var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
+
+// Do removes what is due, up to a bound. Errors: those of platformconfig.Source.TakeBack, idempotency.Store.Sweep and accesskey.Sweep; the output
 // counts what was done before, and the next run goes on from there.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error
+	if done.TakenBack, err = deps.Config.TakeBack(ctx, author); err != nil {
+		return done, err
+	}
 	if done.Forgotten, err = deps.Attempts.Sweep(ctx); err != nil {
 		return done, err
 	}
@@ -49,7 +62,7 @@ var Function = &frame.Function{
 		return []slog.Attr{
 			slog.Int("removed", done.Keys.Removed), slog.Int("held", done.Keys.Held),
 			slog.Int("later", done.Keys.Later), slog.Int("changed", done.Keys.Changed),
-			slog.Int("broken", done.Keys.Broken), slog.Int("forgotten", done.Forgotten),
+			slog.Int("broken", done.Keys.Broken), slog.Int("forgotten", done.Forgotten), slog.Bool("takenBack", done.TakenBack),
 		}
 	}),
 }
@@ -59,5 +72,6 @@ func open(env *platform.Environment) Deps {
 		Keys: kinds.Open(env).AccessKeys, Limits: accesskey.OpenLimits(env),
 		// Removing stored responses needs no encryption key.
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
+		Config:   platformconfig.Open(env),
 	}
 }

@@ -25,7 +25,7 @@ type Output = platformconfig.Result
 // UnsupportedMediaType as platformconfig says; nothing is stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Patch(ctx, in) }
 
-var endpoint = frame.Patch(platformconfig.Definition, open, Do)
+var endpoint = frame.Patch(platformconfig.Definition, open, Do).AlsoUnrecorded()
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{

@@ -49,8 +49,8 @@ func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*mo
 var (
 	list    = frame.List(platformconfig.Definition, open, List).WithReveal()
 	watch   = frame.Watch(platformconfig.Definition, open, Watch)
-	get     = frame.Get(platformconfig.Definition, open, Get).WithReveal()
-	history = frame.GetSubresource(platformconfig.HistoryDefinition, "history", open, History)
+	get     = frame.Get(platformconfig.Definition, open, Get).WithReveal().AlsoUnrecorded()
+	history = frame.GetSubresource(platformconfig.HistoryDefinition, "history", open, History).AlsoUnrecorded()
 )
 
 // Function is the operation as it is deployed.

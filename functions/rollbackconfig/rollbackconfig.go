@@ -20,16 +20,15 @@ type Deps struct{ Config *platformconfig.Source }
 type Input = resource.SubresourceInput[*model.ConfigRollback]
 
 // Output is the answer.
-type Output = resource.Result[*model.ConfigRollback]
+type Output = platformconfig.Rolled
 
 // Do rolls the configuration back. Errors: NotFound, Forbidden, Conflict or Invalid as platformconfig says; nothing is
 // stored then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	made, err := deps.Config.Rollback(ctx, in)
-	return Output{Object: made}, err
+	return deps.Config.Rollback(ctx, in)
 }
 
-var endpoint = frame.CreateSubresource(platformconfig.RollbackDefinition, "rollback", open, Do)
+var endpoint = frame.CreateSubresource(platformconfig.RollbackDefinition, "rollback", open, Do).AlsoUnrecorded()
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{

@@ -26,7 +26,7 @@ type Output = platformconfig.Result
 // then.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Config.Update(ctx, in) }
 
-var endpoint = frame.Update(platformconfig.Definition, open, Do)
+var endpoint = frame.Update(platformconfig.Definition, open, Do).AlsoUnrecorded()
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/kinds/platformconfig"
@@ -41,7 +42,7 @@ func (c *Configure) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	env := process.New(settings.Settings{Version: c.Version}, process.World{
+	env := process.New(settings.Settings{Version: c.Version, ConfigVariables: os.Getenv(settings.ConfigVariables)}, process.World{
 		Stores: client.Resource, Log: slog.New(slog.DiscardHandler),
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
 	}).Env
@@ -49,6 +50,9 @@ func (c *Configure) Run(ctx context.Context) error {
 	written, err := platformconfig.Open(env).Install(ctx, operator, config)
 	if err != nil {
 		return fmt.Errorf("writing the platform configuration: %w", err)
+	}
+	for _, warning := range written.Warnings {
+		_, _ = fmt.Fprintln(os.Stderr, "Warning: "+warning)
 	}
 	_, err = fmt.Printf("configuration written, revision %s\n", written.Object.ResourceVersion)
 	return err

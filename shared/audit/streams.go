@@ -13,7 +13,7 @@ import (
 // process whose platform collects it. Source: ADR-0016.
 func Output(out io.Writer) Opener {
 	mu := &sync.Mutex{}
-	return Opener{Name: "output", Open: func(config *model.ConfigAudit) (Sink, error) {
+	return Opener{Name: "output", Field: "path", Open: func(config *model.ConfigAudit) (Sink, error) {
 		if config.Path != "-" {
 			return nil, nil
 		}

@@ -48,7 +48,9 @@ type Sink interface {
 type Opener struct {
 	// Name is the kind of the sink: its metric label.
 	Name string
-	Open func(*model.ConfigAudit) (Sink, error)
+	// Field is the field of the configuration that names the sink: path or dataStoreEndpoint.
+	Field string
+	Open  func(*model.ConfigAudit) (Sink, error)
 }
 
 // Metrics counts events by outcome. Implementations are safe for concurrent use.

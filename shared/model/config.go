@@ -120,13 +120,13 @@ type AppRepository struct {
 	Name string `json:"name,omitempty"`
 	// URL is the address of the repository, with http, https or oci. Required. Source: Spec 2.7.
 	// +optional
-	URL string `json:"url,omitempty"`
+	URL string `json:"url,omitempty" sentTo:"insecure"`
 	// Username is the user name for the repository. Empty means no authentication. Source: Spec 2.7.
 	// +optional
 	Username string `json:"username,omitempty"`
 	// Password is the password for the repository, a secret. Source: Spec 2.7.
 	// +optional
-	Password secret.String `json:"password,omitempty"`
+	Password secret.String `json:"password,omitempty" sentTo:"url,insecure"`
 	// Insecure disables the verification of the TLS certificate. Defaults to false. Source: Spec 2.7.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
@@ -242,7 +242,7 @@ type ConfigSecretsStore struct {
 	// Address is the URL of the store. If empty, it is taken from the environment of the platform. Source: Spec
 	// 2.7.
 	// +optional
-	Address string `json:"address,omitempty"`
+	Address string `json:"address,omitempty" sentTo:"skipTLSVerify"`
 	// SkipTLSVerify disables the verification of the TLS certificate. Defaults to false. Source: Spec 2.7.
 	// +optional
 	SkipTLSVerify bool `json:"skipTLSVerify,omitempty"`
@@ -262,7 +262,7 @@ type ConfigSecretsStore struct {
 type SecretsStoreAuth struct {
 	// Token is the token for the store, a secret. Source: Spec 2.7.
 	// +optional
-	Token secret.String `json:"token,omitempty"`
+	Token secret.String `json:"token,omitempty" sentTo:"^address,^skipTLSVerify,^namespace"`
 	// TokenSecretRef names the Secret that contains the token. It is used if token is absent. Source: Spec 2.7.
 	// +optional
 	TokenSecretRef *SecretKeyRef `json:"tokenSecretRef,omitempty"`

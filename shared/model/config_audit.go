@@ -24,7 +24,7 @@ type ConfigAudit struct {
 	// files. It may contain a password. Empty means that the events are stored in files only. Source: Spec 2.7,
 	// 6; the kinds: ADR-0016.
 	// +optional
-	DataStoreEndpoint secret.String `json:"dataStoreEndpoint,omitempty"`
+	DataStoreEndpoint secret.String `json:"dataStoreEndpoint,omitempty" sentTo:"-"`
 	// DataStoreTTLHours is the time that the data store keeps events, in hours, at most 2562047. 0 or absent
 	// means that events are kept forever. Source: Spec 2.7, 8.
 	// +optional

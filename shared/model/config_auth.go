@@ -92,13 +92,13 @@ type PasswordAuth struct {
 type OIDCProvider struct {
 	// IssuerURL is the https URL of the token issuer, which must support OIDC discovery. Source: Spec 2.7.
 	// +optional
-	IssuerURL string `json:"issuerUrl,omitempty"`
+	IssuerURL string `json:"issuerUrl,omitempty" sentTo:"caFile,insecureCa" reach:"issuer"`
 	// ClientID is the ID of the client that tokens must be issued for. Source: Spec 2.7.
 	// +optional
 	ClientID string `json:"clientId,omitempty"`
 	// ClientSecret is the secret with which the client obtains tokens. Source: Spec 2.7.
 	// +optional
-	ClientSecret secret.String `json:"clientSecret,omitempty"`
+	ClientSecret secret.String `json:"clientSecret,omitempty" sentTo:"issuerUrl,caFile,insecureCa"`
 	// RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.
 	// +optional
 	RedirectURI string `json:"redirectURI,omitempty"`
@@ -108,7 +108,7 @@ type OIDCProvider struct {
 	// CAFile is the path of a root certificate in PEM format. Empty means the root certificates of the system.
 	// Source: Spec 2.7.
 	// +optional
-	CAFile string `json:"caFile,omitempty"`
+	CAFile string `json:"caFile,omitempty" reach:"file"`
 	// InsecureCA disables the verification of the certificate. Defaults to false. Source: Spec 2.7.
 	// +optional
 	InsecureCA bool `json:"insecureCa,omitempty"`
@@ -165,7 +165,7 @@ type GitForge1Provider struct {
 	ClientID string `json:"clientId,omitempty"`
 	// ClientSecret is the secret of the client. Source: Spec 2.7.
 	// +optional
-	ClientSecret secret.String `json:"clientSecret,omitempty"`
+	ClientSecret secret.String `json:"clientSecret,omitempty" sentTo:"hostName,rootCA"`
 	// RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.
 	// +optional
 	RedirectURI string `json:"redirectURI,omitempty"`
@@ -202,7 +202,7 @@ type GitForge2Provider struct {
 	ClientID string `json:"clientId,omitempty"`
 	// ClientSecret is the secret of the client. Source: Spec 2.7.
 	// +optional
-	ClientSecret secret.String `json:"clientSecret,omitempty"`
+	ClientSecret secret.String `json:"clientSecret,omitempty" sentTo:"baseURL"`
 	// RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.
 	// +optional
 	RedirectURI string `json:"redirectURI,omitempty"`
@@ -223,7 +223,7 @@ type IDP1Provider struct {
 	ClientID string `json:"clientId,omitempty"`
 	// ClientSecret is the secret of the client. Source: Spec 2.7.
 	// +optional
-	ClientSecret secret.String `json:"clientSecret,omitempty"`
+	ClientSecret secret.String `json:"clientSecret,omitempty" sentTo:"-"`
 	// RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.
 	// +optional
 	RedirectURI string `json:"redirectURI,omitempty"`
@@ -244,7 +244,7 @@ type IDP1Provider struct {
 	// ServiceAccountFilePath is the path of the file of a service account that reads groups from a directory.
 	// Empty means that groups are not read. Source: Spec 2.7.
 	// +optional
-	ServiceAccountFilePath string `json:"serviceAccountFilePath,omitempty"`
+	ServiceAccountFilePath string `json:"serviceAccountFilePath,omitempty" reach:"file"`
 	// AdminEmail is the email address of the super user that the service account impersonates. Required with
 	// serviceAccountFilePath. Source: Spec 2.7.
 	// +optional
@@ -258,7 +258,7 @@ type IDP2Provider struct {
 	ClientID string `json:"clientId,omitempty"`
 	// ClientSecret is the secret of the client. Source: Spec 2.7.
 	// +optional
-	ClientSecret secret.String `json:"clientSecret,omitempty"`
+	ClientSecret secret.String `json:"clientSecret,omitempty" sentTo:"tenant"`
 	// RedirectURI is the callback URL of the platform. Source: Spec 2.7, 5.4.
 	// +optional
 	RedirectURI string `json:"redirectURI,omitempty"`
@@ -296,7 +296,7 @@ type SAMLProvider struct {
 	CAData string `json:"caData,omitempty"`
 	// CA is the location of the certificate that verifies responses. Source: Spec 2.7.
 	// +optional
-	CA string `json:"ca,omitempty"`
+	CA string `json:"ca,omitempty" reach:"file"`
 	// InsecureSkipSignatureValidation accepts responses without a valid signature. Defaults to false.
 	// Source: Spec 2.7.
 	// +optional
@@ -346,7 +346,7 @@ type ClusterManagerProvider struct {
 	// BearerToken is the token with which the platform reads the users of the cluster manager, a secret.
 	// Source: ADR-0003.
 	// +optional
-	BearerToken secret.String `json:"bearerToken,omitempty"`
+	BearerToken secret.String `json:"bearerToken,omitempty" sentTo:"host,insecure"`
 	// Insecure disables the verification of the TLS certificate. Defaults to false. Source: ADR-0003.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
@@ -377,7 +377,7 @@ type OIDCServerClient struct {
 	ClientID string `json:"clientId,omitempty"`
 	// ClientSecret is the secret of the client. Source: Spec 2.7.
 	// +optional
-	ClientSecret secret.String `json:"clientSecret,omitempty"`
+	ClientSecret secret.String `json:"clientSecret,omitempty" sentTo:"-"`
 	// RedirectURIs are the URLs to which users may be redirected. They must be absolute and without a fragment.
 	// Source: Spec 2.7.
 	// +optional

@@ -26,8 +26,10 @@ type ConfigHistorySpec struct{}
 
 // ConfigHistoryStatus contains the latest revisions of the configuration. Source: ADR-0015.
 type ConfigHistoryStatus struct {
-	// Revisions are the latest revisions, at most 20, the newest first. Empty means that the configuration was
-	// never written through the API. Source: ADR-0015.
+	// Revisions are the latest revisions, the newest first: the last 20, and all of the last 30 days up to 200.
+	// Writes of labels and annotations alone are left out. The last entry is what was there before; revision 1 is
+	// the configuration that nobody had written. Empty means that the configuration was never written.
+	// Source: ADR-0015, ADR-0024.
 	// +optional
 	// +listType=atomic
 	Revisions []ConfigRevision `json:"revisions,omitempty"`
@@ -37,10 +39,11 @@ type ConfigHistoryStatus struct {
 type ConfigRevision struct {
 	// Revision is the resourceVersion that the write produced. A rollback can name it. Source: ADR-0015.
 	Revision string `json:"revision"`
-	// Author is the author of the revision, as kind and name, such as `user:ana`. Source: ADR-0015.
+	// Author is the author of the revision, as kind and name, such as `user:ana`. Empty for revision 1.
+	// Source: ADR-0015.
 	// +optional
 	Author string `json:"author,omitempty"`
-	// Time is the time of the write. Source: ADR-0015.
+	// Time is the time of the write. Null for revision 1. Source: ADR-0015.
 	// +optional
 	Time metav1.Time `json:"time,omitempty"`
 	// RolledBackTo is the revision that the write restored. Empty if the write was not a rollback.

@@ -5,6 +5,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/kinds/platformconfig"
 )
 
 // Sinks are the kinds of audit sinks that a shell supports. Each kind adds the size of its library to the program.
@@ -20,6 +21,7 @@ type Sinks struct {
 // BeginAudit starts the audit of a server. The server's configuration says what is recorded.
 func BeginAudit(server *frame.Server, sinks Sinks) {
 	env := server.Env
+	platformconfig.Open(env).Sinks = audit.Checker(sinks.Openers)
 	server.Audit = audit.NewTrail(audit.Options{
 		Config: env.Config, Openers: sinks.Openers, Log: env.Log, Metrics: sinks.Metrics, Flush: sinks.Flush,
 	})

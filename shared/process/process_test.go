@@ -307,12 +307,16 @@ func TestWrongSecret(t *testing.T) {
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte("projectNamespacePrefix: ${PREFIX}\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("platformHost: a.example\naudit: {dataStoreEndpoint: 'redis://:${PLATFORM_SECRET_A}${VAULT_B}@a.example'}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, "PREFIX": "a-"}), io.Discard, false)
-	if err != nil || server.Env.Config().ProjectNamespacePrefix != "a-" || !platformconfig.Open(server.Env).FromFile() || platformconfig.Open(server.Env).Refresh(t.Context()) != nil {
+	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, "PLATFORM_SECRET_A": "a", "VAULT_B": "b"}), io.Discard, false)
+	if err != nil || server.Env.Config().PlatformHost != "a.example" || server.Env.Config().Audit.DataStoreEndpoint != "redis://:a${VAULT_B}@a.example" || !platformconfig.Open(server.Env).FromFile() || platformconfig.Open(server.Env).Refresh(t.Context()) != nil {
 		t.Errorf("from a file: %v, %v", server, err)
+	}
+	if server, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, settings.ConfigVariables: "VAULT_", "PLATFORM_SECRET_A": "a", "VAULT_B": "b"}), io.Discard, false); err != nil ||
+		server.Env.Config().Audit.DataStoreEndpoint != "redis://:${PLATFORM_SECRET_A}b@a.example" {
+		t.Errorf("with other variables: %v", err)
 	}
 	if server, err = Open(from(map[string]string{settings.RedisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || platformconfig.Open(server.Env).FromFile() {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ const (
 	SigningKey           = "PLATFORM_SIGNING_KEY"
 	SigningKeyFile       = "PLATFORM_SIGNING_KEY_FILE"
 	Config               = "PLATFORM_CONFIG"
+	ConfigVariables      = "PLATFORM_CONFIG_VARIABLES"
 	LogLevel             = "PLATFORM_LOG_LEVEL"
 	Stream               = "PLATFORM_STREAM"
 	WatchWindow          = "PLATFORM_WATCH_WINDOW"
@@ -78,6 +79,8 @@ const (
 
 // Values that other packages need too.
 const (
+	// DefaultConfigVariables begins the names of the variables that the platform configuration can name. Source: ADR-0024.
+	DefaultConfigVariables = "PLATFORM_SECRET_"
 	// DefaultRedisTimeout is the default time for an operation on the state. Source: ADR-0002.
 	DefaultRedisTimeout = time.Second
 	// MinPublishBefore is the minimum time for which a signing key is published before it signs: twice as long as verifiers
@@ -140,6 +143,8 @@ var List = []Setting{
 		describe("path", Functions|Serve, "A file that holds those keys, such as a mounted secret."),
 	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
 		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
+	checked(ConfigVariables, "", DefaultConfigVariables, checkVariables, func(s *Settings) *string { return &s.ConfigVariables }).
+		describe("text", Functions|Serve, "How the names of the variables begin that ${NAME} can stand for in secrets of the platform configuration. It ends with _."),
 	level(LogLevel, "log-level").
 		describe("level", Functions|Serve, "Lowest level that is logged on standard error."),
 	boolean(Stream, "", func(s *Settings) *bool { return &s.Stream }).

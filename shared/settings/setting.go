@@ -289,6 +289,29 @@ func checkIssuer(issuer string) error {
 	return nil
 }
 
+// reservedVariables begin the names of variables with the credentials of the process itself.
+var reservedVariables = []string{"PLATFORM_", "AWS_", "GOOGLE_", "LAMBDA_", "PARAMETERS_SECRETS_"}
+
+// checkVariables refuses a prefix of variables that includes variables of the process itself. Source: ADR-0024.
+func checkVariables(prefix string) error {
+	odd := func(c rune) bool {
+		return c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	}
+	if strings.ContainsFunc(prefix, odd) || !strings.HasSuffix(prefix, "_") || prefix[0] >= '0' && prefix[0] <= '9' {
+		return errors.New("must have only letters, digits and _, begin with no digit and end with _")
+	}
+	upper := strings.ToUpper(prefix)
+	if strings.HasPrefix(upper, DefaultConfigVariables) {
+		return nil
+	}
+	for _, reserved := range reservedVariables {
+		if strings.HasPrefix(upper, reserved) || strings.HasPrefix(reserved, upper) {
+			return errors.New("must not include variables that begin with " + reserved + ": they belong to the platform itself")
+		}
+	}
+	return nil
+}
+
 // checkLoopback refuses addresses that other machines can reach.
 func checkLoopback(address string) error {
 	if port, local := strings.CutPrefix(address, "localhost:"); local {

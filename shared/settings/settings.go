@@ -35,6 +35,8 @@ type Settings struct {
 	Config string
 	// Proxies is the number of trusted proxies in front of the process, which add the address of their client to X-Forwarded-For.
 	Proxies int
+	// ConfigVariables begins the names of the variables that the platform configuration can name.
+	ConfigVariables string
 	// LogLevel is the minimum level that is logged.
 	LogLevel slog.Level
 	// Stream tells that a function on AWS Lambda is invoked with response streaming.

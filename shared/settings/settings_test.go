@@ -46,6 +46,20 @@ func TestList(t *testing.T) {
 	}
 }
 
+// The variables that the configuration can name are never those of the process itself. Source: ADR-0024.
+func TestConfigVariables(t *testing.T) {
+	t.Parallel()
+	for prefix, good := range map[string]bool{
+		"PLATFORM_SECRET_": true, "PLATFORM_SECRET_OIDC_": true, "VAULT_": true, "P_": true, "": false, "VAULT": false, "1_": false, "A-B_": false,
+		"PLATFORM_": false, "PLATFORM_REDIS_": false, "platform_": false, "AWS_": false, "AWS_SECRET_": false, "GOOGLE_": false, "LAMBDA_": false,
+		"PARAMETERS_": false, "PARAMETERS_SECRETS_": false,
+	} {
+		if err := checkVariables(prefix); (err == nil) != good {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := Settings{
@@ -61,7 +75,7 @@ func TestDefaults(t *testing.T) {
 		Quota:     Quota{Objects: 200_000, Bytes: 256 << 20},
 		Runner:    Runner{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second},
 		Extension: Extension{URL: "http://localhost:2773"},
-		Version:   "dev", Edition: Enterprise,
+		Version:   "dev", Edition: Enterprise, ConfigVariables: "PLATFORM_SECRET_",
 	}
 	if got := Default(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant\n%+v", got, want)

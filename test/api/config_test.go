@@ -369,23 +369,26 @@ func TestConfigEffects(t *testing.T) {
 		// 0 disables the limit, also for the key that was just refused.
 		c.set(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
 		c.expect(200, loginBearer, "GET", keysPath, "")
+		// A lower limit leaves keys a day.
 		c.set(`{"auth":{"loginAccessKeyTTLSeconds":60}}`)
+		c.expect(200, loginBearer, "GET", keysPath, "")
+		c.now = c.now.Add(24 * time.Hour)
 		c.expect(401, loginBearer, "GET", keysPath, "")
 		c.expect(200, anaBearer, "GET", keysPath, "")
 		c.set(`{"auth":{"loginAccessKeyTTLSeconds":0}}`)
 	})
 	t.Run("accessKeyMaxTTLSeconds", func(t *testing.T) {
 		c.now = begun.Add(time.Hour)
-		c.set(`{"auth":{"accessKeyMaxTTLSeconds":7200}}`)
+		c.set(`{"auth":{"accessKeyMaxTTLSeconds":172800}}`)
 		c.expect(200, anaBearer, "GET", keysPath, "")
 		var key model.OwnedAccessKey
 		if err := json.Unmarshal([]byte(c.expect(200, anaBearer, "GET", keysPath+"/ana", "")), &key); err != nil {
 			t.Fatal(err)
 		}
-		if end := key.Status.ExpirationTimestamp; end == nil || !end.Time.Equal(begun.Add(2*time.Hour)) {
+		if end := key.Status.ExpirationTimestamp; end == nil || !end.Time.Equal(begun.Add(48*time.Hour)) {
 			t.Errorf("the key ends at %v", end)
 		}
-		c.now = begun.Add(2 * time.Hour)
+		c.now = begun.Add(48 * time.Hour)
 		for _, bearer := range []string{anaBearer, loginBearer, adminBearer} {
 			c.expect(401, bearer, "GET", keysPath, "")
 		}

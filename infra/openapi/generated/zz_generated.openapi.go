@@ -4094,7 +4094,7 @@ func schema_managementplatformsh_shared_model_ConfigHistoryStatus(ref common.Ref
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Revisions are the latest revisions, at most 20, the newest first. Empty means that the configuration was never written through the API. Source: ADR-0015.",
+							Description: "Revisions are the latest revisions, the newest first: the last 20, and all of the last 30 days up to 200. Writes of labels and annotations alone are left out. The last entry is what was there before; revision 1 is the configuration that nobody had written. Empty means that the configuration was never written. Source: ADR-0015, ADR-0024.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4287,14 +4287,14 @@ func schema_managementplatformsh_shared_model_ConfigRevision(ref common.Referenc
 					},
 					"author": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Author is the author of the revision, as kind and name, such as `user:ana`. Source: ADR-0015.",
+							Description: "Author is the author of the revision, as kind and name, such as `user:ana`. Empty for revision 1. Source: ADR-0015.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Time is the time of the write. Source: ADR-0015.",
+							Description: "Time is the time of the write. Null for revision 1. Source: ADR-0015.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},

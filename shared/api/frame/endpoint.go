@@ -92,6 +92,8 @@ type Endpoint struct {
 	stored bool
 	// secret is the path of the field that has the secret of an object, by which the store finds it. Empty: there is none.
 	secret string
+	// mends tells that admins are served although an event cannot be recorded. Set it with AlsoUnrecorded.
+	mends bool
 	// public tells whether the endpoint needs no credential under the given configuration. Nil: it always needs one.
 	public func(*model.ConfigStatus) bool
 	// empty returns an empty object of the response's kind. Nil: the endpoint cannot repeat a response.
@@ -122,6 +124,13 @@ func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
 // one round trip instead of two. It is only for the resource of access keys.
 func (e Endpoint) WithPrefetch() Endpoint {
 	e.prefetched = true
+	return e
+}
+
+// AlsoUnrecorded returns the endpoint so that admins are served although the policy of the audit refuses requests whose events
+// cannot be recorded. Their events wait until a sink takes them. It is for what mends the audit. Source: ADR-0024.
+func (e Endpoint) AlsoUnrecorded() Endpoint {
+	e.mends = true
 	return e
 }
 

@@ -45,7 +45,7 @@ const (
 
 // Opener opens the sink for audit.path, unless audit.path is empty or "-". The anchor may be nil.
 func Opener(anchor chain.Anchor, log *slog.Logger) audit.Opener {
-	return audit.Opener{Name: "file", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+	return audit.Opener{Name: "file", Field: "path", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 		if config.Path == "" || config.Path == "-" {
 			return nil, nil
 		}

@@ -41,7 +41,7 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::json[]) ON C
 )
 
 // Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a PostgreSQL database.
-var Opener = audit.Opener{Name: "postgres", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+var Opener = audit.Opener{Name: "postgres", Field: "dataStoreEndpoint", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 	url := config.DataStoreEndpoint.Reveal()
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return nil, nil
@@ -107,6 +107,15 @@ func (s *sink) connect(ctx context.Context) error {
 		return fmt.Errorf("making the table: %w", err)
 	}
 	return nil
+}
+
+// Check implements audit.Checked.
+func (s *sink) Check(ctx context.Context) error {
+	connection, err := pgx.ConnectConfig(ctx, s.settings)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	return connection.Close(ctx)
 }
 
 // forget removes events that are too old, in small portions. If it fails, the next write connects again.

@@ -24,7 +24,7 @@ const journal = "audit"
 var schemes = []string{"redis:", "rediss:", "redis-cluster:", "rediss-cluster:", "redis-sentinel:", "rediss-sentinel:", "unix:"}
 
 // Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a Redis.
-var Opener = audit.Opener{Name: "redis", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+var Opener = audit.Opener{Name: "redis", Field: "dataStoreEndpoint", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
 	url := config.DataStoreEndpoint.Reveal()
 	for _, scheme := range schemes {
 		if strings.HasPrefix(url, scheme) {
@@ -57,6 +57,9 @@ func (s *sink) Write(ctx context.Context, records []*audit.Record, _ bool) error
 	}
 	return s.journal.Append(ctx, texts, olderThan)
 }
+
+// Check implements audit.Checked.
+func (s *sink) Check(ctx context.Context) error { return s.client.Ping(ctx) }
 
 func (s *sink) Close() error { return s.client.Close() }
 

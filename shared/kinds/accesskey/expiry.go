@@ -33,6 +33,19 @@ type Limits struct {
 	Max time.Duration
 	// Login holds for keys that logins make, in addition to Max.
 	Login time.Duration
+	// MaxSteps and LoginSteps are how Max and Login were lowered. Empty: they were always in force. Source: ADR-0024.
+	MaxSteps, LoginSteps Steps
+}
+
+// end is when the limits end a key. The zero time means never.
+func (l Limits) end(key *model.OwnedAccessKey) time.Time {
+	end := l.MaxSteps.endOf(key, l.Max)
+	if key.Spec.Type == model.AccessKeyTypeLogin {
+		if login := l.LoginSteps.endOf(key, l.Login); end.IsZero() || !login.IsZero() && login.Before(end) {
+			return login
+		}
+	}
+	return end
 }
 
 // of is the limit for a key.
@@ -43,14 +56,12 @@ func (l Limits) of(key *model.OwnedAccessKey) time.Duration {
 	return l.Max
 }
 
-// Expiry is when a key stops working: at its own end, and never later than the platform's limit after its creation. The
-// zero time means never. Source: Spec 5.2; ADR-0005.
+// Expiry is when a key stops working: at its own end, and never later than the platform's limit after its creation, except
+// for the grace period of a limit that was lowered since. The zero time means never. Source: Spec 5.2; ADR-0005, ADR-0024.
 func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.Time {
 	end := OwnExpiry(key, activity)
-	if limit := limits.of(key); limit > 0 {
-		if capped := key.CreationTimestamp.Add(limit); end.IsZero() || capped.Before(end) {
-			return capped
-		}
+	if capped := limits.end(key); end.IsZero() || !capped.IsZero() && capped.Before(end) {
+		return capped
 	}
 	return end
 }

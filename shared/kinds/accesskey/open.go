@@ -26,18 +26,32 @@ func OpenAuthenticator(env *platform.Environment) *auth.Authenticator {
 	})
 }
 
-// OpenLimits returns the limits on the life of keys as the configuration of an environment has them at each call.
-// Source: Spec 2.7, 8.
+// LimitsFunc returns the current limits on the life of keys.
+type LimitsFunc func() Limits
+
+// OpenLimits returns the limits on the life of keys as the configuration of an environment has them at each call. A shell
+// that knows since when they are in force provides a LimitsFunc; otherwise they were always in force.
+// Source: Spec 2.7, 8; ADR-0024.
 func OpenLimits(env *platform.Environment) func() Limits {
-	return func() Limits {
-		login := int64(model.DefaultLoginAccessKeyTTLSeconds)
-		settings := env.Config().Auth
-		if settings == nil {
-			return Limits{Login: model.Seconds(login)}
-		}
-		if settings.LoginAccessKeyTTLSeconds != nil {
-			login = *settings.LoginAccessKeyTTLSeconds
-		}
-		return Limits{Max: model.Seconds(settings.AccessKeyMaxTTLSeconds), Login: model.Seconds(login)}
+	return platform.Single(env, func(env *platform.Environment) LimitsFunc {
+		return func() Limits { return LimitsOf(env.Config()) }
+	})
+}
+
+// LimitsOf returns the limits of a configuration, as if they were always in force.
+func LimitsOf(config *model.ConfigStatus) Limits {
+	most, login := LimitSeconds(config)
+	return Limits{Max: model.Seconds(most), Login: model.Seconds(login)}
+}
+
+// LimitSeconds returns the limits of a configuration in seconds: on all keys, and on those of logins. 0 or less is no limit.
+func LimitSeconds(config *model.ConfigStatus) (most, login int64) {
+	login = model.DefaultLoginAccessKeyTTLSeconds
+	if config.Auth == nil {
+		return 0, login
 	}
+	if config.Auth.LoginAccessKeyTTLSeconds != nil {
+		login = *config.Auth.LoginAccessKeyTTLSeconds
+	}
+	return config.Auth.AccessKeyMaxTTLSeconds, login
 }

@@ -47,7 +47,8 @@ func Sweep(ctx context.Context, keys *Registry, limits func() Limits) (Swept, er
 			now := keys.Now()
 			until := now
 			if byCreated {
-				limit := limits().Max
+				// During the grace period of a lower limit, the higher one before it ends keys.
+				limit := limits().settled(now)
 				if limit <= 0 {
 					break
 				}

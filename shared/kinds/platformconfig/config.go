@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
@@ -84,27 +85,29 @@ func (s *Source) Watch(ctx context.Context, in resource.WatchInput) (*resource.W
 // Errors: NotFound for another name; Forbidden if the endpoint is disabled or the configuration comes from a file;
 // otherwise those of resource.Update. On any error, nothing is stored. Source: Spec 2.7; ADR-0015.
 func (s *Source) Update(ctx context.Context, in resource.UpdateInput[*model.Config]) (Result, error) {
-	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner})
+	configs, err := s.writer(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
 	if err != nil {
 		return Result{}, err
 	}
+	in.DryRun = false // the store of the write knows
 	return resource.Update(ctx, configs, in)
 }
 
 // Patch changes a part of the configuration as the API shows it: a patch sees marks and never secrets. An apply sees no
 // defaults either. Errors: those of Update and of resource.Patch.
 func (s *Source) Patch(ctx context.Context, in resource.PatchInput) (Result, error) {
-	configs, err := s.writer(ctx, in.Name, write{author: in.Caller.Owner})
+	configs, err := s.writer(ctx, in.Name, &write{caller: in.Caller, dryRun: in.DryRun})
 	if err != nil {
 		return Result{}, err
 	}
+	in.DryRun = false // the store of the write knows
 	return resource.Patch(ctx, configs, in)
 }
 
 // Install replaces the configuration on behalf of an operator, who may write even if the endpoint is disabled. Errors: those
-// of Update, except for a disabled endpoint. Source: ADR-0015.
+// of Update, except for a disabled endpoint and for what this process cannot reach. Source: ADR-0015, ADR-0024.
 func (s *Source) Install(ctx context.Context, operator identity.Caller, config *model.Config) (Result, error) {
-	configs, err := s.writer(ctx, Name, write{author: operator.Owner, operator: true})
+	configs, err := s.writer(ctx, Name, &write{caller: operator, operator: true})
 	if err != nil {
 		return Result{}, err
 	}
@@ -113,18 +116,27 @@ func (s *Source) Install(ctx context.Context, operator identity.Caller, config *
 
 // write describes one write. The zero value is that of reads.
 type write struct {
-	author identity.Owner
+	// caller writes.
+	caller identity.Caller
 	// rolledBackTo is the revision that the write restores. Empty: none.
 	rolledBackTo string
 	// operator permits the write even if the endpoint is disabled.
 	operator bool
 	// ring seals secrets. nil: there are no keys.
 	ring *encryption.Keyring
+	// dryRun does everything but the write.
+	dryRun bool
+	// force is the value of the annotation of that name.
+	force string
+	// placeholders are the fields in which the write places a placeholder.
+	placeholders []*field.Path
+	// warnings are what the write does to others.
+	warnings []string
 }
 
 // writer returns the registry for one write. Errors: NotFound for another name, Forbidden if the configuration comes from a
 // file, ServiceUnavailable.
-func (s *Source) writer(ctx context.Context, name string, w write) (*resource.Registry[*model.Config], error) {
+func (s *Source) writer(ctx context.Context, name string, w *write) (*resource.Registry[*model.Config], error) {
 	if err := s.requireWritable(name); err != nil {
 		return nil, err
 	}
@@ -132,7 +144,7 @@ func (s *Source) writer(ctx context.Context, name string, w write) (*resource.Re
 	if w.ring, err = s.keyring(ctx); err != nil {
 		return nil, err
 	}
-	configs := s.registry(signed{records{s.Store, s}, w}, &rules{s, w})
+	configs := s.registry(&signed{records: records{s.Store, s}, write: w}, &rules{s, w})
 	if by := s.manager.Load(); by != nil {
 		configs.Managed(*by)
 	}

@@ -17,6 +17,7 @@ const (
 	defaultPosition      = "BottomEnd"
 	defaultNameIDFormat  = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 	secretsStoreVariable = "SECRETS_STORE_ADDR"
+	secretsStoreAddress  = "secretsStore.address"
 )
 
 // setDefaults fills in the fields that a configuration leaves open, in the blocks that it has, and in auth always.

@@ -29,6 +29,10 @@ type document struct {
 	Author       string      `json:"author,omitempty"`
 	Time         metav1.Time `json:"time"`
 	RolledBackTo string      `json:"rolledBackTo,omitempty"`
+	// Limits are how the limits on the life of access keys were lowered. Source: ADR-0024.
+	Limits keyLimits `json:"limits,omitzero"`
+	// Trial is set while the write waits for its confirmation.
+	Trial *trial `json:"trial,omitempty"`
 }
 
 // seam separates the two parts of a text in a Config in stored form: the text that is shown, with a mark, and the sealed
@@ -109,16 +113,26 @@ func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closed []stri
 	return closed, err
 }
 
+// sealing is the result of seal.
+type sealing struct {
+	// problems are marks that stand for no secret or for one that would be sent elsewhere, and secrets that cannot be sealed.
+	problems field.ErrorList
+	// placeholders are the fields in which the client writes a placeholder that was not there, or that is sent elsewhere now.
+	placeholders []*field.Path
+}
+
 // seal brings a status that a client sent into stored form. A mark keeps the secret that the earlier status, in stored form,
-// has at the same path. A secret that has not changed keeps its sealed text, so that a comparison of two documents shows
-// which secrets differ. The problems are marks that stand for no secret, and secrets that cannot be sealed.
-func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *field.Path) field.ErrorList {
+// has at the same path, if the secret is still sent to the same place. A secret that has not changed keeps its sealed text,
+// so that a comparison of two documents shows which secrets differ.
+func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *field.Path) sealing {
 	known := map[string]string{}
 	everyText(earlier, func(t text) string {
 		known[t.path] = t.value
 		return t.value
 	})
-	var problems field.ErrorList
+	sentBefore, sentNow := destinations(earlier), destinations(status)
+	var done sealing
+	add := func(problem *field.Error) { done.problems = append(done.problems, problem) }
 	everyText(status, func(t text) string {
 		hidden, inURL := concealed(t.value)
 		if t.secret {
@@ -129,30 +143,38 @@ func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *f
 		}
 		before := known[t.path]
 		shown, sealed, found := strings.Cut(before, seam)
-		if shown == t.value {
-			return before
-		}
-		if found {
+		same := sentBefore[t.path] == sentNow[t.path]
+		kept := shown == t.value
+		if found && !kept {
 			plain, err := ring.Open(sealed, place(t.path))
 			url, _ := concealed(string(plain))
-			if err == nil && (string(plain) == t.value || isMark(t) && url == t.value) {
-				return before
-			}
+			kept = err == nil && (string(plain) == t.value && (same || !open(t.value)) || isMark(t) && url == t.value)
+			same = same || string(plain) == t.value
 		}
-		if isMark(t) {
-			problems = append(problems, strayMark(path.Child(t.at)))
+		switch {
+		case kept && same:
+			return before
+		case kept:
+			names, _ := t.sentTo()
+			add(field.Invalid(path.Child(t.at), field.OmitValueType{},
+				"give it again: "+strings.Join(names, " or ")+" has changed, which says where this secret is sent"))
 			return t.value
+		case isMark(t):
+			add(strayMark(path.Child(t.at)))
+			return t.value
+		case open(t.value):
+			done.placeholders = append(done.placeholders, path.Child(t.at))
 		}
 		made, err := ring.Seal([]byte(t.value), place(t.path))
 		switch {
 		case errors.Is(err, encryption.ErrNoKey):
-			problems = append(problems, field.Forbidden(path.Child(t.at), "cannot be sealed: "+err.Error()))
+			add(field.Forbidden(path.Child(t.at), "cannot be sealed: "+err.Error()))
 		case err != nil:
-			problems = append(problems, field.InternalError(path.Child(t.at), err))
+			add(field.InternalError(path.Child(t.at), err))
 		}
 		return hidden + seam + made
 	})
-	return problems
+	return done
 }
 
 // isMark reports whether a text is a mark, or a URL with a mark in place of its secret.

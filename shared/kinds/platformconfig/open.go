@@ -1,6 +1,9 @@
 package platformconfig
 
-import "management.platform.sh/shared/platform"
+import (
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/platform"
+)
 
 // Open returns the configuration of an environment: the one that Use has set, or else a new one in the state, which the
 // environment's Config does not read.
@@ -15,5 +18,7 @@ func Open(env *platform.Environment) *Source {
 // Use makes source the configuration of an environment. Call it before anything else is opened with the environment.
 func Use(env *platform.Environment, source *Source) {
 	platform.Provide(env, source)
+	platform.Provide(env, accesskey.LimitsFunc(source.KeyLimits))
 	env.Config = source.Current
+	source.Keys = func() *accesskey.Registry { return accesskey.Open(env) }
 }

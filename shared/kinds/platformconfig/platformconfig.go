@@ -50,6 +50,7 @@ var Definition = &resource.Definition[*model.Config]{
 	Cells:        cells,
 	Fields:       func(*model.Config) fields.Set { return fields.Set{"metadata.namespace": ""} },
 	DecodeBody:   Decode,
+	WriteOnly:    [][]string{{"metadata", "annotations", model.ForceAnnotation}},
 	WritesStatus: true,
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -23,7 +25,7 @@ import (
 // rules implement resource.Rules, Visibility, Explainer and Recorder for the Config. For reads, the write is zero.
 type rules struct {
 	source *Source
-	write
+	*write
 }
 
 // Sees implements resource.Visibility: every authenticated caller may read the configuration. Source: ADR-0015.
@@ -43,6 +45,7 @@ func (r *rules) WhyNot(string, *model.Config) string {
 // The defaults of fields are never stored: Observe shows them.
 func (r *rules) Default(_ identity.Caller, config, _ *model.Config) {
 	config.Status.Conditions = nil
+	r.take(config)
 	markManifest(config)
 }
 
@@ -55,8 +58,10 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	) {
 		problems = append(problems, field.Forbidden(field.NewPath("metadata", name), "must not be set: the configuration has a fixed name and is never deleted"))
 	}
+	problems = append(problems, r.asked(config)...)
 	status := field.NewPath("status")
-	if broken := validate(&config.Status, status); len(broken) > 0 {
+	broken := append(validate(&config.Status, status), r.source.placeholders(&config.Status, status)...)
+	if len(broken) > 0 {
 		return append(problems, broken...)
 	}
 	if _, _, err := r.source.effective(&config.Status); err != nil {
@@ -65,8 +70,21 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	return problems
 }
 
-// Authorize refuses nothing: callers who may write the configuration may write all of it.
-func (r *rules) Authorize(identity.Caller, *model.Config, *model.Config) field.ErrorList { return nil }
+// Authorize refuses placeholders to callers who may not reveal secrets: they would choose where the values are sent.
+// Source: ADR-0024.
+func (r *rules) Authorize(caller identity.Caller, _, _ *model.Config) field.ErrorList {
+	reveal := scope.Request{
+		Verb: "reveal", Group: Definition.Resource.Group, Resource: Definition.Resource.Resource, Name: Name,
+	}
+	if len(r.placeholders) == 0 || auth.Decide(caller, reveal).Allowed {
+		return nil
+	}
+	var problems field.ErrorList
+	for _, path := range r.placeholders {
+		problems = append(problems, field.Forbidden(path, "only callers who may reveal secrets can say where the value of a placeholder is sent"))
+	}
+	return problems
+}
 
 // Seal gives the configuration its stored form: secrets are sealed, and defaults that the client repeats are left out. A
 // rollback keeps them, because the earlier revision may have had them.
@@ -76,7 +94,9 @@ func (r *rules) Seal(config *model.Config, stored store.Record) (resource.Sealed
 	if err != nil {
 		return resource.Sealed[*model.Config]{}, field.ErrorList{field.InternalError(status, err)}
 	}
-	problems := seal(&config.Status, &earlier.Status, r.ring, status)
+	done := seal(&config.Status, &earlier.Status, r.ring, status)
+	problems := done.problems
+	r.placeholders = done.placeholders
 	if r.rolledBackTo == "" {
 		if err := reopen(&config.Status, &earlier.Status); err != nil {
 			problems = append(problems, field.InternalError(status, err))
@@ -99,8 +119,8 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	config.Status.Conditions = r.source.conditionsNow()
 }
 
-// Warn returns no warnings.
-func (r *rules) Warn(*model.Config) []string { return nil }
+// Warn returns what the write does to others.
+func (r *rules) Warn(*model.Config) []string { return r.warnings }
 
 // Record implements resource.Recorder.
 func (r *rules) Record(config *model.Config) ([]byte, error) { return marshalStored(config) }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
@@ -43,6 +44,9 @@ const (
 const (
 	ConditionLoaded   = "Loaded"
 	ConditionResolved = "Resolved"
+	// ConditionConfirmed is False while a write waits for its confirmation, and when it was taken back. Otherwise, there is no
+	// such condition. Source: ADR-0024.
+	ConditionConfirmed = "Confirmed"
 )
 
 // Options say where a configuration comes from.
@@ -55,6 +59,16 @@ type Options struct {
 	Keyring func(context.Context) (*encryption.Keyring, error)
 	// Lookup returns environment variables, for placeholders. nil: there are none.
 	Lookup func(string) (string, bool)
+	// Variables begins the names of the variables that placeholders can name. Empty: DefaultVariables.
+	Variables string
+	// Keys are the access keys, to say whom a write locks out. nil: nothing is said.
+	Keys func() *accesskey.Registry
+	// Sinks returns what of a new configuration of the audit cannot record events, in comparison with the earlier one, which
+	// may be nil. nil: sinks are not checked. Set it before the first write.
+	Sinks func(ctx context.Context, was, next *model.ConfigAudit, path *field.Path) field.ErrorList
+	// Issuer returns an error if an issuer of tokens cannot be reached. Roots is the content of its caFile. nil: issuers are not
+	// checked.
+	Issuer func(ctx context.Context, provider *model.OIDCProvider, roots []byte) error
 	// Now is the clock.
 	Now func() time.Time
 	// Random is the source of the uid.
@@ -103,6 +117,13 @@ type version struct {
 	lacking []string
 	// partial means that secrets could not be opened. The next check tries again.
 	partial bool
+	// limits are those on the life of access keys, and steps are how they were lowered.
+	limits accesskey.Limits
+	steps  keyLimits
+	// trial is set while the version waits for its confirmation. ended means that its time is over: the version is the one
+	// before it.
+	trial *trial
+	ended bool
 }
 
 // refusal says why a newer version is not in effect.
@@ -125,7 +146,7 @@ func New(options Options) *Source {
 		options.Lookup = func(string) (string, bool) { return "", false }
 	}
 	s := &Source{Options: options}
-	s.reader = s.registry(records{options.Store, s}, &rules{source: s})
+	s.reader = s.registry(records{options.Store, s}, &rules{s, &write{}})
 	return s
 }
 
@@ -151,6 +172,15 @@ func (s *Source) Current() *model.ConfigStatus {
 	closed := &model.ConfigStatus{AuthenticateVersionEndpoint: true, DisableConfigEndpoint: true}
 	setDefaults(closed)
 	return closed
+}
+
+// KeyLimits returns the current limits on the life of access keys, with the changes that leave keys a grace period.
+// Source: ADR-0024.
+func (s *Source) KeyLimits() accesskey.Limits {
+	if now := s.current.Load(); now != nil {
+		return now.limits
+	}
+	return accesskey.LimitsOf(s.Current())
 }
 
 // Refresh checks for a new version if the last check was at least CheckEvery ago. Most calls cost nothing: one caller checks,
@@ -201,7 +231,8 @@ func (s *Source) load(ctx context.Context) (store.Record, error) {
 	if err != nil {
 		return found, s.settle(ctx, nil, fmt.Errorf("reading the platform configuration: %w", err))
 	}
-	next, err := s.examine(ctx, found)
+	found, ended := s.inForce(found)
+	next, err := s.examine(ctx, found, ended)
 	return found, s.settle(ctx, next, err)
 }
 
@@ -317,7 +348,18 @@ func (s *Source) loadFile() (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.build(config, store.Record{Name: Name, Revision: revision, Object: text}, nil, nil)
+	next, err := s.build(config, store.Record{Name: Name, Revision: revision, Object: text}, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	// What a process starts with is in force at once; what changes while it runs leaves keys their grace period.
+	if now := s.current.Load(); now != nil {
+		next.steps = now.steps.next(next.effective, s.Now())
+	} else {
+		next.steps = keyLimits{}.of(next.effective)
+	}
+	next.limits = next.steps.limits(next.effective)
+	return next, nil
 }
 
 // unwritten returns the record of a configuration that nobody has written yet. It exists all the same.
@@ -325,20 +367,22 @@ func unwritten() store.Record {
 	return store.Record{Name: Name, Revision: store.Beginning, Object: []byte(`{"metadata":{"name":"` + Name + `"},"status":{}}`)}
 }
 
-// examine returns the version of a record, or nil if it is the current version or the one that was refused.
-func (s *Source) examine(ctx context.Context, found store.Record) (*version, error) {
+// examine returns the version of a record, or nil if it is the current version or the one that was refused. Ended is that of
+// inForce.
+func (s *Source) examine(ctx context.Context, found store.Record, ended bool) (*version, error) {
 	now := s.current.Load()
 	switch {
-	case now != nil && s.refused != nil && s.refused.revision == found.Revision:
-		return nil, nil
-	case now != nil && now.revision == found.Revision && !now.partial:
+	case now != nil && now.revision == found.Revision && now.ended == ended && !now.partial:
 		s.refused = nil
 		return nil, nil
+	case now != nil && s.refused != nil && s.refused.revision == found.Revision && !ended:
+		return nil, nil
 	}
-	config, err := unmarshalStored(found.Object)
+	stored, err := decodeRecord(found)
 	if err != nil {
-		return nil, &badVersion{revision: found.Revision, unreadable: true, err: fmt.Errorf("decoding revision %d: %w", found.Revision, err)}
+		return nil, &badVersion{revision: found.Revision, unreadable: true, err: err}
 	}
+	config := stored.config()
 	var ring *encryption.Keyring
 	var reason error
 	if bytes.Contains(found.Object, []byte(`"sealed"`)) {
@@ -346,10 +390,16 @@ func (s *Source) examine(ctx context.Context, found store.Record) (*version, err
 	}
 	closed, err := unseal(&config.Status, ring)
 	next, err := s.build(config, found, closed, errors.Join(reason, err))
-	if err == nil && now != nil && now.partial && now.revision == next.revision && slices.Equal(now.lacking, next.lacking) {
+	if err != nil {
+		return nil, err
+	}
+	if now != nil && now.partial && now.revision == next.revision && now.ended == ended && slices.Equal(now.lacking, next.lacking) {
 		return nil, nil
 	}
-	return next, err
+	next.trial, next.ended = stored.Trial, ended
+	next.steps = stored.Limits.of(next.effective)
+	next.limits = next.steps.limits(next.effective)
+	return next, nil
 }
 
 // take puts a record into effect that this process wrote or received in an event, if it is new.
@@ -357,7 +407,8 @@ func (s *Source) take(ctx context.Context, found store.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.current.Load(); now == nil || now.revision < found.Revision {
-		next, err := s.examine(ctx, found)
+		found, ended := s.inForce(found)
+		next, err := s.examine(ctx, found, ended)
 		_ = s.settle(ctx, next, err)
 	}
 }
@@ -386,7 +437,7 @@ func (s *Source) effective(written *model.ConfigStatus) (effective *model.Config
 	effective = written.DeepCopy()
 	effective.Conditions = nil
 	setDefaults(effective)
-	lacking = resolve(effective, s.Lookup)
+	lacking = s.resolve(effective)
 	problems := validate(effective, nil)
 	for _, problem := range problems {
 		problem.BadValue = field.OmitValueType{}
@@ -434,7 +485,13 @@ func (s *Source) noteConditions() {
 		resolved.Status, resolved.Reason = metav1.ConditionFalse, "Lacking"
 		resolved.Message = "not known here: " + strings.Join(now.lacking, ", ")
 	}
-	for _, condition := range []metav1.Condition{loaded, resolved} {
+	current := []metav1.Condition{loaded, resolved}
+	if waiting := now.confirmation(); waiting != nil {
+		current = append(current, *waiting)
+	} else {
+		meta.RemoveStatusCondition(&conditions, ConditionConfirmed)
+	}
+	for _, condition := range current {
 		condition.ObservedGeneration, condition.LastTransitionTime = now.written.Generation, at
 		meta.SetStatusCondition(&conditions, condition)
 	}

@@ -132,7 +132,7 @@ func TestFile(t *testing.T) {
 		{"the same bad one", "auth: {accessKeyMaxTTLSeconds: -5}\n", "", 61},
 		{"another bad one", "auth: {\n", "refused", 61},
 		{"one with an unknown field", "auth: {accessKeyMaxTTLSeconds: 62}\ncolour: red\n", "refused", 61},
-		{"one whose placeholder is bad", "auth: {oidc: {issuerUrl: '${ISSUER}'}}", "refused", 61},
+		{"one whose placeholder is bad", "audit: {dataStoreEndpoint: '${PLATFORM_SECRET_STORE}'}", "refused", 61},
 		{"the one in effect", "auth: {accessKeyMaxTTLSeconds: 61}\n", "loaded", 61},
 		{"a good one", "auth: {accessKeyMaxTTLSeconds: 63}\n", "loaded", 63},
 		{"a whole Config", "kind: Config\nstatus: {auth: {accessKeyMaxTTLSeconds: 64}}\n", "loaded", 64},
@@ -140,7 +140,7 @@ func TestFile(t *testing.T) {
 		{"one that is no object", "- a\n", "refused", 64},
 		{"one without fields", "# nothing\n", "loaded", 0},
 	} {
-		w.variables["ISSUER"] = "http://secret.example"
+		w.variables["PLATFORM_SECRET_STORE"] = "http://secret.example"
 		write(t, file, step.text)
 		w.outcomes = nil
 		w.log.Reset()
@@ -351,32 +351,61 @@ func TestCurrentIsSafe(t *testing.T) {
 	readers.Wait()
 }
 
-// Placeholders are replaced where the configuration is used, and nowhere else. Source: ADR-0015.
+// Placeholders are replaced where the configuration is used, and nowhere else. Source: ADR-0015, ADR-0024.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	source := w.process("")
-	w.variables["PREFIX"], w.variables["SECRET"] = "team-", "hunter2"
-	w.put(source, "projectNamespacePrefix: ${PREFIX}\nauth: {oidc: {clientSecret: 'x${SECRET}y', clientId: '${ABSENT}'}}\n"+
+	w.variables["PLATFORM_SECRET_OIDC"], w.variables["HOME"], w.variables["PLATFORM_REDIS_URL"] = "hunter2", "/root", "redis://hunter3"
+	w.put(source, "auth: {oidc: {clientSecret: 'x${PLATFORM_SECRET_OIDC}y'}, clustermanager: {bearerToken: '${PLATFORM_SECRET_ABSENT}'}}\n"+
 		"uiSettings: {legalTemplate: '$${SECRET} $SECRET ${}'}\nsecretsStore: {enabled: true}")
 	now := source.Current()
-	if now.ProjectNamespacePrefix != "team-" || now.Auth.OIDC.ClientSecret.Reveal() != "xhunter2y" || now.Auth.OIDC.ClientID != "${ABSENT}" ||
+	if now.Auth.OIDC.ClientSecret.Reveal() != "xhunter2y" || now.Auth.ClusterManager.BearerToken.Reveal() != "${PLATFORM_SECRET_ABSENT}" ||
 		now.UISettings.LegalTemplate != "${SECRET} $SECRET ${}" {
 		t.Errorf("in effect are %+v, %q", now, now.Auth.OIDC.ClientSecret.Reveal())
 	}
 	shown := w.get(source, true)
-	if shown.Status.ProjectNamespacePrefix != "${PREFIX}" || shown.Status.Auth.OIDC.ClientSecret.Reveal() != "x${SECRET}y" || shown.Status.SecretsStore.Address != "${SECRETS_STORE_ADDR}" {
+	if shown.Status.Auth.OIDC.ClientSecret.Reveal() != "x${PLATFORM_SECRET_OIDC}y" || shown.Status.SecretsStore.Address != "${SECRETS_STORE_ADDR}" {
 		t.Errorf("shown are %+v", shown.Status)
 	}
 	resolved := condition(shown, platformconfig.ConditionResolved)
-	for _, field := range []string{"auth.oidc.clientId (ABSENT)", "secretsStore.address (SECRETS_STORE_ADDR)"} {
+	for _, field := range []string{"auth.clustermanager.bearerToken (PLATFORM_SECRET_ABSENT)", "secretsStore.address (SECRETS_STORE_ADDR)"} {
 		if resolved.Status != metav1.ConditionFalse || !strings.Contains(resolved.Message, field) {
 			t.Errorf("the condition is %+v", resolved)
 		}
 	}
 	record, err := w.client.Resource("configs").Get(t.Context(), "config")
-	if err != nil || bytes.Contains(record.Object, []byte("hunter2")) || bytes.Contains(record.Object, []byte("team-")) {
+	if err != nil || bytes.Contains(record.Object, []byte("hunter2")) {
 		t.Errorf("stored is %s, %v", record.Object, err)
+	}
+	for text, field := range map[string]string{
+		"auth: {oidc: {clientSecret: '${HOME}'}}":                                      "status.auth.oidc.clientSecret",
+		"auth: {oidc: {clientSecret: '${PLATFORM_REDIS_URL}'}}":                        "status.auth.oidc.clientSecret",
+		"auth: {oidc: {clientSecret: '${platform_secret_oidc}'}}":                      "status.auth.oidc.clientSecret",
+		"auth: {oidc: {issuerUrl: 'https://${PLATFORM_SECRET_OIDC}'}}":                 "status.auth.oidc.issuerUrl",
+		"auth: {customHttpHeaders: {X: '${PLATFORM_SECRET_OIDC}'}}":                    "status.auth.customHttpHeaders[X]",
+		"uiSettings: {legalTemplate: 'a ${PLATFORM_SECRET_OIDC}'}":                     "status.uiSettings.legalTemplate",
+		"projectNamespacePrefix: '${PLATFORM_SECRET_OIDC}'":                            "status.projectNamespacePrefix",
+		"apps: {repositories: [{url: 'https://a:${PLATFORM_SECRET_OIDC}@b.example'}]}": "status.apps.repositories[0].url",
+		"secretsStore: {address: 'https://${SECRETS_STORE_ADDR}'}":                     "status.secretsStore.address",
+	} {
+		config, err := platformconfig.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.update(source, config)
+		refusal(t, err, 422, field)
+	}
+	// A version with such a placeholder that an older build wrote is in effect without its value.
+	record.Object = bytes.Replace(record.Object, []byte(`"$${SECRET} $SECRET ${}"`), []byte(`"${HOME} ${PLATFORM_SECRET_OIDC}"`), 1)
+	if record.Revision, err = w.client.Resource("configs").Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	old := w.process("")
+	resolved = condition(w.get(old, false), platformconfig.ConditionResolved)
+	if old.Current().UISettings.LegalTemplate != "${HOME} ${PLATFORM_SECRET_OIDC}" || resolved.Status != metav1.ConditionFalse ||
+		!strings.Contains(resolved.Message, "uiSettings.legalTemplate (HOME is not allowed)") {
+		t.Errorf("of an older build: %+v, %+v", old.Current().UISettings, resolved)
 	}
 }
 

@@ -138,14 +138,25 @@ func (r records) Update(ctx context.Context, changed store.Record) (revision int
 	return revision, err
 }
 
-// signed is the store of one write: it records the author, and seals secrets again that were sealed with an older key.
+// signed is the store of one write: it judges what the write does to others, records the author, and seals secrets again
+// that were sealed with an older key. In a dry run, it does all this but the write.
 type signed struct {
 	records
-	write
+	*write
+	// before is the record that the write is based on.
+	before store.Record
 }
 
-// Update implements store.Store. Errors: those of the state, and RequestEntityTooLarge.
-func (s signed) Update(ctx context.Context, changed store.Record) (int64, error) {
+// Get implements store.Store.
+func (s *signed) Get(ctx context.Context, name string) (store.Record, error) {
+	found, err := s.records.Get(ctx, name)
+	s.before, s.warnings = found, nil
+	return found, err
+}
+
+// Update implements store.Store. Errors: those of the state, RequestEntityTooLarge, and Invalid for a write that locks
+// somebody out or names what cannot be reached, unless it is forced.
+func (s *signed) Update(ctx context.Context, changed store.Record) (int64, error) {
 	var fields map[string]json.RawMessage
 	var known content
 	if err := errors.Join(json.Unmarshal(changed.Object, &fields), json.Unmarshal(changed.Object, &known)); err != nil {
@@ -161,24 +172,37 @@ func (s signed) Update(ctx context.Context, changed store.Record) (int64, error)
 			}
 		}
 	}
-	delete(fields, "rolledBackTo")
+	before, err := decodeRecord(s.before)
+	if err != nil {
+		return 0, err
+	}
+	next, err := s.judge(ctx, before, &known)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range []string{"rolledBackTo", "limits", "trial"} {
+		delete(fields, name)
+	}
 	for name, value := range map[string]any{
-		"sealed": known.Sealed, "author": s.author.String(), "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
+		"sealed": known.Sealed, "author": s.caller.Owner.String(), "time": metav1.NewTime(s.source.Now().UTC().Truncate(time.Second)), "rolledBackTo": s.rolledBackTo,
+		"limits": next.limits, "trial": next.trial,
 	} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return 0, fmt.Errorf("encoding the configuration: %w", err)
 		}
-		if string(text) != "null" && string(text) != `""` {
+		if string(text) != "null" && string(text) != `""` && string(text) != "{}" {
 			fields[name] = text
 		}
 	}
-	var err error
 	if changed.Object, err = json.Marshal(fields); err != nil {
 		return 0, fmt.Errorf("encoding the configuration: %w", err)
 	}
 	if len(changed.Object) > maxDocument {
 		return 0, apierror.TooLarge(fmt.Sprintf("the configuration is larger than %d bytes", maxDocument))
+	}
+	if s.dryRun {
+		return changed.Revision, nil
 	}
 	return s.records.Update(ctx, changed)
 }

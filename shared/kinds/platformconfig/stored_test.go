@@ -64,7 +64,7 @@ func TestOlderRecord(t *testing.T) {
 		t.Errorf("read %s", texts)
 	}
 	history, err := source.History(t.Context(), resource.GetInput{Name: "config"})
-	if err != nil || len(history.Status.Revisions) != 2 || history.Status.Revisions[1].Author != "user:root" {
+	if err != nil || len(history.Status.Revisions) != 3 || history.Status.Revisions[1].Author != "user:root" {
 		t.Errorf("%+v, %v", history, err)
 	}
 	// What changes nothing writes nothing.
@@ -92,7 +92,7 @@ func TestOlderRecord(t *testing.T) {
 	rolled, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{
 		Caller: admin, Name: "config", Object: &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: "2"}},
 	})
-	if err != nil || rolled.Status.ResourceVersion != "5" || limit(source.Current()) != 60 {
+	if err != nil || rolled.Object.Status.ResourceVersion != "5" || limit(source.Current()) != 60 {
 		t.Errorf("%+v, %v", rolled, err)
 	}
 }
@@ -203,13 +203,13 @@ func TestConditionTimes(t *testing.T) {
 		}
 	}
 	w.now = w.now.Add(time.Hour)
-	w.put(source, "platformHost: ${HOST}")
+	w.put(source, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_A}'}}")
 	if got := times(source); got != [2]time.Time{created, w.now} {
 		t.Errorf("with an absent variable: %v", got)
 	}
 	lacking := w.now
 	w.now = w.now.Add(time.Hour)
-	w.put(source, "platformHost: ${ANOTHER}")
+	w.put(source, "auth: {oidc: {clientSecret: '${PLATFORM_SECRET_B}'}}")
 	if got := times(source); got != [2]time.Time{created, lacking} {
 		t.Errorf("with another one: %v", got)
 	}

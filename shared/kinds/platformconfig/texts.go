@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 )
 
 // text is one string of a configuration.
@@ -23,6 +27,52 @@ type text struct {
 	value string
 	// secret means that the field has the type of a secret.
 	secret bool
+	// field is the field of a struct that holds the text, and parents are that struct and those around it, innermost last.
+	// A text in a list or map has the field of that.
+	field   reflect.StructField
+	parents []reflect.Value
+}
+
+// sentTo returns the names and values of the fields that say where the text is sent, as the tag sentTo lists them: a name
+// with ^ is a field one object further out. Secrets in the values are marks. Empty: none.
+func (t text) sentTo() (names []string, values string) {
+	for name := range strings.SplitSeq(t.field.Tag.Get("sentTo"), ",") {
+		outer := strings.TrimLeft(name, "^")
+		out := len(name) - len(outer)
+		if outer == "" || outer == "-" || out >= len(t.parents) {
+			continue
+		}
+		value := fieldNamed(t.parents[len(t.parents)-1-out], outer)
+		shown := fmt.Sprint(value.Interface())
+		if value.Kind() == reflect.String {
+			shown, _ = concealed(shownPart(value.String()))
+		}
+		names = append(names, outer)
+		values += fmt.Sprintf("%s=%q ", outer, shown)
+	}
+	return names, values
+}
+
+// fieldNamed returns the field of a struct by its JSON name. It panics if there is none: tags are checked by a test.
+func fieldNamed(structure reflect.Value, name string) reflect.Value {
+	for i := range structure.NumField() {
+		if wire, _, _ := strings.Cut(structure.Type().Field(i).Tag.Get("json"), ","); wire == name {
+			return structure.Field(i)
+		}
+	}
+	panic("platformconfig: " + structure.Type().Name() + " has no field " + name)
+}
+
+// destinations returns where the texts of a configuration are sent, by their paths. Defaults count as written.
+func destinations(config *model.ConfigStatus) map[string]string {
+	filled := config.DeepCopy()
+	setDefaults(filled)
+	found := map[string]string{}
+	everyText(filled, func(t text) string {
+		_, found[t.path] = t.sentTo()
+		return t.value
+	})
+	return found
 }
 
 // lazily compiles a regular expression at its first use, to keep that out of the start of every function.
@@ -32,7 +82,7 @@ func lazily(pattern string) func() *regexp.Regexp {
 
 // everyText calls change for each string of a configuration, and replaces the string by the result.
 func everyText(config *model.ConfigStatus, change func(text) string) {
-	walk(reflect.ValueOf(config).Elem(), "", "", change)
+	walk(reflect.ValueOf(config).Elem(), text{}, change)
 }
 
 var (
@@ -40,15 +90,16 @@ var (
 	modelPath  = reflect.TypeFor[model.ConfigStatus]().PkgPath()
 )
 
-func walk(value reflect.Value, path, at string, change func(text) string) {
+// walk visits the texts in a value. Here is the place of the value.
+func walk(value reflect.Value, here text, change func(text) string) {
 	switch value.Kind() {
 	case reflect.Pointer:
 		if !value.IsNil() {
-			walk(value.Elem(), path, at, change)
+			walk(value.Elem(), here, change)
 		}
 	case reflect.String:
-		is := text{path: path, at: at, value: value.String(), secret: value.Type() == secretType}
-		if now := change(is); now != is.value {
+		here.value, here.secret = value.String(), value.Type() == secretType
+		if now := change(here); now != here.value {
 			value.SetString(now)
 		}
 	case reflect.Struct:
@@ -56,26 +107,34 @@ func walk(value reflect.Value, path, at string, change func(text) string) {
 		if value.Type().PkgPath() != modelPath || value.Type() == reflect.TypeFor[model.JSON]() {
 			return
 		}
+		parents := append(slices.Clip(here.parents), value)
 		for i := range value.NumField() {
-			name, options, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+			field := value.Type().Field(i)
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if strings.Contains(options, "inline") {
-				walk(value.Field(i), path, at, change)
+				walk(value.Field(i), text{path: here.path, at: here.at, parents: parents}, change)
 				continue
 			}
-			walk(value.Field(i), strings.TrimPrefix(path+"."+name, "."), strings.TrimPrefix(at+"."+name, "."), change)
+			walk(value.Field(i), text{
+				path: strings.TrimPrefix(here.path+"."+name, "."), at: strings.TrimPrefix(here.at+"."+name, "."), field: field, parents: parents,
+			}, change)
 		}
 	case reflect.Slice:
 		ids := idsOf(value)
 		for i := range value.Len() {
-			walk(value.Index(i), fmt.Sprintf("%s[%s]", path, ids[i]), fmt.Sprintf("%s[%d]", at, i), change)
+			entry := here
+			entry.path, entry.at = fmt.Sprintf("%s[%s]", here.path, ids[i]), fmt.Sprintf("%s[%d]", here.at, i)
+			walk(value.Index(i), entry, change)
 		}
 	case reflect.Map:
 		if value.Type().Elem().Kind() != reflect.String {
 			return
 		}
 		for _, key := range value.MapKeys() {
-			is := text{path: fmt.Sprintf("%s[%s]", path, key), at: fmt.Sprintf("%s[%s]", at, key), value: value.MapIndex(key).String()}
-			if now := change(is); now != is.value {
+			entry := here
+			entry.path, entry.at = fmt.Sprintf("%s[%s]", here.path, key), fmt.Sprintf("%s[%s]", here.at, key)
+			entry.value = value.MapIndex(key).String()
+			if now := change(entry); now != entry.value {
 				value.SetMapIndex(key, reflect.ValueOf(now).Convert(value.Type().Elem()))
 			}
 		}
@@ -180,32 +239,60 @@ func open(value string) bool {
 	return found
 }
 
-// ours are the prefixes of variables that hold the credentials of the process itself. A caller who may write the
-// configuration must not be able to read these. Source: ADR-0015.
-var ours = []string{"PLATFORM_", "AWS_", "GOOGLE_", "LAMBDA_", "PARAMETERS_SECRETS_"}
+// DefaultVariables begins the names of the variables that placeholders can name if the deployment does not say otherwise.
+// Source: ADR-0024.
+const DefaultVariables = settings.DefaultConfigVariables
 
-func isOurs(name string) bool {
-	for _, prefix := range ours {
-		if strings.HasPrefix(strings.ToUpper(name), prefix) {
-			return true
-		}
+// why the placeholders of a text cannot be used; empty if they can. Placeholders stand for secrets: their values must not get
+// into what is sent to clients or shown, and callers who may write the configuration must not read the process's own
+// variables with them. The default of secretsStore.address is the platform's own. Source: ADR-0024.
+func (s *Source) barred(t text, name string) string {
+	switch {
+	case t.at == secretsStoreAddress && t.value == "${"+secretsStoreVariable+"}":
+		return ""
+	case !t.secret:
+		return "placeholders are only allowed in secrets; write $${" + name + "} for the text itself"
+	case !strings.HasPrefix(name, s.variables()):
+		return "the placeholder ${" + name + "} is not allowed: its name must begin with " + s.variables()
+	default:
+		return ""
 	}
-	return false
 }
 
-// resolve replaces the placeholders of a configuration that lookup knows. The others stay as they are; it returns their
-// paths and names.
-func resolve(config *model.ConfigStatus, lookup func(string) (string, bool)) []string {
+// variables begins the names of the variables that placeholders can name.
+func (s *Source) variables() string { return cmp.Or(s.Variables, DefaultVariables) }
+
+// resolve replaces the placeholders of a configuration that are allowed and known. The others stay as they are; it returns
+// their paths and names.
+func (s *Source) resolve(config *model.ConfigStatus) []string {
 	var missing []string
 	everyText(config, func(t text) string {
 		return expand(t.value, func(name string) (string, bool) {
-			value, known := lookup(name)
-			if known && !isOurs(name) {
-				return value, true
+			if s.barred(t, name) != "" {
+				missing = append(missing, t.at+" ("+name+" is not allowed)")
+				return "", false
 			}
-			missing = append(missing, t.at+" ("+name+")")
-			return "", false
+			value, known := s.Lookup(name)
+			if !known {
+				missing = append(missing, t.at+" ("+name+")")
+			}
+			return value, known
 		})
 	})
 	return missing
+}
+
+// placeholders returns a problem for each placeholder that cannot be used.
+func (s *Source) placeholders(config *model.ConfigStatus, path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	everyText(config, func(t text) string {
+		expand(t.value, func(name string) (string, bool) {
+			if why := s.barred(t, name); why != "" {
+				problems = append(problems, field.Forbidden(path.Child(t.at), why))
+			}
+			return "", false
+		})
+		return t.value
+	})
+	return problems
 }

@@ -19,7 +19,6 @@ import (
 func validate(config *model.ConfigStatus, path *field.Path) field.ErrorList {
 	c := &checker{}
 	everyText(config, func(t text) string {
-		c.placeholders(t, path.Child(t.at))
 		if strings.Contains(t.value, seam) {
 			c.add(field.Invalid(path.Child(t.at), field.OmitValueType{}, "must not contain the character NUL"))
 		}
@@ -107,16 +106,6 @@ func (c *checker) notNegative(value int64, path *field.Path) {
 	if value < 0 {
 		c.invalid(path, value, "must not be negative")
 	}
-}
-
-func (c *checker) placeholders(t text, path *field.Path) {
-	expand(t.value, func(name string) (string, bool) {
-		if isOurs(name) {
-			c.add(field.Forbidden(path, "the placeholder ${"+name+"} is not allowed: variables that begin with "+
-				strings.Join(ours, ", ")+" belong to the platform itself"))
-		}
-		return "", false
-	})
 }
 
 var (

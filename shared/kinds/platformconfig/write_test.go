@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
@@ -201,12 +203,12 @@ func TestMarks(t *testing.T) {
 		{"a new connector", func(s *model.ConfigStatus) { s.Auth.Connectors[0].ID = "c" }, "status.auth.connectors[0].clustermanager.bearerToken"},
 		{"another provider", func(s *model.ConfigStatus) { s.Auth.OIDC, s.Auth.SAML = nil, nil; s.OIDC.Clients[0].ClientID = "z" }, "status.oidc.clients[0].clientSecret"},
 		{"the whole URL is the secret", func(s *model.ConfigStatus) { s.Audit.DataStoreEndpoint = "postgres://ana:***@evil.example/audit" }, "status.audit.dataStoreEndpoint"},
-		{"a URL of another host", func(s *model.ConfigStatus) { s.Auth.GitForge2.BaseURL = "https://ana:***@evil.example" }, "status.auth.gitforge2.baseURL"},
+		{"a URL of another host", func(s *model.ConfigStatus) { s.Auth.GitForge2.BaseURL = "https://ana:***@evil.example" }, "status.auth.gitforge2.clientSecret status.auth.gitforge2.baseURL"},
 	} {
 		config := again()
 		row.change(&config.Status)
 		_, err := w.update(source, config)
-		refusal(t, err, 422, row.field)
+		refusal(t, err, 422, strings.Fields(row.field)...)
 	}
 	// A new secret replaces the old one, and an absent one goes.
 	config = again()
@@ -558,7 +560,7 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := history()
-	if len(got) != 2 || got[0].Revision != "3" || got[0].Author != "user:ana" || got[1].Author != "user:root" || !got[0].Time.Time.Equal(w.now) {
+	if len(got) != 3 || got[0].Revision != "3" || got[0].Author != "user:ana" || got[1].Author != "user:root" || !got[0].Time.Time.Equal(w.now) {
 		t.Fatalf("%+v", got)
 	}
 	text, _ := json.Marshal(got[0].Changes)
@@ -570,7 +572,8 @@ func TestHistory(t *testing.T) {
 	rollback := func(to, version string, dryRun bool) (*model.ConfigRollback, error) {
 		in := &model.ConfigRollback{Spec: model.ConfigRollbackSpec{Revision: to}}
 		in.ResourceVersion = version
-		return source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: ana, Name: "config", Object: in, DryRun: dryRun})
+		done, err := source.Rollback(t.Context(), resource.SubresourceInput[*model.ConfigRollback]{Caller: ana, Name: "config", Object: in, DryRun: dryRun})
+		return done.Object, err
 	}
 	if dry, err := rollback("2", "3", true); err != nil || len(dry.Status.Changes) != 4 || limit(source.Current()) != 0 {
 		t.Errorf("a dry run: %+v, %v", dry, err)
@@ -586,23 +589,41 @@ func TestHistory(t *testing.T) {
 	if now := source.Current(); limit(now) != 60 || now.Auth.OIDC.ClientSecret.Reveal() != "hunter2" || now.PlatformHost != "" {
 		t.Errorf("after the rollback: %+v", now)
 	}
-	if got := history(); len(got) != 3 || got[0].RolledBackTo != "2" {
+	if got := history(); len(got) != 4 || got[0].RolledBackTo != "2" {
 		t.Errorf("%+v", got)
 	}
-	// Twenty are kept.
+	// What was there before the first write can be brought back too.
+	if _, err := rollback("1", "", false); err != nil || limit(source.Current()) != 0 || source.Current().Auth.OIDC != nil {
+		t.Errorf("the first one: %+v, %v", source.Current(), err)
+	}
+	// Those of a month are kept, and at least twenty. Labels push nobody out.
 	for i := range 25 {
 		w.put(source, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}", 100+i))
 	}
-	if got := history(); len(got) != 20 || got[0].Revision != "29" || got[19].Revision != "10" {
+	for i := range 60 {
+		config := w.get(source, false)
+		config.Labels = map[string]string{"a": strconv.Itoa(i)}
+		if _, err := w.update(source, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := history(); len(got) != 30 || got[0].Revision != "30" || got[29].Revision != "1" {
 		t.Errorf("%d revisions, from %s", len(got), got[0].Revision)
+	}
+	w.now = w.now.Add(31 * 24 * time.Hour)
+	if got := history(); len(got) != 21 || got[0].Revision != "30" || got[19].Revision != "11" || got[20].Revision != "10" || len(got[20].Changes) != 0 {
+		t.Errorf("%d revisions after a month, from %s", len(got), got[0].Revision)
 	}
 	_, err = rollback("9", "", false)
 	refusal(t, err, 422, "spec.revision")
+	if !strings.Contains(err.Error(), ": 30, 29, 28,") {
+		t.Errorf("the error names no revisions: %v", err)
+	}
 	// After the log is trimmed, the history has the remaining revisions.
 	if err := w.client.Resource("configs").Trim(t.Context(), w.now.Add(1)); err != nil {
 		t.Fatal(err)
 	}
-	if got := history(); len(got) != 1 || got[0].Revision != "29" || len(got[0].Changes) != 0 {
+	if got := history(); len(got) != 1 || got[0].Revision != "90" || len(got[0].Changes) != 0 {
 		t.Errorf("after a trim: %+v", got)
 	}
 }

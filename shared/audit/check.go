@@ -1,0 +1,57 @@
+package audit
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+)
+
+// endpoint is the field of the configuration with the URL of a store.
+const endpoint = "dataStoreEndpoint"
+
+// Checked is a sink that can find out whether it could store events. Check leaves no trace.
+type Checked interface {
+	Sink
+	Check(ctx context.Context) error
+}
+
+// Checker returns a function that says which sinks of a new configuration cannot store events from here. It checks nothing if
+// the earlier configuration, which may be nil, has the same sinks. Source: ADR-0024.
+func Checker(openers []Opener) func(ctx context.Context, was, next *model.ConfigAudit, path *field.Path) field.ErrorList {
+	return func(ctx context.Context, was, next *model.ConfigAudit, path *field.Path) field.ErrorList {
+		if sameSinks(was, next) {
+			return nil
+		}
+		missing := map[string]bool{"path": next.Path != "", endpoint: next.DataStoreEndpoint != ""}
+		var problems field.ErrorList
+		for _, opener := range openers {
+			sink, err := opener.Open(next)
+			if sink == nil && err == nil {
+				continue
+			}
+			missing[opener.Field] = false
+			if err == nil {
+				if checked, can := sink.(Checked); can {
+					err = checked.Check(ctx)
+				}
+				_ = sink.Close()
+			}
+			switch {
+			case err == nil:
+			case opener.Field == endpoint:
+				// The error may name the host, which is a part of the secret.
+				problems = append(problems, field.Invalid(path.Child(opener.Field), field.OmitValueType{}, "cannot be reached from here"))
+			default:
+				problems = append(problems, field.Invalid(path.Child(opener.Field), field.OmitValueType{}, "cannot record events from here: "+err.Error()))
+			}
+		}
+		for _, name := range []string{"path", endpoint} {
+			if missing[name] {
+				problems = append(problems, field.Invalid(path.Child(name), field.OmitValueType{}, "cannot record events: this program has no such sink"))
+			}
+		}
+		return problems
+	}
+}

@@ -1,0 +1,116 @@
+package accesskey
+
+import (
+	"time"
+
+	"management.platform.sh/shared/model"
+)
+
+// Grace is how long a key lives at least after a change that lowers a limit on its life. Without it, one wrong number would
+// end every key at once. Source: ADR-0024.
+const Grace = 24 * time.Hour
+
+// maxSteps bounds the steps of a limit. More of them within Grace forget the oldest one, which was the highest.
+const maxSteps = 8
+
+// Step is a limit on the life of keys, and when it came into force.
+type Step struct {
+	// Seconds is the limit, counted from the creation of a key. It is above 0.
+	Seconds int64 `json:"seconds"`
+	// Since is the time of the change. Zero: the limit was always in force, and no key has a grace period.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Steps are how a limit was lowered: each step is lower and later than the one before it, and the last one is the current
+// limit. Empty: there is no limit.
+type Steps []Step
+
+// limit returns the limit as a duration.
+func (s Step) limit() time.Duration { return model.Seconds(s.Seconds) }
+
+// settled tells whether the grace period of a step is over.
+func (s Step) settled(now time.Time) bool { return !now.Before(s.Since.Add(Grace)) }
+
+// end is when a step ends a key that was created at a time. A key that is older than the step has its grace period.
+func (s Step) end(created time.Time) time.Time {
+	end := created.Add(s.limit())
+	if spared := s.Since.Add(Grace); !s.Since.IsZero() && created.Before(s.Since) && end.Before(spared) {
+		return spared
+	}
+	return end
+}
+
+// Next returns the steps after a change of the limit to a number of seconds; 0 or less is no limit. The steps do not change.
+// A higher limit keeps the time from which a lower one was in force: nobody gains a grace period by a detour.
+func (s Steps) Next(limit int64, now time.Time) Steps {
+	if limit <= 0 {
+		return nil
+	}
+	if len(s) > 0 && s[len(s)-1].Seconds == limit {
+		return s
+	}
+	next := Step{Seconds: limit, Since: now}
+	var kept Steps
+	for _, step := range s {
+		switch {
+		case step.Seconds <= limit:
+			if step.Since.Before(next.Since) {
+				next.Since = step.Since
+			}
+		case step.settled(now):
+			// It ends every key that the steps before it end.
+			kept = Steps{step}
+		default:
+			kept = append(kept, step)
+		}
+	}
+	if len(kept) == maxSteps {
+		kept = kept[1:]
+	}
+	return append(kept, next)
+}
+
+// Since returns the steps of a limit that was always in force; 0 or less is no limit.
+func Since(limit int64) Steps { return Steps(nil).Next(limit, time.Time{}) }
+
+// end is when a limit ends a key that was created at a time. The zero time means never.
+func (s Steps) end(created time.Time) time.Time {
+	var first time.Time
+	for _, step := range s {
+		if end := step.end(created); first.IsZero() || end.Before(first) {
+			first = end
+		}
+	}
+	return first
+}
+
+// endOf is when a limit with these steps ends a key. Without steps, the limit was always in force.
+func (s Steps) endOf(key *model.OwnedAccessKey, limit time.Duration) time.Time {
+	switch created := key.CreationTimestamp.Time; {
+	case limit <= 0:
+		return time.Time{}
+	case len(s) == 0:
+		return created.Add(limit)
+	default:
+		return s.end(created)
+	}
+}
+
+// settled returns the lowest limit whose grace period is over. 0 means that there is none.
+func (s Steps) settled(now time.Time) time.Duration {
+	var lowest time.Duration
+	for _, step := range s {
+		if step.settled(now) {
+			lowest = step.limit()
+		}
+	}
+	return lowest
+}
+
+// settled returns the limit on all keys that has no grace period at a time. 0 means that there is none.
+func (l Limits) settled(now time.Time) time.Duration {
+	if len(l.MaxSteps) == 0 {
+		return l.Max
+	}
+	return l.MaxSteps.settled(now)
+}

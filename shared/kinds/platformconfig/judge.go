@@ -1,0 +1,265 @@
+package platformconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// reachWithin bounds the time in which everything that a write names must be reached.
+	reachWithin = 5 * time.Second
+	// maxKeys bounds how many keys a write looks at to say which of them it ends.
+	maxKeys = 2000
+	// maxOwners bounds for how many owners a write finds out whether they have another key.
+	maxOwners = 10
+)
+
+// judged is what is stored beside a configuration.
+type judged struct {
+	limits keyLimits
+	trial  *trial
+}
+
+// judge finds out what a write does to others. Errors: Invalid for a write that ends the credential of its writer, or names
+// what cannot be reached, unless it is forced; those of the state. Source: ADR-0024.
+func (s *signed) judge(ctx context.Context, before *document, known *content) (judged, error) {
+	now := s.source.Now()
+	was, next := s.source.opened(before.config(), s.ring), s.source.opened(known.config(), s.ring)
+	steps := before.Limits.of(was)
+	out := judged{limits: steps.next(next, now)}
+	var err error
+	if out.trial, err = try(s.before, before, known, now); err != nil {
+		return out, err
+	}
+	var problems field.ErrorList
+	if !s.operator {
+		if problems, err = s.ownKey(ctx, was, next, now); err != nil {
+			return out, unavailable(err)
+		}
+		problems = append(problems, s.source.unreachable(ctx, was, next)...)
+	}
+	if len(problems) > 0 && s.force != "true" {
+		for _, problem := range problems {
+			problem.Detail += "; the annotation " + model.ForceAnnotation + ": \"true\" writes it nevertheless"
+		}
+		return out, apierror.Invalid(groupKind, Name, problems)
+	}
+	for _, problem := range problems {
+		s.warnings = append(s.warnings, problem.Field+": forced, although it "+problem.Detail)
+	}
+	ended, err := s.endedKeys(ctx, steps.limits(was), out.limits.limits(next), now)
+	if err != nil {
+		return out, unavailable(err)
+	}
+	if ended != "" {
+		s.warnings = append(s.warnings, ended)
+	}
+	if next.DisableConfigEndpoint && !was.DisableConfigEndpoint {
+		s.warnings = append(s.warnings, "status.disableConfigEndpoint: nobody can write the configuration through the API any more; an operator can, with platform configure")
+	}
+	return out, nil
+}
+
+// opened returns a configuration in stored form as it takes effect. Secrets that cannot be opened are missing.
+func (s *Source) opened(config *model.Config, ring *encryption.Keyring) *model.ConfigStatus {
+	_, _ = unseal(&config.Status, ring)
+	effective, _, err := s.effective(&config.Status)
+	if err != nil {
+		// A version that is refused has no effect; its fields are compared all the same.
+		effective = &config.Status
+		setDefaults(effective)
+	}
+	return effective
+}
+
+// ownKey returns a problem if a lowered limit ends the access key of the writer.
+func (s *signed) ownKey(ctx context.Context, was, next *model.ConfigStatus, now time.Time) (field.ErrorList, error) {
+	before, after := accesskey.LimitsOf(was), accesskey.LimitsOf(next)
+	if s.source.Keys == nil || s.caller.Key == "" || before.Max == after.Max && before.Login == after.Login {
+		return nil, nil
+	}
+	keys := s.source.Keys()
+	record, err := keys.Store.Get(ctx, s.caller.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading access key %q: %w", s.caller.Key, err)
+	}
+	key, err := keys.Parse(record)
+	if err != nil {
+		return nil, err
+	}
+	auth := field.NewPath("status", "auth")
+	for _, limit := range []struct {
+		path          *field.Path
+		before, after accesskey.Limits
+	}{
+		{auth.Child("accessKeyMaxTTLSeconds"), accesskey.Limits{Max: before.Max}, accesskey.Limits{Max: after.Max}},
+		{auth.Child("loginAccessKeyTTLSeconds"), accesskey.Limits{Login: before.Login}, accesskey.Limits{Login: after.Login}},
+	} {
+		earlier, end := accesskey.Expiry(key, record.Activity, limit.before), accesskey.Expiry(key, record.Activity, limit.after)
+		if accesskey.Expired(end, now) && (earlier.IsZero() || end.Before(earlier)) {
+			return field.ErrorList{field.Invalid(limit.path, int64((limit.after.Max + limit.after.Login).Seconds()), fmt.Sprintf(
+				"would end the access key of this request, %q, which is %s old", key.Name, now.Sub(key.CreationTimestamp.Time).Round(time.Second)))}, nil
+		}
+	}
+	return nil, nil
+}
+
+// unreachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here.
+func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus) field.ErrorList {
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	status := field.NewPath("status")
+	var problems field.ErrorList
+	if s.Sinks != nil && next.Audit != nil && next.Audit.Enabled {
+		problems = append(problems, s.Sinks(ctx, was.Audit, next.Audit, status.Child("audit"))...)
+	}
+	known := map[string]string{}
+	full := func(t text) string {
+		_, sentTo := t.sentTo()
+		return t.value + " " + sentTo
+	}
+	everyText(was, func(t text) string {
+		known[t.path] = full(t)
+		return t.value
+	})
+	everyText(next, func(t text) string {
+		if t.value == "" || open(t.value) || known[t.path] == full(t) {
+			return t.value
+		}
+		var err error
+		switch provider, isProvider := t.parents[len(t.parents)-1].Interface().(model.OIDCProvider); t.field.Tag.Get("reach") {
+		case "file":
+			err = readable(t.value)
+		case "issuer":
+			if s.Issuer != nil && isProvider {
+				var roots []byte
+				if readable(provider.CAFile) == nil {
+					roots, _ = os.ReadFile(provider.CAFile)
+				}
+				err = s.Issuer(ctx, &provider, roots)
+			}
+		}
+		if err != nil {
+			problems = append(problems, field.Invalid(status.Child(t.at), field.OmitValueType{}, err.Error()))
+		}
+		return t.value
+	})
+	return problems
+}
+
+// readable returns an error if a file cannot be read.
+func readable(path string) error {
+	about, err := os.Stat(path)
+	if err == nil && !about.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err == nil {
+		var file *os.File
+		if file, err = os.Open(path); err == nil {
+			err = file.Close()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot be read where this request was served: %w", err)
+	}
+	return nil
+}
+
+// endedKeys says how many keys a lowered limit ends now and within a day, and whose last ones. Empty: none.
+func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
+	lowest := after.Max
+	if after.Login > 0 && (lowest == 0 || after.Login < lowest) {
+		lowest = after.Login
+	}
+	if s.source.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
+		return "", nil
+	}
+	keys, day := s.source.Keys(), now.Add(accesskey.Grace)
+	var atOnce, within, looked int
+	var owners []string
+	for looked < maxKeys {
+		due, err := keys.Store.Due(ctx, store.DueQuery{ByCreated: true, Until: day.Add(-lowest), Skip: looked, Limit: limits.PageObjects})
+		if err != nil {
+			return "", fmt.Errorf("looking for access keys that end: %w", err)
+		}
+		if len(due) == 0 {
+			break
+		}
+		looked += len(due)
+		for _, record := range due {
+			key, err := keys.Parse(record)
+			if err != nil {
+				continue // a key that cannot be read works for nobody
+			}
+			earlier, end := accesskey.Expiry(key, record.Activity, before), accesskey.Expiry(key, record.Activity, after)
+			if end.IsZero() || end.After(day) || accesskey.Expired(earlier, now) || !earlier.IsZero() && !end.Before(earlier) {
+				continue
+			}
+			if accesskey.Expired(end, now) {
+				atOnce++
+			} else {
+				within++
+			}
+			if !slices.Contains(owners, record.Owner) {
+				owners = append(owners, record.Owner)
+			}
+		}
+	}
+	if atOnce+within == 0 {
+		return "", nil
+	}
+	var last []string
+	for _, owner := range owners[:min(len(owners), maxOwners)] {
+		left, err := outlasts(ctx, keys, owner, after, day)
+		if err != nil {
+			return "", err
+		}
+		if !left {
+			last = append(last, owner)
+		}
+	}
+	text := fmt.Sprintf("status.auth: the limits on the life of access keys end %d access keys now and %d within a day, of %d owners", atOnce, within, len(owners))
+	if looked >= maxKeys {
+		text += fmt.Sprintf(" (of the oldest %d keys)", looked)
+	}
+	if len(last) > 0 {
+		text += "; no other key is left to " + strings.Join(last, ", ")
+	}
+	if more := len(owners) - maxOwners; more > 0 {
+		text += fmt.Sprintf("; %d owners were not looked at", more)
+	}
+	return text, nil
+}
+
+// outlasts tells whether an owner has a key that works beyond a time. It looks at one page of keys.
+func outlasts(ctx context.Context, keys *accesskey.Registry, owner string, bounds accesskey.Limits, at time.Time) (bool, error) {
+	page, err := keys.Store.List(ctx, store.Query{Owners: []string{owner}})
+	if err != nil {
+		return false, fmt.Errorf("looking for other access keys: %w", err)
+	}
+	for _, record := range page.Records {
+		if key, err := keys.Parse(record); err == nil {
+			if _, err := accesskey.Usable(key, record.Activity, bounds, at); err == nil {
+				return true, nil
+			}
+		}
+	}
+	return page.Remaining > 0, nil
+}

@@ -1,0 +1,164 @@
+package platformconfig
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// The shortest and longest time for a confirmation. It ends before the grace period of a lowered limit on keys, so that a
+// write that was a mistake ends no key. Source: ADR-0024.
+const (
+	minConfirm = time.Second
+	maxConfirm = 23 * time.Hour
+)
+
+// trial is the part of a document that waits for its confirmation.
+type trial struct {
+	// Until is when Before takes effect again.
+	Until metav1.Time `json:"until"`
+	// Before is the last confirmed document, and Revision its revision.
+	Before   json.RawMessage `json:"before"`
+	Revision int64           `json:"revision"`
+}
+
+// take notes how the configuration is to be written, and removes what is not stored of that.
+func (w *write) take(config *model.Config) {
+	w.force = config.Annotations[model.ForceAnnotation]
+	delete(config.Annotations, model.ForceAnnotation)
+	resource.ForgetApplied(config, Definition.WriteOnly)
+}
+
+// asked returns what is wrong with the annotations that say how the configuration is to be written.
+func (w *write) asked(config *model.Config) field.ErrorList {
+	var problems field.ErrorList
+	path := field.NewPath("metadata", "annotations")
+	if w.force != "" && w.force != "true" && w.force != "false" {
+		problems = append(problems, field.NotSupported(path.Key(model.ForceAnnotation), w.force, []string{"true", "false"}))
+	}
+	if text, given := config.Annotations[model.ConfirmWithinAnnotation]; given {
+		if within, err := time.ParseDuration(text); err != nil || within < minConfirm || within > maxConfirm {
+			problems = append(problems, field.Invalid(path.Key(model.ConfirmWithinAnnotation), text,
+				fmt.Sprintf("must be a duration from %s to %s, such as 10m", minConfirm, maxConfirm)))
+		}
+	}
+	return problems
+}
+
+// try returns the trial of a write, or nil if it takes effect for good. What an unconfirmed write replaced stays the document
+// to go back to.
+func try(before store.Record, earlier *document, known *content, now time.Time) (*trial, error) {
+	text, given := known.Metadata.Annotations[model.ConfirmWithinAnnotation]
+	if !given {
+		return nil, nil
+	}
+	within, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the time for a confirmation: %w", err)
+	}
+	back := &trial{Until: metav1.NewTime(now.Add(within).UTC().Truncate(time.Second)), Before: before.Object, Revision: before.Revision}
+	if earlier.Trial != nil {
+		back.Before, back.Revision = earlier.Trial.Before, earlier.Trial.Revision
+	}
+	var fields map[string]json.RawMessage
+	var about struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := errors.Join(json.Unmarshal(back.Before, &fields), json.Unmarshal(back.Before, &about)); err != nil {
+		return nil, fmt.Errorf("decoding revision %d: %w", back.Revision, err)
+	}
+	// It is the same object, and its return is a change.
+	about.Metadata.UID, about.Metadata.CreationTimestamp = known.Metadata.UID, known.Metadata.CreationTimestamp
+	about.Metadata.Generation = known.Metadata.Generation + 1
+	if fields["metadata"], err = json.Marshal(about.Metadata); err == nil {
+		back.Before, err = json.Marshal(fields)
+	}
+	return back, err
+}
+
+// inForce returns the record with the document that is in force: the one before a write whose time for a confirmation is
+// over. Ended tells that.
+func (s *Source) inForce(found store.Record) (record store.Record, ended bool) {
+	if !bytes.Contains(found.Object, []byte(`"trial"`)) {
+		return found, false
+	}
+	known, err := decodeRecord(found)
+	if err != nil || known.Trial == nil || s.Now().Before(known.Trial.Until.Time) {
+		return found, false
+	}
+	found.Object = known.Trial.Before
+	return found, true
+}
+
+// TakeBack writes back what was there before a write that nobody confirmed in time, and tells whether there was one. Until
+// then, every process already uses it. Errors: those of the state. Source: ADR-0024.
+func (s *Source) TakeBack(ctx context.Context, as identity.Owner) (bool, error) {
+	if s.FromFile() {
+		return false, nil
+	}
+	stored, err := s.Store.Get(ctx, Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the platform configuration: %w", err)
+	}
+	record, ended := s.inForce(stored)
+	if !ended {
+		return false, nil
+	}
+	unconfirmed, err := decodeRecord(stored)
+	if err != nil {
+		return false, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(record.Object, &fields); err != nil {
+		return false, fmt.Errorf("decoding revision %d: %w", unconfirmed.Trial.Revision, err)
+	}
+	for name, value := range map[string]any{
+		"author": as.String(), "time": metav1.NewTime(s.Now().UTC().Truncate(time.Second)),
+		"rolledBackTo": strconv.FormatInt(unconfirmed.Trial.Revision, 10),
+	} {
+		if fields[name], err = json.Marshal(value); err != nil {
+			return false, fmt.Errorf("encoding the configuration: %w", err)
+		}
+	}
+	if record.Object, err = json.Marshal(fields); err != nil {
+		return false, fmt.Errorf("encoding the configuration: %w", err)
+	}
+	_, err = records{s.Store, s}.Update(ctx, record)
+	if errors.Is(err, store.ErrConflict) {
+		// Somebody has written it meanwhile, based on what is in force.
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// confirmation returns the condition Confirmed of a version, or nil if nothing waits for a confirmation.
+func (v *version) confirmation() *metav1.Condition {
+	waiting := &metav1.Condition{Type: ConditionConfirmed, Status: metav1.ConditionFalse}
+	switch {
+	case v.ended:
+		waiting.Reason = "TakenBack"
+		waiting.Message = fmt.Sprintf("nobody confirmed revision %d in time: the configuration before it is in effect", v.revision)
+	case v.trial != nil:
+		waiting.Reason = "Waiting"
+		waiting.Message = fmt.Sprintf("revision %d takes effect again at %s; remove the annotation %s to keep this one",
+			v.trial.Revision, v.trial.Until.UTC().Format(time.RFC3339), model.ConfirmWithinAnnotation)
+	default:
+		return nil
+	}
+	return waiting
+}
