@@ -68,7 +68,7 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 		return Decision{Reason: scope.Refusal(request)}
 	}
 	if caller.KeyType == model.AccessKeyTypeKubeconfig && !ofKubeconfigs(request) {
-		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API"}
+		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API, and delete itself"}
 	}
 	if caller.Admin() {
 		return Decision{Allowed: true, Reason: "the caller is in the group " + identity.Admins}

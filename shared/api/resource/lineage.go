@@ -61,7 +61,11 @@ func (r *Registry[T]) related(ctx context.Context, names []string, known map[str
 	}
 	found := make(map[string]store.Record, len(names)+len(known))
 	maps.Copy(found, known)
-	for record, err := range store.GetEach(ctx, r.Store, names) {
+	in := r.Store
+	if other := r.Rules.(Relations[T]).RelatedIn(); other != nil {
+		in = other
+	}
+	for record, err := range store.GetEach(ctx, in, names) {
 		if err != nil {
 			return nil, err
 		}

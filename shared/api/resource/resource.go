@@ -139,9 +139,11 @@ type StatusRules[T Object] interface {
 	AuthorizeStatus(caller identity.Caller, object, old T) field.ErrorList
 }
 
-// Relations are an optional part of Rules, for kinds whose status depends on other objects of the kind. The verbs read what
-// the objects of an answer need together, page by page. Source: ADR-0021.
+// Relations are an optional part of Rules, for kinds whose status depends on other objects. The verbs read what the objects of
+// an answer need together, page by page. Source: ADR-0021.
 type Relations[T Object] interface {
+	// RelatedIn returns the store of those objects. Nil: they are of the same kind.
+	RelatedIn() store.Store
 	// Related returns the names of the objects in the store that the status of an object depends on.
 	Related(object T) []string
 	// Relate completes the status of an object that Observe has filled in. Known has the records of those names that exist,

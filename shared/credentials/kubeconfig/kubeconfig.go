@@ -42,7 +42,7 @@ const Subresource = "kubeconfig"
 // The labels of access keys that are created for kubeconfigs. Source: ADR-0017.
 const (
 	NamespaceLabel = accesskey.OwnerNamespaceLabel
-	NameLabel      = model.GroupName + "/virtualclusterinstance"
+	NameLabel      = accesskey.OwnerNameLabel
 )
 
 const (
@@ -297,7 +297,7 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 	}
 	object := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "kubeconfig-" + in.Name + "-",
+			GenerateName: accesskey.KubeconfigPrefix + in.Name + "-",
 			Labels:       map[string]string{NamespaceLabel: in.Namespace, NameLabel: in.Name},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: instance.Definition.GroupVersionKind().GroupVersion().String(), Kind: instance.Definition.Kind,

@@ -80,7 +80,7 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	}
 	caller := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
 	caller.Scope = key.Spec.Scope
-	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), key.Spec.Type
+	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)
 	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, record.Revision, key.Status.Lineage
 	caller.KeyOwned = len(key.OwnerReferences) > 0
 	return auth.Identified{

@@ -16,6 +16,22 @@ func OfKubeconfigs(keys *Registry) *Registry {
 	return keys.WithRules(kubeconfigRules{own})
 }
 
+// OwnerNameLabel has the name of the instance for which a key was rendered. Source: ADR-0017.
+const OwnerNameLabel = model.GroupName + "/virtualclusterinstance"
+
+// KubeconfigPrefix begins the name of the token of a kubeconfig; the name of the instance follows. Source: ADR-0017.
+const KubeconfigPrefix = "kubeconfig-"
+
+// typeOf returns the type of a key. Kubeconfigs that were rendered before there was a type for them have one of their own as
+// well: the label, the beginning of the name and the owner tell. Source: ADR-0021.
+func typeOf(key *model.OwnedAccessKey) string {
+	name := key.Labels[OwnerNameLabel]
+	if key.Spec.Type == model.AccessKeyTypeOther && name != "" && key.GenerateName == KubeconfigPrefix+name+"-" && len(key.OwnerReferences) > 0 {
+		return model.AccessKeyTypeKubeconfig
+	}
+	return key.Spec.Type
+}
+
 // kubeconfigRules are the rules of the tokens of kubeconfigs.
 type kubeconfigRules struct{ *rules }
 

@@ -176,7 +176,8 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 		return store.Version{}, ended
 	}
 	now := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
-	now.Scope, now.KeyExpires, now.KeyLineage, now.KeyOwned = key.Spec.Scope, until, caller.KeyLineage, len(key.OwnerReferences) > 0
+	now.Scope, now.KeyExpires, now.KeyType = key.Spec.Scope, until, key.Spec.Type
+	now.KeyLineage, now.KeyOwned = caller.KeyLineage, len(key.OwnerReferences) > 0
 	if now.Owner != caller.Owner || !slices.Equal(now.Groups, caller.Groups) ||
 		!apiequality.Semantic.DeepEqual(now.Scope, caller.Scope) || now.Bounds() && !caller.Bounds() {
 		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
@@ -184,6 +185,9 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	}
 	return store.Version{Name: record.Name, Revision: record.Revision}, nil
 }
+
+// RelatedIn implements resource.Relations.
+func (r *rules) RelatedIn() store.Store { return nil }
 
 // Related implements resource.Relations: the keys to which a key is bound.
 func (r *rules) Related(key *model.OwnedAccessKey) []string {
@@ -197,28 +201,36 @@ func (r *rules) Related(key *model.OwnedAccessKey) []string {
 // Relate implements resource.Relations. The end of a key is not after those of the keys to which it is bound. If one of
 // them no longer works, the end has come, unless that one is only disabled.
 func (r *rules) Relate(key *model.OwnedAccessKey, known map[string]store.Record) {
-	now := r.now()
+	key.Status.ExpirationTimestamp = EndWithin(r.keys, key.Status.Lineage, key.Status.ExpirationTimestamp, known, r.limits(), r.now())
+}
+
+// EndWithin returns the end of a credential with a lineage, for people to read: not after those of the keys to which it is
+// bound. Alone is its end without them, and nil is none. Source: ADR-0021.
+func EndWithin(
+	keys *Registry, lineage []model.AccessKeyAncestor, alone *metav1.Time, known map[string]store.Record, limits Limits, now time.Time,
+) *metav1.Time {
 	var end time.Time
-	if own := key.Status.ExpirationTimestamp; own != nil {
-		end = own.Time
+	if alone != nil {
+		end = alone.Time
 	}
-	for _, ancestor := range key.Status.Lineage {
+	for _, ancestor := range lineage {
 		if !ancestor.Bounds {
 			continue
 		}
 		until := now
 		if record, exists := known[ancestor.Name]; exists {
-			holder, err := r.keys.Parse(record)
+			holder, err := keys.Parse(record)
 			if err == nil && string(holder.UID) == ancestor.UID {
 				// A key that is refused has an end that has come, or is disabled.
-				until, _ = Usable(holder, record.Activity, r.limits(), now)
+				until, _ = Usable(holder, record.Activity, limits, now)
 			}
 		}
 		end = earliest(end, until)
 	}
-	if !end.IsZero() {
-		key.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC().Truncate(time.Second)}
+	if end.IsZero() {
+		return nil
 	}
+	return &metav1.Time{Time: end.UTC().Truncate(time.Second)}
 }
 
 // maxLines is for how many keys a process remembers to which keys they are bound.

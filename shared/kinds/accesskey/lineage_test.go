@@ -1,6 +1,7 @@
 package accesskey_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -299,6 +300,72 @@ func TestEndInLists(t *testing.T) {
 		}
 		if end := key.Status.ExpirationTimestamp; end == nil || !end.Time.Equal(want) {
 			t.Errorf("the watch shows that %s ends at %v, want %v", key.Name, end, want)
+		}
+	}
+}
+
+// The end of a sign-in does not end what the person makes, and a person prolongs their keys, but not the sign-in.
+// Source: ADR-0021.
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.login = time.Hour
+	w.made(admin, "login", model.OwnedAccessKeySpec{User: "ana", TTLSeconds: 600})
+	w.made(admin, "short", model.OwnedAccessKeySpec{User: "ana", TTLSeconds: 60})
+	// Only the server gives the type, and nothing signs in yet.
+	record, err := w.keys.Store.Get(t.Context(), "login")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Object = bytes.Replace(record.Object, []byte(`"type":"User"`), []byte(`"type":"Login"`), 1)
+	if _, err := w.keys.Store.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	person, err := w.caller("login")
+	if err != nil || person.KeyType != model.AccessKeyTypeLogin || person.KeyExpires.IsZero() {
+		t.Fatalf("%+v: %v", person, err)
+	}
+	w.made(person, "own", model.OwnedAccessKeySpec{})
+	w.delete("login", 3600, "")
+	if err := w.merge(person, "short", `{"spec":{"ttl":0}}`); err != nil {
+		t.Error(err)
+	}
+	if err := w.merge(person, "login", `{"spec":{"ttl":0}}`); accesskeytest.Code(err) != 403 {
+		t.Errorf("the sign-in was prolonged: %v", err)
+	}
+	w.delete("login", 0, "")
+	if own, err := w.caller("own"); err != nil || !own.KeyExpires.IsZero() {
+		t.Errorf("the key ended with the sign-in: %v, %v", own.KeyExpires, err)
+	}
+}
+
+// The tokens of kubeconfigs that were rendered before they had a type of their own can do as little as new ones. Other keys
+// with such owners and labels stay what they are. Source: ADR-0021.
+func TestEarlierKubeconfigs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, row := range []struct{ prefix, kind, want string }{
+		{"kubeconfig-dev-", model.AccessKeyTypeOther, model.AccessKeyTypeKubeconfig},
+		{"kubeconfig-prod-", model.AccessKeyTypeOther, model.AccessKeyTypeOther},
+		{"ci-", model.AccessKeyTypeOther, model.AccessKeyTypeOther},
+		{"kubeconfig-dev-", model.AccessKeyTypeUser, model.AccessKeyTypeUser},
+	} {
+		name := fmt.Sprint(row.prefix, i)
+		key := &model.OwnedAccessKey{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, GenerateName: row.prefix,
+				Labels: map[string]string{accesskey.OwnerNamespaceLabel: "p-shop", accesskey.OwnerNameLabel: "dev"},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: model.SchemeGroupVersion.String(), Kind: "VirtualClusterInstance", Name: "dev", UID: "1",
+				}},
+			},
+			Spec: model.OwnedAccessKeySpec{Type: row.kind, Key: bearerOf(name).Reveal()},
+		}
+		if _, err := resource.Create(t.Context(), w.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: admin, Object: key}); err != nil {
+			t.Fatal(err)
+		}
+		if caller, err := w.caller(name); err != nil || caller.KeyType != row.want {
+			t.Errorf("row %d: the type is %q, %v, want %q", i, caller.KeyType, err, row.want)
 		}
 	}
 }

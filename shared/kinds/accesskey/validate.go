@@ -191,7 +191,9 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 // laterEnd refuses a change by which a key lives longer than the caller's own: a key must not prolong itself, or another one
 // in its place. What the caller makes is bound to the caller's key anyway. Source: ADR-0021.
 func (r *rules) laterEnd(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
-	if old == nil || caller.KeyExpires.IsZero() {
+	// A person who has signed in may prolong their keys, but not the sign-in.
+	signedIn := caller.KeyType == model.AccessKeyTypeLogin && caller.Scope == nil && old != nil && old.Name != caller.Key
+	if old == nil || caller.KeyExpires.IsZero() || signedIn {
 		return nil
 	}
 	spec, before := &key.Spec, &old.Spec

@@ -79,16 +79,37 @@ type Register struct {
 func NewRegister(state, revoked store.Store, keys *accesskey.Registry, now func() time.Time, random io.Reader, limits func() accesskey.Limits) *Register {
 	// Only a size below one is an error.
 	parents, _ := lru.New[string, []string](maxParents)
-	return &Register{
-		Registry: &Registry{
-			Definition: Definition,
-			Rules:      Rules{},
-			Store:      &revoking{Store: state, revoked: revoked, now: now},
-			Now:        now,
-			Random:     random,
-		},
-		keys: keys, limits: limits, revoked: revoked, parents: parents,
+	register := &Register{keys: keys, limits: limits, revoked: revoked, parents: parents}
+	register.Registry = &Registry{
+		Definition: Definition,
+		Rules:      storedRules{register: register},
+		Store:      &revoking{Store: state, revoked: revoked, now: now},
+		Now:        now,
+		Random:     random,
 	}
+	return register
+}
+
+// storedRules are Rules for records, whose tokens end with the access keys to which they are bound. It implements
+// resource.Relations.
+type storedRules struct {
+	Rules
+	register *Register
+}
+
+// RelatedIn implements resource.Relations.
+func (s storedRules) RelatedIn() store.Store { return s.register.keys.Store }
+
+// Related implements resource.Relations.
+func (s storedRules) Related(token *model.DirectClusterEndpointToken) []string {
+	return keyNames(token)
+}
+
+// Relate implements resource.Relations. The token itself says when it was to end; verifiers that ask the platform refuse it
+// from this moment on.
+func (s storedRules) Relate(token *model.DirectClusterEndpointToken, known map[string]store.Record) {
+	r := s.register
+	token.Status.ExpirationTimestamp = accesskey.EndWithin(r.keys, lineageOf(token), token.Status.ExpirationTimestamp, known, r.limits(), r.Now())
 }
 
 // Revoked reports whether the token with that id, the claim jti, is revoked or was never issued: it has no record, its

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
@@ -320,5 +322,34 @@ func TestTable(t *testing.T) {
 		if got := issuedtoken.OwnerOf(&status).String(); got != about {
 			t.Errorf("%q, want %q", got, about)
 		}
+	}
+}
+
+// A record shows when the token ends with the keys to which it is bound, and who asked for it. Source: ADR-0021.
+func TestEndWithItsKey(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	caller := w.Key("ana", "ana", model.OwnedAccessKeySpec{TTLSeconds: 3000})
+	token := w.Issue(caller, tokenSpec{TTLSeconds: 2000})
+	shown := func() time.Duration {
+		t.Helper()
+		list, err := resource.List(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{
+			Caller: caller, Fields: fields.ParseSelectorOrDie("status.createdBy.uid=" + caller.KeyUID),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := list.(*model.DirectClusterEndpointTokenList).Items
+		if len(items) != 1 || items[0].Name != token.Name || items[0].Status.CreatedBy.Name != "ana" {
+			t.Fatalf("selected %+v", items)
+		}
+		return items[0].Status.ExpirationTimestamp.Sub(issuertest.Born)
+	}
+	if got := shown(); got != 2000*time.Second {
+		t.Errorf("ends after %v", got)
+	}
+	w.Change("ana", func(spec *model.OwnedAccessKeySpec) { spec.TTLSeconds = 1000 })
+	if got := shown(); got != 1000*time.Second {
+		t.Errorf("with its key it ends after %v", got)
 	}
 }

@@ -151,9 +151,11 @@ type Caller struct {
 }
 
 // Bounds reports whether what the caller makes ends with the caller's key: the key has a scope or an end, or it is itself
-// bound to another key or to its owners. Source: ADR-0021.
+// bound to another key or to its owners. The end of a person's sign-in does not count: the person can sign in again.
+// Source: ADR-0021.
 func (c Caller) Bounds() bool {
-	return c.Scope != nil || !c.KeyExpires.IsZero() || c.KeyOwned ||
+	ends := !c.KeyExpires.IsZero() && c.KeyType != model.AccessKeyTypeLogin
+	return c.Scope != nil || ends || c.KeyOwned ||
 		slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
 }
 
