@@ -75,6 +75,19 @@ func TestDisabledByAdmin(t *testing.T) {
 	if _, err := resource.Delete(t.Context(), deps.Keys, resource.DeleteInput{Caller: ana, Name: "ci"}); err != nil {
 		t.Fatal(err)
 	}
+	// So it is with a key that an admin created disabled.
+	other := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	other.Spec = model.OwnedAccessKeySpec{User: "ana", Disabled: true, Key: issuertest.Bearer + "other"}
+	if _, err := resource.Create(t.Context(), deps.Keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: other}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resource.Delete(t.Context(), deps.Keys, resource.DeleteInput{Caller: ana, Name: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	other.Spec.Disabled = false
+	if _, err := resource.Create(t.Context(), deps.Keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: ana, Object: other}); accesskeytest.Code(err) != 422 {
+		t.Errorf("the text of a key that was created disabled becomes a key again: %v", err)
+	}
 	object.Spec.Disabled = false
 	if _, err := resource.Create(t.Context(), deps.Keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: ana, Object: object}); accesskeytest.Code(err) != 422 {
 		t.Errorf("its text becomes a key again: %v", err)

@@ -101,9 +101,10 @@ func ofKubeconfigs(request scope.Request) bool {
 	}
 }
 
-// aboutTheCaller are the resources with which callers ask who they are and what they may do.
+// aboutTheCaller are the resources with which callers ask who they are and what they may do, and give credentials back.
 var aboutTheCaller = []schema.GroupResource{
 	model.Resource("selves"),
+	model.Resource("credentialrevocations"),
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
 	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},

@@ -29,6 +29,8 @@ func TestDecide(t *testing.T) {
 	}
 	itself := with(alice, model.Scope{})
 	itself.Key = "ci"
+	rendered := itself
+	rendered.KeyType = model.AccessKeyTypeKubeconfig
 	path := func(verb, path string) scope.Request { return scope.Request{Verb: verb, Path: path} }
 	reviews := of("create", "authentication.k8s.io", "tokenreviews")
 
@@ -74,6 +76,8 @@ func TestDecide(t *testing.T) {
 		{"Spec 2.3", "callers cannot write what the scope does not permit", with(alice, cli), keys("delete", "ci"), false},
 		{"ADR-0005", "a scope widens nothing", with(alice, cli), of("get", model.GroupName, "config"), false},
 		{"ADR-0022", "every key deletes itself, whatever its scope", itself, keys("delete", "ci"), true},
+		{"ADR-0022", "also the token of a kubeconfig", rendered, keys("delete", "ci"), true},
+		{"ADR-0022", "everybody may revoke what they found", rendered, of("create", model.GroupName, "credentialrevocations"), true},
 		{"ADR-0022", "and no other", itself, keys("delete", "other"), false},
 		{"ADR-0022", "nor everything", itself, keys("deletecollection", "ci"), false},
 		{"ADR-0022", "nor anything of that name", itself, of("delete", model.GroupName, "directclusterendpointtokens"), false},

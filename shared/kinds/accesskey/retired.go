@@ -68,23 +68,32 @@ func (s *retiring) Create(ctx context.Context, record store.Record) (int64, erro
 	} else if retired {
 		return 0, store.ErrTaken
 	}
+	if err := s.retire(ctx, record); err != nil {
+		return 0, err
+	}
 	return s.Store.Create(ctx, record)
 }
 
 // Update implements store.Store.
 func (s *retiring) Update(ctx context.Context, record store.Record) (int64, error) {
+	if err := s.retire(ctx, record); err != nil {
+		return 0, err
+	}
+	return s.Store.Update(ctx, record)
+}
+
+// retire retires the text of a key that an admin disables.
+func (s *retiring) retire(ctx context.Context, record store.Record) error {
 	var key struct {
 		Status model.OwnedAccessKeyStatus `json:"status"`
 	}
 	if err := json.Unmarshal(record.Object, &key); err != nil {
-		return 0, fmt.Errorf("reading an access key: %w", err)
+		return fmt.Errorf("reading an access key: %w", err)
 	}
-	if key.Status.DisabledByAdmin {
-		if err := s.retired.Add(ctx, record.Digest); err != nil {
-			return 0, err
-		}
+	if !key.Status.DisabledByAdmin {
+		return nil
 	}
-	return s.Store.Update(ctx, record)
+	return s.retired.Add(ctx, record.Digest)
 }
 
 // revoker is who gives a key back without a credential. Nobody else can have the name.

@@ -33,7 +33,7 @@ var Born = time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)
 // URL is the issuer of a world, and Bearer begins the bearer text of every key; the name of the key follows.
 const (
 	URL    = "https://platform.example/kubernetes/management"
-	Bearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
+	Bearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789" //nolint:gosec // no key of anybody
 )
 
 // root is an admin without an access key.
