@@ -1,6 +1,6 @@
 // Package authorizescopes tells a connected cluster whether a request is within the scope of its credential. Requests
-// outside of the scope are denied; inside it the cluster's own rules decide. Nothing is read or stored.
-// Source: Spec 2.3, 5.3; ADR-0012.
+// outside of the scope are denied; inside it the cluster's own rules decide. It tells admins what others may do on this
+// API. Nothing is stored. Source: Spec 2.3, 5.3; ADR-0012, ADR-0023.
 package authorizescopes
 
 import (
@@ -13,15 +13,25 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Deps is what the operation needs: nothing.
-type Deps struct{}
+// Deps is what the operation needs.
+type Deps struct {
+	// Access decides about requests to this API.
+	Access *review.Access
+}
 
 // Input is the request.
 type Input = frame.ReviewRequest[*authorizationv1.SubjectAccessReview]
 
-// Do answers a SubjectAccessReview. Error: BadRequest if the URL does not name the API of the request, or if the review
-// is about both or neither of a resource and a path.
-func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
+// Do answers a SubjectAccessReview. Without an API in the URL, admins ask about this one. Errors: BadRequest if the URL
+// does not name the API of the request, or if the review is about both or neither of a resource and a path;
+// ServiceUnavailable if an object cannot be read.
+func Do(ctx context.Context, deps Deps, in Input) (*authorizationv1.SubjectAccessReview, error) {
+	if in.Caller.Admin() && review.Here(in.Parameter) {
+		if err := deps.Access.AnswerHere(ctx, in.Object); err != nil {
+			return nil, err
+		}
+		return in.Object, nil
+	}
 	target, err := review.Target(in.Parameter)
 	if err != nil {
 		return nil, err
@@ -34,7 +44,7 @@ func Do(_ context.Context, _ Deps, in Input) (*authorizationv1.SubjectAccessRevi
 
 // endpoint returns an endpoint whose path parameters may also be in the query.
 var endpoint = frame.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
-	"SubjectAccessReview", "subjectaccessreview", func(*platform.Environment) Deps { return Deps{} }, Do)
+	"SubjectAccessReview", "subjectaccessreview", open, Do)
 
 // Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so each kind of
 // target also has a path.
@@ -47,3 +57,5 @@ var Function = &frame.Function{
 		endpoint.WithPrefix("/project/{project}/virtualcluster/{virtualCluster}"),
 	},
 }
+
+func open(env *platform.Environment) Deps { return Deps{Access: review.OpenAccess(env)} }

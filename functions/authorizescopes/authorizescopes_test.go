@@ -100,3 +100,52 @@ func TestBadReviews(t *testing.T) {
 		}
 	}
 }
+
+// Admins ask what a user, as a review of a bearer describes them, may do on this API. The answer is that of the request.
+// Source: ADR-0023.
+func TestHere(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	w.Key("root", "root", model.OwnedAccessKeySpec{Groups: []string{"platform:admins"}})
+	w.Key("ana", "ana", model.OwnedAccessKeySpec{})
+	handler := process.NewServer(w.Env).Mount(Function)
+	const ana, scoped = `"user":"ana","groups":["platform:user:ana"]`, `,"extra":{"management.platform.sh/scope":[%q]}`
+	for _, row := range []struct {
+		about, key, user, verb, name string
+		status                       int
+		allowed                      bool
+	}{
+		{"an own key", "root", ana, "delete", "ana", 201, true},
+		{"the key of another", "root", ana, "delete", "root", 201, false},
+		{"an absent key", "root", ana, "delete", "absent", 201, false},
+		{"an admin", "root", `"user":"eve","groups":["platform:admins"]`, "delete", "ana", 201, true},
+		{"a subject of the same name", "root", `"user":"ana"`, "delete", "ana", 201, false},
+		{"within the scope", "root", ana + fmt.Sprintf(scoped, `{"allowPlatformCli":true}`), "get", "ana", 201, true},
+		{"outside of the scope", "root", ana + fmt.Sprintf(scoped, `{"allowPlatformCli":true}`), "delete", "ana", 201, false},
+		{"a scope that cannot be read", "root", ana + fmt.Sprintf(scoped, `{"all":true}`), "get", "ana", 201, false},
+		{"asked by another", "ana", ana, "get", "ana", 400, false},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			body := fmt.Sprintf(`{"spec":{%s,"resourceAttributes":{"group":"management.platform.sh","resource":"ownedaccesskeys","verb":%q,"name":%q}}}`,
+				row.user, row.verb, row.name)
+			request := httptest.NewRequest("POST", base+route, strings.NewReader(body))
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("Authorization", "Bearer "+issuertest.Bearer+row.key)
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, request)
+			if recorder.Code != row.status {
+				t.Fatalf("%d %s", recorder.Code, recorder.Body)
+			}
+			if row.status != 201 {
+				return
+			}
+			var answer authorizationv1.SubjectAccessReview
+			if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil {
+				t.Fatal(err)
+			}
+			if answer.Status.Allowed != row.allowed || answer.Status.Denied == row.allowed || answer.Status.Reason == "" {
+				t.Errorf("%s", recorder.Body)
+			}
+		})
+	}
+}

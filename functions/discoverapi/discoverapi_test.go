@@ -313,6 +313,7 @@ func TestDiscoveryClient(t *testing.T) {
 		}
 		for _, name := range []string{
 			"selves management.platform.sh/v1", "selfsubjectreviews authentication.k8s.io/v1", "selfsubjectaccessreviews authorization.k8s.io/v1",
+			"selfsubjectrulesreviews authorization.k8s.io/v1",
 		} {
 			if found[name].Name == "" {
 				t.Errorf("legacy %v: no %s", legacy, name)

@@ -1,21 +1,21 @@
 // Package whoami tells callers who they are and what they may do: selves for the platform's command line, and the self
 // subject reviews that kubectl auth sends. It stores nothing and reveals nothing about other callers.
-// Source: Spec 5; ADR-0005.
+// Source: Spec 5; ADR-0005, ADR-0023.
 package whoami
 
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/frame"
-	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/review"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
@@ -25,8 +25,8 @@ import (
 type Deps struct {
 	// Authenticate turns another key into its caller.
 	Authenticate func(context.Context, secret.String) (identity.Caller, error)
-	// Project returns the project of a namespace.
-	Project func(namespace string) string
+	// Access decides which requests the caller may make.
+	Access *review.Access
 	// Config returns the current platform configuration.
 	Config func() *model.ConfigStatus
 }
@@ -76,30 +76,32 @@ func subjectReview(_ context.Context, _ Deps, in frame.ReviewRequest[*authentica
 	return answer, nil
 }
 
-// accessReview answers kubectl auth can-i: what the frame would decide for that request of the caller. It does not say
-// whether the caller owns a single object. BadRequest unless the review is about exactly one of a resource and a path.
-func accessReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authorizationv1.SelfSubjectAccessReview]) (*authorizationv1.SelfSubjectAccessReview, error) {
+// accessReview answers kubectl auth can-i: what the API would decide for that request of the caller. BadRequest unless
+// the review is about exactly one of a resource and a path; ServiceUnavailable if the object cannot be read.
+func accessReview(ctx context.Context, deps Deps, in frame.ReviewRequest[*authorizationv1.SelfSubjectAccessReview]) (*authorizationv1.SelfSubjectAccessReview, error) {
 	answer := in.Object
-	resource := answer.Spec.ResourceAttributes
-	if resource != nil && resource.Group == model.GroupName && !namespaced(resource.Resource) {
-		// kubectl sends the namespace of its context even for resources without namespaces.
-		resource.Namespace = ""
-	}
-	request, err := review.RequestOf(resource, answer.Spec.NonResourceAttributes)
+	request, err := review.RequestOf(answer.Spec.ResourceAttributes, answer.Spec.NonResourceAttributes)
 	if err != nil {
 		return nil, err
 	}
-	request.Project = deps.Project(request.Namespace)
-	decision := auth.Decide(in.Caller, request)
+	decision, err := deps.Access.Decide(ctx, in.Caller, request)
+	if err != nil {
+		return nil, err
+	}
 	answer.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Reason: decision.Reason}
 	return answer, nil
 }
 
-// namespaced is true for the resources of the API whose objects have a namespace.
-func namespaced(resource string) bool {
-	return slices.ContainsFunc(platform.StoredKinds, func(kind platform.StoredKind) bool {
-		return kind.Namespaced && kind.Resource.Resource == resource
-	})
+// rulesReview answers kubectl auth can-i --list: what the caller may do in a namespace. BadRequest without a namespace, as
+// in Kubernetes.
+func rulesReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authorizationv1.SelfSubjectRulesReview]) (*authorizationv1.SelfSubjectRulesReview, error) {
+	answer := in.Object
+	if answer.Spec.Namespace == "" {
+		return nil, apierror.BadRequest("spec.namespace must be set", field.ErrorList{
+			field.Required(field.NewPath("spec", "namespace"), "the rules are those of a namespace")})
+	}
+	answer.Status = deps.Access.Rules(in.Caller, answer.Spec.Namespace)
+	return answer, nil
 }
 
 // Function is the operation as it is deployed.
@@ -111,9 +113,11 @@ var Function = &frame.Function{
 			"SelfSubjectReview", "selfsubjectreview", open, subjectReview).AboutAuthentication(),
 		frame.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"),
 			"SelfSubjectAccessReview", "selfsubjectaccessreview", open, accessReview),
+		frame.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectrulesreviews"),
+			"SelfSubjectRulesReview", "selfsubjectrulesreview", open, rulesReview),
 	},
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Authenticate: accesskey.OpenAuthenticator(env).Bearer, Project: env.Project, Config: env.Config}
+	return Deps{Authenticate: accesskey.OpenAuthenticator(env).Bearer, Access: review.OpenAccess(env), Config: env.Config}
 }

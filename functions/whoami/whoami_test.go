@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/review"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -53,8 +55,8 @@ func deps(config model.ConfigStatus) Deps {
 			}
 			return tia, nil
 		},
-		Project: func(namespace string) string { return strings.TrimPrefix(namespace, "p-") },
-		Config:  func() *model.ConfigStatus { return &config },
+		Access: &review.Access{Project: func(namespace string) string { return strings.TrimPrefix(namespace, "p-") }},
+		Config: func() *model.ConfigStatus { return &config },
 	}
 }
 
@@ -215,8 +217,15 @@ func TestAccessReview(t *testing.T) {
 		{"everybody may list keys", ana, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: keys("list")}, true, 0},
 		{"a scope permits (Spec 2.3)", scoped, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: keys("get")}, true, 0},
 		{"and refuses (Spec 2.3)", scoped, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: keys("delete")}, false, 0},
-		{"what is for admins", ana, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{Resource: "pods", Verb: "list", Namespace: "p-a"}}, false, 0},
-		{"an admin", root, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{Resource: "pods", Verb: "list", Namespace: "p-a"}}, true, 0},
+		{"what is for admins", ana, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{
+			Group: "management.platform.sh", Resource: "virtualclusterinstances", Verb: "create", Namespace: "p-a",
+		}}, false, 0},
+		{"an admin", root, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{
+			Group: "management.platform.sh", Resource: "syncpatchevaluations", Verb: "create", Namespace: "p-a",
+		}}, true, 0},
+		{"what the API does not have", root, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{Resource: "pods", Verb: "list", Namespace: "p-a"}}, false, 0},
+		{"everything, by an admin", root, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{Resource: "*", Verb: "*"}}, true, 0},
+		{"everything, by another", ana, authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes{Resource: "*", Verb: "*"}}, false, 0},
 		{"a path", ana, authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/version", Verb: "get"}}, true, 0},
 		{"nothing", ana, authorizationv1.SelfSubjectAccessReviewSpec{}, false, 400},
 		{"two things", ana, authorizationv1.SelfSubjectAccessReviewSpec{
@@ -252,10 +261,64 @@ func TestAccessReview(t *testing.T) {
 	}
 }
 
+// What the caller may do is listed with the names that the scope gives. Source: ADR-0023.
+func TestRulesReview(t *testing.T) {
+	t.Parallel()
+	one := ana
+	one.Scope = &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: "a", VirtualCluster: "dev"}}}
+	for _, row := range []struct {
+		about     string
+		caller    identity.Caller
+		namespace string
+		want      string
+		code      int32
+	}{
+		{"a user", ana, "p-a", "ownedaccesskeys: get,list,watch,create,update,patch,delete,deletecollection", 0},
+		{"a user creates no instance", ana, "p-a", "virtualclusterinstances: get,list,watch,update,patch,delete,deletecollection", 0},
+		{"an admin creates instances", root, "p-a", "virtualclusterinstances: get,list,watch,update,patch,delete,deletecollection,create", 0},
+		{"a scope of one virtual cluster", one, "p-a", "virtualclusterinstances[dev]: get,list,watch,update,patch,delete", 0},
+		{"and its kubeconfig", one, "p-a", "virtualclusterinstances/kubeconfig[dev]: create", 0},
+		{"creates keys", one, "p-a", "ownedaccesskeys: create", 0},
+		{"in another project", one, "p-b", "ownedaccesskeys: create", 0},
+		{"a scope of verbs", tia, "p-a", "ownedaccesskeys: get,create", 0},
+		{"no namespace", ana, "", "", 400},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			body, err := json.Marshal(authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: row.namespace}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := decoded(rulesReview, model.ConfigStatus{}, row.caller, "application/json", body,
+				&authorizationv1.SelfSubjectRulesReview{}, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"))
+			if code(err) != row.code {
+				t.Fatalf("answered %+v, %v", got, err)
+			}
+			if err != nil {
+				return
+			}
+			var lines []string
+			for _, rule := range got.Status.ResourceRules {
+				line := strings.Join(rule.Resources, ",")
+				if len(rule.ResourceNames) > 0 {
+					line += fmt.Sprint(rule.ResourceNames)
+				}
+				lines = append(lines, line+": "+strings.Join(rule.Verbs, ","))
+			}
+			if !slices.Contains(lines, row.want) || len(got.Status.NonResourceRules) == 0 || got.Status.Incomplete {
+				t.Errorf("%s\nhas no %s; paths are %v", strings.Join(lines, "\n"), row.want, got.Status.NonResourceRules)
+			}
+			if foreign := slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "[dev]") }); foreign != (row.caller.Scope == one.Scope && row.namespace == "p-a") {
+				t.Errorf("%s", strings.Join(lines, "\n"))
+			}
+		})
+	}
+}
+
 // The frame opens what the operation needs.
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	if Function.Name != "whoami" || len(Function.Endpoints) != 3 {
+	if Function.Name != "whoami" || len(Function.Endpoints) != 4 {
 		t.Errorf("%+v", Function)
 	}
 	for _, endpoint := range Function.Endpoints {

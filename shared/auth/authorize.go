@@ -1,7 +1,7 @@
 // Package auth answers two questions before every operation: who is the caller, and may they make this kind of request
 // at all. Authentication turns a bearer into a Caller. Authorization decides on a Caller and a request by the scope of
-// the credential and the policy of the resource. Which single objects callers may access, and what they may write into
-// them, is decided by the rules of the resource. Source: Spec 2.3, 5; ADR-0005.
+// the credential and the policy of the resource. Which single objects callers may access is decided by the rules of
+// their kind, with the same Decision. Source: Spec 2.3, 5; ADR-0005, ADR-0023.
 package auth
 
 import (
@@ -18,38 +18,6 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// Decision is whether a request is permitted, and why not.
-type Decision struct {
-	Allowed bool
-	// Reason says why, as a text for the caller.
-	Reason string
-}
-
-// everybody are the resources whose verbs are open to every authenticated caller: callers see and change only their own
-// objects. Reviews reveal nothing: callers with a bearer to review could also use it, and a review of access only
-// evaluates what the caller sends (ADR-0012). Resources that are not listed are for admins.
-var everybody = map[schema.GroupResource]bool{
-	model.Resource("ownedaccesskeys"):                                     true,
-	model.Resource("virtualclusterinstances"):                             true,
-	model.Resource("directclusterendpointtokens"):                         true,
-	model.Resource("selves"):                                              true,
-	model.Resource("credentialrevocations"):                               true,
-	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:      true,
-	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}: true,
-	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:            true,
-	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:     true,
-}
-
-// reserved are verbs that are for admins although the resource is one of everybody. Creating an instance is reserved,
-// because nothing says yet who belongs to the project of its namespace. Source: ADR-0017.
-var reserved = map[schema.GroupResource]string{model.Resource("virtualclusterinstances"): "create"}
-
-// readable are the resources that every authenticated caller may read, without their secrets, and only admins may
-// change. Their subresources are for admins. Source: ADR-0015.
-var readable = map[schema.GroupResource]bool{
-	model.Resource("configs"): true,
-}
-
 // GivesBack reports whether a request deletes the very access key that it is made with. Every caller may do that, whatever
 // their scope: it gives nobody anything. Source: ADR-0022.
 func GivesBack(caller identity.Caller, request scope.Request) bool {
@@ -58,30 +26,83 @@ func GivesBack(caller identity.Caller, request scope.Request) bool {
 		request.Subresource == "" && request.Namespace == "" && request.Name == caller.Key
 }
 
-// Decide decides whether a caller may make a request. The scope comes first, because it also narrows admins.
+// Decide decides whether a caller may make a request, before its object is looked at: by the policy of the resource and
+// the scope of the credential. The scope narrows admins, too. What the object itself permits is for the rules of its
+// kind; reviews and requests ask both, in this order. Source: ADR-0023.
 func Decide(caller identity.Caller, request scope.Request) Decision {
 	if GivesBack(caller, request) {
 		return Decision{Allowed: true, Reason: "every access key may delete itself"}
 	}
 	request.Target = scope.TargetManagement
-	if !scope.Allows(caller.Scope, request) {
+	who, _ := lookup(request)
+	if who == anybody {
+		return Decision{Allowed: true, Reason: "everybody may, even without a credential"}
+	}
+	entry, permitted := scope.Permits(caller.Scope, request)
+	switch {
+	case !permitted:
 		return Decision{Reason: scope.Refusal(request)}
+	case issues(request) && caller.Owner.Reserved() != "":
+		return Decision{Reason: identity.ReservedText(caller.Owner.Reserved()) + ": the caller gets no credentials for clusters"}
+	case caller.KeyType == model.AccessKeyTypeKubeconfig && !ofKubeconfigs(request):
+		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API, and delete itself; an access key of its owner can do more"}
+	case caller.Admin():
+		return Decision{Allowed: true, Reason: reasonAdmin + by(entry)}
+	case who == everybody:
+		return Decision{Allowed: true, Reason: "every authenticated caller may" + by(entry)}
+	default:
+		return Decision{Reason: fmt.Sprintf("only members of %s may %s", identity.Admins, describe(request))}
 	}
-	if caller.KeyType == model.AccessKeyTypeKubeconfig && !ofKubeconfigs(request) {
-		return Decision{Reason: "the token of a kubeconfig can only read its virtual cluster instance on this API, and delete itself"}
+}
+
+// reasonAdmin is the reason of what admins may do.
+const reasonAdmin = "the caller is in the group " + identity.Admins
+
+// by says which entry of the scope permits a request.
+func by(entry string) string {
+	if entry == "" {
+		return ""
 	}
-	if caller.Admin() {
-		return Decision{Allowed: true, Reason: "the caller is in the group " + identity.Admins}
+	return "; spec.scope." + entry + " of the credential permits it"
+}
+
+// describe names a request for a sentence.
+func describe(request scope.Request) string {
+	if request.Path != "" {
+		return request.Verb + " " + request.Path
 	}
-	resource := schema.GroupResource{Group: request.Group, Resource: request.Resource}
-	isReserved := request.Subresource == "" && reserved[resource] == request.Verb
-	if request.Resource == "" || everybody[resource] && !isReserved {
-		return Decision{Allowed: true, Reason: "every authenticated caller may"}
+	name := schema.GroupResource{Group: request.Group, Resource: request.Resource}.String()
+	if request.Subresource != "" {
+		name += "/" + request.Subresource
 	}
-	if readable[resource] && request.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, request.Verb) {
-		return Decision{Allowed: true, Reason: "every authenticated caller may read it, without its secrets"}
+	return request.Verb + " " + name
+}
+
+// Unserved decides about a request that the API does not have: nobody may make it. Ok is false if the API has it. An
+// endpoint answers such a request with 404 or 405, so this is for reviews. Source: ADR-0023.
+func Unserved(request scope.Request) (decision Decision, ok bool) {
+	if _, served := lookup(request); served {
+		return Decision{}, false
 	}
-	return Decision{Reason: fmt.Sprintf("only members of %s may %s %s", identity.Admins, request.Verb, resource)}
+	if request.Path != "" {
+		return Decision{Hidden: true, Reason: fmt.Sprintf("this API has no path %q with the verb %q", request.Path, request.Verb)}, true
+	}
+	var verbs []string
+	for _, r := range policy {
+		if r.serves(request) {
+			verbs = append(verbs, r.verbs...)
+		}
+	}
+	if len(verbs) == 0 {
+		return Decision{Hidden: true, Reason: "this API has no resource to " + describe(request)}, true
+	}
+	return Decision{Hidden: true, Reason: fmt.Sprintf("this API cannot %s; its verbs there are %s", describe(request), strings.Join(verbs, ", "))}, true
+}
+
+// issues reports whether a request asks for a credential with which clusters know the caller by name. Source: ADR-0022.
+func issues(request scope.Request) bool {
+	return request.Verb == "create" && request.Group == model.GroupName &&
+		(request.Resource == "directclusterendpointtokens" || request.Resource == "virtualclusterinstances" && request.Subresource == "kubeconfig")
 }
 
 // ofKubeconfigs reports whether the token of a kubeconfig may make a request: to read the instance that its scope names, and
@@ -113,10 +134,7 @@ var aboutTheCaller = []schema.GroupResource{
 // Authorize calls Decide and returns a refusal as an error: Forbidden with the reason.
 func Authorize(caller identity.Caller, request scope.Request) error {
 	decision := Decide(caller, request)
-	if decision.Allowed {
-		return nil
-	}
-	return apierror.Forbidden(schema.GroupResource{Group: request.Group, Resource: request.Resource}, request.Name, decision.Reason, nil)
+	return decision.Error(schema.GroupResource{Group: request.Group, Resource: request.Resource}, request.Name)
 }
 
 // RefuseImpersonation refuses the headers of a request to act as another user, as kubectl's --as sends them: the API

@@ -34,6 +34,9 @@ const (
 	SelectorTerms = 250
 )
 
+// RuleNames is the maximum number of names of objects in a scope that a review of rules looks at.
+const RuleNames = 50
+
 // Bounds of the body of a request, before it is decoded.
 const (
 	// BodyBytes is the maximum size of a body, in bytes. It is also that of YAML with its aliases resolved, and of an
@@ -273,6 +276,10 @@ var List = []Limit{
 	{
 		"message-bytes", "length of the message of a refusal", "16 KiB", "shared/model/apierror",
 		"the message is truncated", "",
+	},
+	{
+		"rule-names", "names of objects in a scope that a SelfSubjectRulesReview looks at", "50 names", "shared/credentials/review",
+		"201 with status.incomplete, and status.evaluationError says how many there are", "",
 	},
 	{
 		"patches", "patches of a list", "1000 patches", "shared/syncpatch",

@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -91,6 +92,25 @@ var answerRows = map[string]row{
 			}
 			if all = len(warnings) == n; !all && len(strings.Join(warnings, ""))+len(warnings[0])+1 < 4<<10 {
 				t.Errorf("%d of %d warnings are left out", n-len(warnings), n)
+			}
+		}
+	}},
+	"rule-names": {fmt.Sprintf("%d names", limits.RuleNames), func(t *testing.T) {
+		w := newWorld(t, nil)
+		for _, n := range []int{limits.RuleNames - 1, limits.RuleNames, limits.RuleNames + 1} {
+			made := w.send(request{method: http.MethodPost, path: keys, body: fmt.Sprintf(
+				`{"spec":{"key":"rules-%d-0123456789-0123456789-0123456789","scope":{"virtualClusters":[%s]}}}`, n, counted(n, `{"project":"a","virtualCluster":"v%d"}`))})
+			var key struct{ Spec struct{ Key string } }
+			if err := json.Unmarshal([]byte(made.body), &key); err != nil || made.status != http.StatusCreated {
+				t.Fatalf("%d %.500s, %v", made.status, made.body, err)
+			}
+			got := w.send(request{
+				method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", body: `{"spec":{"namespace":"p-a"}}`,
+				header: map[string]string{"Authorization": "Bearer " + key.Spec.Key},
+			})
+			if got.status != http.StatusCreated || strings.Contains(got.body, `"incomplete":true`) != (n > limits.RuleNames) ||
+				strings.Contains(got.body, fmt.Sprintf("names %d objects", n)) != (n > limits.RuleNames) {
+				t.Errorf("%d: %d %.1000s", n, got.status, got.body)
 			}
 		}
 	}},

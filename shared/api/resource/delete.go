@@ -60,7 +60,7 @@ func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Objec
 	if err != nil {
 		return nil, outcome{}, err
 	}
-	if err := r.admit(in.Caller, "delete", object); err != nil {
+	if err := r.Admit(in.Caller, "delete", "", object); err != nil {
 		return nil, outcome{}, err
 	}
 	if err := r.checkPreconditions(object, in.UID, in.ResourceVersion); err != nil {

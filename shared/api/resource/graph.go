@@ -48,9 +48,9 @@ type Member interface {
 	parse(record store.Record) (node, error)
 	// end deletes an object on behalf of the system.
 	end(ctx context.Context, n node, asked deleteTerms) (after outcome, err error)
-	// may tells whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for
+	// permits tells whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for
 	// seeing.
-	may(caller identity.Caller, verb string, record store.Record) bool
+	permits(caller identity.Caller, verb string, record store.Record) bool
 	// ancestors are the objects of the resource that made an object: those that it cannot outlive, and the others. Both are
 	// empty unless makes, which tells whether objects of the resource make each other.
 	ancestors(object metav1.Object) (bounding, others []metav1.OwnerReference)
@@ -216,14 +216,6 @@ func (r *Registry[T]) referring(ctx context.Context, uid types.UID, after string
 		page = append(page, each)
 	}
 	return page, last, records.Remaining > 0, err
-}
-
-func (r *Registry[T]) may(caller identity.Caller, verb string, record store.Record) bool {
-	if seen, err := r.sees(caller, record); err != nil || !seen {
-		return false
-	}
-	object, err := r.Parse(record)
-	return err == nil && (verb == "" || r.admit(caller, verb, object) == nil)
 }
 
 func (r *Registry[T]) end(ctx context.Context, n node, asked deleteTerms) (outcome, error) {

@@ -162,7 +162,7 @@ const maxEnded = 16
 // show returns the object of a record. Shown is whether the caller may see it and has selected it.
 func (l *listing[T]) show(record store.Record) (object T, shown bool, err error) {
 	r := l.registry
-	if seen, err := r.sees(l.in.Caller, record); err != nil || !seen {
+	if seen, err := r.sees(l.in.Caller, record); err != nil || !seen.Allowed {
 		return object, false, err
 	}
 	if object, err = r.Decode(record); err != nil {

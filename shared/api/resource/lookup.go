@@ -38,7 +38,7 @@ type lookup struct {
 
 var errLookup = errors.New("only the metadata of this kind is known here")
 
-func (l lookup) may(identity.Caller, string, store.Record) bool { return false }
+func (l lookup) permits(identity.Caller, string, store.Record) bool { return false }
 
 func (l lookup) end(context.Context, node, deleteTerms) (outcome, error) { return outcome{}, errLookup }
 

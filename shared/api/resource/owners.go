@@ -55,7 +55,7 @@ func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller
 			return nil, err
 		}
 		problems = append(problems, found...)
-		if isNew && update && (r.admit(caller, "delete", old) != nil || !r.graph().may(caller, "delete", r, object.GetNamespace(), object.GetName())) {
+		if isNew && update && (r.Admit(caller, "delete", "", old) != nil || !r.graph().may(caller, "delete", r, object.GetNamespace(), object.GetName())) {
 			problems = append(problems, field.Forbidden(path, "needs permission to delete this object, which goes with its owners"))
 		}
 	}
@@ -73,7 +73,7 @@ func (r *Registry[T]) validateOwner(
 		return nil, r.translate(err, reference.Name)
 	}
 	// To the caller, an object that they may not see does not exist.
-	found = found && !owner.ended && member.may(caller, "", owner.record)
+	found = found && !owner.ended && member.permits(caller, "", owner.record)
 	var problems field.ErrorList
 	switch {
 	case !isNew || !served:
@@ -94,7 +94,7 @@ func (r *Registry[T]) validateOwner(
 		if !namespaced {
 			namespace = ""
 		}
-		permitted = found && owner.object.GetUID() == reference.UID && member.may(caller, "delete", owner.record) && graph.may(caller, "delete", member, namespace, reference.Name)
+		permitted = found && owner.object.GetUID() == reference.UID && member.permits(caller, "delete", owner.record) && graph.may(caller, "delete", member, namespace, reference.Name)
 	}
 	if !permitted {
 		problems = append(problems, field.Forbidden(path.Child("blockOwnerDeletion"), "needs permission to delete the owner"))

@@ -2,7 +2,8 @@
 // with generated names, server-owned metadata, generation, optimistic versions, preconditions, selectors, paging and dry run.
 // All resources share it. A resource adds a Definition and Rules. Source: Spec 2.1, 2.2, 3, 7; ADR-0004.
 //
-// It knows neither HTTP nor a clock of its own, and leaves permissions to package auth and to Rules.
+// It knows neither HTTP nor a clock of its own. Package auth decides before an object is read, and Registry.Decide about the
+// object, by the rules of its kind (ADR-0023).
 package resource
 
 import (
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -104,19 +106,21 @@ type Rules[T Object] interface {
 	Warn(object T) []string
 }
 
-// Visibility is an optional part of Rules. It says who sees an object and who may change it. Without it, owners see and
-// do everything with their objects, and others see none of them. Source: ADR-0017.
+// Visibility is an optional part of Rules, for kinds whose objects others than their owners see. Without it, owners see
+// their objects, and others see none of them. Source: ADR-0017.
 type Visibility[T Object] interface {
-	// Sees tells whether the caller may know of the object.
-	Sees(caller identity.Caller, object T) bool
-	// May tells whether a caller who sees the object may do a verb to it: update or delete.
-	May(caller identity.Caller, verb string, object T) bool
+	// Sees decides whether the caller may know of the object.
+	Sees(caller identity.Caller, object T) auth.Decision
+	// SeenBy says who sees an object, as the subject of a sentence.
+	SeenBy() string
 }
 
-// Explainer is an optional part of Rules with Visibility, for kinds that have their own reason to refuse a verb.
-type Explainer[T Object] interface {
-	// WhyNot tells a caller who sees the object why they may not do a verb to it.
-	WhyNot(verb string, object T) string
+// Guard is an optional part of Rules, for kinds in which callers may not do everything to an object that they see.
+// Without it, they may. Source: ADR-0023.
+type Guard[T Object] interface {
+	// May decides whether a caller who sees the object may do a verb to it or to a subresource: update, patch, delete,
+	// or create at a subresource. Reading is decided by Sees.
+	May(caller identity.Caller, verb, subresource string, object T) auth.Decision
 }
 
 // Recorder is an optional part of Rules, for kinds whose records are not the plain JSON of the object.
@@ -267,35 +271,12 @@ func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespac
 	return object, record, err
 }
 
-// sees tells whether a caller may know of the object of a record.
-func (r *Registry[T]) sees(caller identity.Caller, record store.Record) (bool, error) {
-	visibility, custom := r.Rules.(Visibility[T])
-	if !custom {
-		return caller.Owns(record.Owner), nil
-	}
-	object, err := r.Parse(record)
-	return err == nil && visibility.Sees(caller, object), err
-}
-
 // owners are the owners whose records the store reads for a caller; nil means all.
 func (r *Registry[T]) owners(caller identity.Caller) []string {
 	if _, custom := r.Rules.(Visibility[T]); custom {
 		return nil
 	}
 	return caller.Owners()
-}
-
-// admit refuses a verb that the caller, who sees the object, may not do to it.
-func (r *Registry[T]) admit(caller identity.Caller, verb string, object T) error {
-	visibility, custom := r.Rules.(Visibility[T])
-	if !custom || visibility.May(caller, verb, object) {
-		return nil
-	}
-	why := "you may see it, but not " + verb + " it"
-	if explainer, explains := r.Rules.(Explainer[T]); explains {
-		why = explainer.WhyNot(verb, object)
-	}
-	return apierror.Forbidden(r.Definition.GroupResource(), object.GetName(), why, nil)
 }
 
 // show returns the object of a record to a caller who may see it. Known are records that were read already. An object whose
@@ -306,8 +287,8 @@ func (r *Registry[T]) show(
 	var none T
 	if seen, err := r.sees(caller, record); err != nil {
 		return none, err
-	} else if !seen {
-		return none, apierror.NotFound(r.Definition.GroupResource(), name)
+	} else if !seen.Allowed {
+		return none, seen.Error(r.Definition.GroupResource(), name)
 	}
 	object, err := r.Decode(record)
 	if err == nil && Deleted(object, r.Now()) {

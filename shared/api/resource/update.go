@@ -63,7 +63,11 @@ func (r *Registry[T]) rewrite(
 		if err != nil {
 			return Result[T]{}, err
 		}
-		if err := r.admit(in.caller, "update", old); err != nil {
+		part := ""
+		if in.status {
+			part = status
+		}
+		if err := r.Admit(in.caller, "update", part, old); err != nil {
 			return Result[T]{}, err
 		}
 		object, warnings, err := replace(old.DeepCopyObject().(T), record)

@@ -138,7 +138,7 @@ func (w *Watcher[T]) sees(shown *shown[T]) (bool, error) {
 	if !strings.HasPrefix(record.Name, w.prefix) {
 		return false, nil
 	}
-	if seen, err := w.registry.sees(w.in.Caller, *record); err != nil || !seen {
+	if seen, err := w.registry.sees(w.in.Caller, *record); err != nil || !seen.Allowed {
 		return false, err
 	}
 	if w.in.Labels.Empty() && w.in.Fields.Empty() {

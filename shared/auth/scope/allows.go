@@ -2,6 +2,7 @@ package scope
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,24 +15,45 @@ import (
 // entries of s are alternatives. The scope must be one that Validate accepts; an entry that Validate refuses permits
 // nothing. Source: Spec 2.3, 5.2; the permissions: ADR-0005.
 func Allows(s *model.Scope, r Request) bool {
+	_, allowed := Permits(s, r)
+	return allowed
+}
+
+// Permits is Allows, and names the first entry that permits the request by its path in the scope, such as projects[0].
+// The name is empty if there is no scope, and for what every scope permits. Source: ADR-0023.
+func Permits(s *model.Scope, r Request) (entry string, allowed bool) {
 	if s == nil {
-		return true
+		return "", true
 	}
 	if !r.wellFormed() {
-		return false
+		return "", false
 	}
 	if r.Namespace == "" && slices.ContainsFunc(always, func(p permission) bool { return p.permits(r) }) {
-		return true
+		return "", true
 	}
 	if s.AllowPlatformCLI && roleAllows(model.ScopeRole{Role: RolePlatformCLI}, r) {
-		return true
+		return "allowPlatformCli", true
 	}
-	return slices.ContainsFunc(s.Roles, func(e model.ScopeRole) bool { return roleAllows(e, r) }) ||
-		slices.ContainsFunc(s.Projects, func(e model.ScopeProject) bool { return projectAllows(e, r) }) ||
-		slices.ContainsFunc(s.Spaces, func(e model.ScopeSpace) bool { return spaceAllows(e, r) }) ||
-		slices.ContainsFunc(s.VirtualClusters, func(e model.ScopeVirtualCluster) bool { return virtualClusterAllows(e, r) }) ||
-		slices.ContainsFunc(s.Clusters, func(e model.ScopeCluster) bool { return clusterAllows(e, r) }) ||
-		slices.ContainsFunc(s.Rules, func(e model.ScopeRule) bool { return ruleAllows(e, r) })
+	at := func(list string, i int) (string, bool) { return list + "[" + strconv.Itoa(i) + "]", true }
+	if i := slices.IndexFunc(s.Roles, func(e model.ScopeRole) bool { return roleAllows(e, r) }); i >= 0 {
+		return at("roles", i)
+	}
+	if i := slices.IndexFunc(s.Projects, func(e model.ScopeProject) bool { return projectAllows(e, r) }); i >= 0 {
+		return at("projects", i)
+	}
+	if i := slices.IndexFunc(s.Spaces, func(e model.ScopeSpace) bool { return spaceAllows(e, r) }); i >= 0 {
+		return at("spaces", i)
+	}
+	if i := slices.IndexFunc(s.VirtualClusters, func(e model.ScopeVirtualCluster) bool { return virtualClusterAllows(e, r) }); i >= 0 {
+		return at("virtualClusters", i)
+	}
+	if i := slices.IndexFunc(s.Clusters, func(e model.ScopeCluster) bool { return clusterAllows(e, r) }); i >= 0 {
+		return at("clusters", i)
+	}
+	if i := slices.IndexFunc(s.Rules, func(e model.ScopeRule) bool { return ruleAllows(e, r) }); i >= 0 {
+		return at("rules", i)
+	}
+	return "", false
 }
 
 // roleAllows applies a role. A role that is limited to projects or virtual clusters permits requests inside them, and

@@ -8,6 +8,7 @@
 package scope
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -53,8 +54,8 @@ type Request struct {
 	// Namespace is the namespace in the URL. Empty for resources without namespaces, for requests for all namespaces, and
 	// for a Path.
 	Namespace string
-	// Name is the name of the object. Empty for create, list, watch and deletecollection; however, a list, watch or
-	// deletecollection whose field selector is exactly metadata.name=x has the name x.
+	// Name is the name of the object. Empty for create, list, watch and deletecollection; however, a list or watch whose
+	// field selector requires metadata.name=x has the name x, as in Kubernetes.
 	Name string
 	// Path is the decoded URL path of a request that is not for a resource, relative to the root of the target: `/version`,
 	// not `/kubernetes/management/version`. It begins with `/` and has no empty, `.` or `..` segment. Empty for a resource.
@@ -74,26 +75,75 @@ type Request struct {
 }
 
 // Refusal returns the message for a request that the scope of the credential does not permit. It names the request and
-// reveals nothing about the scope. Source: ADR-0005.
+// the narrowest entry that would permit it, and reveals nothing about the scope. Source: ADR-0005, ADR-0023.
 func Refusal(r Request) string {
+	var text string
 	if r.Path != "" {
-		return fmt.Sprintf("the scope of this credential does not permit %q on the path %q", r.Verb, r.Path)
+		text = fmt.Sprintf("the scope of this credential does not permit %q on the path %q", r.Verb, r.Path)
+	} else {
+		resource := r.Resource
+		if r.Group != "" {
+			resource += "." + r.Group
+		}
+		if r.Subresource != "" {
+			resource += "/" + r.Subresource
+		}
+		text = fmt.Sprintf("the scope of this credential does not permit %q on %q", r.Verb, resource)
+		if r.Name != "" {
+			text += fmt.Sprintf(", name %q", r.Name)
+		}
+		if r.Namespace != "" {
+			text += fmt.Sprintf(", namespace %q", r.Namespace)
+		}
 	}
-	resource := r.Resource
-	if r.Group != "" {
-		resource += "." + r.Group
-	}
-	if r.Subresource != "" {
-		resource += "/" + r.Subresource
-	}
-	text := fmt.Sprintf("the scope of this credential does not permit %q on %q", r.Verb, resource)
-	if r.Name != "" {
-		text += fmt.Sprintf(", name %q", r.Name)
-	}
-	if r.Namespace != "" {
-		text += fmt.Sprintf(", namespace %q", r.Namespace)
+	if _, entry, ok := Needed(r); ok {
+		text += "; a scope with " + entry + " permits it"
 	}
 	return text
+}
+
+// Needed returns a scope with one entry that permits a request, and a description of the entry: the narrowest of the
+// entries that are not deprecated, otherwise a rule. Ok is false for a request that no scope permits.
+// Source: ADR-0023.
+func Needed(r Request) (needed *model.Scope, entry string, ok bool) {
+	candidates := []struct {
+		scope *model.Scope
+		entry string
+	}{
+		{&model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: r.Project, VirtualCluster: cmp.Or(r.VirtualCluster, r.Name)}}},
+			fmt.Sprintf("virtualClusters {project: %q, virtualCluster: %q}", r.Project, cmp.Or(r.VirtualCluster, r.Name))},
+		{&model.Scope{Spaces: []model.ScopeSpace{{Project: r.Project, Space: r.Space}}},
+			fmt.Sprintf("spaces {project: %q, space: %q}", r.Project, r.Space)},
+		{&model.Scope{Clusters: []model.ScopeCluster{{Cluster: r.Cluster}}}, fmt.Sprintf("clusters {cluster: %q}", r.Cluster)},
+		{&model.Scope{Projects: []model.ScopeProject{{Project: r.Project}}}, fmt.Sprintf("projects {project: %q}", r.Project)},
+	}
+	for _, role := range roles {
+		candidates = append(candidates, struct {
+			scope *model.Scope
+			entry string
+		}{&model.Scope{Roles: []model.ScopeRole{{Role: role.name}}}, fmt.Sprintf("roles {role: %q}", role.name)})
+	}
+	rule, about := model.ScopeRule{Verbs: []string{r.Verb}}, fmt.Sprintf("the path %q", r.Path)
+	if r.Path != "" {
+		rule.NonResourceURLs = []string{r.Path}
+	} else {
+		name := r.Resource
+		if r.Subresource != "" {
+			name += "/" + r.Subresource
+		}
+		rule.Resources = []model.ScopeGroupResources{{Group: r.Group, Resources: []string{name}}}
+		about = fmt.Sprintf("%q of the group %q", name, r.Group)
+	}
+	candidates = append(candidates, struct {
+		scope *model.Scope
+		entry string
+	}{&model.Scope{Rules: []model.ScopeRule{rule}}, fmt.Sprintf("a rule for %q on %s", r.Verb, about)})
+	for _, c := range candidates {
+		if Allows(c.scope, r) {
+			return c.scope, c.entry, true
+		}
+	}
+	return nil, "", false
 }
 
 // wellFormed reports whether r is complete and unambiguous.

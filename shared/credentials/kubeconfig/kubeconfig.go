@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/model"
@@ -37,7 +36,7 @@ import (
 )
 
 // Subresource is the path of kubeconfigs below an instance.
-const Subresource = "kubeconfig"
+const Subresource = instance.Kubeconfig
 
 // The labels of access keys that are created for kubeconfigs. Source: ADR-0017.
 const (
@@ -107,8 +106,8 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	if !instance.May(in.Caller, instance.Use, found) {
-		return Output{}, apierror.NotFound(r.Instances.Definition.GroupResource(), in.Name)
+	if err := r.Instances.Admit(in.Caller, "create", Subresource, found); err != nil {
+		return Output{}, err
 	}
 	if prefix := in.Caller.Owner.Reserved(); prefix != "" {
 		return Output{}, apierror.Forbidden(part, in.Name, identity.ReservedText(prefix), nil)
@@ -125,15 +124,11 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 		return Output{}, apierror.BadRequest(fmt.Sprintf(
 			"namespace %q belongs to no project: it does not begin with the platform's projectNamespacePrefix", in.Namespace), nil)
 	}
-	narrowed := &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: in.Name}}}
-	if excess := scope.Exceeds(narrowed, in.Caller.Scope, field.NewPath("scope")); len(excess) > 0 {
-		return Output{}, apierror.Forbidden(part, in.Name, apierror.Summary(excess), excess)
-	}
 	life, err := r.lifetime(in, instance.Duration(found.Spec.Signer))
 	if err != nil {
 		return Output{}, err
 	}
-	checked := request{in: in, instance: found, document: document{server: server, ca: ca}, life: life, scope: narrowed}
+	checked := request{in: in, instance: found, document: document{server: server, ca: ca}, life: life, scope: instance.KubeconfigScope(project, in.Name)}
 	var end time.Time
 	if in.Object.Spec.ClientCert {
 		signer, err := r.signer(ctx, record, found)

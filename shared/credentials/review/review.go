@@ -1,7 +1,8 @@
 // Package review answers the questions of connected clusters about the platform's credentials: who a bearer is
 // (TokenReview), and whether a request is within the bearer's scope (SubjectAccessReview). The answers are those that an
 // unmodified kube-apiserver expects of its webhooks. The cluster itself decides what a user may do: a scope can only
-// refuse. Source: Spec 2.3, 5.2, 5.3; ADR-0012.
+// refuse. About this API, Access answers what callers may do, as the API itself decides it.
+// Source: Spec 2.3, 5.2, 5.3; ADR-0012, ADR-0023.
 package review
 
 import (
@@ -148,9 +149,15 @@ func Target(parameter func(string) string) (scope.Request, error) {
 		request.Target = scope.TargetProjectVirtualCluster
 	default:
 		return scope.Request{}, apierror.BadRequest(
-			"the URL must name the API of the request: cluster, or project and space, or project and virtualCluster", nil)
+			"the URL must name the API of the request: cluster, or project and space, or project and virtualCluster; only members of "+
+				identity.Admins+" ask about this API, without a name", nil)
 	}
 	return request, nil
+}
+
+// Here tells whether none of the parameters of Target is set: the review is about this API.
+func Here(parameter func(string) string) bool {
+	return parameter("cluster")+parameter("project")+parameter("space")+parameter("virtualCluster") == ""
 }
 
 // AnswerAccess fills the status of a review of a request to the API of target: denied when the request is outside of

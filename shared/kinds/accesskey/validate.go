@@ -178,14 +178,10 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 		excess = append(excess, loginFields(key, old)...)
 	}
 	excess = append(excess, r.laterEnd(caller, key, old)...)
-	path := specPath.Child("scope")
-	if wider := scope.Exceeds(key.Spec.Scope, caller.Scope, path); len(wider) > 0 {
-		return append(excess, wider...)
+	if beyond := scope.Exceeds(key.Spec.Scope, caller.Scope, specPath.Child("scope")); len(beyond) > 0 || old == nil {
+		return append(excess, beyond...)
 	}
-	if old != nil && len(scope.Exceeds(old.Spec.Scope, caller.Scope, path)) > 0 {
-		excess = append(excess, field.Forbidden(path, "the stored scope is wider than yours"))
-	}
-	return excess
+	return append(excess, wider(caller, old)...)
 }
 
 // laterEnd refuses a change by which a key lives longer than the caller's own: a key must not prolong itself, or another one

@@ -6,6 +6,7 @@
 package instance
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -18,7 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
@@ -87,22 +91,77 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, sett
 	}
 }
 
-// rules implements resource.Rules, resource.Visibility and resource.StatusRules.
+// rules implements resource.Rules, resource.Visibility, resource.Guard and resource.StatusRules.
 type rules struct {
 	Settings
 	now func() time.Time
 }
 
 // Sees implements resource.Visibility: callers who may do anything with an instance see it.
-func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
-	return controls(caller, instance) || slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool {
-		return names(caller, entry)
-	})
+func (r *rules) Sees(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
+	switch {
+	case controls(caller, instance):
+		return auth.Decision{Allowed: true, Reason: reasonControls}
+	case slices.ContainsFunc(instance.Spec.Access, func(entry model.InstanceAccess) bool { return names(caller, entry) }):
+		return auth.Decision{Allowed: true, Reason: "spec.access of the instance names you"}
+	default:
+		return auth.Decision{Hidden: true}
+	}
 }
 
-// May implements resource.Visibility.
-func (r *rules) May(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) bool {
-	return May(caller, verb, instance)
+// SeenBy implements resource.Visibility.
+func (r *rules) SeenBy() string {
+	return "their owner, callers that their spec.access names, and members of " + identity.Admins
+}
+
+// May implements resource.Guard: an update, also of the status, needs the verb update; a kubeconfig needs the verb
+// use, and a scope that covers that of the kubeconfig.
+func (r *rules) May(caller identity.Caller, verb, subresource string, instance *model.VirtualClusterInstance) auth.Decision {
+	switch {
+	case subresource == Kubeconfig:
+		return r.mayRender(caller, instance)
+	case verb == "patch":
+		verb = Update
+	}
+	if !May(caller, verb, instance) {
+		return auth.Decision{Reason: fmt.Sprintf("you may see it, but not %s it: that needs the verb %q or %q in its spec.access, its owner or a member of %s",
+			verb, verb, All, identity.Admins)}
+	}
+	return auth.Decision{Allowed: true, Reason: given(caller, verb, instance)}
+}
+
+// mayRender decides whether a caller may have a kubeconfig. To callers who may not use the instance, it has none: 404.
+func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualClusterInstance) auth.Decision {
+	if !May(caller, Use, instance) {
+		return auth.Decision{Hidden: true, Reason: fmt.Sprintf(
+			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner or a member of %s", Use, All, identity.Admins)}
+	}
+	if project := r.Project(instance.Namespace); project != "" {
+		if excess := scope.Exceeds(KubeconfigScope(project, instance.Name), caller.Scope, field.NewPath("scope")); len(excess) > 0 {
+			return auth.Decision{Causes: excess, Reason: apierror.Summary(excess) + fmt.Sprintf(
+				"; a scope with virtualClusters {project: %q, virtualCluster: %q} permits it", project, instance.Name)}
+		}
+	}
+	return auth.Decision{Allowed: true, Reason: given(caller, Use, instance)}
+}
+
+// Kubeconfig is the subresource at which kubeconfigs are rendered.
+const Kubeconfig = "kubeconfig"
+
+// KubeconfigScope is the scope of the access key in a kubeconfig of the instance of that name. Source: ADR-0017.
+func KubeconfigScope(project, name string) *model.Scope {
+	return &model.Scope{VirtualClusters: []model.ScopeVirtualCluster{{Project: project, VirtualCluster: name}}}
+}
+
+// reasonControls is the reason of what callers may do who control an instance.
+const reasonControls = "you are the owner of the instance, a member of " + identity.Admins + ", or have all verbs in its spec.access"
+
+// given says what gives a caller a verb.
+func given(caller identity.Caller, verb string, instance *model.VirtualClusterInstance) string {
+	if controls(caller, instance) {
+		return reasonControls
+	}
+	return fmt.Sprintf("spec.access of the instance gives you %q", verb)
 }
 
 // May reports whether a caller may use, update or delete an instance. Owners and admins may do everything, others what

@@ -157,7 +157,7 @@ func (s *Source) requireWritable(name string) error {
 	case name != Name:
 		return apierror.NotFound(Definition.GroupResource(), name)
 	case s.FromFile():
-		return apierror.Forbidden(Definition.GroupResource(), name, "the configuration comes from a file: change that file", nil)
+		return apierror.Forbidden(Definition.GroupResource(), name, reasonFile, nil)
 	default:
 		return nil
 	}

@@ -2,6 +2,7 @@ package platformconfig
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -22,23 +23,42 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// rules implement resource.Rules, Visibility, Explainer and Recorder for the Config. For reads, the write is zero.
+// rules implement resource.Rules, Visibility, Guard and Recorder for the Config. For reads, the write is zero.
 type rules struct {
 	source *Source
 	*write
 }
 
 // Sees implements resource.Visibility: every authenticated caller may read the configuration. Source: ADR-0015.
-func (r *rules) Sees(identity.Caller, *model.Config) bool { return true }
-
-// May implements resource.Visibility.
-func (r *rules) May(_ identity.Caller, _ string, config *model.Config) bool {
-	return r.operator || !config.Status.DisableConfigEndpoint
+func (r *rules) Sees(identity.Caller, *model.Config) auth.Decision {
+	return auth.Decision{Allowed: true, Reason: "the configuration can be read without its secrets"}
 }
 
-// WhyNot implements resource.Explainer.
-func (r *rules) WhyNot(string, *model.Config) string {
-	return "status.disableConfigEndpoint forbids writing through this endpoint"
+// SeenBy implements resource.Visibility.
+func (r *rules) SeenBy() string { return "all authenticated callers" }
+
+// May implements resource.Guard: nobody writes a configuration that comes from a file, or through an endpoint that is
+// disabled.
+func (r *rules) May(_ identity.Caller, verb, subresource string, config *model.Config) auth.Decision {
+	switch {
+	case verb == "get" || subresource == "history":
+		return auth.Decision{Allowed: true, Reason: "it can be read"}
+	case r.source.FromFile():
+		return auth.Decision{Reason: reasonFile}
+	case !r.operator && config.Status.DisableConfigEndpoint:
+		return auth.Decision{Reason: "status.disableConfigEndpoint forbids writing through this endpoint"}
+	default:
+		return auth.Decision{Allowed: true, Reason: "the configuration can be written"}
+	}
+}
+
+// reasonFile is the reason for which a configuration cannot be written that comes from a file.
+const reasonFile = "the configuration comes from a file: change that file"
+
+// Decide decides whether a caller may do a verb to the configuration or a subresource, as the methods of Source decide it
+// for a request. Errors: those of Get. Source: ADR-0023.
+func (s *Source) Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
+	return s.reader.Decide(ctx, caller, verb, subresource, namespace, name)
 }
 
 // Default drops the conditions, which are the platform's own, and the secrets of the manifest that kubectl apply stores.

@@ -11,6 +11,7 @@ import (
 
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/syncpatch"
 	"management.platform.sh/shared/syncpatch/worker"
@@ -52,9 +53,8 @@ func Settings(patches settings.Patches) worker.Settings {
 // Source: Spec 2.8; ADR-0013.
 func (e *Evaluator) Evaluate(ctx context.Context, evaluation *model.SyncPatchEvaluation, absent []syncpatch.Problem) (model.SyncPatchEvaluationStatus, error) {
 	var none model.SyncPatchEvaluationStatus
-	if e.Edition == settings.Community {
-		return none, apierror.Forbidden(Resource.GroupResource(), "",
-			"sync patches are part of the enterprise edition, and this platform runs the community edition", nil)
+	if err := platform.Patches(e.Edition).Error(Resource.GroupResource(), ""); err != nil {
+		return none, err
 	}
 	outcome, err := e.Run(ctx, &evaluation.Spec)
 	switch {

@@ -1,0 +1,142 @@
+package resource
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// Decide decides whether a caller may do a verb to the object of a name, or to a subresource of it, as the verbs of this
+// package decide it for a request. It is for reviews of access, and costs the round trip of a get.
+//
+//   - A list and a watch show what the caller sees, and a create has no object yet: they are allowed.
+//   - A deletecollection of a namespace is allowed if the caller may delete every object that they see there; with a name,
+//     if they may delete the object of that name or do not see it.
+//   - Without a name, other verbs are allowed: there is an object for which they are.
+//   - An object that the caller does not see is hidden, and so is one that does not exist.
+//
+// What a request writes into an object is not decided here. Errors: ServiceUnavailable, or a record that cannot be read.
+// Source: ADR-0023.
+func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
+	allowed := auth.Decision{Allowed: true}
+	switch {
+	case verb == "list" || verb == "watch":
+		allowed.Reason = "the answer has the objects that you see"
+		return allowed, nil
+	case verb == "create" && subresource == "":
+		allowed.Reason = "what you may write into the object is decided with the request"
+		return allowed, nil
+	case verb == "deletecollection":
+		return r.decideCollection(ctx, caller, namespace, name)
+	case name == "":
+		allowed.Reason = "for the objects for which it is permitted to you"
+		return allowed, nil
+	}
+	object, record, err := r.Read(ctx, caller, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return auth.Unseen(r.Definition.GroupResource(), namespace, name, r.seenBy()), nil
+	}
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	seen, err := r.sees(caller, record)
+	if err != nil || reads(verb) {
+		return seen, err
+	}
+	return r.may(caller, verb, subresource, object, seen), nil
+}
+
+// decideCollection is Decide for deletecollection. It looks only at objects of kinds in which some may be seen and not
+// deleted.
+func (r *Registry[T]) decideCollection(ctx context.Context, caller identity.Caller, namespace, name string) (auth.Decision, error) {
+	allowed := auth.Decision{Allowed: true, Reason: "you may delete what you see"}
+	if name != "" {
+		one, err := r.Decide(ctx, caller, "delete", "", namespace, name)
+		if err != nil || one.Allowed || !one.Hidden {
+			return one, err
+		}
+		return allowed, nil
+	}
+	_, custom := r.Rules.(Visibility[T])
+	if !custom || caller.Admin() {
+		return allowed, nil
+	}
+	query := store.Query{Owners: r.owners(caller)}
+	if namespace != "" {
+		query.Prefix = namespace + "/"
+	}
+	for record, err := range store.Each(ctx, r.Store, query) {
+		if err != nil {
+			return auth.Decision{}, r.translate(err, "")
+		}
+		seen, err := r.sees(caller, record)
+		if err != nil {
+			return auth.Decision{}, err
+		}
+		object, err := r.Parse(record)
+		if err != nil {
+			return auth.Decision{}, err
+		}
+		if !seen.Allowed || Deleted(object, r.Now()) {
+			continue
+		}
+		if one := r.may(caller, "delete", "", object, seen); !one.Allowed {
+			one.Reason = "of the objects that you see, " + object.GetName() + " is one that you may not delete: " + one.Reason
+			return one, nil
+		}
+	}
+	return allowed, nil
+}
+
+// reads tells whether whoever sees an object may do a verb to it.
+func reads(verb string) bool { return slices.Contains([]string{"get", "reveal"}, verb) }
+
+// Admit refuses a verb that a caller, who sees the object, may not do to it or to a subresource. Error: Forbidden with
+// the reason, or NotFound if the kind hides the refusal.
+func (r *Registry[T]) Admit(caller identity.Caller, verb, subresource string, object T) error {
+	return r.may(caller, verb, subresource, object, auth.Decision{Allowed: true}).Error(r.Definition.GroupResource(), object.GetName())
+}
+
+// may decides about an object that the caller sees. Seen is the decision about that.
+func (r *Registry[T]) may(caller identity.Caller, verb, subresource string, object T, seen auth.Decision) auth.Decision {
+	guard, limited := r.Rules.(Guard[T])
+	if !limited {
+		return seen
+	}
+	return guard.May(caller, verb, subresource, object)
+}
+
+// sees decides whether a caller may know of the object of a record.
+func (r *Registry[T]) sees(caller identity.Caller, record store.Record) (auth.Decision, error) {
+	visibility, custom := r.Rules.(Visibility[T])
+	if !custom {
+		return auth.Owned(caller, record.Owner), nil
+	}
+	object, err := r.Parse(record)
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	return visibility.Sees(caller, object), nil
+}
+
+func (r *Registry[T]) seenBy() string {
+	if visibility, custom := r.Rules.(Visibility[T]); custom {
+		return visibility.SeenBy()
+	}
+	return auth.SeenBy
+}
+
+// permits tells whether a caller sees the object of a record and may do a verb to it. An empty verb asks only for seeing.
+func (r *Registry[T]) permits(caller identity.Caller, verb string, record store.Record) bool {
+	seen, err := r.sees(caller, record)
+	if err != nil || !seen.Allowed || verb == "" {
+		return err == nil && seen.Allowed
+	}
+	object, err := r.Parse(record)
+	return err == nil && r.may(caller, verb, "", object, seen).Allowed
+}

@@ -1,0 +1,75 @@
+package auth
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+)
+
+// Decision is whether a request is permitted, and why. Source: ADR-0023.
+type Decision struct {
+	Allowed bool
+	// Hidden tells that the request is refused because its object does not exist for the caller: the answer is 404 then,
+	// and 403 for other refusals.
+	Hidden bool
+	// Reason names the rule that decided, as a text for the caller. For a refusal, it says what would permit the request.
+	Reason string
+	// Causes are the fields that a refusal is about. Usually there are none.
+	Causes field.ErrorList
+}
+
+// And is a decision that needs a second one: the first refusal, or both reasons.
+func (d Decision) And(second Decision) Decision {
+	if !d.Allowed {
+		return d
+	}
+	if second.Allowed {
+		second.Reason = d.Reason + "; " + second.Reason
+	}
+	return second
+}
+
+// Error returns the API error of a refusal: NotFound if the object is hidden, else Forbidden with the reason. Nil: the
+// request is permitted.
+func (d Decision) Error(resource schema.GroupResource, name string) error {
+	switch {
+	case d.Allowed:
+		return nil
+	case d.Hidden:
+		return apierror.NotFound(resource, name)
+	default:
+		return apierror.Forbidden(resource, name, d.Reason, d.Causes)
+	}
+}
+
+// Owned decides whether a caller sees an object of an owner, which is in the form of identity.Owner.String: callers see
+// their own objects and those of their teams, and admins see all. Source: ADR-0004.
+func Owned(caller identity.Caller, owner string) Decision {
+	switch {
+	case caller.Admin():
+		return Decision{Allowed: true, Reason: reasonAdmin}
+	case caller.Owner.String() == owner:
+		return Decision{Allowed: true, Reason: "you own the object"}
+	case caller.Owns(owner):
+		return Decision{Allowed: true, Reason: "a team of yours owns the object"}
+	default:
+		return Decision{Hidden: true}
+	}
+}
+
+// Unseen is the decision about an object that does not exist for a caller. It is the same for an object that they may
+// not see and for one that nobody has created. Who says who sees objects of the kind. Source: ADR-0023.
+func Unseen(resource schema.GroupResource, namespace, name, who string) Decision {
+	at := ""
+	if namespace != "" {
+		at = fmt.Sprintf(" in the namespace %q", namespace)
+	}
+	return Decision{Hidden: true, Reason: fmt.Sprintf("you see no %s %q%s; of those that exist, %s see them", resource, name, at, who)}
+}
+
+// SeenBy says who sees objects that belong to their owners, for Unseen.
+const SeenBy = "their owners and members of " + identity.Admins

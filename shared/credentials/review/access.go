@@ -1,0 +1,138 @@
+package review
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/instance"
+	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+)
+
+// Access decides which requests to this API callers may make. It asks what the requests themselves ask: package auth for
+// the scope and the policy, and the rules of a kind for an object. It is safe for concurrent use. Source: ADR-0023.
+type Access struct {
+	// Project returns the project of a namespace.
+	Project func(namespace string) string
+	// Objects decide about the objects of a resource. A resource that is not listed has none.
+	Objects map[schema.GroupResource]Objects
+}
+
+// Objects decides about the object of a name; see resource.Registry.Decide.
+type Objects func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error)
+
+// OpenAccess returns the decisions of an environment. It reads objects and changes none.
+func OpenAccess(env *platform.Environment) *Access {
+	return platform.Single(env, func(env *platform.Environment) *Access {
+		return &Access{Project: env.Project, Objects: map[schema.GroupResource]Objects{
+			accesskey.Definition.GroupResource():      accesskey.Open(env).Decide,
+			instance.Definition.GroupResource():       instance.Open(env).Decide,
+			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,
+			platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
+			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
+				return platform.Patches(env.Edition), nil
+			},
+		}}
+	})
+}
+
+// Decide decides whether a caller may make a request to this API, with the state of the object that it names. An object
+// that does not exist is decided as one that the caller does not see. With the wildcard auth.All, every request that it
+// stands for must be permitted. Errors: those of the state. Source: ADR-0023.
+func (a *Access) Decide(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
+	requests := auth.Served(request)
+	if len(requests) == 0 {
+		return auth.Decision{Reason: "this API has no request that this stands for"}, nil
+	}
+	var decision auth.Decision
+	for _, each := range requests {
+		var err error
+		if decision, err = a.one(ctx, caller, each); err != nil || !decision.Allowed {
+			return decision, err
+		}
+	}
+	return decision, nil
+}
+
+// one is Decide without wildcards.
+func (a *Access) one(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
+	request = a.normal(request)
+	if unserved, ok := auth.Unserved(request); ok {
+		return unserved, nil
+	}
+	name := request.Name
+	if request.Verb == "deletecollection" {
+		// The request has the name only in its field selector.
+		request.Name = ""
+	}
+	first := auth.Decide(caller, request)
+	objects, found := a.Objects[schema.GroupResource{Group: request.Group, Resource: request.Resource}]
+	if !first.Allowed || !found {
+		return first, nil
+	}
+	second, err := objects(ctx, caller, request.Verb, request.Subresource, request.Namespace, name)
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	return first.And(second), nil
+}
+
+// normal returns a request of a review in the form that it has when a client sends it: kubectl adds the namespace of its
+// context to resources without namespaces, and a name to a create.
+func (a *Access) normal(request scope.Request) scope.Request {
+	if request.Group == model.GroupName && request.Resource == platformconfig.Name {
+		request.Resource = platformconfig.Definition.Resource.Resource
+	}
+	if !namespaced(request) {
+		request.Namespace = ""
+	}
+	if request.Verb == "create" && request.Subresource == "" {
+		request.Name = ""
+	}
+	request.Project = a.Project(request.Namespace)
+	return request
+}
+
+// namespaced tells whether a request is for a resource whose objects have a namespace.
+func namespaced(request scope.Request) bool {
+	for _, kind := range platform.StoredKinds {
+		if kind.Namespaced && kind.Resource.GroupResource() == (schema.GroupResource{Group: request.Group, Resource: request.Resource}) {
+			return true
+		}
+	}
+	return false
+}
+
+// AnswerHere fills the status of a review of a request to this API, for the user that the review describes as a review of
+// a bearer does: user, groups and the scope in extra. A scope that cannot be read permits nothing. Errors: BadRequest
+// unless the review is about exactly one of a resource and a path; those of the state. Source: ADR-0023.
+func (a *Access) AnswerHere(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
+	request, err := RequestOf(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
+	if err != nil {
+		return err
+	}
+	review.Status = authorizationv1.SubjectAccessReviewStatus{}
+	groups := identity.WithoutKubernetes(review.Spec.Groups)
+	caller := identity.New(identity.Named(review.Spec.User, groups), groups)
+	if texts, scoped := review.Spec.Extra[ExtraScope]; scoped {
+		if caller.Scope, err = readScope(texts); err != nil {
+			review.Status.Denied, review.Status.Reason = true, err.Error()
+			return nil
+		}
+	}
+	decision, err := a.Decide(ctx, caller, request)
+	if err != nil {
+		return fmt.Errorf("deciding a review: %w", err)
+	}
+	review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Denied: !decision.Allowed, Reason: decision.Reason}
+	return nil
+}

@@ -1,0 +1,137 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// Rules returns what a caller may do in a namespace: the requests of the API that Decide allows, without an object or, if
+// the scope permits only some objects, with their names. Whether an object permits it is not known without the object:
+// callers see and change their own. Incomplete is true if the scope names more objects than limits.RuleNames.
+// Source: ADR-0023.
+func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	status := authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
+	}
+	names := scopedNames(caller.Scope)
+	// other is the name of an object that the scope does not name.
+	other := "any"
+	for slices.Contains(names, other) {
+		other += "-"
+	}
+	if len(names) > limits.RuleNames {
+		status.Incomplete = true
+		status.EvaluationError = fmt.Sprintf("the scope names %d objects; the rules have the first %d of them", len(names), limits.RuleNames)
+		names = names[:limits.RuleNames]
+	}
+	allowed := func(request scope.Request, name string) bool {
+		request.Name, request.Namespace = name, namespace
+		return auth.Decide(caller, a.normal(request)).Allowed
+	}
+	for _, request := range auth.Everything() {
+		if request.Path != "" {
+			if allowed(request, "") {
+				addPath(&status, request)
+			}
+			continue
+		}
+		of := other
+		if ofCollection(request) {
+			of = ""
+		}
+		if allowed(request, of) {
+			addVerb(&status, request, nil)
+			continue
+		}
+		if request.Verb == "deletecollection" || request.Verb == "create" && request.Subresource == "" {
+			// The request has no name.
+			continue
+		}
+		var some []string
+		for _, name := range names {
+			if allowed(request, name) {
+				some = append(some, name)
+			}
+		}
+		if len(some) > 0 {
+			addVerb(&status, request, some)
+		}
+	}
+	return status
+}
+
+// ofCollection tells whether a request names no object.
+func ofCollection(request scope.Request) bool {
+	switch request.Verb {
+	case "list", "watch", "deletecollection":
+		return true
+	case "create":
+		return request.Subresource == ""
+	default:
+		return false
+	}
+}
+
+// addVerb adds a verb to the rule of its resource and names.
+func addVerb(status *authorizationv1.SubjectRulesReviewStatus, request scope.Request, names []string) {
+	resource := request.Resource
+	if request.Subresource != "" {
+		resource += "/" + request.Subresource
+	}
+	for i := range status.ResourceRules {
+		if rule := &status.ResourceRules[i]; rule.APIGroups[0] == request.Group && rule.Resources[0] == resource && slices.Equal(rule.ResourceNames, names) {
+			rule.Verbs = append(rule.Verbs, request.Verb)
+			return
+		}
+	}
+	status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
+		Verbs: []string{request.Verb}, APIGroups: []string{request.Group}, Resources: []string{resource}, ResourceNames: names,
+	})
+}
+
+// addPath adds a path to the rule of its verb.
+func addPath(status *authorizationv1.SubjectRulesReviewStatus, request scope.Request) {
+	for i := range status.NonResourceRules {
+		if rule := &status.NonResourceRules[i]; rule.Verbs[0] == request.Verb {
+			rule.NonResourceURLs = append(rule.NonResourceURLs, request.Path)
+			return
+		}
+	}
+	status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{
+		Verbs: []string{request.Verb}, NonResourceURLs: []string{request.Path},
+	})
+}
+
+// scopedNames returns the names of objects that a scope names, sorted.
+func scopedNames(s *model.Scope) []string {
+	if s == nil {
+		return nil
+	}
+	var names []string
+	for _, entry := range s.Roles {
+		names = append(names, entry.VirtualClusters...)
+	}
+	for _, entry := range s.VirtualClusters {
+		names = append(names, entry.VirtualCluster)
+	}
+	for _, entry := range s.Rules {
+		for _, resources := range entry.Resources {
+			names = append(names, resources.ResourceNames...)
+		}
+		for _, cluster := range entry.VirtualClusters {
+			names = append(names, cluster.Name)
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.Trim(name, auth.All) == "" })
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,389 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/functions/catalog"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+// decided is the whole API, whose caller the test chooses, and objects of all kinds.
+type decided struct {
+	*configured
+	random *rand.Rand
+	caller identity.Caller
+	// names are the names of the objects of a resource, with their namespaces.
+	names map[string][]string
+	// owners are the owners of keys.
+	owners map[string]identity.Owner
+	// bodies are the objects by path, as an admin reads them.
+	bodies map[string]string
+}
+
+// Header implements frame.Authenticator.
+func (d *decided) Header(context.Context, http.Header, string) (identity.Caller, map[string]store.Record, error) {
+	return d.caller, nil, nil
+}
+
+// Again implements frame.Authenticator.
+func (d *decided) Again(context.Context, http.Header) (identity.Caller, error) { return d.caller, nil }
+
+func newDecided(t *testing.T) *decided {
+	t.Helper()
+	// The numbers are the same in every run.
+	d := &decided{
+		configured: newConfigured(t, redistest.Embedded(t)), random: rand.New(rand.NewPCG(5, 23)),
+		names: map[string][]string{"configs": {"config"}}, owners: map[string]identity.Owner{}, bodies: map[string]string{},
+	}
+	d.seed()
+	for i := range 12 {
+		bearer := []string{anaBearer, benBearer, adminBearer}[i%3]
+		if answer, text := d.ask(bearer, "POST", "/apis/management.platform.sh/v1/directclusterendpointtokens", fmt.Sprintf(`{"metadata":{"name":"t%d"}}`, i)); answer.StatusCode != http.StatusCreated {
+			t.Fatal(text)
+		}
+		d.names["directclusterendpointtokens"] = append(d.names["directclusterendpointtokens"], fmt.Sprintf("t%d", i))
+	}
+	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	for i := range 40 {
+		key := &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("k%d", i)}}
+		d.owners[key.Name] = d.owner()
+		key.Spec.User, key.Spec.Team, key.Spec.Subject = d.owners[key.Name].Fields()
+		key.Spec.Groups, key.Spec.Scope = d.groups(), d.scope()
+		if _, err := resource.Create(t.Context(), kinds.Open(d.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: key}); err != nil {
+			t.Fatal(err)
+		}
+		d.names["ownedaccesskeys"] = append(d.names["ownedaccesskeys"], key.Name)
+	}
+	for i := range 30 {
+		instance := &model.VirtualClusterInstance{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("v%d", i%10)}}
+		instance.Namespace = []string{"p-a", "p-b", "p-c"}[i/10]
+		if owner := d.owner(); owner.Kind != identity.Subject && d.random.IntN(4) > 0 {
+			user, team, _ := owner.Fields()
+			instance.Spec.Owner = &model.InstanceOwner{User: user, Team: team}
+		}
+		for range d.random.IntN(4) {
+			user, team, _ := d.owner().Fields()
+			entry := model.InstanceAccess{Verbs: []string{pick(d, "use", "update", "delete", "*")}}
+			switch {
+			case user != "":
+				entry.Users = []string{user}
+			case team != "":
+				entry.Teams = []string{team}
+			default:
+				continue
+			}
+			instance.Spec.Access = append(instance.Spec.Access, entry)
+		}
+		instance.Spec.AccessPoint = &model.InstanceAccessPoint{Ingress: &model.InstanceIngress{Enabled: true, Host: "v.example"}}
+		if _, err := resource.Create(t.Context(), kinds.Open(d.env).Instances, resource.CreateInput[*model.VirtualClusterInstance]{
+			Caller: root, Namespace: instance.Namespace, Object: instance,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		d.names["virtualclusterinstances"] = append(d.names["virtualclusterinstances"], instance.Namespace+"/"+instance.Name)
+	}
+	server := process.NewServer(d.env)
+	server.Configuration, server.Authenticator = platformconfig.Open(d.env), d
+	d.handler = server.Mount(catalog.Functions...)
+	return d
+}
+
+func pick[T any](d *decided, from ...T) T { return from[d.random.IntN(len(from))] }
+
+// some returns some of the values, perhaps none.
+func some[T any](d *decided, from ...T) []T {
+	var list []T
+	for _, each := range from {
+		if d.random.IntN(3) == 0 {
+			list = append(list, each)
+		}
+	}
+	return list
+}
+
+func (d *decided) owner() identity.Owner {
+	return pick(d,
+		identity.Owner{Kind: identity.User, Name: "ana"}, identity.Owner{Kind: identity.User, Name: "ben"}, identity.Owner{Kind: identity.User, Name: "cleo"},
+		identity.Owner{Kind: identity.Team, Name: "core"}, identity.Owner{Kind: identity.Team, Name: "dev"},
+		identity.Owner{Kind: identity.Subject, Name: "robot"}, identity.Owner{Kind: identity.Subject, Name: "ana"})
+}
+
+func (d *decided) groups() []string {
+	return some(d, "ops", identity.TeamPrefix+"core", identity.TeamPrefix+"dev")
+}
+
+func (d *decided) scope() *model.Scope {
+	if d.random.IntN(5) < 2 {
+		return nil
+	}
+	for {
+		made := &model.Scope{AllowPlatformCLI: d.random.IntN(8) == 0}
+		for range d.random.IntN(3) {
+			made.Roles = append(made.Roles, model.ScopeRole{
+				Role: pick(d, scope.Roles()...), Projects: some(d, "a", "b", "*"), VirtualClusters: some(d, "v1", "v2", "v3"),
+			})
+		}
+		for range d.random.IntN(2) {
+			made.Projects = append(made.Projects, model.ScopeProject{Project: pick(d, "a", "b", "*")})
+		}
+		for range d.random.IntN(3) {
+			made.VirtualClusters = append(made.VirtualClusters, model.ScopeVirtualCluster{Project: pick(d, "a", "b", "*"), VirtualCluster: pick(d, "v1", "v2", "v3", "*")})
+		}
+		made.Clusters = some(d, model.ScopeCluster{Cluster: "c"})
+		made.Spaces = some(d, model.ScopeSpace{Project: "a", Space: "s"})
+		for range d.random.IntN(3) {
+			rule := model.ScopeRule{
+				Verbs:          some(d, "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "reveal"),
+				Namespaces:     some(d, "p-a", "p-c", ""),
+				RequestTargets: some(d, scope.TargetManagement, scope.TargetCluster),
+			}
+			if d.random.IntN(2) == 0 {
+				rule.Resources = []model.ScopeGroupResources{{Group: model.GroupName, Resources: some(d,
+					"ownedaccesskeys", "virtualclusterinstances", "virtualclusterinstances/*", "configs", "directclusterendpointtokens", "configs/history")}}
+				if len(rule.Resources[0].Resources) > 0 {
+					rule.Resources[0].ResourceNames = some(d, "k1", "k2", "k3", "v1", "v2", "t1", "config")
+				}
+			}
+			if d.random.IntN(3) == 0 {
+				rule.NonResourceURLs = some(d, "/version", "/metrics", "/openid/v1/*", "/apis/*")
+			}
+			if d.random.IntN(4) == 0 {
+				rule.VirtualClusters = []model.ScopeRuleVirtualCluster{{Name: pick(d, "v1", "v2", ""), Namespace: pick(d, "p-a", "")}}
+			}
+			made.Rules = append(made.Rules, rule)
+		}
+		if len(scope.Validate(made, field.NewPath("scope"))) == 0 {
+			return made
+		}
+	}
+}
+
+// change makes another caller.
+func (d *decided) change() {
+	groups := d.groups()
+	if d.random.IntN(4) == 0 {
+		groups = append(groups, identity.Admins)
+	}
+	key := pick(d, d.names["ownedaccesskeys"]...)
+	owner := d.owners[key]
+	if d.random.IntN(20) == 0 {
+		// Keys that were made long ago may have such an owner.
+		owner = identity.Owner{Kind: identity.Subject, Name: "system:robot"}
+	}
+	d.caller = identity.New(owner, groups)
+	d.caller.Scope = d.scope()
+	d.caller.Key, d.caller.KeyUID, d.caller.KeyType = key, "unknown", model.AccessKeyTypeUser
+	if d.random.IntN(10) == 0 {
+		d.caller.KeyType = model.AccessKeyTypeKubeconfig
+	}
+}
+
+// attempt is a request with the review that asks whether it is permitted.
+type attempt struct {
+	request
+	spec authorizationv1.SelfSubjectAccessReviewSpec
+}
+
+// attempt returns a request to an endpoint, with random values in its path.
+func (d *decided) attempt(endpoint frame.Endpoint) attempt {
+	path, namespace, name := endpoint.Path, "", ""
+	if strings.Contains(path, "{name}") {
+		name = pick(d, append(slices.Clone(d.names[endpoint.Resource.Resource]), "absent", "k1", "v1")...)
+		if before, after, found := strings.Cut(name, "/"); found {
+			namespace, name = before, after
+		}
+	}
+	if endpoint.Namespaced && strings.Contains(path, "{namespace}") && (namespace == "" || d.random.IntN(8) == 0) {
+		namespace = pick(d, "p-a", "p-b", "p-c")
+	}
+	group := pick(d, model.GroupName, "authorization.k8s.io", "apps")
+	version := pick(d, "v1", "v1", "v2")
+	path = strings.NewReplacer("{namespace}", namespace, "{name}", name, "{group}", group, "{version}", version).Replace(path)
+	a := attempt{request: request{bearer: "whoever", method: endpoint.Method, path: path}}
+	if endpoint.Resource.Resource == "" {
+		a.spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: path, Verb: strings.ToLower(endpoint.Method)}
+		return a
+	}
+	verb, query := endpoint.Verb, ""
+	switch {
+	case verb == "list" || verb == "watch" || verb == "deletecollection":
+		if d.random.IntN(3) == 0 {
+			name = pick(d, "k1", "v1", "v2", "v3", "t1", "config", "absent")
+			query = "&fieldSelector=metadata.name%3D" + name
+		}
+		query += map[string]string{"watch": "&watch=true", "deletecollection": "&dryRun=All"}[verb]
+	case verb != "get":
+		query = "&dryRun=All"
+	}
+	if endpoint.Resource.Resource == "configs" && endpoint.Subresource == "" && (verb == "get" || verb == "list" && query == "") && d.random.IntN(3) == 0 {
+		verb, query = "reveal", query+"&reveal=true"
+	}
+	if query != "" {
+		a.path += "?" + query[1:]
+	}
+	a.spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+		Verb: verb, Group: endpoint.Resource.Group, Version: endpoint.Resource.Version, Resource: endpoint.Resource.Resource,
+		Subresource: endpoint.Subresource, Namespace: namespace, Name: name,
+	}
+	a.body = d.body(endpoint, path)
+	return a
+}
+
+// body returns a body that asks for nothing that the caller may not give.
+func (d *decided) body(endpoint frame.Endpoint, path string) string {
+	switch {
+	case endpoint.Verb == "update":
+		whole := strings.TrimSuffix(path, "/status")
+		text, known := d.bodies[whole]
+		if !known {
+			caller := d.caller
+			d.caller = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+			answer, found := d.ask("root", "GET", whole, "")
+			if text = "{}"; answer.StatusCode == http.StatusOK {
+				text = found
+			}
+			d.caller, d.bodies[whole] = caller, text
+		}
+		return text
+	case endpoint.Verb == "create" && endpoint.Resource.Resource == "ownedaccesskeys" && d.caller.Scope != nil:
+		text, err := json.Marshal(map[string]any{"spec": map[string]any{"scope": d.caller.Scope}})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return string(text)
+	case endpoint.Subresource == "rollback":
+		return `{"spec":{"revision":"1"}}`
+	case endpoint.Verb == "create" || endpoint.Verb == "patch":
+		return "{}"
+	default:
+		return ""
+	}
+}
+
+// try sends the request. The response to a watch is cut off at its beginning.
+func (d *decided) try(a attempt) (code int, text string) {
+	kind := "application/json"
+	if a.method == http.MethodPatch {
+		kind = mergePatch
+	}
+	ctx, cancel := context.WithCancel(d.t.Context())
+	defer cancel()
+	sent := httptest.NewRequestWithContext(ctx, a.method, a.path, strings.NewReader(a.body))
+	sent.Header.Set("Authorization", "Bearer "+a.bearer)
+	sent.Header.Set("Content-Type", kind)
+	recorder := &leaving{ResponseRecorder: httptest.NewRecorder(), leave: cancel}
+	d.handler.ServeHTTP(recorder, sent)
+	return recorder.Code, recorder.Body.String()
+}
+
+// leaving is a client that leaves once it has the status.
+type leaving struct {
+	*httptest.ResponseRecorder
+	leave func()
+}
+
+func (l *leaving) WriteHeader(code int) {
+	l.ResponseRecorder.WriteHeader(code)
+	l.leave()
+}
+
+// review asks whether a request is permitted.
+func (d *decided) review(spec authorizationv1.SelfSubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+	d.t.Helper()
+	text, err := json.Marshal(authorizationv1.SelfSubjectAccessReview{Spec: spec})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	answer, found := d.ask("whoever", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", string(text))
+	var review authorizationv1.SelfSubjectAccessReview
+	if err := json.Unmarshal([]byte(found), &review); err != nil || answer.StatusCode != http.StatusCreated {
+		d.t.Fatalf("%d %s, %v", answer.StatusCode, found, err)
+	}
+	return review.Status
+}
+
+// The answer of a review is that of the API: allowed if and only if the request is answered with neither 403 nor 404.
+// Source: ADR-0023.
+func TestReviewsAgree(t *testing.T) {
+	t.Parallel()
+	d := newDecided(t)
+	var endpoints []frame.Endpoint
+	for _, function := range catalog.Functions {
+		for _, endpoint := range function.Endpoints {
+			if !strings.Contains(endpoint.Path, "/{cluster}/") && !strings.Contains(endpoint.Path, "/{project}/") {
+				endpoints = append(endpoints, endpoint)
+			}
+		}
+	}
+	outcomes := map[string][2]int{}
+	for i := range 10_000 {
+		d.change()
+		endpoint := pick(d, endpoints...)
+		a := d.attempt(endpoint)
+		code, text := d.try(a)
+		if code == http.StatusUnauthorized || code == http.StatusMethodNotAllowed || code == http.StatusTooManyRequests || code >= 500 {
+			t.Fatalf("%d: %s %s: %d %s", i, a.method, a.path, code, text)
+		}
+		permitted := code != http.StatusForbidden && code != http.StatusNotFound
+		status := d.review(a.spec)
+		about := strings.Join([]string{endpoint.Verb, endpoint.Resource.Resource, endpoint.Subresource}, " ")
+		count := outcomes[about]
+		count[map[bool]int{true: 0, false: 1}[permitted]]++
+		outcomes[about] = count
+		if status.Allowed != permitted || status.Reason == "" {
+			narrow, _ := json.Marshal(d.caller.Scope)
+			t.Errorf("%d: %v %v with the scope %s: %s %s is answered %d %.300s\nthe review says %v: %s",
+				i, d.caller.Owner, d.caller.Groups, narrow, a.method, a.path, code, text, status.Allowed, status.Reason)
+		}
+	}
+	for about, count := range outcomes {
+		if strings.Contains(about, "virtualclusterinstances") && (count[0] == 0 || count[1] == 0) {
+			t.Errorf("%s: %d are permitted and %d refused", about, count[0], count[1])
+		}
+	}
+}
+
+// Reviews know the routes of the catalog, and no others. Source: ADR-0023.
+func TestReviewsKnowTheCatalog(t *testing.T) {
+	t.Parallel()
+	served := map[scope.Request]bool{}
+	for _, function := range catalog.Functions {
+		for _, endpoint := range function.Endpoints {
+			request := scope.Request{Verb: endpoint.Verb, Group: endpoint.Resource.Group, Resource: endpoint.Resource.Resource, Subresource: endpoint.Subresource}
+			if request.Resource == "" {
+				request.Verb, request.Path = strings.ToLower(endpoint.Method), endpoint.Path
+			}
+			served[request] = true
+			if _, unknown := auth.Unserved(request); unknown && !strings.Contains(request.Path, "{") {
+				t.Errorf("%s has the route %s %s, which the policy does not list", function.Name, endpoint.Method, endpoint.Path)
+			}
+		}
+	}
+	for _, request := range auth.Everything() {
+		if request.Path == "" && request.Verb != "reveal" && !served[request] {
+			t.Errorf("no function serves %+v, which the policy lists", request)
+		}
+	}
+}
