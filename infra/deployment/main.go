@@ -1,5 +1,6 @@
 // Command deployment writes what the manifests of a deployment need to know about the functions: the table that
-// Terraform reads, and the sections of serverless.yml with one entry per function. It reads the catalog, so that a
+// Terraform reads, the sections of serverless.yml with one entry per function, and the users of the Redis with the rights that
+// functions need. It reads the catalog, so that a
 // function listed there is part of every deployment. The parts that are the same for all functions are written by hand,
 // in serverless.yml and infra/terraform. Run it from the top of the repository: `go run ./infra/deployment`.
 // Source: ADR-0001.
@@ -20,6 +21,8 @@ const (
 	tableFile     = "infra/terraform/functions.json"
 	functionsFile = "infra/serverless/functions.json"
 	rolesFile     = "infra/serverless/roles.json"
+	usersFile     = "infra/redis/users.acl"
+	groupsFile    = "infra/redis/users.json"
 )
 
 func main() {
@@ -34,7 +37,18 @@ func write(root string) error {
 	if err != nil {
 		return err
 	}
+	list := users(catalog.Functions)
+	if err := os.WriteFile(filepath.Join(root, usersFile), accessControl(list), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", usersFile, err)
+	}
+	of := map[string]string{}
+	for _, one := range list {
+		for _, function := range one.functions {
+			of[function] = one.name
+		}
+	}
 	for file, content := range map[string]any{
+		groupsFile:    of,
 		tableFile:     entries,
 		functionsFile: serverlessFunctions(entries),
 		rolesFile:     serverlessRoles(entries),

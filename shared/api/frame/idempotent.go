@@ -30,12 +30,12 @@ const (
 )
 
 // openAttempts opens the stored responses to requests of an owner with an Idempotency-Key.
-func openAttempts(ctx context.Context, env *platform.Environment, owner string) (*idempotency.Store, error) {
+func openAttempts(ctx context.Context, env *platform.Environment, records store.Store, owner string) (*idempotency.Store, error) {
 	ring, err := env.Keyring(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &idempotency.Store{Records: env.Stores(idempotency.Resource), Keyring: ring, Now: env.Now, Owner: owner, Quota: env.Quota}, nil
+	return &idempotency.Store{Records: records, Keyring: ring, Now: env.Now, Owner: owner, Quota: env.Quota}, nil
 }
 
 // storedResponse is a response in the form in which it is stored.
@@ -53,7 +53,7 @@ type storedResponse struct {
 func Idempotent(endpoint Endpoint) Endpoint {
 	open := endpoint.open
 	endpoint.open = func(env *platform.Environment) operation {
-		operate := open(env)
+		operate, records := open(env), env.Stores(idempotency.Resource)
 		return func(ctx context.Context, c *call) (*answer, error) {
 			keys := c.http.Header.Values(idempotencyKey)
 			if len(keys) == 0 || c.query.Has("dryRun") {
@@ -62,7 +62,7 @@ func Idempotent(endpoint Endpoint) Endpoint {
 			if err := checkIdempotencyKey(keys); err != nil {
 				return nil, err
 			}
-			attempts, err := openAttempts(ctx, env, c.caller.Owner.String())
+			attempts, err := openAttempts(ctx, env, records, c.caller.Owner.String())
 			if err != nil {
 				return nil, err
 			}

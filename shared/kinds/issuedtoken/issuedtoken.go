@@ -32,8 +32,8 @@ import (
 // Registry is the records with their state.
 type Registry = resource.Registry[*model.DirectClusterEndpointToken]
 
-// revokedResource is the place of the list of revoked tokens in the state.
-const revokedResource = "revokedtokens"
+// RevokedResource is the place of the list of revoked tokens in the state.
+const RevokedResource = "revokedtokens"
 
 // Definition is the resource directclusterendpointtokens. Source: Spec 2.4; ADR-0011.
 var Definition = &resource.Definition[*model.DirectClusterEndpointToken]{

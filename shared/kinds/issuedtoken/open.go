@@ -10,7 +10,7 @@ import (
 // functions that write use kinds.Open.
 func Open(env *platform.Environment) *Register {
 	return platform.Single(env, func(env *platform.Environment) *Register {
-		tokens := NewRegister(env.Stores(Definition.Resource.Resource), env.Stores(revokedResource), accesskey.Open(env), env.Now, env.Random,
+		tokens := NewRegister(env.Stores(Definition.Resource.Resource), env.Stores(RevokedResource), accesskey.Open(env), env.Now, env.Random,
 			accesskey.OpenLimits(env))
 		tokens.Quota = env.Quota
 		resource.JoinForReading(env, tokens.Registry)

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/store"
+)
+
+// The commands that the state needs. Scripts run with the rights of their user, command by command.
+const (
+	// connecting are the commands without keys: connections, clusters, and the wait for replicas.
+	connecting = "+auth +hello +ping +select +wait +asking +readonly +command +cluster|slots +cluster|shards +cluster|nodes"
+	reading    = "+eval +evalsha +get +hget +hmget +hexists +hstrlen +zrange +zcard +zlexcount +xrange +xread"
+	writing    = "+incr +hset +hdel +zadd +zrem +xadd +xtrim"
+	// auditing are the commands of the store of audit events.
+	auditing = "+eval +evalsha +hget +hset +xadd +xtrim"
+)
+
+// rights are what a function does with the state: for each resource whether it changes it.
+type rights map[string]bool
+
+// String is the same for functions with the same rights.
+func (r rights) String() string {
+	var words []string
+	for _, resource := range slices.Sorted(maps.Keys(r)) {
+		words = append(words, fmt.Sprintf("%s=%v", resource, r[resource]))
+	}
+	return strings.Join(words, " ")
+}
+
+// user is a user of the Redis for the functions with the same rights.
+type user struct {
+	name      string
+	functions []string
+	rights    rights
+}
+
+// users returns the users that the functions need. Each is named after the first of its functions.
+func users(functions []*frame.Function) []user {
+	byRights := map[string]*user{}
+	for _, f := range functions {
+		needed := rightsOf(f)
+		if byRights[needed.String()] == nil {
+			byRights[needed.String()] = &user{rights: needed}
+		}
+		one := byRights[needed.String()]
+		one.functions = append(one.functions, f.Name)
+	}
+	var list []user
+	for _, one := range byRights {
+		slices.Sort(one.functions)
+		one.name = "platform-" + one.functions[0]
+		list = append(list, *one)
+	}
+	slices.SortFunc(list, func(a, b user) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// nowhere is a state that cannot be reached.
+type nowhere struct{ store.Store }
+
+func (nowhere) Get(context.Context, string) (store.Record, error) {
+	return store.Record{}, store.ErrUnavailable
+}
+
+// rightsOf returns the rights of a function. It opens everything that the function serves, and notes which resources are
+// opened: a function cannot use others.
+func rightsOf(f *frame.Function) rights {
+	opened := rights{}
+	server := process.New(settings.Default(), process.World{
+		Stores: func(resource string) store.Store {
+			opened[resource] = false
+			return nowhere{}
+		},
+		Log: slog.New(slog.DiscardHandler),
+	})
+	server.Configuration = nil
+	server.Mount(f)
+	if f.Schedule != nil {
+		// It opens what it needs, and then fails.
+		_ = server.Run(context.Background(), f)
+	}
+	kinds := map[string]bool{}
+	for _, kind := range platform.StoredKinds {
+		kinds[kind.Resource.Resource] = true
+	}
+	own := map[string]bool{
+		// Every use of a key is noted.
+		model.Resource("ownedaccesskeys").Resource: true,
+	}
+	for _, endpoint := range f.Endpoints {
+		if endpoint.Resource.Group == model.GroupName {
+			own[endpoint.Resource.Resource] = own[endpoint.Resource.Resource] ||
+				endpoint.Resource.Resource != platformconfig.Definition.Resource.Resource || writes(endpoint.Verb)
+		}
+	}
+	// A function that knows the rules of every kind removes what belongs to a removed object.
+	_, removes := opened[issuedtoken.RevokedResource]
+	for resource := range opened {
+		isConfig := resource == platformconfig.Definition.Resource.Resource
+		opened[resource] = own[resource] || !isConfig && (removes || !kinds[resource])
+	}
+	return opened
+}
+
+// writes tells whether a verb changes objects.
+func writes(verb string) bool {
+	return !slices.Contains([]string{"get", "list", "watch", "reveal"}, verb)
+}
+
+// accessControl returns the users in the form of a Redis ACL file, without passwords.
+func accessControl(list []user) []byte {
+	var text bytes.Buffer
+	line := func(name string, rules ...string) {
+		fmt.Fprintf(&text, "user %s on resetkeys resetchannels -@all %s\n", name, strings.Join(rules, " "))
+	}
+	for _, one := range list {
+		rules := []string{connecting}
+		var read, written []string
+		for _, resource := range slices.Sorted(maps.Keys(one.rights)) {
+			if one.rights[resource] {
+				written = append(written, "~p1:{"+resource+"}:*")
+			} else {
+				read = append(read, "~p1:{"+resource+"}:*")
+			}
+		}
+		if len(written) > 0 {
+			rules = append(rules, "("+reading+" "+writing+" "+strings.Join(written, " ")+")")
+		}
+		if len(read) > 0 {
+			rules = append(rules, "("+reading+" "+strings.Join(read, " ")+")")
+		}
+		line(one.name, rules...)
+	}
+	line("platform-audit", connecting, "("+auditing+" ~p1:{audit}:*)")
+	return text.Bytes()
+}
