@@ -186,7 +186,7 @@ type AccessKeyIdentity struct {
 	// ConnectorData is the state that the connector keeps for later requests. It is never shared with end users
 	// or clients: responses do not contain it, and requests that set it are refused. Source: Spec 2.5.
 	// +optional
-	ConnectorData []byte `json:"connectorData,omitempty"`
+	ConnectorData string `json:"connectorData,omitempty" secret:"true"`
 }
 
 // AccessKeyOIDCProvider describes the OIDC client that a refresh token was issued to. Source: Spec 2.5.

@@ -45,11 +45,6 @@ func (in *AccessKeyIdentity) DeepCopyInto(out *AccessKeyIdentity) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.ConnectorData != nil {
-		in, out := &in.ConnectorData, &out.ConnectorData
-		*out = make([]byte, len(*in))
-		copy(*out, *in)
-	}
 	return
 }
 

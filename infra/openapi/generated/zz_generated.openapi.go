@@ -2986,7 +2986,7 @@ func schema_managementplatformsh_shared_model_AccessKeyIdentity(ref common.Refer
 						SchemaProps: spec.SchemaProps{
 							Description: "ConnectorData is the state that the connector keeps for later requests. It is never shared with end users or clients: responses do not contain it, and requests that set it are refused. Source: Spec 2.5.",
 							Type:        []string{"string"},
-							Format:      "byte",
+							Format:      "",
 						},
 					},
 				},

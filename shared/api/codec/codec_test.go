@@ -156,7 +156,7 @@ func TestRefused(t *testing.T) {
 		{"Spec 2.5", "a number in YAML for a text", codec.YAML, "spec: {user: 5}", 400, []string{wrongType + "spec.user"}},
 		{"Spec 2.5", "a boolean in YAML for a text", codec.YAML, "spec: {user: yes}", 400, []string{wrongType + "spec.user"}},
 		{"Spec 2.2", "what is no time", codec.JSON, `{"metadata":{"creationTimestamp":"now"}}`, 400, nil},
-		{"Spec 2.5", "what is no base64", codec.JSON, `{"spec":{"identity":{"connectorData":"?"}}}`, 400, nil},
+		{"Spec 2.5", "connector data that is no text", codec.JSON, `{"spec":{"identity":{"connectorData":7}}}`, 400, []string{wrongType + "spec.identity.connectorData"}},
 
 		{"Spec 2.1", "nothing in YAML", codec.YAML, ``, 400, nil},
 		{"Spec 2.1", "a comment in YAML", codec.YAML, "# nothing\n", 400, nil},
@@ -351,7 +351,7 @@ func TestWrongTypes(t *testing.T) {
 		{`{"spec":{"ttl":9223372036854775808}}`, []string{"spec.ttl"}},
 		{`{"spec":{"scope":{"clusters":[{"cluster":"a"},{"cluster":1}],"rules":[{"resources":[{"resources":["a",2]}]}]}}}`,
 			[]string{"spec.scope.clusters[1].cluster", "spec.scope.rules[0].resources[0].resources[1]"}},
-		{`{"spec":{"identity":{"connectorData":"***","extraClaims":{"a":1}}}}`, []string{"spec.identity.connectorData", "spec.identity.extraClaims[a]"}},
+		{`{"spec":{"identity":{"connectorData":["a"],"extraClaims":{"a":1}}}}`, []string{"spec.identity.connectorData", "spec.identity.extraClaims[a]"}},
 		{`{"spec":{"identity":{"connectorData":7}}}`, []string{"spec.identity.connectorData"}},
 		{`{"spec":{"ttl":"x","identity":null,"user":null,"unknown":1}}`, []string{"spec.ttl"}},
 		{`{"spec":{"ttl":"x","ttl":5}}`, []string{"spec.ttl"}},
@@ -374,12 +374,27 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
+// Bytes are base64, and what is none is not quoted. Source: ADR-0003.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	body, err := codec.Read(codec.JSON, []byte(`{"status":{"ingress":{"caData":"canary!"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = codec.Decode(body, &model.VirtualClusterInstance{}, codec.Warn)
+	status := apierror.From(err).Status()
+	text, _ := json.Marshal(status)
+	if status.Code != 400 || !strings.Contains(string(text), "status.ingress.caData") || strings.Contains(string(text), "canary") {
+		t.Errorf("%s", text)
+	}
+}
+
 // What is of a wrong type may be a secret. Source: D21 of the design.
 func TestWrongTypesQuoteNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"spec":{"key":["canary"]}}`, `{"spec":{"key":8675309}}`, `{"spec":{"ttl":"canary"}}`, `{"spec":{"oidcLogin":"canary"}}`,
-		`{"spec":{"identity":{"connectorData":"canary!"}}}`, `{"spec":{"identityRefresh":"canary"}}`, `{"spec":{"ttl":` + strings.Repeat("9", 100) + `}}`,
+		`{"spec":{"identity":{"connectorData":["canary!"]}}}`, `{"spec":{"identityRefresh":"canary"}}`, `{"spec":{"ttl":` + strings.Repeat("9", 100) + `}}`,
 	} {
 		_, _, err := read(codec.JSON, text, codec.Warn)
 		status, _ := json.Marshal(apierror.From(err).Status())

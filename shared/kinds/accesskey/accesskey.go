@@ -192,7 +192,7 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 		return
 	}
 	if key.Spec.Identity != nil {
-		key.Spec.Identity.ConnectorData = nil
+		key.Spec.Identity.ConnectorData = ""
 	}
 	if login := key.Spec.OIDCLogin; login != nil {
 		login.IDToken, login.AccessToken, login.RefreshToken = "", "", ""

@@ -133,7 +133,7 @@ func validateType(kind string, old *model.OwnedAccessKey) field.ErrorList {
 // Source: Spec 2.5 (connectorData); ADR-0005.
 func validateSecrets(spec *model.OwnedAccessKeySpec) field.ErrorList {
 	var problems field.ErrorList
-	if spec.Identity != nil && len(spec.Identity.ConnectorData) > 0 {
+	if spec.Identity != nil && spec.Identity.ConnectorData != "" {
 		problems = append(problems, field.Forbidden(specPath.Child("identity", "connectorData"), "is written by the server only"))
 	}
 	if login := spec.OIDCLogin; login != nil {
