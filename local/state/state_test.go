@@ -2,16 +2,22 @@ package state
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"management.platform.sh/local/localtest"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -104,5 +110,44 @@ func TestChildStateThatDoesNotStart(t *testing.T) {
 				t.Errorf("%q stays behind", list)
 			}
 		})
+	}
+}
+
+// All files of the state are readable for their user alone, also those that an earlier version has made.
+func TestFilesArePrivate(t *testing.T) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not on PATH")
+	}
+	folder := t.TempDir()
+	early := filepath.Join(folder, "redis", "early")
+	if err := os.MkdirAll(filepath.Dir(early), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(early, nil, 0o644); err != nil { //nolint:gosec // what an earlier version has made
+		t.Fatal(err)
+	}
+	opened, err := childState(t.Context(), program, redisstore.Options{Timeout: 30 * time.Second}, folder, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, wrong := opened.Client.Resource("ownedaccesskeys").Create(t.Context(), store.Record{Name: "a", Created: time.Unix(1, 0), Object: []byte("{}")})
+	if err := errors.Join(wrong, opened.Close()); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		files++
+		info, err := entry.Info()
+		if err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has the rights %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil || files < 3 {
+		t.Errorf("%d files, %v", files, err)
 	}
 }
