@@ -10,6 +10,14 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -26,6 +34,24 @@ func testRoundTrips(t *testing.T, redisURL string) {
 	at := time.Now()
 	s := newServer(t, proxy.url, func() time.Time { return at })
 	item := collectionPath + "/" + objectName(0)
+	// A key that is bound to two others is authenticated, and shown, as fast as one that is not.
+	bound := *s
+	caller := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
+	for _, name := range []string{"z-bound-1", "z-bound-2", "z-bound-3"} {
+		written, err := resource.Create(t.Context(), kinds.Open(s.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+			Caller: caller, Object: &model.OwnedAccessKey{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       model.OwnedAccessKeySpec{Groups: []string{identity.Admins}, TTLSeconds: 3600},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound.bearer = secret.String(written.Object.Spec.Key)
+		if caller, err = accesskey.OpenAuthenticator(s.env).Bearer(t.Context(), bound.bearer); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, operation := range []struct {
 		name   string
 		most   int
@@ -38,7 +64,13 @@ func testRoundTrips(t *testing.T, redisURL string) {
 			return stranger.call(http.MethodGet, item, "", nil)
 		}},
 		{"get", 1, http.StatusOK, func(int) int { return s.call(http.MethodGet, item, "", nil) }},
+		{"get with a bound key", 1, http.StatusOK, func(int) int { return bound.call(http.MethodGet, item, "", nil) }},
+		{"get of a bound key", 1, http.StatusOK, func(int) int { return s.call(http.MethodGet, collectionPath+"/z-bound-3", "", nil) }},
 		{"list of 500", 2, http.StatusOK, func(int) int { return s.call(http.MethodGet, collectionPath, "limit=500", nil) }},
+		// Two pages, and the keys to which the one is bound.
+		{"list with a bound key", 4, http.StatusOK, func(int) int {
+			return s.call(http.MethodGet, collectionPath, "fieldSelector=metadata.name%3Dz-bound-3", nil)
+		}},
 		{"create", 3, http.StatusCreated, func(i int) int {
 			return s.call(http.MethodPost, collectionPath, "", objectBody(fmt.Sprint("new-", i), "New"))
 		}},
