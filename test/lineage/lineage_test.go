@@ -347,7 +347,7 @@ func TestTrees(t *testing.T) {
 				each.deleted = each.deleted || each.madeBy(c)
 			}
 		}
-		make := func(rt *rapid.T) {
+		create := func(rt *rapid.T) {
 			if len(all) > 12 {
 				rt.Skip("enough")
 			}
@@ -358,8 +358,8 @@ func TestTrees(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":           func(rt *rapid.T) { w.check(rt, all) },
-			"make":       make,
-			"make more":  make,
+			"make":       create,
+			"make more":  create,
 			"background": func(rt *rapid.T) { remove(rt, "") },
 			"foreground": func(rt *rapid.T) { remove(rt, metav1.DeletePropagationForeground) },
 			"orphan":     func(rt *rapid.T) { remove(rt, metav1.DeletePropagationOrphan) },

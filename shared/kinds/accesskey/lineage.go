@@ -20,7 +20,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// ErrBound: a key in the lineage of the key, to which it is bound, is gone, expired or disabled. Source: ADR-0021.
+// ErrBound says that a key in the lineage of a key, to which it is bound, is gone, expired or disabled. Source: ADR-0021.
 var ErrBound = errors.New("a key that it was made with no longer works")
 
 // Lineage returns what is noted of the makers of a credential that a caller makes: the caller's key, which bounds it as
