@@ -153,10 +153,8 @@ func checkExecInfo(text string) error {
 
 // prepare checks the flags. The access key is sent over TLS only, or to this machine.
 func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.Client, err error) {
-	parsed, err := url.Parse(c.Server)
-	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.User != nil ||
-		parsed.Scheme != "https" && (parsed.Scheme != "http" || !onThisMachine(parsed.Hostname())) {
-		return "", "", nil, errors.New("--server: must be an https URL such as https://platform.example/kubernetes/management")
+	if endpoint, client, err = connect(c.Server, c.Authority, "directclusterendpointtokens"); err != nil {
+		return "", "", nil, err
 	}
 	if c.TTL < 0 || c.TTL%time.Second != 0 {
 		return "", "", nil, errors.New("--ttl: must be a whole number of seconds, at least 0s")
@@ -172,15 +170,26 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 	if bearer == "" {
 		return "", "", nil, errors.New("no access key: use --key-file or set PLATFORM_ACCESS_KEY")
 	}
+	return endpoint, bearer, client, nil
+}
+
+// connect returns the URL of a resource of a platform, and a client that reaches it over TLS only, or on this machine. Authority
+// is the file of the platform's certificate authority; empty: those of the system.
+func connect(server, authority, resource string) (endpoint string, client *http.Client, err error) {
+	parsed, err := url.Parse(server)
+	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.User != nil ||
+		parsed.Scheme != "https" && (parsed.Scheme != "http" || !onThisMachine(parsed.Hostname())) {
+		return "", nil, errors.New("--server: must be an https URL such as https://platform.example/kubernetes/management")
+	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.Authority != "" {
-		content, err := os.ReadFile(c.Authority)
+	if authority != "" {
+		content, err := os.ReadFile(authority)
 		if err != nil {
-			return "", "", nil, fmt.Errorf("--certificate-authority: %w", err)
+			return "", nil, fmt.Errorf("--certificate-authority: %w", err)
 		}
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM(content) {
-			return "", "", nil, errors.New("--certificate-authority: the file has no certificate in PEM")
+			return "", nil, errors.New("--certificate-authority: the file has no certificate in PEM")
 		}
 	}
 	client = &http.Client{
@@ -188,7 +197,7 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: settings, ForceAttemptHTTP2: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return strings.TrimSuffix(c.Server, "/") + "/apis/" + model.SchemeGroupVersion.String() + "/directclusterendpointtokens", bearer, client, nil
+	return strings.TrimSuffix(server, "/") + "/apis/" + model.SchemeGroupVersion.String() + "/" + resource, client, nil
 }
 
 func onThisMachine(host string) bool {
