@@ -60,7 +60,7 @@ func readSecret(value string) (string, error) {
 	file, named := strings.CutPrefix(value, "@")
 	switch {
 	case named:
-		content, err := os.ReadFile(file)
+		content, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
 			// The name may be a secret that begins with the same letter.
 			err = wrong.Err

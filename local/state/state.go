@@ -154,11 +154,16 @@ func childState(ctx context.Context, program string, options redisstore.Options,
 // makePrivate makes the files in a folder readable for their user alone. A redis-server makes its append-only files with the
 // rights that its umask leaves.
 func makePrivate(folder string) error {
-	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		return os.Chmod(path, 0o600)
+		return root.Chmod(path, 0o600)
 	})
 }
 

@@ -124,7 +124,7 @@ func TestFilesArePrivate(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(early), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(early, nil, 0o644); err != nil { //nolint:gosec // what an earlier version has made
+	if err := os.WriteFile(early, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := childState(t.Context(), program, redisstore.Options{Timeout: 30 * time.Second}, folder, quiet)
