@@ -462,6 +462,35 @@ func TestFail(t *testing.T) {
 	}
 }
 
+// Where the audit can be mended, admins are served although their events cannot be recorded yet. The events wait until the
+// sink takes them. Source: ADR-0024.
+func TestAlsoUnrecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	get := frame.Get(accesskey.Definition, registry, resource.Get[*model.OwnedAccessKey])
+	w.handler = w.server.Mount(&frame.Function{Name: "testmend", Endpoints: []frame.Endpoint{get.AlsoUnrecorded()}})
+	b := w.booked(rules(model.AuditRule{Level: "Metadata", FailurePolicy: "Fail"}))
+	b.refuse(func(audit.Event) bool { return true })
+	for bearer, want := range map[string]int{adminKey: http.StatusOK, anaKey: http.StatusServiceUnavailable, "wrong": http.StatusServiceUnavailable} {
+		if got := w.do(request{path: root + "/ana", bearer: bearer}).Code; got != want {
+			t.Errorf("%s: %d, want %d", bearer, got, want)
+		}
+	}
+	b.refuse(nil)
+	stages := 0
+	for end := time.Now().Add(30 * time.Second); stages < 2 && time.Now().Before(end); {
+		for _, event := range b.take() {
+			if event.User.Username == "root" {
+				stages++
+			}
+		}
+		w.do(request{path: root + "/ana", bearer: anaKey})
+	}
+	if stages != 2 {
+		t.Errorf("%d events of the admin were recorded afterwards", stages)
+	}
+}
+
 // A scheduled run is recorded, and so is each object that it removes. Under Fail it removes nothing that is not recorded.
 func TestEventsOfASchedule(t *testing.T) {
 	t.Parallel()

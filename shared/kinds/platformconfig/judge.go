@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
@@ -34,9 +36,12 @@ type judged struct {
 	trial  *trial
 }
 
-// judge finds out what a write does to others. Errors: Invalid for a write that ends the credential of its writer, or names
+// judge finds out what a write does to others. Errors: Forbidden for a placeholder of a caller who may not reveal secrets; Invalid for a write that ends the credential of its writer, or names
 // what cannot be reached, unless it is forced; those of the state. Source: ADR-0024.
 func (s *signed) judge(ctx context.Context, before *document, known *content) (judged, error) {
+	if err := s.mayPlace(); err != nil {
+		return judged{}, err
+	}
 	now := s.source.Now()
 	was, next := s.source.opened(before.config(), s.ring), s.source.opened(known.config(), s.ring)
 	steps := before.Limits.of(was)
@@ -72,6 +77,21 @@ func (s *signed) judge(ctx context.Context, before *document, known *content) (j
 		s.warnings = append(s.warnings, "status.disableConfigEndpoint: nobody can write the configuration through the API any more; an operator can, with platform configure")
 	}
 	return out, nil
+}
+
+// mayPlace refuses placeholders to callers who may not reveal secrets: they would choose where the values are sent.
+func (s *signed) mayPlace() error {
+	reveal := scope.Request{
+		Verb: "reveal", Group: Definition.Resource.Group, Resource: Definition.Resource.Resource, Name: Name,
+	}
+	if len(s.placeholders) == 0 || auth.Decide(s.caller, reveal).Allowed {
+		return nil
+	}
+	var problems field.ErrorList
+	for _, path := range s.placeholders {
+		problems = append(problems, field.Forbidden(path, "only callers who may reveal secrets can say where the value of a placeholder is sent"))
+	}
+	return apierror.Forbidden(Definition.GroupResource(), Name, apierror.Summary(problems), problems)
 }
 
 // opened returns a configuration in stored form as it takes effect. Secrets that cannot be opened are missing.

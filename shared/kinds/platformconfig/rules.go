@@ -15,8 +15,6 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -90,21 +88,9 @@ func (r *rules) Validate(config, _ *model.Config) field.ErrorList {
 	return problems
 }
 
-// Authorize refuses placeholders to callers who may not reveal secrets: they would choose where the values are sent.
-// Source: ADR-0024.
-func (r *rules) Authorize(caller identity.Caller, _, _ *model.Config) field.ErrorList {
-	reveal := scope.Request{
-		Verb: "reveal", Group: Definition.Resource.Group, Resource: Definition.Resource.Resource, Name: Name,
-	}
-	if len(r.placeholders) == 0 || auth.Decide(caller, reveal).Allowed {
-		return nil
-	}
-	var problems field.ErrorList
-	for _, path := range r.placeholders {
-		problems = append(problems, field.Forbidden(path, "only callers who may reveal secrets can say where the value of a placeholder is sent"))
-	}
-	return problems
-}
+// Authorize refuses nothing: callers who may write the configuration may write all of it, except for placeholders, which the
+// store of the write knows.
+func (r *rules) Authorize(identity.Caller, *model.Config, *model.Config) field.ErrorList { return nil }
 
 // Seal gives the configuration its stored form: secrets are sealed, and defaults that the client repeats are left out. A
 // rollback keeps them, because the earlier revision may have had them.
