@@ -49,7 +49,8 @@ func (s Steps) Next(limit int64, now time.Time) Steps {
 	if len(s) > 0 && s[len(s)-1].Seconds == limit {
 		return s
 	}
-	next := Step{Seconds: limit, Since: now}
+	// The times of keys are whole seconds.
+	next := Step{Seconds: limit, Since: now.Truncate(time.Second)}
 	var kept Steps
 	for _, step := range s {
 		switch {
