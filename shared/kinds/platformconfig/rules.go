@@ -15,6 +15,7 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
