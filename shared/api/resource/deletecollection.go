@@ -4,6 +4,7 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -11,7 +12,7 @@ import (
 // as they were before. With a limit, these are the objects of the page that List would return. Without a limit, the objects
 // are read and removed page by page, also by Next of in.Selection.Rest, and an object that is created meanwhile may be
 // removed. Objects that others remove meanwhile are skipped. The dependents of the objects of the first page are removed as
-// Delete does, those of the others by the schedule.
+// Delete does, those of the others by the schedule. Everything that a credential led to ends with it, if that is asked for.
 //
 // Errors: those of List, and the first of Delete, after which the objects before it are gone. Source: Spec 3; ADR-0009,
 // ADR-0020.
@@ -42,7 +43,11 @@ func DeleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteIn
 				l.end(ctx)
 				return err
 			}
-			if pages == 1 {
+			switch {
+			case in.Propagation == metav1.DeletePropagationForeground && r.makes() && !in.DryRun:
+				// What a credential led to ends before the answer, on whatever page it is.
+				r.collect(ctx, one)
+			case pages == 1:
 				after = append(after, one)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -367,5 +368,30 @@ func TestEarlierKubeconfigs(t *testing.T) {
 		if caller, err := w.caller(name); err != nil || caller.KeyType != row.want {
 			t.Errorf("row %d: the type is %q, %v, want %q", i, caller.KeyType, err, row.want)
 		}
+	}
+}
+
+// A collection that is deleted in the foreground takes the trees of all of its keys, also of those on later pages.
+// Source: ADR-0021.
+func TestForegroundOfCollections(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range limits.PageObjects {
+		w.create(fmt.Sprintf("ana-%03d", i), model.OwnedAccessKeySpec{User: "ana"})
+	}
+	last := w.made(admin, "last", model.OwnedAccessKeySpec{User: "ana", Groups: []string{identity.Admins}})
+	w.made(last, "made", model.OwnedAccessKeySpec{User: "ben"})
+	_, err := resource.DeleteCollection(t.Context(), w.keys, resource.DeleteInput{
+		Caller: admin, Propagation: metav1.DeletePropagationForeground,
+		Selection: &resource.ListInput{Caller: admin, Fields: fields.ParseSelectorOrDie("spec.user=ana")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := w.names(); len(left) != 0 {
+		t.Errorf("%d keys are left: %.5q", len(left), left)
+	}
+	if _, err := w.caller("made"); !errors.Is(err, auth.ErrUnknown) {
+		t.Errorf("what a key on the second page made: %v", err)
 	}
 }
