@@ -32,7 +32,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "createaccesskey",
-	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(accesskey.Definition, open, Do))},
+	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(accesskey.Definition, open, Do)).Delivering()},
 	Encrypts:  true,
 }
 

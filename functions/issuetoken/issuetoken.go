@@ -31,7 +31,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 var Function = &frame.Function{
 	Name:      "issuetoken",
 	Encrypts:  true,
-	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(issuedtoken.Definition, open, Do))},
+	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(issuedtoken.Definition, open, Do)).Delivering()},
 }
 
 func open(env *platform.Environment) Deps {

@@ -31,7 +31,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 var Function = &frame.Function{
 	Name: "renderkubeconfig",
 	Endpoints: []frame.Endpoint{
-		frame.Idempotent(frame.CreateSubresource(kubeconfig.Definition, kubeconfig.Subresource, open, Do)),
+		frame.Idempotent(frame.CreateSubresource(kubeconfig.Definition, kubeconfig.Subresource, open, Do)).Delivering(),
 	},
 	Encrypts: true,
 }

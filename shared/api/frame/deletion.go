@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ func Delete[T resource.Object, D any](
 		if _, gone := object.(*metav1.Status); !gone && !ptr.Deref(options.OrphanDependents, true) { //nolint:staticcheck // deprecated, and still sent
 			status = http.StatusAccepted
 		}
-		return &answer{status: status, object: object}, nil
+		return &answer{status: status, object: object, warnings: ignoredOptions(c)}, nil
 	})
 }
 
@@ -63,7 +64,7 @@ func DeleteCollection[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		return &answer{status: http.StatusOK, object: list, rest: selection.Rest}, nil
+		return &answer{status: http.StatusOK, object: list, rest: selection.Rest, warnings: ignoredOptions(c)}, nil
 	})
 }
 
@@ -92,51 +93,73 @@ func chosenPropagation(options *metav1.DeleteOptions) metav1.DeletionPropagation
 	}
 }
 
-// readDeleteOptions reads the body and the query of a delete. If both set an option, the query wins: it is the visible
-// part, and a dry run that it requests must not become a deletion.
+// readDeleteOptions reads the options of a delete from its body or, if it has none, from its query. As in Kubernetes, the
+// query of a request with a body is ignored, also a dry run.
 //
 // Errors: BadRequest for options that cannot be parsed, Invalid for values that are not allowed. Source: Spec 2.2; ADR-0009.
 func readDeleteOptions(c *call) (*metav1.DeleteOptions, error) {
-	options := &metav1.DeleteOptions{}
 	data, err := c.body()
 	if err != nil {
 		return nil, err
 	}
+	options := &metav1.DeleteOptions{}
 	if len(data) > 0 {
-		body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := codec.Decode(body, options, codec.Ignore); err != nil {
-			return nil, err
-		}
-		// A body of another kind is a mistake: the client may have meant to delete another object.
-		if err := codec.CheckKind(options, schema.GroupVersionKind{Kind: "DeleteOptions"}); err != nil {
-			return nil, err
-		}
+		err = decodeDeleteOptions(c, data, options)
+	} else {
+		err = queriedDeleteOptions(c.query, options)
 	}
-	if given, ok := c.query["dryRun"]; ok {
-		options.DryRun = given
-	}
-	if text := c.query.Get("gracePeriodSeconds"); text != "" {
-		seconds, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, unreadable("gracePeriodSeconds", text, "must be a whole number of seconds")
-		}
-		options.GracePeriodSeconds = &seconds
-	}
-	if text := c.query.Get("orphanDependents"); text != "" {
-		orphan, err := strconv.ParseBool(text)
-		if err != nil {
-			return nil, unreadable("orphanDependents", text, "must be true or false")
-		}
-		options.OrphanDependents = &orphan //nolint:staticcheck // deprecated, and still sent
-	}
-	if text := c.query.Get("propagationPolicy"); text != "" {
-		options.PropagationPolicy = new(metav1.DeletionPropagation(text))
+	if err != nil {
+		return nil, err
 	}
 	problems := append(metav1validation.ValidateDeleteOptions(options), checkGrace(options.GracePeriodSeconds)...)
 	return options, invalidOptions("DeleteOptions", problems)
+}
+
+// ignoredOptions returns a warning for each option in the query of a delete that its body makes void.
+func ignoredOptions(c *call) []string {
+	var warnings []string
+	for _, name := range []string{"dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy"} {
+		if len(c.sent) > 0 && c.query.Has(name) {
+			warnings = append(warnings, "the query parameter "+name+" is ignored: the request has a body, whose options apply")
+		}
+	}
+	return warnings
+}
+
+// decodeDeleteOptions reads the body of a delete.
+func decodeDeleteOptions(c *call, data []byte, options *metav1.DeleteOptions) error {
+	body, err := codec.Read(c.http.Header.Get("Content-Type"), data)
+	if err != nil {
+		return err
+	}
+	if _, err := codec.Decode(body, options, codec.Ignore); err != nil {
+		return err
+	}
+	// A body of another kind is a mistake: the client may have meant to delete another object.
+	return codec.CheckKind(options, schema.GroupVersionKind{Kind: "DeleteOptions"})
+}
+
+// queriedDeleteOptions reads the query of a delete.
+func queriedDeleteOptions(query url.Values, options *metav1.DeleteOptions) error {
+	options.DryRun = query["dryRun"]
+	if text := query.Get("gracePeriodSeconds"); text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return unreadable("gracePeriodSeconds", text, "must be a whole number of seconds")
+		}
+		options.GracePeriodSeconds = &seconds
+	}
+	if text := query.Get("orphanDependents"); text != "" {
+		orphan, err := strconv.ParseBool(text)
+		if err != nil {
+			return unreadable("orphanDependents", text, "must be true or false")
+		}
+		options.OrphanDependents = &orphan //nolint:staticcheck // deprecated, and still sent
+	}
+	if text := query.Get("propagationPolicy"); text != "" {
+		options.PropagationPolicy = new(metav1.DeletionPropagation(text))
+	}
+	return nil
 }
 
 // checkGrace checks the bounds of the grace period. Kubernetes leaves this check to each resource. Source: ADR-0009.

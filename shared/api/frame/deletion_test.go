@@ -56,8 +56,9 @@ func TestDeletionOptions(t *testing.T) {
 		{"the old word, in the query", "?orphanDependents=false", "", 200, nil},
 		{"no boolean", "?orphanDependents=maybe", "", 400, []string{"orphanDependents"}},
 		{"both words", "", `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, 422, []string{"propagationPolicy"}},
-		{"both words, in two places", "?propagationPolicy=Orphan", `{"orphanDependents":false}`, 422, []string{"propagationPolicy"}},
-		{"all that is wrong at once", "?dryRun=x&gracePeriodSeconds=-2", `{"orphanDependents":true,"propagationPolicy":"x"}`, 422,
+		{"the query beside a body is ignored, as in Kubernetes", "?propagationPolicy=Orphan&gracePeriodSeconds=soon", `{"orphanDependents":false}`, 200, nil},
+		{"also if the body says nothing", "?dryRun=x", `{}`, 200, nil},
+		{"all that is wrong at once", "", `{"dryRun":["x"],"gracePeriodSeconds":-2,"orphanDependents":true,"propagationPolicy":"x"}`, 422,
 			[]string{"propagationPolicy", "propagationPolicy", "dryRun", "gracePeriodSeconds"}},
 	} {
 		for _, path := range []string{"/ana", ""} {
@@ -77,6 +78,9 @@ func TestDeletionOptions(t *testing.T) {
 				if row.code == 200 {
 					if answer.Code != 200 {
 						t.Errorf("answered %d: %s", answer.Code, answer.Body)
+					}
+					if ignored := len(answer.Header().Values("Warning")) > 0; ignored != (row.query != "" && row.body != "") {
+						t.Errorf("warnings are %q", answer.Header().Values("Warning"))
 					}
 					return
 				}

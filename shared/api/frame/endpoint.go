@@ -102,6 +102,8 @@ type Endpoint struct {
 	tabulate func(runtime.Object, metav1.IncludeObjectPolicy, time.Time) (*metav1.Table, error)
 	// prefetched tells that the authenticator reads the object of the request in the same round trip as the caller's key.
 	prefetched bool
+	// delivers tells that a response may contain a credential that is shown only once. Set it with Delivering.
+	delivers bool
 	// class is the class of work that requests share besides that of all requests. Nil: none. Set it with Sharing.
 	class *fairness.Class
 	// open prepares the operation.
@@ -131,6 +133,14 @@ func (e Endpoint) WithPrefetch() Endpoint {
 // cannot be recorded. Their events wait until a sink takes them. It is for what mends the audit. Source: ADR-0024.
 func (e Endpoint) AlsoUnrecorded() Endpoint {
 	e.mends = true
+	return e
+}
+
+// Delivering returns an endpoint whose response to a create contains a credential that is shown only once. The rows of a
+// Table contain the whole object then, and a response of metadata alone is refused before anything is made: the
+// credential would be lost. Source: ADR-0004.
+func (e Endpoint) Delivering() Endpoint {
+	e.delivers = true
 	return e
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 )
@@ -109,11 +110,21 @@ func (f *frame) agree(c *call) error {
 	}
 	switch verb := f.endpoint.Verb; {
 	case c.form.as == asTable:
-		c.include, err = includeObject(c.query)
+		if c.include, err = includeObject(c.query); f.endpoint.delivers && verb == "create" {
+			c.include = metav1.IncludeObject
+		}
+	case c.form.as == asPartial && f.endpoint.delivers && (verb == "create" || f.applies(c)):
+		err = apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
 	case c.form.as == asPartialList && (verb == "create" || verb == "update" || verb == "patch"):
 		err = apierror.NotAcceptable(codec.JSON + ", " + codec.YAML)
 	}
 	return err
+}
+
+// applies tells whether a request is an apply, which may create its object.
+func (f *frame) applies(c *call) bool {
+	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
+	return err == nil && f.endpoint.Verb == "patch" && resource.PatchType(media) == resource.ApplyPatch
 }
 
 // negotiate chooses the form of the first clause that can be served. Table tells whether the endpoint has a Table form. If

@@ -196,7 +196,7 @@ func TestDeleteOptions(t *testing.T) {
 		{"as YAML", "", "application/yaml", "dryRun: [All]\n", 200, false},
 		{"unknown fields are ignored", "", "application/json", `{"later":1}`, 200, true},
 		{"a dry run in the body", "", "application/json", `{"dryRun":["All"]}`, 200, false},
-		{"the query wins", "?dryRun=All", "application/json", `{}`, 200, false},
+		{"the query beside a body is ignored", "?dryRun=All", "application/json", `{}`, 200, true},
 		{"a bad dry run", "", "application/json", `{"dryRun":["Some"]}`, 422, false},
 		{"another uid", "", "application/json", `{"preconditions":{"uid":"x"}}`, 409, false},
 		{"another resourceVersion", "", "application/json", `{"preconditions":{"resourceVersion":"99"}}`, 409, false},

@@ -128,7 +128,7 @@ func Patch[T resource.Object, D any](
 		}
 		code := http.StatusOK
 		if written.Created {
-			code = http.StatusCreated
+			code, c.include = http.StatusCreated, metav1.IncludeObject
 		}
 		return &answer{status: code, object: written.Object, warnings: written.Warnings}, nil
 	})

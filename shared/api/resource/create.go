@@ -200,7 +200,8 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	} else if d.sealed.Reveal != nil {
 		d.sealed.Reveal(object)
 	}
-	return Result[T]{Object: object, Created: true, Warnings: r.Rules.Warn(object)}, nil
+	var none T
+	return Result[T]{Object: object, Created: true, Warnings: r.warn(object, none)}, nil
 }
 
 // notCreated is translate for an object that could not be stored. Callers who may see the existing object learn that it

@@ -169,7 +169,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
 		_ = r.relate(ctx, []T{object}, nil)
-		return Result[T]{Object: object, Warnings: r.Rules.Warn(object)}, nil
+		return Result[T]{Object: object, Warnings: r.warn(object, old)}, nil
 	}
 	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
 		return Result[T]{}, err
@@ -195,7 +195,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		r.Removed(ctx, object)
 		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
 	}
-	return Result[T]{Object: object, Warnings: r.Rules.Warn(object)}, nil
+	return Result[T]{Object: object, Warnings: r.warn(object, old)}, nil
 }
 
 // mismatch is the answer for an object whose metadata does not match the request.

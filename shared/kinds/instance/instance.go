@@ -200,11 +200,16 @@ func is(caller identity.Caller, kind identity.OwnerKind, name string) bool {
 // Default keeps the stored signer where a replacement leaves it out, and writes to the status what follows from a changed
 // spec.
 func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterInstance) {
-	if old == nil {
+	exists := old != nil
+	if !exists {
 		instance.Status = model.VirtualClusterInstanceStatus{}
 		old = &model.VirtualClusterInstance{}
 	} else if instance.Spec.Signer == nil {
 		instance.Spec.Signer = old.Spec.Signer.DeepCopy()
+	}
+	if exists && apiequality.Semantic.DeepEqual(instance.Spec, old.Spec) {
+		// A write of the metadata says nothing about the status, which others may have reported.
+		return
 	}
 	before := signerType(old)
 	if signer := instance.Spec.Signer; signer != nil && (signer.Type == "" || old.Spec.Signer != nil && signer.Type == before) {
@@ -218,13 +223,14 @@ func (r *rules) Default(_ identity.Caller, instance, old *model.VirtualClusterIn
 			signer.Type = before
 		}
 	}
-	published := len(instance.Status.Conditions) > 0 && apiequality.Semantic.DeepEqual(instance.Spec.AccessPoint, old.Spec.AccessPoint)
+	// What others have reported stays, unless the spec changes what it is about.
+	reported := exists && !apiequality.Semantic.DeepEqual(instance.Status, model.VirtualClusterInstanceStatus{})
+	published := reported && apiequality.Semantic.DeepEqual(instance.Spec.AccessPoint, old.Spec.AccessPoint)
 	if !published {
 		r.publish(instance)
 	}
 	signer := instance.Spec.Signer
-	known := meta.FindStatusCondition(instance.Status.Conditions, model.InstanceSignerReady) != nil
-	if !known || signerType(instance) != before || signer != nil && (signer.CA != nil || signer.Kubeconfig != "") {
+	if !reported || signerType(instance) != before || signer != nil && (signer.CA != nil || signer.Kubeconfig != "") {
 		r.noteSigner(instance)
 	}
 	if !published {
