@@ -5,10 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/api/fieldmanager"
 	"management.platform.sh/shared/api/idempotency"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/store"
@@ -42,6 +45,30 @@ func TestDo(t *testing.T) {
 	}
 	if err := process.NewServer(w.Env).Run(t.Context(), Function); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run stores what is in force after a configuration that nobody confirmed in time. Source: ADR-0024.
+func TestTakesBack(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	deps := open(w.Env)
+	deps.Config.Managed(fieldmanager.New)
+	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+	config := &model.Config{Status: model.ConfigStatus{PlatformHost: "a.example"}}
+	config.Annotations = map[string]string{model.ConfirmWithinAnnotation: "10m"}
+	if _, err := deps.Config.Update(t.Context(), resource.UpdateInput[*model.Config]{Caller: root, Name: "config", Object: config}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{false, true, false} {
+		if done, err := Do(t.Context(), deps); err != nil || done.TakenBack != want {
+			t.Errorf("%+v, %v, want %v", done, err, want)
+		}
+		w.Pass(10 * time.Minute)
+	}
+	history, err := deps.Config.History(t.Context(), resource.GetInput{Caller: root, Name: "config"})
+	if err != nil || history.Status.Revisions[0].Author != "subject:expirekeys" || history.Status.Revisions[0].RolledBackTo != "1" {
+		t.Errorf("%+v, %v", history, err)
 	}
 }
 
