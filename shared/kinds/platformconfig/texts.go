@@ -36,6 +36,7 @@ type text struct {
 // sentTo returns the names and values of the fields that say where the text is sent, as the tag sentTo lists them: a name
 // with ^ is a field one object further out. Secrets in the values are marks. Empty: none.
 func (t text) sentTo() (names []string, values string) {
+	var shownAs []string
 	for name := range strings.SplitSeq(t.field.Tag.Get("sentTo"), ",") {
 		outer := strings.TrimLeft(name, "^")
 		out := len(name) - len(outer)
@@ -47,10 +48,9 @@ func (t text) sentTo() (names []string, values string) {
 		if value.Kind() == reflect.String {
 			shown, _ = concealed(shownPart(value.String()))
 		}
-		names = append(names, outer)
-		values += fmt.Sprintf("%s=%q ", outer, shown)
+		names, shownAs = append(names, outer), append(shownAs, fmt.Sprintf("%s=%q", outer, shown))
 	}
-	return names, values
+	return names, strings.Join(shownAs, " ")
 }
 
 // fieldNamed returns the field of a struct by its JSON name. It panics if there is none: tags are checked by a test.
