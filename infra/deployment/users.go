@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/platformconfig"
@@ -107,6 +108,10 @@ func rightsOf(f *frame.Function) rights {
 			own[endpoint.Resource.Resource] = own[endpoint.Resource.Resource] ||
 				endpoint.Resource.Resource != platformconfig.Definition.Resource.Resource || writes(endpoint.Verb)
 		}
+	}
+	if f.Name == expirekeys.Function.Name {
+		// It takes unconfirmed configurations back.
+		own[platformconfig.Definition.Resource.Resource] = true
 	}
 	// A function that knows the rules of every kind removes what belongs to a removed object.
 	_, removes := opened[issuedtoken.RevokedResource]
