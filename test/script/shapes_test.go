@@ -64,9 +64,11 @@ var aboutTheRunner = map[string]string{
 	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",
 	"config":    "the runner looks at its configuration every second and logs it; functions look when requests come",
 	"tokens":    "the command signing-keys, and HTTPS on the issuer, which is the platform's elsewhere",
+	"giveback":  "the runner's data folder and its files of the audit, and tokens",
 	"killed":    "the runner starts its redis-server again; elsewhere that is the platform's",
 	"manifests": "a flag of the runner",
 	"restart":   "the runner's data folder, lock and announcement",
+	"stolen":    "the runner's files of the audit, and tokens",
 	"volatile":  "the runner's state without a redis-server",
 }
 

@@ -208,19 +208,20 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 // Warn says when the platform's cap, or a key to which it is bound, ends the key before its own ttl. Source: ADR-0005,
 // ADR-0021.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
+	var warnings []string
 	limit := r.limits().of(key)
+	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
+		warnings = append(warnings, "spec.ttl: "+model.Seconds(key.Spec.TTLSeconds).String()+
+			" is above the platform's limit; the key expires "+limit.String()+" after its creation")
+	}
 	if end := key.Status.ExpirationTimestamp; end != nil && len(Bounding(key.Status.Lineage)) > 0 {
 		var activity time.Time
 		if last := key.Status.LastActivity; last != nil {
 			activity = last.Time
 		}
 		if alone := Expiry(key, activity, r.limits()); alone.IsZero() || end.Time.Before(alone.Truncate(time.Second)) {
-			return []string{"the key expires at " + end.UTC().Format(time.RFC3339) + ", with a key that it was made with"}
+			warnings = append(warnings, "the key expires at "+end.UTC().Format(time.RFC3339)+", with a key that it was made with")
 		}
 	}
-	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
-		return []string{"spec.ttl: " + model.Seconds(key.Spec.TTLSeconds).String() +
-			" is above the platform's limit; the key expires " + limit.String() + " after its creation"}
-	}
-	return nil
+	return warnings
 }
