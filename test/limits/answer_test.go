@@ -99,7 +99,7 @@ var answerRows = map[string]row{
 		w := newWorld(t, nil)
 		for _, n := range []int{limits.RuleNames - 1, limits.RuleNames, limits.RuleNames + 1} {
 			made := w.send(request{method: http.MethodPost, path: keys, body: fmt.Sprintf(
-				`{"spec":{"key":"rules-%d-0123456789-0123456789-0123456789","scope":{"virtualClusters":[%s]}}}`, n, counted(n, `{"project":"a","virtualCluster":"v%d"}`))})
+				`{"spec":{"scope":{"virtualClusters":[%s]}}}`, counted(n, `{"project":"a","virtualCluster":"v%d"}`))})
 			var key struct{ Spec struct{ Key string } }
 			if err := json.Unmarshal([]byte(made.body), &key); err != nil || made.status != http.StatusCreated {
 				t.Fatalf("%d %.500s, %v", made.status, made.body, err)
