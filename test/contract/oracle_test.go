@@ -245,7 +245,7 @@ var masked = map[string]bool{"uid": true, "creationTimestamp": true, "deletionTi
 var generated = regexp.MustCompile(`^(gen-|Gen-|accesskey-|x{50,})[a-z0-9]{5}$`)
 
 // mask replaces values that differ by nature, and removes the parts that Kubernetes does not have: the bearer token, and the
-// use of the key. Prose is not compared.
+// use and the origin of the key. Prose is not compared.
 func (s *side) mask(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -272,8 +272,11 @@ func (s *side) mask(value any) any {
 			}
 		}
 		if cells, ok := value["cells"].([]any); ok && len(cells) > 6 {
-			// Expires, last activity and age.
+			// Expires, last activity and age, and in wide tables the key with which it was made.
 			cells[4], cells[5], cells[6] = nil, nil, nil
+			if len(cells) > 9 {
+				cells[9] = nil
+			}
 		}
 		for name, each := range value {
 			if text, ok := each.(string); ok && text != "" && (masked[name] || name == "name" && generated.MatchString(text)) {
