@@ -539,11 +539,11 @@ func TestResourcesAreApart(t *testing.T) {
 func TestClosed(t *testing.T) {
 	client := open(t, redistest.Embedded(t), redisstore.Options{})
 	s := client.Resource("things")
-	_, err := s.Create(t.Context(), thing("one"))
+	last, err := s.Create(t.Context(), thing("one"))
 	must(t, err)
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := s.Events(t.Context(), 1, 1, time.Hour)
+		_, err := s.Events(t.Context(), last, 1, time.Hour)
 		waiting <- err
 	}()
 	must(t, client.Close())
