@@ -33,13 +33,19 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 		status.EvaluationError = fmt.Sprintf("the scope names %d objects; the rules have the first %d of them", len(names), limits.RuleNames)
 		names = names[:limits.RuleNames]
 	}
-	allowed := func(request scope.Request, name string) bool {
+	allowed := func(who identity.Caller, request scope.Request, name string) bool {
 		request.Name, request.Namespace = name, namespace
-		return auth.Decide(caller, a.normal(request)).Allowed
+		return auth.Decide(who, a.normal(request)).Allowed
+	}
+	// What permits one object and not others names it, so the rest of the scope is looked at once for each request.
+	callers := make([]identity.Caller, len(names))
+	for i, name := range names {
+		callers[i] = caller
+		callers[i].Scope = naming(caller.Scope, name)
 	}
 	for _, request := range auth.Everything() {
 		if request.Path != "" {
-			if allowed(request, "") {
+			if allowed(caller, request, "") {
 				addPath(&status, request)
 			}
 			continue
@@ -48,7 +54,7 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 		if ofCollection(request) {
 			of = ""
 		}
-		if allowed(request, of) {
+		if allowed(caller, request, of) {
 			addVerb(&status, request, nil)
 			continue
 		}
@@ -57,8 +63,8 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 			continue
 		}
 		var some []string
-		for _, name := range names {
-			if allowed(request, name) {
+		for i, name := range names {
+			if allowed(callers[i], request, name) {
 				some = append(some, name)
 			}
 		}
@@ -109,6 +115,29 @@ func addPath(status *authorizationv1.SubjectRulesReviewStatus, request scope.Req
 	status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{
 		Verbs: []string{request.Verb}, NonResourceURLs: []string{request.Path},
 	})
+}
+
+// naming returns the entries of a scope that name an object. To all others the name is like any other.
+func naming(s *model.Scope, name string) *model.Scope {
+	narrow := &model.Scope{}
+	for _, entry := range s.Roles {
+		if slices.Contains(entry.VirtualClusters, name) {
+			narrow.Roles = append(narrow.Roles, entry)
+		}
+	}
+	for _, entry := range s.VirtualClusters {
+		if entry.VirtualCluster == name {
+			narrow.VirtualClusters = append(narrow.VirtualClusters, entry)
+		}
+	}
+	for _, entry := range s.Rules {
+		ofObjects := func(g model.ScopeGroupResources) bool { return slices.Contains(g.ResourceNames, name) }
+		ofCluster := func(c model.ScopeRuleVirtualCluster) bool { return c.Name == name }
+		if slices.ContainsFunc(entry.Resources, ofObjects) || slices.ContainsFunc(entry.VirtualClusters, ofCluster) {
+			narrow.Rules = append(narrow.Rules, entry)
+		}
+	}
+	return narrow
 }
 
 // scopedNames returns the names of objects that a scope names, sorted.
