@@ -24,7 +24,6 @@ import (
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
-	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/signing/token"
@@ -55,9 +54,6 @@ type Input = frame.ReviewRequest[*model.CredentialRevocation]
 
 // Output is the answer.
 type Output = frame.ReviewResult[*model.CredentialRevocation]
-
-// revoker is who deletes the records of tokens here. Nobody else can have the name.
-var revoker = identity.New(identity.Owner{Kind: identity.Subject, Name: identity.PlatformPrefix + "revocation"}, []string{identity.Admins})
 
 // Do revokes credentials: they are refused at the next request. What is no credential is ignored. Each credential is revoked by
 // itself: after an error those before it are revoked, and the same request finishes the work.
@@ -124,7 +120,7 @@ func (d Deps) revoke(ctx context.Context, text secret.String) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := resource.Revoke(ctx, d.Tokens.Registry, revoker, issued); err != nil {
+	if err := resource.Revoke(ctx, d.Tokens.Registry, accesskey.Revoker, issued); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s/%s/%s", issuedtoken.Definition.Resource.Resource, issued.Name, issued.UID), nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -163,9 +162,7 @@ func (f *frame) again(ctx context.Context, c *call) (identity.Caller, string, er
 	if err != nil {
 		return caller, endedByChange, err
 	}
-	now, then := caller, c.caller
-	now.KeyExpires, then.KeyExpires = time.Time{}, time.Time{}
-	if !reflect.DeepEqual(now, then) {
+	if !caller.Same(c.caller) {
 		return caller, endedByChange, nil
 	}
 	return caller, "", nil

@@ -437,6 +437,12 @@ func TestWatchStreams(t *testing.T) {
 				t.Fatalf("before a change comes %s", one)
 			}
 		}
+		// The change is one of the caller's own key, but not of its rights: the watch goes on beyond several checks.
+		for range 3 {
+			if one := next(t, marked); one.Type != "BOOKMARK" {
+				t.Fatalf("after a change comes %s", one)
+			}
+		}
 		stop()
 		stopMarked()
 		for _, record := range w.ended(2) {

@@ -78,15 +78,20 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 		}
 		until = earliest(until, within)
 	}
+	return auth.Identified{
+		Caller: callerOf(key, until, record.Revision), Prefetched: found,
+		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
+	}, nil
+}
+
+// callerOf is the caller that a key authenticates: until when, and by which revision of its record.
+func callerOf(key *model.OwnedAccessKey, until time.Time, revision int64) identity.Caller {
 	caller := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
 	caller.Scope = key.Spec.Scope
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)
-	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, record.Revision, key.Status.Lineage
+	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, revision, key.Status.Lineage
 	caller.KeyOwned = len(key.OwnerReferences) > 0
-	return auth.Identified{
-		Caller: caller, Prefetched: found,
-		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
-	}, nil
+	return caller
 }
 
 // within is Within for a key that is bound to keys of some names. Found has the records of names that exist; nil: they were not

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -175,11 +174,7 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	if refused != nil || string(key.UID) != caller.KeyUID {
 		return store.Version{}, ended
 	}
-	now := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
-	now.Scope, now.KeyExpires, now.KeyType = key.Spec.Scope, until, key.Spec.Type
-	now.KeyLineage, now.KeyOwned = caller.KeyLineage, len(key.OwnerReferences) > 0
-	if now.Owner != caller.Owner || !slices.Equal(now.Groups, caller.Groups) ||
-		!apiequality.Semantic.DeepEqual(now.Scope, caller.Scope) || now.Bounds() && !caller.Bounds() {
+	if now := callerOf(key, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
 		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
 			"the access key of the request was changed meanwhile; repeat the request")
 	}

@@ -96,8 +96,8 @@ func (s *retiring) retire(ctx context.Context, record store.Record) error {
 	return s.retired.Add(ctx, record.Digest)
 }
 
-// revoker is who gives a key back without a credential. Nobody else can have the name.
-var revoker = identity.New(identity.Owner{Kind: identity.Subject, Name: identity.PlatformPrefix + "revocation"}, []string{identity.Admins})
+// Revoker is who revokes a credential for those who have only its text. Nobody else can have the name. Source: ADR-0022.
+var Revoker = identity.New(identity.Owner{Kind: identity.Subject, Name: identity.PlatformPrefix + "revocation"}, []string{identity.Admins})
 
 // Revoke deletes the access key with a text, also one within its grace period, and retires the text. It returns the key as it
 // was, or nil if there is none. Finalizers may keep the object; the key is refused nevertheless. Keys must know the kinds
@@ -121,5 +121,5 @@ func Revoke(ctx context.Context, keys *Registry, retired *Retired, bearer secret
 	if err := retired.Add(ctx, digest); err != nil {
 		return nil, err
 	}
-	return key, resource.Revoke(ctx, keys, revoker, key)
+	return key, resource.Revoke(ctx, keys, Revoker, key)
 }

@@ -3,6 +3,7 @@
 package identity
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -157,6 +158,14 @@ func (c Caller) Bounds() bool {
 	ends := !c.KeyExpires.IsZero() && c.KeyType != model.AccessKeyTypeLogin
 	return c.Scope != nil || ends || c.KeyOwned ||
 		slices.ContainsFunc(c.KeyLineage, func(ancestor model.AccessKeyAncestor) bool { return ancestor.Bounds })
+}
+
+// Same reports whether two authentications gave the same rights. The end of the key and the revision of its record do not
+// count: a key can be changed without a change of its rights.
+func (c Caller) Same(other Caller) bool {
+	c.KeyExpires, other.KeyExpires = time.Time{}, time.Time{}
+	c.KeyRevision, other.KeyRevision = 0, 0
+	return reflect.DeepEqual(c, other)
 }
 
 // New returns the caller for an owner with extra groups.
