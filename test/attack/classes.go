@@ -85,7 +85,7 @@ func (a *attack) shoot(ctx context.Context, one shot, attacker int) {
 	case nobody:
 		one.bearer = ""
 	}
-	one.path = strings.ReplaceAll(one.path, own, from.object)
+	one.path = strings.ReplaceAll(one.path, own, from.Object)
 	var text short
 	status, err := a.site.send(ctx, one, &text)
 	if ctx.Err() == nil {
@@ -412,7 +412,7 @@ func slowBody(ctx context.Context, a *attack, attacker, _ int) {
 	defer func() { _ = conn.Close() }()
 	authorization := ""
 	if attacker%2 == 0 {
-		authorization = "Authorization: Bearer " + a.tenants[attacker%(len(a.tenants)-1)].key + "\r\n"
+		authorization = "Authorization: Bearer " + a.tenants[attacker%(len(a.tenants)-1)].Key + "\r\n"
 	}
 	if _, err := fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n%s\r\n{", base, keys, authorization); err != nil {
 		return

@@ -26,7 +26,12 @@ import (
 	"management.platform.sh/test/launch"
 )
 
-type command struct {
+type commands struct {
+	Attack attackCommand `cmd:"" default:"withargs" help:"Attack (the default)."`
+	Honest honestCommand `cmd:"" hidden:"" help:"Be the honest tenant."`
+}
+
+type attackCommand struct {
 	Class    []string      `placeholder:"NAME,..." help:"Classes of input: ${classes} (all)."`
 	Alone    time.Duration `default:"5s" help:"How long the honest tenant works alone (${default})."`
 	Each     time.Duration `default:"5s" help:"How long each class attacks (${default})."`
@@ -42,20 +47,22 @@ func main() { os.Exit(start()) }
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	var c command
-	kong.Parse(&c,
+	var c commands
+	line := kong.Parse(&c,
 		kong.Name("attack"),
 		kong.Description("Attack a runner while an honest tenant works, and report the harm."),
 		kong.Vars{"devnull": os.DevNull, "classes": strings.Join(classNames(), ", ")},
+		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
-	if err := c.run(ctx); err != nil {
+	if err := line.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "attack:", err)
 		return 1
 	}
 	return 0
 }
 
-func (c *command) run(ctx context.Context) error {
+// Run attacks a runner of its own.
+func (c *attackCommand) Run(ctx context.Context) error {
 	chosen := classes
 	if len(c.Class) > 0 {
 		chosen = nil

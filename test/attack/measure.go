@@ -41,11 +41,8 @@ type plan struct {
 // row is what was found while one class attacked.
 type row struct {
 	class string
-	// honest is the 99th percentile of each operation. failed counts the honest requests that failed, by status, and first
-	// describes the first of them.
-	honest map[string]time.Duration
-	failed map[int]int
-	first  string
+	// honest is what the honest tenant saw.
+	honest experience
 	// answers counts what the attackers got, by status; 0 is no answer. Failure describes the first answer with 5xx.
 	answers map[int]int
 	failure string
@@ -64,6 +61,8 @@ type report struct {
 // attack is what the attackers share.
 type attack struct {
 	site *site
+	// honest is the tenant that is attacked.
+	honest tenant
 	// tenants are the attackers' keys. Several are of one user. The last is a client without a key.
 	tenants []tenant
 	// hoarder is the key of the tenant with large objects and many tokens.
@@ -96,11 +95,15 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 	if err != nil {
 		return nil, fmt.Errorf("reading the key: %w", err)
 	}
-	h := &honest{site: newSite(runner.Server)}
-	if h.tenant, err = h.site.tenant(ctx, root, "honest", "honest"); err != nil {
+	a := &attack{site: newSite(runner.Server), tokens: p.tokens}
+	if a.honest, err = a.site.tenant(ctx, root, "honest", "honest"); err != nil {
 		return nil, err
 	}
-	a := &attack{site: newSite(runner.Server), tokens: p.tokens}
+	h, err := startWorker(runner.Server, a.honest)
+	if err != nil {
+		return nil, err
+	}
+	defer h.stop()
 	for _, user := range []string{"mallory", "oscar", "trudy"} {
 		for number := range 2 {
 			one, err := a.site.tenant(ctx, root, user, fmt.Sprintf("%s-%d", user, number))
@@ -110,8 +113,8 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 			a.tenants = append(a.tenants, one)
 		}
 	}
-	a.hoarder = a.tenants[0].key
-	a.tenants = append(a.tenants, tenant{object: a.tenants[0].object})
+	a.hoarder = a.tenants[0].Key
+	a.tenants = append(a.tenants, tenant{Object: a.tenants[0].Object})
 	for _, one := range p.classes {
 		if one.prepare == nil {
 			continue
@@ -123,7 +126,9 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 
 	found := &report{}
 	// What the process and the connections do for the first time does not count.
-	h.during(ctx, p.alone/4)
+	if _, err := h.work(p.alone / 4); err != nil {
+		return nil, err
+	}
 	if found.alone, err = during(ctx, runner, h, a, nil, p.alone); err != nil {
 		return nil, err
 	}
@@ -149,15 +154,8 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 	return found, nil
 }
 
-// during lets the honest tenant work for a while.
-func (h *honest) during(ctx context.Context, span time.Duration) {
-	bounded, cancel := context.WithTimeout(ctx, span)
-	defer cancel()
-	h.work(bounded)
-}
-
 // during measures the honest tenant while classes attack.
-func during(ctx context.Context, runner *launch.Runner, h *honest, a *attack, stage []class, span time.Duration) (row, error) {
+func during(ctx context.Context, runner *launch.Runner, h *worker, a *attack, stage []class, span time.Duration) (row, error) {
 	one := row{class: "none"}
 	switch {
 	case len(stage) == 1:
@@ -171,18 +169,20 @@ func during(ctx context.Context, runner *launch.Runner, h *honest, a *attack, st
 	defer cancel()
 	var shooting sync.WaitGroup
 	a.begin(bounded, &shooting, stage)
-	h.work(bounded)
+	var err error
+	one.honest, err = h.work(span)
 	cancel()
 	shooting.Wait()
 	a.site.client.CloseIdleConnections()
+	if err != nil {
+		return one, err
+	}
 	if err := ctx.Err(); err != nil {
 		return one, err
 	}
-	var err error
-	if one.again, err = h.again(ctx); err != nil {
+	if one.again, err = a.site.again(ctx, a.honest); err != nil {
 		return one, fmt.Errorf("%s: %w", one.class, err)
 	}
-	one.honest, one.failed, one.first = h.percentile(), h.failed, h.first
 	one.answers, one.failure, one.memory = a.answers, a.failure, resident(runner.PID)
 	pause(ctx, quiet)
 	return one, nil
@@ -240,8 +240,8 @@ func resident(pid int) int64 {
 func (r *report) ratio(one row) (string, float64) {
 	worst, most := "", 0.0
 	for _, operation := range operations {
-		if alone := r.alone.honest[operation]; alone > 0 {
-			if ratio := float64(one.honest[operation]) / float64(alone); ratio > most {
+		if alone := r.alone.honest.Percentile[operation]; alone > 0 {
+			if ratio := float64(one.honest.Percentile[operation]) / float64(alone); ratio > most {
 				worst, most = operation, ratio
 			}
 		}
@@ -259,8 +259,8 @@ func (r *report) harm() error {
 		if operation, ratio := r.ratio(one); ratio >= maxRatio {
 			add("the honest tenant's %s took %.0f times as long", operation, ratio)
 		}
-		if len(one.failed) > 0 {
-			add("honest requests failed: %s: %s", counts(one.failed), one.first)
+		if len(one.honest.Failed) > 0 {
+			add("honest requests failed: %s: %s", counts(one.honest.Failed), one.honest.First)
 		}
 		if one.failure != "" {
 			add("an attacker got %s", one.failure)
@@ -303,10 +303,10 @@ func (r *report) print(out io.Writer) error {
 	for _, one := range append([]row{r.alone}, r.rows...) {
 		_, _ = fmt.Fprint(table, one.class)
 		for _, operation := range operations {
-			_, _ = fmt.Fprintf(table, "\t%.1f", float64(one.honest[operation].Microseconds())/1000)
+			_, _ = fmt.Fprintf(table, "\t%.1f", float64(one.honest.Percentile[operation].Microseconds())/1000)
 		}
 		_, ratio := r.ratio(one)
-		_, _ = fmt.Fprintf(table, "\t%.1f\t%s\t%d\t%v\t%s\n", ratio, counts(one.failed), one.memory>>20, one.again.Round(time.Millisecond), counts(one.answers))
+		_, _ = fmt.Fprintf(table, "\t%.1f\t%s\t%d\t%v\t%s\n", ratio, counts(one.honest.Failed), one.memory>>20, one.again.Round(time.Millisecond), counts(one.answers))
 	}
 	if err := table.Flush(); err != nil {
 		return err

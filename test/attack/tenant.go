@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -96,28 +98,28 @@ var (
 
 // tenant has the keys of a user.
 type tenant struct {
-	// object is the name of the object of key.
-	object string
-	// key permits what every user may do. evaluator permits evaluations as well, which only admins may request. Both are empty for a
+	// Object is the name of the object of Key.
+	Object string
+	// Key permits what every user may do. Evaluator permits evaluations as well, which only admins may request. Both are empty for a
 	// client without a key.
-	key, evaluator string
+	Key, Evaluator string
 }
 
 // bearer returns the key for a path.
 func (t tenant) bearer(path string) string {
 	if strings.HasPrefix(path, evaluations) {
-		return t.evaluator
+		return t.Evaluator
 	}
-	return t.key
+	return t.Key
 }
 
 // tenant makes access keys of a user.
 func (s *site) tenant(ctx context.Context, admin, user, object string) (tenant, error) {
-	made := tenant{object: object}
+	made := tenant{Object: object}
 	for _, one := range []struct {
 		name, groups string
 		into         *string
-	}{{object, "[]", &made.key}, {object + "-evaluator", fmt.Sprintf("[%q]", identity.Admins), &made.evaluator}} {
+	}{{object, "[]", &made.Key}, {object + "-evaluator", fmt.Sprintf("[%q]", identity.Admins), &made.Evaluator}} {
 		var key model.OwnedAccessKey
 		if err := s.must(ctx, shot{
 			method: http.MethodPost, path: keys, bearer: admin,
@@ -138,11 +140,18 @@ type honest struct {
 	site   *site
 	tenant tenant
 
-	mu   sync.Mutex
-	took map[string][]time.Duration
-	// failed counts answers that are not 2xx, by status; 0 is no answer. first describes the first of them.
-	failed map[int]int
-	first  string
+	mu    sync.Mutex
+	took  map[string][]time.Duration
+	found experience
+}
+
+// experience is what the honest tenant saw.
+type experience struct {
+	// Percentile is the 99th percentile of each operation.
+	Percentile map[string]time.Duration
+	// Failed counts answers that are not 2xx, by status; 0 is no answer. First describes the first of them.
+	Failed map[int]int
+	First  string
 }
 
 const (
@@ -156,11 +165,11 @@ const (
 const evaluation = `{"spec":{"object":{"spec":{"a":1}},"patches":[{"path":"spec.a","expression":` +
 	`"(() => { let n = value; for (let i = 0; i < 20000; i++) { n += i } return n })()"}]}}`
 
-// work repeats the operations until the context ends. A request that has begun is finished.
-func (h *honest) work(ctx context.Context) {
-	h.mu.Lock()
-	h.took, h.failed, h.first = map[string][]time.Duration{}, map[int]int{}, ""
-	h.mu.Unlock()
+// work repeats the operations for a while. A request that has begun is finished.
+func (h *honest) work(ctx context.Context, span time.Duration) experience {
+	ctx, cancel := context.WithTimeout(ctx, span)
+	defer cancel()
+	h.took, h.found = map[string][]time.Duration{}, experience{Percentile: map[string]time.Duration{}, Failed: map[int]int{}}
 	var clients sync.WaitGroup
 	for number := range honestClients {
 		clients.Go(func() {
@@ -170,12 +179,17 @@ func (h *honest) work(ctx context.Context) {
 		})
 	}
 	clients.Wait()
+	for operation, took := range h.took {
+		slices.Sort(took)
+		h.found.Percentile[operation] = took[(len(took)-1)*99/100]
+	}
+	return h.found
 }
 
 // round does each operation once.
 func (h *honest) round(ctx context.Context, name string) {
 	for _, operation := range operations {
-		one := shot{path: keys + "/" + h.tenant.object}
+		one := shot{path: keys + "/" + h.tenant.Object}
 		switch operation {
 		case "list":
 			one.path = keys + "?limit=10"
@@ -197,33 +211,103 @@ func (h *honest) round(ctx context.Context, name string) {
 		h.mu.Lock()
 		if status >= 200 && status <= 299 {
 			h.took[operation] = append(h.took[operation], took)
-		} else if h.failed[status]++; h.first == "" {
-			h.first = fmt.Sprintf("%s: %d %.300s", operation, status, text.String())
+		} else if h.found.Failed[status]++; h.found.First == "" {
+			h.found.First = fmt.Sprintf("%s: %d %.300s", operation, status, text.String())
 			if err != nil {
-				h.first = fmt.Sprintf("%s: %v", operation, err)
+				h.found.First = fmt.Sprintf("%s: %v", operation, err)
 			}
 		}
 		h.mu.Unlock()
 	}
 }
 
-// percentile returns the 99th percentile of each operation.
-func (h *honest) percentile() map[string]time.Duration {
-	found := map[string]time.Duration{}
-	for operation, took := range h.took {
-		slices.Sort(took)
-		found[operation] = took[(len(took)-1)*99/100]
-	}
-	return found
+// honestCommand is the honest tenant in a process of its own, which does not wait for the processor with the clients that
+// attack. It reads the tenant from its standard input, and then how long to work, again and again. It writes what it saw each
+// time, and ends with its input.
+type honestCommand struct {
+	Server string `required:"" help:"Base URL of the API."`
 }
 
-// again measures how long it takes until the API answers the honest tenant.
-func (h *honest) again(ctx context.Context) (time.Duration, error) {
+// Run works as its input says.
+func (c *honestCommand) Run(ctx context.Context) error {
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	h := &honest{site: newSite(c.Server)}
+	if err := in.Decode(&h.tenant); err != nil {
+		return fmt.Errorf("reading the tenant: %w", err)
+	}
+	for {
+		var span time.Duration
+		if err := in.Decode(&span); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading how long to work: %w", err)
+		}
+		if err := out.Encode(h.work(ctx, span)); err != nil {
+			return fmt.Errorf("writing what was seen: %w", err)
+		}
+	}
+}
+
+// worker is the process of the honest tenant.
+type worker struct {
+	in    *json.Encoder
+	out   *json.Decoder
+	input io.Closer
+	ended func() error
+}
+
+// startWorker starts the honest tenant: this program, with the command honest.
+func startWorker(server string, one tenant) (*worker, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	command := exec.Command(program, "honest", "--server", server)
+	command.Stderr = os.Stderr
+	input, err := command.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting the honest tenant: %w", err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting the honest tenant: %w", err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the honest tenant: %w", err)
+	}
+	w := &worker{in: json.NewEncoder(input), out: json.NewDecoder(output), input: input, ended: command.Wait}
+	if err := w.in.Encode(one); err != nil {
+		w.stop()
+		return nil, fmt.Errorf("starting the honest tenant: %w", err)
+	}
+	return w, nil
+}
+
+// work lets the honest tenant work for a while.
+func (w *worker) work(span time.Duration) (experience, error) {
+	var found experience
+	if err := w.in.Encode(span); err != nil {
+		return found, fmt.Errorf("asking the honest tenant to work: %w", err)
+	}
+	if err := w.out.Decode(&found); err != nil {
+		return found, fmt.Errorf("reading what the honest tenant saw: %w", err)
+	}
+	return found, nil
+}
+
+// stop ends the process.
+func (w *worker) stop() {
+	_ = w.input.Close()
+	_ = w.ended()
+}
+
+// again measures how long it takes until the API answers a tenant.
+func (s *site) again(ctx context.Context, one tenant) (time.Duration, error) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()
 	for {
-		status, err := h.site.send(bounded, shot{bearer: h.tenant.key, path: keys + "/" + h.tenant.object}, io.Discard)
+		status, err := s.send(bounded, shot{bearer: one.Key, path: keys + "/" + one.Object}, io.Discard)
 		if status == http.StatusOK {
 			return time.Since(began), nil
 		}
