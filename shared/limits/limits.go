@@ -149,6 +149,12 @@ const (
 	// LargeQueryBytes is the size above which the query of a URL makes a request a heavy one, in bytes. A large body does so as
 	// well.
 	LargeQueryBytes = 1 << 10
+	// LargeHeadBytes is the size above which the header lines of a request make it a heavy one, in bytes.
+	LargeHeadBytes = 4 << 10
+	// SpareEvaluations is how many evaluations more than there are places a process serves for callers whose evaluations are short.
+	SpareEvaluations = 1
+	// ShortRequest is how long a short one takes at most.
+	ShortRequest = 100 * time.Millisecond
 	// WaitingRequests is how many requests of one caller may wait for a place.
 	WaitingRequests = 1000
 	// WaitingLarge is how many large lists, large bodies and evaluations of one caller may wait, each.
@@ -327,7 +333,7 @@ var List = []Limit{
 		"matches beyond it are counted in status.patches[].omittedMatches", "",
 	},
 	{
-		"patch-workers", "evaluations at a time in a process", "2 evaluations", "shared/syncpatch/worker",
+		"patch-workers", "workers of a process, each with one evaluation at a time; one more is for short evaluations", "2 workers", "shared/syncpatch/worker",
 		"further evaluations wait as long as their requests", "PLATFORM_PATCH_WORKERS",
 	},
 	{
@@ -431,7 +437,7 @@ var List = []Limit{
 		"429: too many large bodies of user:alice: 4 are under way and 50 wait, the limits are 4 and 50", "",
 	},
 	{
-		"heavy", "requests with a body above 4 KiB, or a query above 1 KiB, that a process works on at a time, without evaluations and large lists", "one less than processors, at least 1 request; others wait", "shared/api/fairness",
+		"heavy", "requests with a body above 4 KiB, a query above 1 KiB, or header lines above 4 KiB, that a process works on at a time, without evaluations and large lists", "one less than processors, at least 1 request; others wait", "shared/api/fairness",
 		"waits for its turn, then 429: heavy requests are answered too slowly at present", "",
 	},
 	{
@@ -439,7 +445,7 @@ var List = []Limit{
 		"429: too many heavy requests of user:alice: 1 are under way and 50 wait, the limits are 1 and 50", "",
 	},
 	{
-		"evaluations", "evaluations of sync patches that a process serves at a time; if there is more than one worker, one caller leaves one to the others", "2 evaluations; others wait", "shared/api/fairness",
+		"evaluations", "evaluations of sync patches that a process serves at a time; if there is more than one worker, one caller leaves one to the others", "2 evaluations, and 1 more of a caller whose evaluations take less than 100ms; others wait", "shared/api/fairness",
 		"waits for its turn, then 429: evaluations are answered too slowly at present", "PLATFORM_PATCH_WORKERS",
 	},
 	{

@@ -86,7 +86,7 @@ func places(s settings.Settings, observer fairness.Observer) *fairness.Places {
 		fairness.Lists:           {Total: s.Shares.Lists, PerCaller: s.Shares.ListsPerCaller, Waiting: limits.WaitingLarge},
 		fairness.Bodies:          {Total: limits.LargeBodies, PerCaller: limits.LargeBodiesPerCaller, Waiting: limits.WaitingLarge},
 		fairness.Heavy:           {Total: heavy, PerCaller: max(1, heavy/2), Waiting: limits.WaitingLarge},
-		fairness.Evaluations:     {Total: s.Patches.Workers, PerCaller: perCaller, Waiting: limits.WaitingLarge},
+		fairness.Evaluations:     {Total: s.Patches.Workers, PerCaller: perCaller, Waiting: limits.WaitingLarge, Spare: limits.SpareEvaluations},
 		fairness.Watches:         {Total: s.Shares.Watches, PerCaller: s.Shares.WatchesPerCaller},
 	}, observer)
 }

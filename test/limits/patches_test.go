@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/settings"
@@ -140,5 +139,5 @@ var patchRows = map[string]row{
 			t.Errorf("above: %d are listed, and %d are not", listed, omitted)
 		}
 	}},
-	"patch-workers": {try: total(fairness.Evaluations, slowEvaluation, settings.PatchWorkers, "3")},
+	"patch-workers": {try: evaluationsAtATime},
 }

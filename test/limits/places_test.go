@@ -132,6 +132,18 @@ func waiting(class fairness.Class, request func(string) request, places, queue i
 	}
 }
 
+// evaluationsAtATime tries a limit of 3 places, and one more for a caller who has had no long evaluation: the fifth waits.
+func evaluationsAtATime(t *testing.T) {
+	c := newCrowd(t, fairness.Evaluations, slowEvaluation, with(settings.PatchWorkers, "3"))
+	c.begin(t, "alice", 1, 0)
+	c.begin(t, "bob", 2, 0)
+	c.begin(t, "carol", 3, 0)
+	c.begin(t, "alice", 3, 1)
+	c.begin(t, "dave", 4, 1)
+	c.begin(t, "root", 4, 2)
+	c.next(t, 4, 1)
+}
+
 // watches tries a limit of two watches, of these users; the third one is refused with a text.
 func watches(setting, text string, users ...string) func(*testing.T) {
 	return func(t *testing.T) {
@@ -204,6 +216,10 @@ var placeRows = map[string]row{
 		waits := c.w.begin(long(limits.LargeQueryBytes + 1))
 		c.w.places(t, fairness.Heavy, places, 1)
 		waits.leave()
+		// And so is a long head.
+		waits = c.w.begin(request{bearer: "root", path: own, header: map[string]string{"X-Long": strings.Repeat("x", limits.LargeHeadBytes)}})
+		c.w.places(t, fairness.Heavy, places, 1)
+		waits.leave()
 	}},
 	"waiting-heavy": {
 		fmt.Sprintf("%d requests", limits.WaitingLarge),
@@ -214,7 +230,7 @@ var placeRows = map[string]row{
 			waiting(fairness.Heavy, held, max(1, max(1, runtime.GOMAXPROCS(0)-1)/2), limits.WaitingLarge, settings.MaxRequestsPerCaller, "200")(t)
 		},
 	},
-	"evaluations": {try: total(fairness.Evaluations, slowEvaluation, settings.PatchWorkers, "3")},
+	"evaluations": {try: evaluationsAtATime},
 	"waiting-evaluations": {
 		fmt.Sprintf("%d evaluations", limits.WaitingLarge),
 		waiting(fairness.Evaluations, slowEvaluation, 1, limits.WaitingLarge, settings.PatchWorkers, "2"),

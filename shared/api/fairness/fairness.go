@@ -9,8 +9,11 @@ package fairness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
@@ -50,6 +53,9 @@ type Bound struct {
 	PerCaller int
 	// Waiting is how many requests of one caller may wait for a place.
 	Waiting int
+	// Spare is how many further places there are for callers whose requests are short, so that these need not wait for long ones.
+	// Such a caller has at most one of them, and none beside another place.
+	Spare int
 }
 
 // Observer counts what happens to places. Implementations are safe for concurrent use.
@@ -72,7 +78,11 @@ func New(bounds map[Class]Bound, observer Observer) *Places {
 	}
 	p := &Places{}
 	for class, bound := range bounds {
-		p.gates[class] = gate{class: class, bound: bound, observer: observer, longest: limits.LongestWait, callers: map[string]*caller{}}
+		// Only a size below one is an error.
+		took, _ := lru.New[string, time.Duration](maxTook)
+		p.gates[class] = gate{
+			class: class, bound: bound, observer: observer, longest: limits.LongestWait, callers: map[string]*caller{}, took: took,
+		}
 	}
 	return p
 }
@@ -81,6 +91,7 @@ func New(bounds map[Class]Bound, observer Observer) *Places {
 type Place struct {
 	gate   *gate
 	caller *caller
+	since  time.Time
 }
 
 // Take takes a place for a caller, and waits for it where it must. Caller is what the places are shared by, and label how a
@@ -98,7 +109,7 @@ func (p *Places) Take(ctx context.Context, class Class, name, label string) (Pla
 // Release gives a place back. It may be called on no place, and more than once.
 func (p *Place) Release() {
 	if p.gate != nil {
-		p.gate.release(p.caller)
+		p.gate.release(p.caller, time.Since(p.since))
 		*p = Place{}
 	}
 }
@@ -117,7 +128,12 @@ type gate struct {
 	callers map[string]*caller
 	// turns are the callers who wait and may have one more place, in the order of their turns.
 	turns []*caller
+	// took is how long requests of callers held a place: the longest, a tenth less with each request after it.
+	took *lru.Cache[string, time.Duration]
 }
+
+// maxTook is of how many callers a process remembers how long their requests took.
+const maxTook = 4096
 
 // caller is one who has places of a class or waits for one.
 type caller struct {
@@ -139,13 +155,13 @@ func (g *gate) take(ctx context.Context, name, label string) (Place, error) {
 		c = &caller{name: name}
 		g.callers[name] = c
 	}
-	// Without a queue nobody waits who could have a place, so a free one may be taken at once.
-	if g.taken < g.bound.Total && c.taken < g.bound.PerCaller {
+	// Nobody waits who could have this place, so it may be taken at once.
+	if g.free(c) && c.taken < g.bound.PerCaller {
 		g.taken++
 		c.taken++
 		g.mu.Unlock()
 		g.observer.Places(g.class.String(), 1, 0)
-		return Place{g, c}, nil
+		return g.place(c), nil
 	}
 	if g.class == Watches || len(c.waiting) >= g.bound.Waiting {
 		taken, waiting, own := g.taken, len(c.waiting), c.taken
@@ -162,13 +178,28 @@ func (g *gate) take(ctx context.Context, name, label string) (Place, error) {
 	return g.wait(ctx, c, w)
 }
 
+// free tells whether there is a place for a caller, who may have one more.
+func (g *gate) free(c *caller) bool {
+	if g.taken < g.bound.Total {
+		return true
+	}
+	if g.taken >= g.bound.Total+g.bound.Spare || c.taken > 0 {
+		return false
+	}
+	took, _ := g.took.Peek(c.name)
+	return took < limits.ShortRequest
+}
+
+// place is the place that a caller has from now on.
+func (g *gate) place(c *caller) Place { return Place{gate: g, caller: c, since: time.Now()} }
+
 // wait waits until a request has a place.
 func (g *gate) wait(ctx context.Context, c *caller, w *waiter) (Place, error) {
 	timer := time.NewTimer(g.longest)
 	defer timer.Stop()
 	select {
 	case <-w.ready:
-		return Place{g, c}, nil
+		return g.place(c), nil
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -177,7 +208,7 @@ func (g *gate) wait(ctx context.Context, c *caller, w *waiter) (Place, error) {
 	select {
 	case <-w.ready:
 		// The place came at the same time.
-		return Place{g, c}, nil
+		return g.place(c), nil
 	default:
 	}
 	for i, other := range c.waiting {
@@ -198,17 +229,24 @@ func (g *gate) wait(ctx context.Context, c *caller, w *waiter) (Place, error) {
 	return Place{}, apierror.TooMany(g.class.String()+" are answered too slowly at present: no place within "+g.longest.String(), 1)
 }
 
-// release gives a place back, and gives it to whoever has the next turn.
-func (g *gate) release(c *caller) {
+// release gives a place back that was held for some time, and gives it to whoever has the next turn.
+func (g *gate) release(c *caller, held time.Duration) {
 	g.mu.Lock()
 	g.taken--
 	c.taken--
+	if g.bound.Spare > 0 {
+		before, _ := g.took.Get(c.name)
+		g.took.Add(c.name, max(held, before*9/10))
+	}
 	g.enqueue(c)
 	served := 0
-	for g.taken < g.bound.Total && len(g.turns) > 0 {
-		next := g.turns[0]
-		g.turns = g.turns[1:]
-		next.inTurns = false
+	for {
+		i := slices.IndexFunc(g.turns, g.free)
+		if i < 0 {
+			break
+		}
+		next := g.turns[i]
+		g.dequeue(next)
 		w := next.waiting[0]
 		next.waiting = next.waiting[1:]
 		g.taken++
@@ -239,12 +277,8 @@ func (g *gate) dequeue(c *caller) {
 		return
 	}
 	c.inTurns = false
-	for i, other := range g.turns {
-		if other == c {
-			g.turns = append(g.turns[:i], g.turns[i+1:]...)
-			return
-		}
-	}
+	i := slices.Index(g.turns, c)
+	g.turns = slices.Delete(g.turns, i, i+1)
 }
 
 // forget removes a caller who has no place and waits for none.

@@ -154,6 +154,70 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// Callers with long requests leave the spare place to others. A caller who has had a long request waits for a turn as well, until
+// that is long ago. Source: ADR-0020.
+func TestSpare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const long = 10 * limits.ShortRequest
+		p := fairness.New(map[fairness.Class]fairness.Bound{fairness.Evaluations: {Total: 1, PerCaller: 2, Waiting: 10, Spare: 1}}, nil)
+		work := func(caller string, span time.Duration) (waited time.Duration) {
+			began := time.Now()
+			place, err := p.Take(context.Background(), fairness.Evaluations, caller, caller)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer place.Release()
+			waited = time.Since(began)
+			time.Sleep(span) //nolint:forbidigo // the clock of the bubble
+			return waited
+		}
+		for _, greedy := range []string{"greedy", "another"} {
+			work(greedy, long)
+		}
+		first := take(t, p, fairness.Evaluations, "greedy")
+		if waited := work("honest", time.Millisecond); waited != 0 {
+			t.Errorf("a caller with short requests waited for %v", waited)
+		}
+		var others sync.WaitGroup
+		for _, greedy := range []string{"greedy", "another"} {
+			others.Go(func() {
+				if waited := work(greedy, 0); waited != long {
+					t.Errorf("%s waited for %v", greedy, waited)
+				}
+			})
+		}
+		synctest.Wait()
+		spare := take(t, p, fairness.Evaluations, "honest")
+		others.Go(func() {
+			// The second request of the same caller has no spare place.
+			if waited := work("honest", 0); waited != long {
+				t.Errorf("the second request waited for %v", waited)
+			}
+		})
+		synctest.Wait()
+		time.Sleep(long) //nolint:forbidigo // the clock of the bubble
+		first.Release()
+		spare.Release()
+		others.Wait()
+
+		// The spare place was held for long, and after many short requests that is forgotten.
+		first = take(t, p, fairness.Evaluations, "greedy")
+		others.Go(func() { work("honest", 0) })
+		synctest.Wait()
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the clock of the bubble
+		first.Release()
+		others.Wait()
+		for range 30 {
+			work("honest", 0)
+		}
+		first = take(t, p, fairness.Evaluations, "greedy")
+		if waited := work("honest", 0); waited != 0 {
+			t.Errorf("after many short requests a caller waited for %v", waited)
+		}
+		first.Release()
+	})
+}
+
 // A request that waits ends with its context, and after the longest wait. Its turn goes to the next one. Source: ADR-0020.
 func TestWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -74,10 +74,21 @@ func (f *frame) needs(c *call, class fairness.Class) bool {
 	case fairness.Heavy:
 		// Evaluations compute in workers, and large lists have places of their own.
 		return f.endpoint.class == nil && !f.needs(c, fairness.Lists) &&
-			(f.needs(c, fairness.Bodies) || len(c.http.URL.RawQuery) > limits.LargeQueryBytes)
+			(f.needs(c, fairness.Bodies) || len(c.http.URL.RawQuery) > limits.LargeQueryBytes || headBytes(c.http.Header) > limits.LargeHeadBytes)
 	default:
 		return f.endpoint.class != nil && *f.endpoint.class == class
 	}
+}
+
+// headBytes is the size of the header lines of a request.
+func headBytes(header http.Header) int {
+	size := 0
+	for name, values := range header {
+		for _, value := range values {
+			size += len(name) + len(value)
+		}
+	}
+	return size
 }
 
 // beginsWithState tells whether a watch begins with all objects, so that it costs as much as a large list at first.

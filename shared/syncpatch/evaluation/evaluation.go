@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
@@ -42,9 +43,11 @@ func New(edition string, patches settings.Patches) *Evaluator {
 	}
 }
 
-// Settings returns the settings of workers.
+// Settings returns the settings of workers. One more than the setting says is for short evaluations.
 func Settings(patches settings.Patches) worker.Settings {
-	return worker.Settings{Limits: syncpatch.LimitsOf(patches), Processes: patches.Workers, InProcess: patches.InProcess}
+	return worker.Settings{
+		Limits: syncpatch.LimitsOf(patches), Processes: patches.Workers + limits.SpareEvaluations, InProcess: patches.InProcess,
+	}
 }
 
 // Evaluate returns the status of an evaluation. absent are the patches that were sent without a path, which the decoded

@@ -194,7 +194,7 @@ func TestSettings(t *testing.T) {
 	got := evaluation.Settings(settings.Patches{
 		ExpressionTime: 1, ObjectTime: 2, MemoryBytes: 3, ResultBytes: 4, Depth: 5, Workers: 6, InProcess: true,
 	})
-	if got.Limits != (syncpatch.Limits{Expression: 1, Object: 2, Memory: 3, Result: 4, Depth: 5}) || got.Processes != 6 || !got.InProcess {
+	if got.Limits != (syncpatch.Limits{Expression: 1, Object: 2, Memory: 3, Result: 4, Depth: 5}) || got.Processes != 7 || !got.InProcess {
 		t.Errorf("%+v", got)
 	}
 }
