@@ -10,6 +10,8 @@ TOOL := go tool -modfile=test/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 20s
+# Where the processor time goes, for the compiler. make profile writes it.
+PROFILE := infra/profile/default.pgo
 # How long the tests of one package may take on a machine that others use as well.
 TIMEOUT ?= 40m
 # What `make test` leaves to targets of their own: whole sessions, what is deployed, and what is bounded.
@@ -64,17 +66,34 @@ fix: ## Mend what the linters can mend.
 	git ls-files '*.go' | xargs gofmt -w
 	$(TOOL) golangci-lint run --fix ./...
 
-build: ## Build the local runner, and the functions for AWS Lambda in build/lambda.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
+build: release ## Build the local runner, and the functions for AWS Lambda in build/lambda.
 	go run ./infra/shells build $(ARGS)
+
+# Every package is compiled once more for the profile. `make run` does without, so that the first start is soon.
+release: # Build the local runner as it is released.
+	CGO_ENABLED=0 go build -trimpath -pgo=$(PROFILE) -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
 
 stage-gcf: ## Lay out the source of each function for Cloud Functions in build/gcf.
 	go run ./infra/shells stage $(ARGS)
 
-bench: redis ## Run the benchmarks and the load tool; takes minutes.
+bench: redis release ## Measure the API beside the least that a server does, and beside kube-apiserver and OpenBao if they are on PATH. Minutes.
+	@mkdir -p build/bench
+	go run ./test/load --program build/platform --json build/bench/$$(date -u +%Y%m%dT%H%M%S).json $(ARGS)
+
+bench-growth: redis release ## Measure the API with 1,000, 200,000 and 1,000,000 access keys. Takes 5 GB of memory.
+	go run ./test/load --program build/platform --keys 1000,200000,1000000 --op get,page,create,update --no-floor --no-peers $(ARGS)
+
+bench-parts: redis ## Run the benchmarks of parts of requests; takes minutes.
 	go test -run '^$$' -bench . -benchmem ./test/bench
 	cd test/expressions && go test -run '^$$' -bench .
-	go run ./test/load --start
+
+evidence: ## Write docs/evidence/speed.md from the runs of make bench.
+	@mkdir -p docs/evidence
+	go run ./test/load table build/bench/*.json > build/speed.md
+	mv build/speed.md docs/evidence/speed.md
+
+profile: redis ## Measure where the processor time goes, for the compiler. Renew it after changes of the measured paths.
+	go run ./test/load profile --output $(PROFILE)
 
 bench-cold: ## Measure size, start and answers of each function for AWS Lambda.
 	go run ./test/cold
@@ -123,4 +142,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test stories bounds packaging contract race check lint fix build stage-gcf bench bench-cold fuzz gen verify redis postgres node stage-serverless
+.PHONY: help run test stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres node stage-serverless

@@ -43,17 +43,31 @@ type Runner struct {
 // it logs. Variables are settings, as NAME=value; it has no others.
 func Start(ctx context.Context, folder, logFile string, variables ...string) (*Runner, error) {
 	program := filepath.Join(folder, "runner")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "management.platform.sh/local")
+	if err := Build(ctx, program); err != nil {
+		return nil, err
+	}
+	return StartProgram(ctx, []string{program}, folder, logFile, variables...)
+}
+
+// Build builds the local runner. Flags are those of go build.
+func Build(ctx context.Context, program string, flags ...string) error {
+	build := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags...), "-o", program, "management.platform.sh/local")...)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("building the runner: %w", err)
+		return fmt.Errorf("building the runner: %w", err)
 	}
+	return nil
+}
+
+// StartProgram is Start with a runner that is built already. Program is its path and the first of its arguments.
+func StartProgram(ctx context.Context, program []string, folder, logFile string, variables ...string) (*Runner, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	command := exec.Command(program, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", folder)
+	command := exec.Command(program[0], append(program[1:len(program):len(program)],
+		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", folder)...)
 	command.Env = append(withoutPlatform(os.Environ()), variables...)
 	command.Stderr = log
 	output, err := command.StdoutPipe()

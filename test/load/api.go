@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 )
@@ -27,154 +26,286 @@ const (
 	maxClients = objects
 	// cleaners is how many objects are removed at the same time.
 	cleaners = 16
-	// cleanUpWithin bounds the removal at the end.
+	// cleanUpWithin bounds the removal of what an operation created.
 	cleanUpWithin = time.Minute
+	// maxPages is how many pages of a list are walked over: more objects than a process may keep decoded.
+	maxPages = 64
 )
 
-// api is the access keys of the server under load.
+// The operations, in the order in which they are measured: what create makes is what delete removes.
+const (
+	opGet         = "get"
+	opList        = "list"
+	opPage        = "page"
+	opCreate      = "create"
+	opDelete      = "delete"
+	opUpdate      = "update"
+	opPatch       = "patch"
+	opApply       = "apply"
+	opToken       = "token"
+	opCertificate = "certificate"
+	opKey         = "key"
+)
+
+var operations = []string{
+	opGet, opList, opPage, opCreate, opDelete, opUpdate, opPatch, opApply, opToken, opCertificate, opKey,
+}
+
+// titles are the operations in words.
+var titles = map[string]string{
+	opGet:         "get",
+	opList:        "list of 500",
+	opPage:        "page of 500 of a list",
+	opCreate:      "create",
+	opDelete:      "delete",
+	opUpdate:      "update",
+	opPatch:       "JSON patch",
+	opApply:       "server-side apply",
+	opToken:       "token (ES256)",
+	opCertificate: "kubeconfig with a client certificate",
+	opKey:         "kubeconfig with a key",
+}
+
+// api is the access keys of a server with the API of Kubernetes.
 type api struct {
-	// run names this run: it is the value of the label and the beginning of every name.
-	run     string
-	bearer  secret.String
-	base    string
-	address string
-	// path is that of the resource.
-	path string
-	// made counts the objects that the clients of create asked for; they are numbered from 0.
-	made atomic.Int64
+	// base is the URL below which the API is served, address its host and port, and prefix its path.
+	base, address, prefix string
+	dial                  dialer
+	http                  *http.Client
+	bearer                secret.String
+	// kept is how many objects there are to read.
+	kept int
+	// made counts the objects that the clients of create asked for, removed those of them that were asked to be deleted.
+	// Both are numbered from 0.
+	made, removed atomic.Int64
+	// deletes tells that the operation delete is measured: what create makes is left to it.
+	deletes bool
+	// token is the path and body of a request for a token. An empty path: the server issues none.
+	token request
+	// kubeconfigs is the path of requests for kubeconfigs. Empty: the server issues none.
+	kubeconfigs string
+	// pages are the texts of requests for pages of the list.
+	pages [][]byte
 }
 
-func newAPI(server string, bearer secret.String) (*api, error) {
-	parsed, err := url.Parse(server)
-	if err != nil {
-		return nil, fmt.Errorf("--server: %w", err)
-	}
-	address := parsed.Host
-	if parsed.Port() == "" {
-		address += ":80"
-	}
-	return &api{
-		run:     "load-" + strings.ToLower(rand.Text()[:8]),
-		bearer:  bearer,
-		base:    parsed.Scheme + "://" + parsed.Host,
-		address: address,
-		path: strings.TrimSuffix(parsed.Path, "/") + "/apis/" + model.SchemeGroupVersion.String() +
-			"/ownedaccesskeys",
-	}, nil
-}
+// request is a path below the prefix and a body.
+type request struct{ path, body string }
 
-func (a *api) kept(number int) string      { return fmt.Sprintf("%s-kept-%d", a.run, number) }
-func (a *api) created(number int64) string { return fmt.Sprintf("%s-made-%d", a.run, number) }
-func (a *api) item(name string) string     { return a.path + "/" + name }
-func (a *api) object(name, text string) []byte {
-	return fmt.Appendf(nil, objectText, name, a.run, text)
-}
+// keysPath is that of the access keys, below the prefix of a server.
+const keysPath = groupPath + "/ownedaccesskeys"
 
-// objectText is a typical access key without name, label and description. Nobody can use the key:
-// its secret is in a response that is discarded.
+// groupPath is that of the API group.
+const groupPath = "/apis/" + model.GroupName + "/" + model.Version
+
+// Names have one length, so that the text of one object makes the text of another.
+func keptName(number int) string    { return fmt.Sprintf("kept-%08d", number) }
+func madeName(number int64) string  { return fmt.Sprintf("made-%08d", number) }
+func (a *api) item(n string) string { return keysPath + "/" + n }
+
+// objectText is a typical access key without name, description and resource version. Nobody can use the key: its secret
+// is in a response that is discarded.
 const objectText = `{"apiVersion":"management.platform.sh/v1","kind":"OwnedAccessKey",` +
-	`"metadata":{"name":%q,"labels":{"load":%q,"app.kubernetes.io/managed-by":"load"}},` +
+	`"metadata":{"name":%q,%s"labels":{"stage":"main","app.kubernetes.io/managed-by":"load"}},` +
 	`"spec":{"displayName":"Pipeline of the main repository","description":%q,"user":"load","ttl":86400,"type":"Other",` +
 	`"scope":{"roles":[{"role":"vcluster"}],"projects":[{"project":"default"},{"project":"staging"}],` +
 	`"virtualClusters":[{"project":"default","virtualCluster":"main"}]}}}`
 
-// request is the text of an HTTP request.
-func (a *api) request(method, path string, body []byte) []byte {
+func object(name, version, description string) []byte {
+	if version != "" {
+		version = fmt.Sprintf(`"resourceVersion":%q,`, version)
+	}
+	return fmt.Appendf(nil, objectText, name, version, description)
+}
+
+// text is the text of an HTTP request.
+func (a *api) text(method, path, contentType string, body []byte) []byte {
 	text := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n",
-		method, path, a.address, a.bearer.Reveal())
+		method, a.prefix+path, a.address, a.bearer.Reveal())
 	if body != nil {
-		text = fmt.Appendf(text, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+		text = fmt.Appendf(text, "Content-Type: %s\r\nContent-Length: %d\r\n", contentType, len(body))
 	}
 	text = append(text, "\r\n"...)
 	return append(text, body...)
 }
 
-// subject is one operation.
-func (a *api) subject(op string) subject {
-	requests := func(number int) func() []byte { return nil }
-	var after func(context.Context) error
+const jsonType = "application/json"
+
+// subject is one operation; nil: the server does not have it.
+func (a *api) subject(op string) *subject {
+	// always sends the same requests.
+	always := func(texts ...[]byte) *subject {
+		return &subject{client: func(ctx context.Context, number int) (*client, error) {
+			return httpClient(ctx, a.dial, func(*connection) []byte { number++; return texts[number%len(texts)] })
+		}}
+	}
 	switch op {
-	case "get":
-		texts := make([][]byte, objects)
-		for i := range texts {
-			texts[i] = a.request(http.MethodGet, a.item(a.kept(i)), nil)
+	case opGet:
+		return &subject{client: a.gets}
+	case opList:
+		return always(a.text(http.MethodGet, keysPath+"?limit="+strconv.Itoa(objects), "", nil))
+	case opPage:
+		return &subject{before: a.findPages, client: func(ctx context.Context, number int) (*client, error) {
+			return httpClient(ctx, a.dial, func(*connection) []byte { number++; return a.pages[number%len(a.pages)] })
+		}}
+	case opCreate:
+		made := &subject{client: func(ctx context.Context, _ int) (*client, error) {
+			return httpClient(ctx, a.dial, func(*connection) []byte {
+				return a.text(http.MethodPost, keysPath, jsonType, object(madeName(a.made.Add(1)-1), "", "To be removed at once"))
+			})
+		}}
+		if !a.deletes {
+			made.after = a.removeMade
 		}
-		requests = func(number int) func() []byte {
-			return func() []byte { number++; return texts[number%objects] }
+		return made
+	case opDelete:
+		return &subject{after: a.removeMade, client: func(ctx context.Context, _ int) (*client, error) {
+			return httpClient(ctx, a.dial, func(*connection) []byte {
+				number := a.removed.Add(1) - 1
+				if number >= a.made.Load() {
+					return nil
+				}
+				return a.text(http.MethodDelete, a.item(madeName(number)), "", nil)
+			})
+		}}
+	case opUpdate:
+		return &subject{client: a.updates}
+	case opPatch:
+		return a.changes(func(name, description string) []byte {
+			return a.text(http.MethodPatch, a.item(name), "application/json-patch+json",
+				fmt.Appendf(nil, `[{"op":"replace","path":"/spec/description","value":%q}]`, description))
+		})
+	case opApply:
+		return a.changes(func(name, description string) []byte {
+			return a.text(http.MethodPatch, a.item(name)+"?fieldManager=load&force=true", "application/apply-patch+yaml",
+				object(name, "", description))
+		})
+	case opToken:
+		if a.token.path == "" {
+			return nil
 		}
-	case "list":
-		text := a.request(http.MethodGet, a.path+"?limit="+strconv.Itoa(objects), nil)
-		requests = func(int) func() []byte { return func() []byte { return text } }
-	case "update":
-		// Every update changes something: one that does not is not written.
-		requests = func(number int) func() []byte {
-			path, name, begun, count := a.item(a.kept(number)), a.kept(number), time.Now().UnixNano(), 0
-			return func() []byte {
-				count++
-				return a.request(http.MethodPut, path, a.object(name, fmt.Sprintf("Update %d of %d", count, begun)))
-			}
+		return always(a.text(http.MethodPost, a.token.path, jsonType, []byte(a.token.body)))
+	case opCertificate, opKey:
+		if a.kubeconfigs == "" {
+			return nil
 		}
-	case "create":
-		from := int64(0)
-		requests = func(int) func() []byte {
-			return func() []byte {
-				return a.request(http.MethodPost, a.path, a.object(a.created(a.made.Add(1)-1), "To be removed at once"))
-			}
+		if op == opCertificate {
+			return always(a.text(http.MethodPost, a.kubeconfigs, jsonType, []byte(`{"spec":{"clientCert":true}}`)))
 		}
-		// The lists of the next round are to find what those of this one did.
-		after = func(ctx context.Context) error {
-			to := a.made.Load()
-			err := a.remove(ctx, int(to-from), func(i int) string { return a.created(from + int64(i)) })
-			from = to
-			return err
-		}
+		made := always(a.text(http.MethodPost, a.kubeconfigs, jsonType, []byte(`{}`)))
+		made.after = a.removeKeys
+		return made
 	default:
 		panic("load: operation " + op)
 	}
-	return subject{
-		name: "API " + op,
-		client: func(ctx context.Context, number int) (*client, error) {
-			return httpClient(ctx, a.address, requests(number))
-		},
-		after: after,
-	}
 }
 
-// prepare makes the objects and sees that a page of them can be had.
+// gets reads the kept objects. The clients begin far from each other, and a step passes over the whole of them.
+func (a *api) gets(ctx context.Context, number int) (*client, error) {
+	at := number * a.kept / maxClients
+	// It has no common divisor with powers of ten, and reaches every object.
+	const stride = 7919
+	return httpClient(ctx, a.dial, func(*connection) []byte {
+		at = (at + stride) % a.kept
+		return a.text(http.MethodGet, a.item(keptName(at)), "", nil)
+	})
+}
+
+// updates replaces an object again and again, each time with the resource version of the answer before. Every update
+// changes something: one that does not is not written.
+func (a *api) updates(ctx context.Context, number int) (*client, error) {
+	name := keptName(number)
+	var current struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := a.ask(ctx, http.MethodGet, a.item(name), nil, &current); err != nil {
+		return nil, err
+	}
+	version, begun, count := current.Metadata.ResourceVersion, time.Now().UnixNano(), 0
+	return httpClient(ctx, a.dial, func(c *connection) []byte {
+		if c.keep {
+			version = versionIn(c.body)
+		}
+		c.keep = true
+		count++
+		return a.text(http.MethodPut, a.item(name), jsonType, object(name, version, fmt.Sprintf("Update %d of %d", count, begun)))
+	})
+}
+
+// changes writes another description into an object again and again.
+func (a *api) changes(text func(name, description string) []byte) *subject {
+	return &subject{client: func(ctx context.Context, number int) (*client, error) {
+		name, begun, count := keptName(number), time.Now().UnixNano(), 0
+		return httpClient(ctx, a.dial, func(*connection) []byte {
+			count++
+			return text(name, fmt.Sprintf("Change %d of %d", count, begun))
+		})
+	}}
+}
+
+// versionIn finds the resource version in the text of an object.
+func versionIn(body []byte) string {
+	_, rest, _ := bytes.Cut(body, []byte(`"resourceVersion":"`))
+	version, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(version)
+}
+
+// prepare makes the objects to read, and checks that a page of them can be had.
 func (a *api) prepare(ctx context.Context) error {
 	for i := range objects {
-		if err := a.ask(ctx, http.MethodPost, a.path, a.object(a.kept(i), "To be read"), nil); err != nil {
+		if err := a.ask(ctx, http.MethodPost, keysPath, object(keptName(i), "", "To be read"), nil); err != nil {
 			return fmt.Errorf("making an object: %w", err)
 		}
 	}
+	a.kept = objects
 	var list struct {
 		Items []struct{} `json:"items"`
 	}
-	if err := a.ask(ctx, http.MethodGet, a.path+"?limit="+strconv.Itoa(objects), nil, &list); err != nil {
+	if err := a.ask(ctx, http.MethodGet, keysPath+"?limit="+strconv.Itoa(objects), nil, &list); err != nil {
 		return fmt.Errorf("listing: %w", err)
 	}
 	if len(list.Items) != objects {
-		return fmt.Errorf("listing: a page has %d objects instead of %d; is the key an admin's?", len(list.Items), objects)
+		return fmt.Errorf("listing: a page has %d objects instead of %d", len(list.Items), objects)
 	}
 	return nil
 }
 
-// cleanUp removes all that there is of this run, also when ctx is over.
-func (a *api) cleanUp(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
-	defer cancel()
-	made := int(a.made.Load())
-	return errors.Join(
-		a.remove(bounded, objects, a.kept),
-		// Of the created ones only those of a measurement that was broken off are left.
-		a.removeLeft(bounded, made),
-	)
+// findPages walks over the list and keeps the requests for its pages.
+func (a *api) findPages(ctx context.Context) error {
+	a.pages = nil
+	path := keysPath + "?limit=" + strconv.Itoa(objects)
+	for next := path; len(a.pages) < maxPages; {
+		var list struct {
+			Metadata struct {
+				Continue string `json:"continue"`
+			} `json:"metadata"`
+		}
+		if err := a.ask(ctx, http.MethodGet, next, nil, &list); err != nil {
+			return fmt.Errorf("walking over the list: %w", err)
+		}
+		a.pages = append(a.pages, a.text(http.MethodGet, next, "", nil))
+		if list.Metadata.Continue == "" {
+			break
+		}
+		next = path + "&continue=" + url.QueryEscape(list.Metadata.Continue)
+	}
+	// The last page of a short list is nearly empty.
+	if len(a.pages) > 1 {
+		a.pages = a.pages[:len(a.pages)-1]
+	}
+	return nil
 }
 
-func (a *api) removeLeft(ctx context.Context, made int) error {
-	if made == 0 {
-		return nil
-	}
+// removeMade deletes what create has made and delete has left. The next measurements are to find what this one did.
+func (a *api) removeMade(ctx context.Context) error {
+	to := a.made.Load()
+	from := min(a.removed.Swap(to), to)
+	return a.remove(ctx, int(to-from), func(i int) string { return madeName(from + int64(i)) })
+}
+
+// removeKeys deletes the access keys of kubeconfigs.
+func (a *api) removeKeys(ctx context.Context) error {
 	var list struct {
 		Items []struct {
 			Metadata struct {
@@ -182,8 +313,9 @@ func (a *api) removeLeft(ctx context.Context, made int) error {
 			} `json:"metadata"`
 		} `json:"items"`
 	}
-	if err := a.ask(ctx, http.MethodGet, a.path+"?labelSelector="+url.QueryEscape("load="+a.run), nil, &list); err != nil {
-		return fmt.Errorf("looking for what is left: %w", err)
+	query := "?labelSelector=" + url.QueryEscape(accesskey.OwnerNameLabel)
+	if err := a.ask(ctx, http.MethodGet, keysPath+query, nil, &list); err != nil {
+		return fmt.Errorf("listing the keys of kubeconfigs: %w", err)
 	}
 	return a.remove(ctx, len(list.Items), func(i int) string { return list.Items[i].Metadata.Name })
 }
@@ -201,7 +333,7 @@ func (a *api) remove(ctx context.Context, count int, name func(int) string) erro
 	for range min(cleaners, count) {
 		group.Go(func() {
 			err := func() error {
-				connection, err := dial(bounded, a.address)
+				connection, err := a.dial.open(bounded)
 				if err != nil {
 					return err
 				}
@@ -211,7 +343,7 @@ func (a *api) remove(ctx context.Context, count int, name func(int) string) erro
 					if i >= count {
 						return nil
 					}
-					status, err := connection.send(a.request(http.MethodDelete, a.item(name(i)), nil))
+					status, err := connection.send(a.text(http.MethodDelete, a.item(name(i)), "", nil))
 					if err != nil {
 						return err
 					}
@@ -236,13 +368,20 @@ func (a *api) remove(ctx context.Context, count int, name func(int) string) erro
 
 // ask is for what is not measured.
 func (a *api) ask(ctx context.Context, method, path string, body []byte, into any) error {
-	request, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
+	return ask(ctx, a.http, method, a.base+path, http.Header{"Authorization": {"Bearer " + a.bearer.Reveal()}}, body, into)
+}
+
+// ask sends JSON and reads an answer of JSON. A nil target discards the answer.
+func ask(ctx context.Context, with *http.Client, method, address string, header http.Header, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Authorization", "Bearer "+a.bearer.Reveal())
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+	if header != nil {
+		request.Header = header.Clone()
+	}
+	request.Header.Set("Content-Type", jsonType)
+	answer, err := with.Do(request)
 	if err != nil {
 		return err
 	}
@@ -258,4 +397,21 @@ func (a *api) ask(ctx context.Context, method, path string, body []byte, into an
 		return nil
 	}
 	return json.Unmarshal(text, into)
+}
+
+// until asks again and again until it succeeds.
+func until(ctx context.Context, within time.Duration, what string, try func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		err := try(bounded)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-bounded.Done():
+			return fmt.Errorf("%s: %w", what, errors.Join(bounded.Err(), err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

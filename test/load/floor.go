@@ -2,16 +2,26 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,54 +31,39 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// The names of what the API is compared with.
 const (
-	rawRedis   = "redis GET"
-	plainHello = "hello"
-	redisHello = "hello, 2 round trips"
+	// floorPrefix begins the keys of the floor in the Redis of the API.
+	floorPrefix = "load:"
+	// floorBearer is the name of the value that stands for the record of a bearer.
+	floorBearer = "bearer"
+	// floorKept is how long Redis keeps the records of tokens and keys of the floor.
+	floorKept = time.Minute
+	// maxFloorBody bounds what the floor reads of a request, in bytes.
+	maxFloorBody = 1 << 20
 )
 
-// valueSize is about that of an access key.
-const valueSize = 1024
-
-// helloCommand serves in a process of its own, as the API does, with the same number of processors. It ends
-// when its standard input does, so that it never outlives the process that started it.
-type helloCommand struct {
-	Redis secret.String `env:"LOAD_HELLO_REDIS"`
-	Key   string
+// floorCommand serves, in a process of its own, the least that any server in front of the same Redis does: net/http, one
+// trip to Redis, the signatures that an operation cannot do without, and no check at all. It ends when its standard input
+// does, so that it never outlives the process that started it.
+type floorCommand struct {
+	Redis secret.String `env:"LOAD_FLOOR_REDIS"`
 }
 
 // Run prints the address and serves.
-func (c *helloCommand) Run(context.Context) error {
-	mux := http.NewServeMux()
-	answer := bytes.Repeat([]byte("x"), valueSize)
-	write := func(w http.ResponseWriter, body []byte) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body)
+func (c *floorCommand) Run(context.Context) error {
+	client, err := openRedis(c.Redis)
+	if err != nil {
+		return err
 	}
-	mux.HandleFunc("GET /plain", func(w http.ResponseWriter, _ *http.Request) { write(w, answer) })
-	if c.Redis != "" {
-		client, err := openRedis(c.Redis)
-		if err != nil {
-			return err
-		}
-		mux.HandleFunc("GET /redis", func(w http.ResponseWriter, r *http.Request) {
-			var body []byte
-			for range 2 {
-				var err error
-				if body, err = client.Get(r.Context(), c.Key).Bytes(); err != nil {
-					http.Error(w, "the state cannot be reached", http.StatusServiceUnavailable)
-					return
-				}
-			}
-			write(w, body)
-		})
+	handler, err := newFloorHandler(client)
+	if err != nil {
+		return err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = server.Close()
@@ -80,11 +75,149 @@ func (c *helloCommand) Run(context.Context) error {
 	return nil
 }
 
+// newFloorHandler returns the bare handlers.
+func newFloorHandler(client *redis.Client) (http.Handler, error) {
+	authority, key, err := newAuthority()
+	if err != nil {
+		return nil, err
+	}
+	// answer writes what an operation returns; the request is one of this program, so that an error is one of the machine.
+	answer := func(status int, do func(r *http.Request) ([]byte, error)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, err := do(r)
+			if err != nil {
+				http.Error(w, "the request cannot be served", http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", jsonType)
+			w.WriteHeader(status)
+			_, _ = w.Write(body)
+		}
+	}
+	write := func(r *http.Request) ([]byte, error) {
+		body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxFloorBody))
+		if err != nil {
+			return nil, err
+		}
+		return body, client.Set(r.Context(), floorPrefix+r.PathValue("name"), body, 0).Err()
+	}
+	listed := make([]string, objects)
+	for i := range listed {
+		listed[i] = floorPrefix + keptName(i)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /keys/{name}", answer(http.StatusOK, func(r *http.Request) ([]byte, error) {
+		return last(client.MGet(r.Context(), floorPrefix+floorBearer, floorPrefix+r.PathValue("name")).Result())
+	}))
+	mux.HandleFunc("GET /keys", answer(http.StatusOK, func(r *http.Request) ([]byte, error) {
+		values, err := client.MGet(r.Context(), listed...).Result()
+		if err != nil {
+			return nil, err
+		}
+		body := []byte(`{"items":[`)
+		for i, value := range values {
+			if i > 0 {
+				body = append(body, ',')
+			}
+			text, _ := value.(string)
+			body = append(body, text...)
+		}
+		return append(body, "]}"...), nil
+	}))
+	mux.HandleFunc("POST /keys/{name}", answer(http.StatusCreated, write))
+	mux.HandleFunc("PUT /keys/{name}", answer(http.StatusOK, write))
+	mux.HandleFunc("DELETE /keys/{name}", answer(http.StatusOK, func(r *http.Request) ([]byte, error) {
+		return []byte("{}"), client.Del(r.Context(), floorPrefix+r.PathValue("name")).Err()
+	}))
+	mux.HandleFunc("POST /tokens", answer(http.StatusCreated, func(r *http.Request) ([]byte, error) {
+		id := rand.Text()
+		token, err := signToken(key, id, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		record := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"owner":{"user":"load"},"ttl":3600}}`, id)
+		if err := client.Set(r.Context(), floorPrefix+id, record, floorKept).Err(); err != nil {
+			return nil, err
+		}
+		return fmt.Appendf(nil, `{"status":{"token":%q}}`, token), nil
+	}))
+	mux.HandleFunc("POST /certificates", answer(http.StatusCreated, func(r *http.Request) ([]byte, error) {
+		if _, err := last(client.MGet(r.Context(), floorPrefix+floorBearer, floorPrefix+keptName(0)).Result()); err != nil {
+			return nil, err
+		}
+		text, err := issueCertificate(authority, key, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(map[string]string{"kubeConfig": text})
+	}))
+	mux.HandleFunc("POST /kubeconfigs", answer(http.StatusCreated, func(r *http.Request) ([]byte, error) {
+		id := rand.Text()
+		if err := client.Set(r.Context(), floorPrefix+id, object(id, "", "A kubeconfig"), floorKept).Err(); err != nil {
+			return nil, err
+		}
+		return json.Marshal(map[string]string{"kubeConfig": "token: " + id + rand.Text()})
+	}))
+	return mux, nil
+}
+
+// last is the last of the values of an MGET, which must exist.
+func last(values []any, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	text, ok := values[len(values)-1].(string)
+	if !ok {
+		return nil, redis.Nil
+	}
+	return []byte(text), nil
+}
+
+// signToken signs claims with ES256. Source: RFC 7515, RFC 7518 3.4.
+func signToken(key *ecdsa.PrivateKey, id string, now time.Time) (string, error) {
+	const header = `{"alg":"ES256","kid":"load","typ":"JWT"}`
+	claims := fmt.Appendf(nil, `{"iss":"https://load.example.com","sub":"user:load","aud":["https://load.example.com"],"jti":%q,"iat":%d,"exp":%d}`,
+		id, now.Unix(), now.Add(time.Hour).Unix())
+	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString(claims)
+	digest := sha256.Sum256([]byte(text))
+	r, s, err := ecdsa.Sign(rand.Reader, key, digest[:])
+	if err != nil {
+		return "", err
+	}
+	signature := make([]byte, 64)
+	r.FillBytes(signature[:32])
+	s.FillBytes(signature[32:])
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+}
+
+// issueCertificate makes a key of P-256 and signs a client certificate for it. It returns both in PEM.
+func issueCertificate(authority *x509.Certificate, signer *ecdsa.PrivateKey, now time.Time) (string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "load", Organization: []string{"platform:admins"}},
+		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), signer)
+	if err != nil {
+		return "", err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return "", err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	return string(append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)), nil
+}
+
 // openRedis sets the client up as the API's store does.
 func openRedis(url secret.String) (*redis.Client, error) {
 	options, err := redis.ParseURL(url.Reveal())
 	if err != nil {
-		return nil, errors.New("--redis: it is not redis://, rediss:// or unix://")
+		return nil, errors.New("the URL of Redis is not redis://, rediss:// or unix://")
 	}
 	logging.Disable()
 	options.Protocol, options.DisableIdentity = 2, true
@@ -93,79 +226,131 @@ func openRedis(url secret.String) (*redis.Client, error) {
 	return redis.NewClient(options), nil
 }
 
-// floor is what the API is compared with: a process with the bare handlers, and Redis.
+// floor is a process with the bare handlers.
 type floor struct {
 	address string
-	redis   *redis.Client
-	key     string
-	input   io.Closer
 	process *exec.Cmd
+	input   io.Closer
+	// made and removed count as those of api do.
+	made, removed atomic.Int64
+	deletes       bool
+	redis         *redis.Client
 }
 
-// startFloor starts the bare handlers. Without a Redis there is only the plainest.
-func startFloor(ctx context.Context, url secret.String, run string) (*floor, error) {
-	f := &floor{key: "load:" + run}
-	if url != "" {
-		var err error
-		if f.redis, err = openRedis(url); err != nil {
-			return nil, err
-		}
-		// It expires by itself if this process ends before it removes it.
-		if err := f.redis.Set(ctx, f.key, bytes.Repeat([]byte("x"), valueSize), time.Hour).Err(); err != nil {
-			return nil, errors.Join(fmt.Errorf("--redis: %w", err), f.redis.Close())
-		}
+// startFloor starts the bare handlers in front of the Redis of a runner.
+func startFloor(ctx context.Context, beside *platform, deletes bool) (*side, error) {
+	f := &floor{deletes: deletes, redis: beside.redis}
+	values := []any{floorPrefix + floorBearer, object("bearer", "", "A caller")}
+	for i := range objects {
+		values = append(values, floorPrefix+keptName(i), object(keptName(i), "", "To be read"))
+	}
+	if err := f.redis.MSet(ctx, values...).Err(); err != nil {
+		return nil, fmt.Errorf("writing the values of the floor: %w", err)
+	}
+	store, version, err := redisProcess(ctx, f.redis)
+	if err != nil {
+		return nil, err
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	f.process = exec.Command(program, "hello", "--key", f.key)
-	f.process.Env = append(os.Environ(), "LOAD_HELLO_REDIS="+url.Reveal())
+	f.process = exec.Command(program, "floor")
+	f.process.Env = append(os.Environ(), "LOAD_FLOOR_REDIS="+beside.runner.Redis().Reveal())
 	f.process.Stderr = os.Stderr
 	if f.input, err = f.process.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("starting hello: %w", err)
+		return nil, fmt.Errorf("starting the floor: %w", err)
 	}
 	output, err := f.process.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("starting hello: %w", err)
+		return nil, fmt.Errorf("starting the floor: %w", err)
 	}
 	if err := f.process.Start(); err != nil {
-		return nil, fmt.Errorf("starting hello: %w", err)
+		return nil, fmt.Errorf("starting the floor: %w", err)
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
 		f.stop()
-		return nil, fmt.Errorf("starting hello: %w", err)
+		return nil, fmt.Errorf("starting the floor: %w", err)
 	}
 	f.address = strings.TrimSpace(line)
-	return f, nil
+	return &side{
+		name: floorName, server: processes{f.process.Process.Pid}, store: store, subject: f.subject, stop: f.stop,
+		about: "net/http and one trip to the same " + version + ", no checks, no audit",
+	}, nil
 }
 
-// stop ends the process and removes the value.
+// stop ends the process.
 func (f *floor) stop() {
 	_ = f.input.Close()
 	_ = f.process.Wait()
-	if f.redis != nil {
-		_ = f.redis.Del(context.Background(), f.key).Err()
-		_ = f.redis.Close()
+}
+
+func (f *floor) subject(op string) *subject {
+	text := func(method, path string, body []byte) []byte {
+		head := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", method, path, f.address, len(body))
+		return append(head, body...)
+	}
+	each := func(next func(number, count int) []byte) *subject {
+		return &subject{client: func(ctx context.Context, number int) (*client, error) {
+			count := 0
+			return httpClient(ctx, plain(f.address), func(*connection) []byte { count++; return next(number, count) })
+		}}
+	}
+	switch op {
+	case opGet:
+		return each(func(number, count int) []byte {
+			return text(http.MethodGet, "/keys/"+keptName((number+count)%objects), nil)
+		})
+	case opList, opPage:
+		return each(func(int, int) []byte { return text(http.MethodGet, "/keys", nil) })
+	case opCreate:
+		made := each(func(int, int) []byte {
+			name := madeName(f.made.Add(1) - 1)
+			return text(http.MethodPost, "/keys/"+name, object(name, "", "To be removed at once"))
+		})
+		if !f.deletes {
+			made.after = f.removeMade
+		}
+		return made
+	case opDelete:
+		removed := each(func(int, int) []byte {
+			number := f.removed.Add(1) - 1
+			if number >= f.made.Load() {
+				return nil
+			}
+			return text(http.MethodDelete, "/keys/"+madeName(number), nil)
+		})
+		removed.after = f.removeMade
+		return removed
+	case opUpdate, opPatch, opApply:
+		return each(func(number, count int) []byte {
+			name := keptName(number)
+			return text(http.MethodPut, "/keys/"+name, object(name, "", fmt.Sprintf("Update %d", count)))
+		})
+	case opToken:
+		return each(func(int, int) []byte { return text(http.MethodPost, "/tokens", nil) })
+	case opCertificate:
+		return each(func(int, int) []byte { return text(http.MethodPost, "/certificates", nil) })
+	case opKey:
+		return each(func(int, int) []byte { return text(http.MethodPost, "/kubeconfigs", nil) })
+	default:
+		panic("load: operation " + op)
 	}
 }
 
-func (f *floor) subjects() []subject {
-	hello := func(name, path string) subject {
-		request := []byte("GET " + path + " HTTP/1.1\r\nHost: " + f.address + "\r\n\r\n")
-		return subject{name: name, client: func(ctx context.Context, _ int) (*client, error) {
-			return httpClient(ctx, f.address, func() []byte { return request })
-		}}
+// removeMade deletes what create has made and delete has left.
+func (f *floor) removeMade(ctx context.Context) error {
+	to := f.made.Load()
+	from := min(f.removed.Swap(to), to)
+	for ; from < to; from += objects {
+		var names []string
+		for number := from; number < min(from+objects, to); number++ {
+			names = append(names, floorPrefix+madeName(number))
+		}
+		if err := f.redis.Del(ctx, names...).Err(); err != nil {
+			return fmt.Errorf("removing the values of the floor: %w", err)
+		}
 	}
-	if f.redis == nil {
-		return []subject{hello(plainHello, "/plain")}
-	}
-	raw := subject{name: rawRedis, client: func(context.Context, int) (*client, error) {
-		return &client{
-			step:  func(ctx context.Context) error { return f.redis.Get(ctx, f.key).Err() },
-			close: func() {},
-		}, nil
-	}}
-	return []subject{raw, hello(plainHello, "/plain"), hello(redisHello, "/redis")}
+	return nil
 }

@@ -1,15 +1,16 @@
-// Command load measures a running API against the least that any server in front of the same Redis does: a
-// bare net/http handler, the same with two round trips to Redis, and Redis alone. Everything is measured in
-// turn, round after round, in one run, and reported beside each other: a rate by itself says something of the
-// machine and its hour, the ratio to the handler with two round trips says something of the API.
+// Command load measures a runner, with its Redis and with every write on disk, beside the least that any server in front of
+// the same Redis does (the floor: net/http, one trip to Redis, no checks) and, where their programs are on PATH, beside
+// kube-apiserver with etcd and beside OpenBao. Everything is measured in turn, round after round, in one run: a rate by
+// itself says something of the machine and its hour, the ratio of two rates in one round says something of the API.
 //
-//	go run ./test/load --start
-//	go run ./test/load --server http://127.0.0.1:8080/kubernetes/management --key-file .platform/admin.key \
-//	    --redis unix://.platform/redis/redis.sock
+//	go run ./test/load                                       # builds the runner
+//	go run ./test/load --program build/platform --program build/before
+//	go run ./test/load --keys 1000,200000 --op get,create,update,page --no-floor --no-peers
+//	go run ./test/load table build/bench/*.json
+//	go run ./test/load profile --output default.pgo
 //
-// It sends only to loopback addresses. The objects that it creates have the label load with the name of the
-// run, and are removed at its end. Any response but 2xx is an error, and the exit code is then 1. It is not a test:
-// it does not decide how fast is fast enough.
+// It starts every server itself, on loopback addresses and in a new folder, and ends them. Any response but 2xx is an error,
+// and the exit code is then 1. It is not a test: it does not decide how fast is fast enough.
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,43 +29,56 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/test/launch"
 )
 
+// The names of sides.
+const (
+	floorName      = "floor"
+	kubernetesName = "kube-apiserver"
+	openBaoName    = "OpenBao"
+)
+
 type commands struct {
-	Run   runCommand   `cmd:"" default:"withargs" help:"Measure (the default)."`
-	Hello helloCommand `cmd:"" hidden:"" help:"Serve the handlers that the API is compared with."`
+	Run     runCommand     `cmd:"" default:"withargs" help:"Measure (the default)."`
+	Table   tableCommand   `cmd:"" help:"Print the tables of runs that were kept."`
+	Profile profileCommand `cmd:"" help:"Write a CPU profile of all operations, for the compiler."`
+	Floor   floorCommand   `cmd:"" hidden:"" help:"Serve the handlers that the API is compared with."`
+	Serve   serveCommand   `cmd:"" hidden:"" help:"Serve the API, and write a CPU profile."`
 }
 
 type runCommand struct {
-	Server   string        `placeholder:"URL" help:"Base URL of a running API: plain HTTP on a loopback address, with the base path."`
-	KeyFile  string        `type:"existingfile" placeholder:"FILE" help:"File with the access key of an admin."`
-	Redis    secret.String `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"The Redis of that API, redis:// or unix://. Without it there is nothing to compare with but plain hello."`
-	Start    bool          `help:"Build and start the local runner on a new data folder, measure it and stop it, instead of --server."`
-	Log      string        `default:"${devnull}" placeholder:"FILE" help:"Where the log of a runner started by --start goes (${default})."`
-	Clients  []int         `default:"1,16,64" help:"Numbers of clients that ask at the same time (${default})."`
+	Program  []string      `type:"existingfile" placeholder:"FILE" help:"Runners to measure; ratios are those of the first. Without one, the runner is built."`
+	Keys     []int         `placeholder:"N" help:"Measure the runner with these numbers of access keys, each in a process of its own. Without it there are 500."`
+	Floor    bool          `default:"true" negatable:"" help:"Measure the floor."`
+	Peers    bool          `default:"true" negatable:"" help:"Measure kube-apiserver with etcd, and bao, where they are on PATH."`
+	Audit    bool          `default:"true" negatable:"" help:"Write the audit at level 1 to a file."`
+	Log      string        `default:"${devnull}" placeholder:"FILE" help:"Where the logs of the runners go (${default})."`
+	Clients  []int         `default:"16" help:"Numbers of clients that ask at the same time (${default})."`
 	Duration time.Duration `default:"2s" help:"Time for each measurement (${default})."`
-	Rounds   int           `default:"3" help:"How often each is measured; medians are reported (${default})."`
-	Op       []string      `default:"get,create,update,list" enum:"get,create,update,list" help:"Operations of the API (${default})."`
-	JSON     bool          `name:"json" help:"Report as JSON, every single measurement included."`
+	Rounds   int           `default:"5" help:"How often each is measured; medians are reported (${default})."`
+	Op       []string      `default:"${usual}" enum:"${ops}" help:"Operations: ${enum} (${default})."`
+	JSON     string        `name:"json" placeholder:"FILE" help:"Also write the run, every single measurement included, to a new file."`
 }
 
 // Validate refuses what cannot be measured.
 func (c *runCommand) Validate() error {
 	switch {
-	case c.Start == (c.Server != ""):
-		return errors.New("give either --server or --start")
-	case c.Start && (c.KeyFile != "" || c.Redis != ""):
-		return errors.New("--start brings its own key and Redis")
-	case c.Server != "" && c.KeyFile == "":
-		return errors.New("--server needs --key-file")
 	case c.Rounds < 1 || c.Duration <= 0:
 		return errors.New("--rounds and --duration must be positive")
 	case len(c.Clients) == 0 || slices.Min(c.Clients) < 1 || slices.Max(c.Clients) > maxClients:
 		return fmt.Errorf("--clients must be 1 to %d", maxClients)
+	case len(c.Keys) > 0 && slices.Min(c.Keys) < objects:
+		return fmt.Errorf("--keys must be at least %d", objects)
+	case slices.Contains(c.Op, opDelete) && !slices.Contains(c.Op, opCreate):
+		return errors.New("--op: delete removes what create makes, and needs it")
 	}
 	return nil
+}
+
+// usual are the operations of a run: all but pages, which differ from the list only where there are many keys.
+func usual() []string {
+	return slices.DeleteFunc(slices.Clone(operations), func(op string) bool { return op == opPage })
 }
 
 func main() { os.Exit(start()) }
@@ -72,10 +87,10 @@ func main() { os.Exit(start()) }
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	parsed := kong.Parse(&commands{},
+	parsed := kong.Parse(newCommands(),
 		kong.Name("load"),
-		kong.Description("Measure the API beside bare handlers in front of the same Redis."),
-		kong.Vars{"devnull": os.DevNull},
+		kong.Description("Measure the API beside the least that a server does, and beside its peers."),
+		kong.Vars{"devnull": os.DevNull, "ops": strings.Join(operations, ","), "usual": strings.Join(usual(), ",")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err := parsed.Run(); err != nil {
@@ -86,69 +101,222 @@ func start() int {
 }
 
 // Run measures and reports.
-func (c *runCommand) Run(ctx context.Context) (err error) {
-	if c.Start {
-		folder, err := os.MkdirTemp("", "load")
-		if err != nil {
-			return fmt.Errorf("making a data folder: %w", err)
-		}
-		defer func() { _ = os.RemoveAll(folder) }()
-		runner, err := launch.Start(ctx, folder, c.Log)
-		if err != nil {
+func (c *runCommand) Run(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "load")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if len(c.Program) == 0 {
+		program := filepath.Join(folder, "platform")
+		if err := launch.Build(ctx, program); err != nil {
 			return err
 		}
-		defer runner.Stop()
-		c.Server, c.KeyFile, c.Redis = runner.Server, runner.KeyFile(), runner.Redis()
-		if c.Redis == "" {
-			fmt.Fprintln(os.Stderr, "load: the runner has no redis-server; nothing is compared with Redis")
+		c.Program = []string{program}
+	}
+	var kept *os.File
+	if c.JSON != "" {
+		// A run of minutes is not to be lost for a wrong path, and no earlier run is overwritten.
+		if kept, err = os.OpenFile(c.JSON, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+		defer func() { _ = kept.Close() }()
+	}
+	found, err := c.measure(ctx, folder)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		encoder := json.NewEncoder(kept)
+		encoder.SetIndent("", "  ")
+		if err := errors.Join(encoder.Encode(found), kept.Close()); err != nil {
+			return fmt.Errorf("--json: %w", err)
 		}
 	}
-	if err := launch.RequireLoopback(c.Server); err != nil {
-		return err
-	}
-	key, err := os.ReadFile(c.KeyFile)
-	if err != nil {
-		return fmt.Errorf("reading the key: %w", err)
-	}
-	api, err := newAPI(c.Server, secret.String(strings.TrimSpace(string(key))))
-	if err != nil {
-		return err
-	}
-	floor, err := startFloor(ctx, c.Redis, api.run)
-	if err != nil {
-		return err
-	}
-	defer floor.stop()
-	if err := api.prepare(ctx); err != nil {
-		return errors.Join(err, api.cleanUp(ctx))
-	}
-	defer func() { err = errors.Join(err, api.cleanUp(ctx)) }()
+	return errors.Join(markdown(os.Stdout, []run{*found}), found.failure())
+}
 
-	subjects := floor.subjects()
-	for _, op := range c.Op {
-		subjects = append(subjects, api.subject(op))
+// measure starts all sides, measures them in turn and ends them.
+func (c *runCommand) measure(ctx context.Context, folder string) (*run, error) {
+	found := &run{Seconds: c.Duration.Seconds(), Rounds: c.Rounds}
+	var err error
+	if found.Machine, err = describe(folder); err != nil {
+		return nil, err
 	}
-	result := report{Procs: runtime.GOMAXPROCS(0), Seconds: c.Duration.Seconds(), Rounds: c.Rounds}
+	sides, absent, err := c.open(ctx, folder)
+	defer func() {
+		for _, each := range slices.Backward(sides) {
+			each.stop()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	found.Absent = absent
+	found.Begun = time.Now().UTC().Format(time.RFC3339)
+	account, err := newAccount(sides)
+	if err != nil {
+		return nil, err
+	}
 	for round := range c.Rounds {
 		for _, clients := range c.Clients {
-			for _, subject := range subjects {
-				one, err := measure(ctx, subject, clients, c.Duration)
-				if err != nil {
-					return fmt.Errorf("measuring %s: %w", subject.name, err)
+			for _, op := range operations {
+				if !slices.Contains(c.Op, op) {
+					continue
 				}
-				one.Round = round
-				result.Samples = append(result.Samples, one)
+				for i := range sides {
+					// What a side does after its turn falls on the next one, which is another in the next round.
+					side := sides[i]
+					if round%2 == 1 {
+						side = sides[len(sides)-1-i]
+					}
+					if side.subject(op) == nil {
+						continue
+					}
+					one, err := measure(ctx, side, op, clients, c.Duration)
+					if err != nil {
+						return nil, fmt.Errorf("measuring %s of %s: %w", op, side.name, err)
+					}
+					one.Round = round
+					found.Samples = append(found.Samples, one)
+				}
 			}
 		}
 		fmt.Fprintf(os.Stderr, "load: round %d of %d is done\n", round+1, c.Rounds)
 	}
-	result.summarize()
-	if c.JSON {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(result)
-	} else {
-		err = result.print(os.Stdout)
+	found.Machine.LoadAfter = loadAverage()
+	if found.Machine.Others, err = account.others(); err != nil {
+		return nil, err
 	}
-	return errors.Join(err, result.failure())
+	for _, side := range sides {
+		one := sideReport{Name: side.name, About: side.about}
+		if one.Server, err = side.server.resident(); err != nil {
+			return nil, err
+		}
+		if one.Store, err = side.store.resident(); err != nil {
+			return nil, err
+		}
+		found.Sides = append(found.Sides, one)
+	}
+	return found, nil
+}
+
+// open starts the sides. On an error it returns those that it has started.
+func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, absent []string, err error) {
+	deletes := slices.Contains(c.Op, opDelete)
+	within := func(name string) (string, error) {
+		path := filepath.Join(folder, fmt.Sprint(len(sides)))
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return "", fmt.Errorf("making the folder of %s: %w", name, err)
+		}
+		return path, nil
+	}
+	keys := c.Keys
+	if len(keys) == 0 {
+		keys = []int{objects}
+	}
+	var first *platform
+	for _, program := range c.Program {
+		for _, number := range keys {
+			name := filepath.Base(program)
+			if len(c.Keys) > 0 {
+				name = fmt.Sprintf("%s, %d keys", name, number)
+			}
+			if slices.ContainsFunc(sides, func(other *side) bool { return other.name == name }) {
+				return sides, nil, fmt.Errorf("%q is measured already: sides need different names", name)
+			}
+			data, err := within(name)
+			if err != nil {
+				return sides, nil, err
+			}
+			if program, err = filepath.Abs(program); err != nil {
+				return sides, nil, fmt.Errorf("--program: %w", err)
+			}
+			started, side, err := startPlatform(ctx, platformOptions{
+				name: name, program: []string{program}, folder: data, log: c.Log, audit: c.Audit, keys: number, deletes: deletes,
+			})
+			if err != nil {
+				return sides, nil, err
+			}
+			if first == nil {
+				first = started
+			}
+			sides = append(sides, side)
+		}
+	}
+	if c.Floor {
+		side, err := startFloor(ctx, first, deletes)
+		if err != nil {
+			return sides, nil, err
+		}
+		sides = append(sides, side)
+	}
+	if !c.Peers {
+		return sides, nil, nil
+	}
+	for _, peer := range []struct {
+		name  string
+		start func(folder string) (*side, error)
+	}{
+		{kubernetesName, func(folder string) (*side, error) { return startKubernetes(ctx, folder, deletes) }},
+		{openBaoName, func(folder string) (*side, error) { return startOpenBao(ctx, folder) }},
+	} {
+		data, err := within(peer.name)
+		if err != nil {
+			return sides, nil, err
+		}
+		side, err := peer.start(data)
+		switch {
+		case errors.Is(err, errAbsent):
+			absent = append(absent, fmt.Sprintf("%s, because %s", peer.name, err))
+			if err := os.RemoveAll(data); err != nil {
+				return sides, nil, fmt.Errorf("removing the folder of %s: %w", peer.name, err)
+			}
+		case err != nil:
+			return sides, nil, fmt.Errorf("starting %s: %w", peer.name, err)
+		default:
+			sides = append(sides, side)
+		}
+	}
+	return sides, absent, nil
+}
+
+// account is the processor time of a machine and of a run on it.
+type account struct {
+	run         processes
+	begun       time.Time
+	busy, ofRun float64
+	processors  int
+}
+
+func newAccount(sides []*side) (*account, error) {
+	a := &account{run: processes{os.Getpid()}, begun: time.Now(), processors: runtime.NumCPU()}
+	for _, each := range sides {
+		for _, pid := range slices.Concat(each.server, each.store) {
+			if !slices.Contains(a.run, pid) {
+				a.run = append(a.run, pid)
+			}
+		}
+	}
+	var err error
+	a.busy, a.ofRun, err = a.now()
+	return a, err
+}
+
+func (a *account) now() (all, ofRun float64, err error) {
+	if all, err = busy(); err != nil {
+		return 0, 0, err
+	}
+	ofRun, err = a.run.used()
+	return all, ofRun, err
+}
+
+// others returns the share of the processors that others have used since the beginning, 0 to 1.
+func (a *account) others() (float64, error) {
+	all, ofRun, err := a.now()
+	if err != nil {
+		return 0, err
+	}
+	capacity := time.Since(a.begun).Seconds() * float64(a.processors)
+	return max(0, ((all-a.busy)-(ofRun-a.ofRun))/capacity), nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -20,21 +21,36 @@ const (
 	patience = 10 * time.Second
 )
 
-// subject is something that can be measured.
-type subject struct {
+// side is a server that is measured beside others: the API, the least that any server does, or a peer.
+type side struct {
 	name string
+	// server and store are the processes that answer and the ones that keep the state.
+	server, store processes
+	// subject returns an operation; nil: the side does not have it.
+	subject func(op string) *subject
+	// stop ends its processes. It is called once.
+	stop func()
+	// about says how the side is set up, for the report.
+	about string
+}
+
+// subject is an operation of a side.
+type subject struct {
 	// client opens one client and returns what it does again and again. Clients are numbered from 0.
 	client func(ctx context.Context, number int) (*client, error)
-	// after is done at the end of each measurement, outside of its time. Nil: nothing.
-	after func(ctx context.Context) error
+	// before and after are done around each measurement, outside of its time. Nil: nothing.
+	before, after func(ctx context.Context) error
 }
 
 // client is one of the simultaneous clients.
 type client struct {
-	// step asks once. A refused error is counted and the client goes on; any other one ends it.
+	// step asks once. A refused error is counted and the client goes on; any other one ends it. errDone is no error.
 	step  func(ctx context.Context) error
 	close func()
 }
+
+// errDone is returned by a client that has nothing left to ask for.
+var errDone = errors.New("nothing is left to ask for")
 
 // refused is an answer other than 2xx.
 type refused int
@@ -43,22 +59,32 @@ func (r refused) Error() string { return fmt.Sprintf("HTTP status %d", int(r)) }
 
 // sample is one measurement.
 type sample struct {
-	Subject string  `json:"subject"`
+	Side    string  `json:"side"`
+	Op      string  `json:"op"`
 	Clients int     `json:"clients"`
 	Round   int     `json:"round"`
 	Rate    float64 `json:"requestsPerSecond"`
 	P50     float64 `json:"p50Microseconds"`
 	P99     float64 `json:"p99Microseconds"`
-	Errors  int     `json:"errors"`
+	// Server and Store are milliseconds of processor time for each request.
+	Server float64 `json:"serverMilliseconds"`
+	Store  float64 `json:"storeMilliseconds"`
+	Errors int     `json:"errors"`
 	// Error is the first of the errors.
 	Error string `json:"error,omitempty"`
 }
 
-// measure lets clients ask for a duration, after a warm-up that does not count.
-func measure(ctx context.Context, what subject, clients int, duration time.Duration) (sample, error) {
-	result := sample{Subject: what.name, Clients: clients}
+// measure lets clients ask for a duration, after a warm-up that does not count for rate and times.
+func measure(ctx context.Context, who *side, op string, clients int, duration time.Duration) (result sample, err error) {
+	result = sample{Side: who.name, Op: op, Clients: clients}
+	what := who.subject(op)
 	bounded, cancel := context.WithTimeout(ctx, warmUp+duration+patience)
 	defer cancel()
+	if what.before != nil {
+		if err := what.before(bounded); err != nil {
+			return result, err
+		}
+	}
 	opened := make([]*client, 0, clients)
 	defer func() {
 		for _, each := range opened {
@@ -72,23 +98,36 @@ func measure(ctx context.Context, what subject, clients int, duration time.Durat
 		}
 		opened = append(opened, one)
 	}
+	serverBefore, err := who.server.used()
+	if err != nil {
+		return result, err
+	}
+	storeBefore, err := who.store.used()
+	if err != nil {
+		return result, err
+	}
 	begin := time.Now().Add(min(warmUp, duration/4))
 	end := begin.Add(duration)
 	var (
-		mu    sync.Mutex
-		took  []time.Duration
-		group sync.WaitGroup
+		mu       sync.Mutex
+		took     []time.Duration
+		answered int
+		group    sync.WaitGroup
 	)
 	for _, one := range opened {
 		group.Go(func() {
 			mine := make([]time.Duration, 0, 1<<14)
-			failures, failure := 0, error(nil)
+			all, failures, failure := 0, 0, error(nil)
 			for {
 				asked := time.Now()
 				if !asked.Before(end) || ctx.Err() != nil {
 					break
 				}
 				err := one.step(bounded)
+				if errors.Is(err, errDone) {
+					break
+				}
+				all++
 				if err != nil {
 					failures++
 					if failure == nil {
@@ -103,7 +142,7 @@ func measure(ctx context.Context, what subject, clients int, duration time.Durat
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			took = append(took, mine...)
+			took, answered = append(took, mine...), answered+all
 			if result.Errors += failures; result.Error == "" && failure != nil {
 				result.Error = failure.Error()
 			}
@@ -114,9 +153,22 @@ func measure(ctx context.Context, what subject, clients int, duration time.Durat
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
+	serverAfter, err := who.server.used()
+	if err != nil {
+		return result, err
+	}
+	storeAfter, err := who.store.used()
+	if err != nil {
+		return result, err
+	}
 	slices.Sort(took)
 	result.Rate = float64(len(took)) / span.Seconds()
 	result.P50, result.P99 = percentile(took, 50), percentile(took, 99)
+	// The processor time is that of all requests, those of the warm-up included.
+	if answered > 0 {
+		result.Server = (serverAfter - serverBefore) * 1000 / float64(answered)
+		result.Store = (storeAfter - storeBefore) * 1000 / float64(answered)
+	}
 	if what.after != nil {
 		return result, what.after(ctx)
 	}
@@ -136,10 +188,22 @@ func percentile(sorted []time.Duration, percent int) float64 {
 type connection struct {
 	conn   net.Conn
 	reader *bufio.Reader
+	// keep tells to keep the body of each answer, of those that have a length, until the next request.
+	keep bool
+	body []byte
 }
 
-func dial(ctx context.Context, address string) (*connection, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+// dialer opens connections to one server.
+type dialer func(ctx context.Context) (net.Conn, error)
+
+// plain opens connections without TLS.
+func plain(address string) dialer {
+	return func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) }
+}
+
+// open opens a connection that lasts no longer than the context.
+func (d dialer) open(ctx context.Context) (*connection, error) {
+	conn, err := d(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +215,10 @@ func dial(ctx context.Context, address string) (*connection, error) {
 	return &connection{conn: conn, reader: bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-var contentLength = []byte("Content-Length:")
+var (
+	contentLength    = []byte("Content-Length:")
+	transferEncoding = []byte("Transfer-Encoding:")
+)
 
 // send asks once and reads the whole answer.
 func (c *connection) send(request []byte) (status int, err error) {
@@ -169,7 +236,7 @@ func (c *connection) send(request []byte) (status int, err error) {
 	if status, err = strconv.Atoi(string(line[at : at+3])); err != nil {
 		return 0, fmt.Errorf("status line %q", line)
 	}
-	length := -1
+	length, chunked := -1, false
 	for {
 		if line, err = c.reader.ReadSlice('\n'); err != nil {
 			return 0, err
@@ -177,28 +244,69 @@ func (c *connection) send(request []byte) (status int, err error) {
 		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
 			break
 		}
-		if len(line) > len(contentLength) && bytes.EqualFold(line[:len(contentLength)], contentLength) {
+		switch {
+		case len(line) > len(contentLength) && bytes.EqualFold(line[:len(contentLength)], contentLength):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(contentLength):]))); err != nil {
 				return 0, fmt.Errorf("header %q", line)
 			}
+		case len(line) > len(transferEncoding) && bytes.EqualFold(line[:len(transferEncoding)], transferEncoding):
+			chunked = bytes.EqualFold(bytes.TrimSpace(line[len(transferEncoding):]), []byte("chunked"))
 		}
 	}
-	if length < 0 {
+	switch {
+	case chunked:
+		return status, c.discardChunks()
+	case length < 0:
 		return 0, errors.New("an answer without Content-Length")
+	case c.keep:
+		c.body = slices.Grow(c.body[:0], length)[:length]
+		_, err = io.ReadFull(c.reader, c.body)
+		return status, err
 	}
 	_, err = c.reader.Discard(length)
 	return status, err
 }
 
-// httpClient asks over one connection. Next returns the text of the next request.
-func httpClient(ctx context.Context, address string, next func() []byte) (*client, error) {
-	connection, err := dial(ctx, address)
+// discardChunks reads a body in chunks to its end. Source: RFC 9112 7.1.
+func (c *connection) discardChunks() error {
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		digits, _, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(";"))
+		size, err := strconv.ParseUint(string(digits), 16, 31)
+		if err != nil {
+			return fmt.Errorf("chunk size %q", line)
+		}
+		if size > 0 {
+			if _, err := c.reader.Discard(int(size) + len("\r\n")); err != nil {
+				return err
+			}
+			continue
+		}
+		for len(bytes.TrimRight(line, "\r\n")) > 0 {
+			if line, err = c.reader.ReadSlice('\n'); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// httpClient asks over one connection. Next returns the text of the next request, or nil if there is none.
+func httpClient(ctx context.Context, dial dialer, next func(*connection) []byte) (*client, error) {
+	connection, err := dial.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &client{
 		step: func(context.Context) error {
-			status, err := connection.send(next())
+			request := next(connection)
+			if request == nil {
+				return errDone
+			}
+			status, err := connection.send(request)
 			if err == nil && (status < 200 || status > 299) {
 				return refused(status)
 			}

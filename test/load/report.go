@@ -1,105 +1,237 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
-	"text/tabwriter"
+	"strings"
 )
 
-// report is what a run found.
-type report struct {
-	// Procs is GOMAXPROCS of this process and of the bare handlers.
-	Procs   int     `json:"procs"`
+// run is what a run found. Its samples were measured in turn, so that they can be compared with each other, and with
+// nothing else.
+type run struct {
+	// Begun is when the measurements began, in RFC 3339.
+	Begun   string  `json:"begun"`
+	Machine machine `json:"machine"`
+	// Seconds is the duration of each measurement.
 	Seconds float64 `json:"secondsEach"`
 	Rounds  int     `json:"rounds"`
-	// Rows are the medians of the samples.
-	Rows    []row    `json:"rows"`
+	// Sides are what was measured. All ratios are of the rate of the first to that of another.
+	Sides []sideReport `json:"sides"`
+	// Absent says which sides could not be measured, and why.
+	Absent  []string `json:"absent,omitempty"`
 	Samples []sample `json:"samples"`
 }
 
-// row is one subject with one number of clients.
-type row struct {
-	Subject string  `json:"subject"`
-	Clients int     `json:"clients"`
-	Rate    float64 `json:"requestsPerSecond"`
-	P50     float64 `json:"p50Microseconds"`
-	P99     float64 `json:"p99Microseconds"`
-	// Ratio is the rate over that of the handler with two round trips, the median over the rounds. 0: there
-	// is no such handler in this run.
-	Ratio  float64 `json:"ratio,omitempty"`
-	Errors int     `json:"errors"`
+// sideReport is a side after the measurements.
+type sideReport struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+	// Server and Store are resident memory in MB. Store 0: it has no process of its own.
+	Server float64 `json:"serverMB"`
+	Store  float64 `json:"storeMB"`
 }
 
-// summarize makes the rows, in the order in which the subjects were measured.
-func (r *report) summarize() {
-	type at struct {
-		subject        string
-		clients, round int
-	}
-	rates := map[at]float64{}
-	for _, one := range r.Samples {
-		rates[at{one.Subject, one.Clients, one.Round}] = one.Rate
-	}
-	for _, first := range r.Samples {
-		if first.Round > 0 {
-			continue
-		}
-		made := row{Subject: first.Subject, Clients: first.Clients}
-		var rate, p50, p99, ratio []float64
-		for _, one := range r.Samples {
-			if one.Subject != made.Subject || one.Clients != made.Clients {
-				continue
-			}
-			rate, p50, p99 = append(rate, one.Rate), append(p50, one.P50), append(p99, one.P99)
-			if base := rates[at{redisHello, one.Clients, one.Round}]; base > 0 {
-				ratio = append(ratio, one.Rate/base)
-			}
-			made.Errors += one.Errors
-		}
-		made.Rate, made.P50, made.P99, made.Ratio = median(rate), median(p50), median(p99), median(ratio)
-		r.Rows = append(r.Rows, made)
-	}
-}
+// values are one figure of several measurements.
+type values []float64
 
 // median is 0 for no values.
-func median(values []float64) float64 {
-	if len(values) == 0 {
+func (v values) median() float64 {
+	if len(v) == 0 {
 		return 0
 	}
-	slices.Sort(values)
-	middle := len(values) / 2
-	if len(values)%2 == 1 {
-		return values[middle]
+	sorted := slices.Sorted(slices.Values(v))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
 	}
-	return (values[middle-1] + values[middle]) / 2
+	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-func (r *report) print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintf(table, "clients\tsubject\treq/s\tp50 us\tp99 us\tratio\terrors\t\n")
-	for _, each := range r.Rows {
-		ratio := "-"
-		if each.Ratio > 0 {
-			ratio = fmt.Sprintf("%.2f", each.Ratio)
+// spread is the median, and the range in parentheses. Without values it is a hyphen.
+func (v values) spread(format string) string {
+	if len(v) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format+" ("+format+" to "+format+")", v.median(), slices.Min(v), slices.Max(v))
+}
+
+// ratios compares two sides: the rate of the first over that of the second, for each round of each run in which both were
+// measured. Measurements of two runs, or of two rounds, are never compared: the machine is another one by then.
+func ratios(runs []run, op string, clients int, first, second string) values {
+	var found values
+	for _, one := range runs {
+		for _, a := range one.Samples {
+			if a.Side != first || a.Op != op || a.Clients != clients {
+				continue
+			}
+			for _, b := range one.Samples {
+				if b.Side == second && b.Op == op && b.Clients == clients && b.Round == a.Round && b.Rate > 0 {
+					found = append(found, a.Rate/b.Rate)
+				}
+			}
 		}
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%.0f\t%.0f\t%.0f\t%s\t%d\t\n",
-			each.Clients, each.Subject, each.Rate, each.P50, each.P99, ratio, each.Errors)
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	return found
+}
+
+// figures are those of a side, of all rounds of all runs.
+func figures(runs []run, op string, clients int, side string, figure func(sample) float64) values {
+	var found values
+	for _, one := range runs {
+		for _, each := range one.Samples {
+			if each.Side == side && each.Op == op && each.Clients == clients {
+				found = append(found, figure(each))
+			}
+		}
 	}
-	_, err := fmt.Fprintf(out, "\nMedians of %d rounds of %gs, in turn; ratio: of the rate to that of %q in the same round; %d processors.\n",
-		r.Rounds, r.Seconds, redisHello, r.Procs)
+	return found
+}
+
+func rateOf(s sample) float64   { return s.Rate }
+func p50Of(s sample) float64    { return s.P50 / 1000 }
+func p99Of(s sample) float64    { return s.P99 / 1000 }
+func serverOf(s sample) float64 { return s.Server }
+func storeOf(s sample) float64  { return s.Store }
+
+// row is an operation with a number of clients.
+type row struct {
+	op      string
+	clients int
+}
+
+// rows returns the rows of all runs in the order of the operations, and the names of all sides in the order in which they
+// first appear.
+func rows(runs []run) (all []row, sides []string) {
+	for _, one := range runs {
+		for _, each := range one.Sides {
+			if !slices.Contains(sides, each.Name) {
+				sides = append(sides, each.Name)
+			}
+		}
+		for _, each := range one.Samples {
+			if next := (row{each.Op, each.Clients}); !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b row) int {
+		if a.clients != b.clients {
+			return a.clients - b.clients
+		}
+		return slices.Index(operations, a.op) - slices.Index(operations, b.op)
+	})
+	return all, sides
+}
+
+// markdown writes the tables of runs.
+func markdown(out io.Writer, runs []run) error {
+	var text strings.Builder
+	line := func(format string, values ...any) { fmt.Fprintf(&text, format+"\n", values...) }
+	table := func(header ...string) {
+		line("| %s |", strings.Join(header, " | "))
+		line("|%s", strings.Repeat("---|", len(header)))
+	}
+	all, sides := rows(runs)
+	if len(all) == 0 {
+		return fmt.Errorf("there are no measurements in %d runs", len(runs))
+	}
+	first, others := sides[0], sides[1:]
+	line("# Speed")
+	line("")
+	line("`make bench` measured this, and `make evidence` wrote it. Every side was measured in turn, round after round. A ratio is")
+	line("the rate of `%s` divided by the rate of another side in the same round of the same run. Figures are medians, with", first)
+	line("the range in parentheses. Clients, servers and stores shared the machine. Writes were on disk before they were answered.")
+	line("")
+	header := []string{"operation", "clients", "requests/s"}
+	for _, other := range others {
+		header = append(header, "x "+other)
+	}
+	table(append(header, "server CPU ms", "store CPU ms")...)
+	for _, each := range all {
+		cells := []string{titles[each.op], fmt.Sprint(each.clients), figures(runs, each.op, each.clients, first, rateOf).spread("%.0f")}
+		for _, other := range others {
+			cells = append(cells, ratios(runs, each.op, each.clients, first, other).spread("%.2f"))
+		}
+		cells = append(cells, figures(runs, each.op, each.clients, first, serverOf).spread("%.2f"), figures(runs, each.op, each.clients, first, storeOf).spread("%.2f"))
+		line("| %s |", strings.Join(cells, " | "))
+	}
+	line("")
+	line("## Each side")
+	line("")
+	table("operation", "clients", "side", "requests/s", "p50 ms", "p99 ms", "server CPU ms", "store CPU ms")
+	for _, each := range all {
+		for _, side := range sides {
+			if found := figures(runs, each.op, each.clients, side, rateOf); len(found) > 0 {
+				of := func(figure func(sample) float64) float64 {
+					return figures(runs, each.op, each.clients, side, figure).median()
+				}
+				line("| %s | %d | %s | %s | %.2f | %.2f | %.3f | %.3f |", titles[each.op], each.clients, side, found.spread("%.0f"),
+					of(p50Of), of(p99Of), of(serverOf), of(storeOf))
+			}
+		}
+	}
+	for i, one := range runs {
+		line("")
+		line("## Run %d: %s", i+1, one.Begun)
+		line("")
+		line("- %d rounds of %gs for each measurement.", one.Rounds, one.Seconds)
+		line("- %s, %d processors, %s, %s, build %s.", one.Machine.CPU, one.Machine.Procs, one.Machine.Kernel, one.Machine.Go, orUnknown(one.Machine.Build))
+		line("- Load average %s before and %s after. Programs outside of the run used %.0f %% of the processors.",
+			one.Machine.LoadBefore, one.Machine.LoadAfter, one.Machine.Others*100)
+		line("- A write of 1 KiB was on the disk after %.0f us.", one.Machine.SyncMicroseconds)
+		for _, side := range one.Sides {
+			memory := fmt.Sprintf("%.0f MB after the run", side.Server)
+			if side.Store > 0 {
+				memory += fmt.Sprintf(", its store %.0f MB", side.Store)
+			}
+			line("- `%s`: %s; %s.", side.Name, side.About, memory)
+		}
+		for _, absent := range one.Absent {
+			line("- Not measured: %s.", absent)
+		}
+	}
+	_, err := io.WriteString(out, text.String())
 	return err
 }
 
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
 // failure says what went wrong, if anything did.
-func (r *report) failure() error {
+func (r *run) failure() error {
 	for _, one := range r.Samples {
 		if one.Errors > 0 {
-			return fmt.Errorf("%d errors in %s with %d clients, the first: %s", one.Errors, one.Subject, one.Clients, one.Error)
+			return fmt.Errorf("%d errors in %s of %s with %d clients, the first: %s", one.Errors, one.Op, one.Side, one.Clients, one.Error)
 		}
 	}
 	return nil
+}
+
+// tableCommand prints the tables of runs that were kept.
+type tableCommand struct {
+	Files []string `arg:"" type:"existingfile" help:"Runs that --json has written."`
+}
+
+// Run prints the tables.
+func (c *tableCommand) Run() error {
+	var runs []run
+	for _, file := range c.Files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading a run: %w", err)
+		}
+		var one run
+		if err := json.Unmarshal(text, &one); err != nil {
+			return fmt.Errorf("reading a run: %s: %w", file, err)
+		}
+		runs = append(runs, one)
+	}
+	return markdown(os.Stdout, runs)
 }

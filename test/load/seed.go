@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/store"
+)
+
+const (
+	// seeders is how many keys are written at the same time.
+	seeders = 32
+	// rewriteWithin bounds how long Redis may take to write all keys to disk.
+	rewriteWithin = 10 * time.Minute
+	// uidDigits are the last digits of a uid, which tell the seeded keys apart.
+	uidDigits = 12
+)
+
+// seed makes keys until there are as many as that. It copies the record of one that the API has made, with other names of
+// the same length, and writes the copies through the store, as the API does: all indexes are there, and the log of events
+// has its usual length. While it writes, Redis keeps the keys in memory; they are on disk when it returns.
+func (p *platform) seed(ctx context.Context, keys int) error {
+	if keys <= p.api.kept {
+		return nil
+	}
+	client, err := redisstore.Open(p.runner.Redis().Reveal(), redisstore.Options{Timeout: time.Minute})
+	if err != nil {
+		return fmt.Errorf("opening the state: %w", err)
+	}
+	defer func() { _ = client.Close() }()
+	records := client.Resource("ownedaccesskeys")
+	first, err := records.Get(ctx, keptName(0))
+	if err != nil {
+		return fmt.Errorf("reading a key: %w", err)
+	}
+	copied, err := newCopier(first)
+	if err != nil {
+		return err
+	}
+	if err := p.redis.ConfigSet(ctx, "appendonly", "no").Err(); err != nil {
+		return fmt.Errorf("preparing Redis: %w", err)
+	}
+	var (
+		next  atomic.Int64
+		group sync.WaitGroup
+		mu    sync.Mutex
+		wrong error
+	)
+	next.Store(int64(p.api.kept))
+	for range seeders {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				number := int(next.Add(1) - 1)
+				if number >= keys {
+					return
+				}
+				if _, err := records.Create(ctx, copied(number)); err != nil {
+					mu.Lock()
+					wrong = errors.Join(wrong, err)
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(ctx.Err(), wrong); err != nil {
+		return fmt.Errorf("writing keys: %w", err)
+	}
+	p.api.kept = keys
+	if err := p.redis.ConfigSet(ctx, "appendonly", "yes").Err(); err != nil {
+		return fmt.Errorf("writing keys to disk: %w", err)
+	}
+	return until(ctx, rewriteWithin, "writing keys to disk", func(ctx context.Context) error {
+		info, err := p.redis.Info(ctx, "persistence").Result()
+		if err != nil {
+			return err
+		}
+		for _, wanted := range []string{"aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0", "aof_last_bgrewrite_status:ok"} {
+			if !bytes.Contains([]byte(info), []byte(wanted)) {
+				return errors.New("Redis is still writing")
+			}
+		}
+		return nil
+	})
+}
+
+// newCopier returns a function that makes the record of a kept key from that of the first one. Errors: the record does not
+// contain the name and the uid as the copies need them.
+func newCopier(first store.Record) (func(number int) store.Record, error) {
+	var object struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(first.Object, &object); err != nil {
+		return nil, fmt.Errorf("reading a key: %w", err)
+	}
+	uid := object.Metadata.UID
+	if len(uid) <= uidDigits || !bytes.Contains(first.Object, []byte(keptName(0))) {
+		return nil, errors.New("reading a key: its record has no name or no uid")
+	}
+	return func(number int) store.Record {
+		made := first
+		made.Name = keptName(number)
+		made.Digest = fmt.Sprintf("%064x", number)
+		made.Object = bytes.ReplaceAll(first.Object, []byte(keptName(0)), []byte(made.Name))
+		made.Object = bytes.ReplaceAll(made.Object, []byte(uid), fmt.Appendf(nil, "%s%0*x", uid[:len(uid)-uidDigits], uidDigits, number))
+		return made
+	}, nil
+}
