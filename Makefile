@@ -24,8 +24,9 @@ run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/platform ./local
 	@exec build/platform $(ARGS)
 
-test: redis postgres ## Run the tests of every package, with an embedded and a real Redis. Minutes; see also stories.
-	go test -timeout $(TIMEOUT) $$(go list ./... | grep -vE '/$(APART)$$')
+# Much of the time of a test is waiting, so more packages and tests run at a time than there are processors.
+test: redis postgres ## Run the tests of every package, with an embedded and a real Redis. Random tests make fewer rounds than in race.
+	go test -short -p 3 -parallel 6 -timeout $(TIMEOUT) $$(go list ./... | grep -vE '/$(APART)$$')
 
 stories: redis ## Run whole sessions of users, with a real kubectl, in each shape in which the API is deployed.
 	go test -timeout $(TIMEOUT) ./test/script
@@ -40,8 +41,9 @@ packaging: node ## Check what is deployed: serverless.yml as its packager reads 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test -timeout $(TIMEOUT) . $(ARGS)
 
-race: redis postgres ## Run the tests of the code with the race detector.
+race: redis postgres ## Run the tests of the code with the race detector, and random tests with all of their rounds.
 	go test -race -timeout $(TIMEOUT) ./functions/... ./infra/... ./local/... ./shared/...
+	go test -timeout $(TIMEOUT) ./test/api ./test/lineage
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
 	@mkdir -p build/serverless

@@ -338,7 +338,11 @@ func TestReviewsAgree(t *testing.T) {
 		}
 	}
 	outcomes := map[string][2]int{}
-	for i := range 10_000 {
+	rounds := 10_000
+	if testing.Short() {
+		rounds = 2500
+	}
+	for i := range rounds {
 		d.change()
 		endpoint := pick(d, endpoints...)
 		a := d.attempt(endpoint)

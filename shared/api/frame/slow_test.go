@@ -27,6 +27,9 @@ var large = &frame.Function{Name: "testlarge", Endpoints: []frame.Endpoint{
 
 // A client that does not receive an answer is cut off, with HTTP/1 and with HTTP/2. Source: ADR-0020.
 func TestSlowReader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for the time that a client has to receive a part of an answer")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	served := make(chan string, 2)

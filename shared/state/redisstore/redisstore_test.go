@@ -42,17 +42,27 @@ func suite(t *testing.T, url string) {
 	storetest.Run(t, func(*testing.T) store.Store { return client.Resource(fresh()) })
 }
 
+// long leaves a whole suite over another way to a server out of short runs. What is different there has tests of its own.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the same suite runs over TCP")
+	}
+}
+
 func TestEmbedded(t *testing.T) { suite(t, redistest.Embedded(t)) }
 
 func TestServer(t *testing.T) { suite(t, redistest.Server(t).URL()) }
 
 func TestUnixSocket(t *testing.T) {
+	long(t)
 	suite(t, redistest.Server(t, redistest.Password("s3cret")).UnixURL())
 }
 
 func TestCluster(t *testing.T) { suite(t, redistest.Cluster(t)) }
 
 func TestSentinel(t *testing.T) {
+	long(t)
 	primary := redistest.Server(t, redistest.Password("s3cret"))
 	guard := redistest.Sentinel(t, "state", primary, 0)
 	suite(t, "redis-sentinel://:s3cret@"+guard.Address()+"/state")

@@ -158,6 +158,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestTLSSuite(t *testing.T) {
+	long(t)
 	authority := newAuthority(t)
 	certificate, key := authority.issue(t, time.Hour, "127.0.0.1")
 	suite(t, redistest.Server(t, redistest.TLS(certificate, key, authority.file, false)).SecureURL()+"?ca_file="+authority.file)
