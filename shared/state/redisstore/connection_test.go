@@ -203,11 +203,8 @@ func TestSilentConnectionsAreKept(t *testing.T) {
 func TestReconnecting(t *testing.T) {
 	t.Parallel()
 	way := newWay(t, redistest.Server(t).Address())
-	client := open(t, "redis://"+way.address(), prompt)
-	s := client.Resource("things")
-	if _, err := s.Create(t.Context(), thing("one")); err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, "redis://"+way.address(), prompt).Resource("things")
+	available(t, "Create", func() error { return exists(t.Context(), s, "one") })
 	way.refusing.Store(true)
 	way.cut()
 	before := way.accepted.Load()

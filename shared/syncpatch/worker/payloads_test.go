@@ -64,10 +64,29 @@ func attacked(expression string) *model.SyncPatchEvaluationSpec {
 	}
 }
 
-// patient are limits that a busy machine does not exceed by being slow.
-var patient = syncpatch.Limits{Expression: 500 * time.Millisecond, Object: 5 * time.Second}
+// strict are limits within which an endless expression ends soon.
+var strict = syncpatch.Limits{Expression: 500 * time.Millisecond, Object: 5 * time.Second}
 
-// outcome returns the outcome of an attack, in the words of the file.
+// patient are limits that a busy machine does not exceed by being slow.
+var patient = syncpatch.Limits{Expression: time.Hour, Object: time.Hour}
+
+// ends returns the outcome of an attack under strict limits. A busy machine may take the time of an expression that ends by
+// itself, or that of another patch, but not five times in a row.
+func ends(t *testing.T, pool *Pool, expression, expected string) (what, detail string) {
+	t.Helper()
+	for range 5 {
+		what, detail = outcome(t, pool, expression)
+		if what == expected || what != "late" && (what != "limit" || !strings.Contains(detail, timed)) {
+			break
+		}
+	}
+	return what, detail
+}
+
+// timed begins the message of an error about time.
+const timed = "the limit of time"
+
+// outcome returns the outcome of an attack, in the words of the file, or late: the time was over at another patch.
 func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) {
 	t.Helper()
 	began := time.Now()
@@ -78,8 +97,14 @@ func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) 
 		return "error", err.Error()
 	}
 	if invalid := syncpatch.Errors(got.Problems); len(invalid) > 0 {
+		if len(invalid) == 1 && invalid[0].Field != "spec.patches[1].expression" && strings.HasPrefix(invalid[0].Detail, timed) {
+			return "late", took + " " + invalid[0].Detail
+		}
 		if len(invalid) != 1 || invalid[0].Field != "spec.patches[1].expression" {
 			t.Errorf("%s is refused with %v", expression, invalid)
+		}
+		if got.Status != nil {
+			t.Errorf("%s is refused, and evaluated to %+v", expression, got.Status)
 		}
 		if strings.HasPrefix(invalid[0].Detail, "the limit of ") {
 			return "limit", took + " " + invalid[0].Detail
@@ -92,6 +117,9 @@ func outcome(t *testing.T, pool *Pool, expression string) (what, detail string) 
 		return "error", err.Error()
 	}
 	if failed := got.Status.Error; failed != nil {
+		if failed.Index != 1 && strings.HasPrefix(failed.Message, timed) {
+			return "late", took + " " + failed.Message
+		}
 		if failed.Index != 1 || failed.Path != "spec.a" || got.Failed != "spec.patches[1].expression" {
 			t.Errorf("%s: the error is at %+v, %s", expression, failed, got.Failed)
 		}
@@ -124,7 +152,7 @@ func TestPayloads(t *testing.T) {
 		t.Skip("the race detector has limits of memory of its own")
 	}
 	const atOnce = 8
-	pool := New(Settings{Processes: atOnce, Limits: patient})
+	pool := New(Settings{Processes: atOnce, Limits: strict})
 	defer pool.Close()
 	memory := watchMemory(t)
 	queue := make(chan payload)
@@ -132,12 +160,12 @@ func TestPayloads(t *testing.T) {
 	for range atOnce {
 		group.Go(func() {
 			for p := range queue {
-				got, detail := outcome(t, pool, p.expression)
-				if p.expected != got && (p.expected != "ends" || got == "refused" || got == "error") {
+				got, detail := ends(t, pool, p.expression, p.expected)
+				if p.expected != got && (p.expected != "ends" || got == "refused" || got == "error" || got == "late") {
 					t.Errorf("line %d: %s: is %q (%s), want %q", p.line, p.expression, got, detail, p.expected)
 				}
 				t.Logf("%d %s %s: %.120s", p.line, p.expression, got, detail)
-				if next, detail := outcome(t, pool, "value.slice(-1) + context.path"); next != `= "!spec.a"` {
+				if next, detail := ends(t, pool, "value.slice(-1) + context.path", `= "!spec.a"`); next != `= "!spec.a"` {
 					t.Errorf("line %d: after %s the next evaluation is %q (%s)", p.line, p.expression, next, detail)
 				}
 			}

@@ -70,7 +70,7 @@ func TestReuse(t *testing.T) {
 		same       bool
 	}{
 		{"value.length", "= 33", true}, {"value.nothing.more", "failed", true}, {"value +", "refused", true}, {"value.length", "= 33", true},
-		{"(() => { for (;;); })()", "limit", false}, {"value.length", "= 33", true}, {"(f => f(f))(f => f(f))", "limit", false},
+		{"(f => f(f))(f => f(f))", "limit", false}, {"value.length", "= 33", true},
 	} {
 		if got, detail := outcome(t, pool, test.expression); got != test.outcome {
 			t.Errorf("%s: %s (%s)", test.expression, got, detail)
@@ -80,6 +80,14 @@ func TestReuse(t *testing.T) {
 			t.Errorf("%s: worker %v became %v", test.expression, before, after)
 		}
 		before = after
+	}
+	pool = newPool(t, Settings{Processes: 1, Limits: strict})
+	before = pool.pids()
+	if got, detail := ends(t, pool, "(() => { for (;;); })()", "limit"); got != "limit" {
+		t.Errorf("an endless expression: %s (%s)", got, detail)
+	}
+	if after := pool.pids(); len(after) != 1 || reflect.DeepEqual(before, after) {
+		t.Errorf("an endless expression: worker %v became %v", before, after)
 	}
 }
 
@@ -113,11 +121,18 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", configuration, text(t, got), err, text(t, want))
 		}
 	}
+	pool = newPool(t, Settings{Processes: 1, Limits: strict})
 	endless := "sync: {toHost: {pods: {patches: [{path: a, expression: value}, {path: b, reverseExpression: '" + doubling(60) + "'}]}}}"
-	got, err := pool.ReadConfiguration(t.Context(), []byte(endless))
-	if err != nil || len(got.Problems) != 1 || got.Problems[0].Field != "sync.toHost.pods.patches[1].reverseExpression" ||
-		!strings.HasPrefix(got.Problems[0].Detail, "the limit of time per expression, 500ms, is exceeded") {
-		t.Errorf("%s, %v", text(t, got), err)
+	for attempt := 1; ; attempt++ {
+		got, err := pool.ReadConfiguration(t.Context(), []byte(endless))
+		if err == nil && len(got.Problems) == 1 && got.Problems[0].Field == "sync.toHost.pods.patches[1].reverseExpression" &&
+			strings.HasPrefix(got.Problems[0].Detail, "the limit of time per expression, 500ms, is exceeded") {
+			break
+		}
+		// A busy machine may take the time of the expression before it, but not five times in a row.
+		if attempt == 5 {
+			t.Fatalf("%s, %v", text(t, got), err)
+		}
 	}
 }
 
@@ -129,20 +144,17 @@ func doubling(levels int) string {
 // TestParsing: a text that takes too long or too much memory to parse ends as an evaluation does. The answer names the
 // field and the limit, and the next request is served.
 func TestParsing(t *testing.T) {
-	pool := newPool(t, Settings{Processes: 1})
+	pool := newPool(t, Settings{Processes: 1, Limits: strict})
 	for name, expression := range map[string]string{
 		"time": doubling(60), "time, in a template": "`${" + doubling(60) + "}`", "time, unfinished": strings.Repeat("(a=", 100),
 	} {
-		outcome, err := pool.Evaluate(t.Context(), attacked(expression))
-		if err != nil || len(outcome.Problems) != 1 || outcome.Problems[0].Field != "spec.patches[1].expression" || outcome.Status != nil {
-			t.Errorf("%s: %s, %v", name, text(t, outcome), err)
-			continue
-		}
-		if detail := outcome.Problems[0].Detail; name != "time, unfinished" && !strings.HasPrefix(detail, "the limit of time per expression, 500ms, is exceeded") {
-			t.Errorf("%s: %s", name, detail)
+		got, detail := ends(t, pool, expression, "limit")
+		if named := strings.Contains(detail, "the limit of time per expression, 500ms, is exceeded"); name != "time, unfinished" && (got != "limit" || !named) ||
+			got != "limit" && got != "refused" {
+			t.Errorf("%s: %s (%s)", name, got, detail)
 		}
 	}
-	if got, detail := outcome(t, pool, "value.length"); got != "= 33" {
+	if got, detail := ends(t, pool, "value.length", "= 33"); got != "= 33" {
 		t.Errorf("%s (%s)", got, detail)
 	}
 }
@@ -366,11 +378,11 @@ func TestSecrets(t *testing.T) {
 
 // TestInProcess: without workers, the limits hold between the operations of the interpreter.
 func TestInProcess(t *testing.T) {
-	pool := newPool(t, Settings{InProcess: true})
+	pool := newPool(t, Settings{InProcess: true, Limits: strict})
 	for expression, want := range map[string]string{
 		"value.length": "= 33", "(() => { for (;;); })()": "limit", "'x'.repeat(2 ** 40)": "limit", "(f => f(f))(f => f(f))": "limit", "/(?=a)/": "refused",
 	} {
-		if got, detail := outcome(t, pool, expression); got != want {
+		if got, detail := ends(t, pool, expression, want); got != want {
 			t.Errorf("%s: %s (%s)", expression, got, detail)
 		}
 	}
@@ -452,6 +464,10 @@ func TestNamedLimits(t *testing.T) {
 		t.Run(test.expression, func(t *testing.T) {
 			pool := newPool(t, Settings{Processes: 1, Limits: test.limits})
 			outcome, err := pool.Evaluate(t.Context(), attacked(test.expression))
+			// A busy machine may take the time of another patch, but not five times in a row.
+			for attempt := 1; attempt < 5 && err == nil && (outcome.Status == nil || outcome.Status.Error != nil && outcome.Status.Error.Index != 1); attempt++ {
+				outcome, err = pool.Evaluate(t.Context(), attacked(test.expression))
+			}
 			result := outcome.Status
 			switch {
 			case err != nil || result == nil:

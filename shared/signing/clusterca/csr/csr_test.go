@@ -205,7 +205,7 @@ func TestSign(t *testing.T) {
 		{"denied while it was approved", func(c *cluster) { denied(c); c.conflict = true }, csr.Options{AllowLocal: true}, time.Hour, 3600.0, clusterca.ErrDenied},
 		{"approved, and not signed", func(c *cluster) { c.conditions = c.shape("failed.json") }, csr.Options{AllowLocal: true}, time.Hour, 3600.0, clusterca.ErrDenied},
 		{"not permitted", func(c *cluster) { c.refuse = true }, csr.Options{AllowLocal: true}, time.Hour, nil, clusterca.ErrDenied},
-		{"never", func(c *cluster) { c.looks = 1 << 30 }, csr.Options{AllowLocal: true, Within: 2 * time.Second}, time.Hour, 3600.0, clusterca.ErrTimeout},
+		{"never", func(c *cluster) { c.looks = 1 << 30 }, csr.Options{AllowLocal: true, Within: time.Second}, time.Hour, 3600.0, clusterca.ErrTimeout},
 		{"for somebody else", func(c *cluster) { c.wrong = true }, csr.Options{AllowLocal: true}, time.Hour, 3600.0, clusterca.ErrUnreachable},
 		{"elsewhere", func(c *cluster) { c.redirect = true }, csr.Options{AllowLocal: true}, time.Hour, nil, clusterca.ErrUnreachable},
 		{"gone", func(c *cluster) { c.server.Close() }, csr.Options{AllowLocal: true}, time.Hour, nil, clusterca.ErrUnreachable},
@@ -226,7 +226,8 @@ func TestSign(t *testing.T) {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if c.seconds != row.seconds {
+			// A busy machine may take all the time for the first request.
+			if c.seconds != row.seconds && !(row.want == clusterca.ErrTimeout && c.seconds == nil) {
 				t.Errorf("expirationSeconds is %v, want %v", c.seconds, row.seconds)
 			}
 			if len(c.names) > 0 && (len(c.names) != 1 || len(c.removed) != 1 || c.removed[0] != c.names[0]) {
