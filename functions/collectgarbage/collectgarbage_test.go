@@ -14,7 +14,6 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -25,11 +24,7 @@ var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // state the run fails and says so. Source: Spec 2.2, 3; ADR-0009.
 func TestDo(t *testing.T) {
 	t.Parallel()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	now := born
 	clock := func() time.Time { return now }
 	keys := accesskey.NewRegistry(client.Resource("ownedaccesskeys"), clock, rand.NewChaCha8([32]byte{7}), func() accesskey.Limits { return accesskey.Limits{} })

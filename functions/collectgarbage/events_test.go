@@ -8,7 +8,6 @@ import (
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -17,11 +16,7 @@ import (
 // Source: ADR-0007, ADR-0015.
 func TestOldEvents(t *testing.T) {
 	t.Parallel()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	watched := []string{"ownedaccesskeys", "directclusterendpointtokens", "virtualclusterinstances"}
 	for _, resource := range append(watched, "configs") {
 		if _, err := client.Resource(resource).Create(t.Context(), store.Record{Name: "a", Created: born, Object: []byte("{}")}); err != nil {

@@ -29,7 +29,6 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -197,11 +196,7 @@ func TestOpenAPIV2(t *testing.T) {
 // serve mounts the function over a real state with one key, which belongs to an admin.
 func serve(t testing.TB, config *model.ConfigStatus) *httptest.Server {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	env := &platform.Environment{
 		Stores: client.Resource, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return config }, Version: "1.2.3",

@@ -19,7 +19,6 @@ import (
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -36,11 +35,7 @@ var Root = identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []st
 func Environment(t *testing.T) (*platform.Environment, string) {
 	t.Helper()
 	url := redistest.Embedded(t)
-	client, err := redisstore.Open(url, redisstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, url)
 	return process.New(settings.Settings{Version: "test"}, process.World{Stores: client.Resource, Log: slog.New(slog.DiscardHandler)}).Env, url
 }
 

@@ -27,7 +27,6 @@ import (
 	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -37,7 +36,8 @@ func goodServe(t *testing.T, data string) *Serve {
 	command := New("test")
 	command.Getenv = func(string) string { return "" }
 	for key, value := range map[string]string{
-		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.Data: data, settings.ExpireEvery: "1h",
+		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.RedisTimeout: "20s", settings.Data: data,
+		settings.ExpireEvery: "1h",
 	} {
 		command.Set(key, value)
 	}
@@ -132,11 +132,7 @@ func TestEvery(t *testing.T) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	client, err := redisstore.Open("redis://"+server.Addr(), redisstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, "redis://"+server.Addr())
 	metrics := prometheus.NewRegistry()
 	configured := settings.Default()
 	configured.Version = "test"
@@ -198,11 +194,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := redisstore.Open(world.URL, redisstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, world.URL)
 	keys := map[string]string{"": ""}
 	for name, role := range map[string]string{"reader": "metrics-reader", "agent": "agent"} {
 		caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})

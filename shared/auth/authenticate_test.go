@@ -43,11 +43,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatalf("opening the store: %v", err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	w := &world{client: client, now: born}
 	clock, limit := func() time.Time { return w.now }, func() accesskey.Limits { return accesskey.Limits{Max: w.limit} }
 	state := client.Resource(accesskey.Definition.Resource.Resource)

@@ -19,7 +19,6 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -42,11 +41,7 @@ func TestStoredKinds(t *testing.T) {
 // removed. Source: ADR-0017.
 func TestReadersLookOwnersUp(t *testing.T) {
 	t.Parallel()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	config := &model.ConfigStatus{}
 	open := func() *platform.Environment {
 		return &platform.Environment{

@@ -29,7 +29,6 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -38,11 +37,7 @@ const bearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789"
 // serve mounts the whole catalog behind TLS over a real state, and returns the configuration of a client for ana.
 func serve(t testing.TB) *rest.Config {
 	t.Helper()
-	state, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = state.Close() })
+	state := redistest.Open(t, redistest.Embedded(t))
 	env := &platform.Environment{
 		Stores: state.Resource, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",

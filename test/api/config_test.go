@@ -30,7 +30,6 @@ import (
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -55,11 +54,7 @@ type configured struct {
 
 func newConfigured(t *testing.T, redisURL string) *configured {
 	t.Helper()
-	state, err := redisstore.Open(redisURL, redisstore.Options{Timeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = state.Close() })
+	state := redistest.Open(t, redisURL)
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,6 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -48,11 +47,7 @@ var keys = model.SchemeGroupVersion.WithResource("ownedaccesskeys")
 
 func newSite(t *testing.T, redisURL string) *site {
 	t.Helper()
-	state, err := redisstore.Open(redisURL, redisstore.Options{Timeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = state.Close() })
+	state := redistest.Open(t, redisURL)
 	s := &site{t: t, env: &platform.Environment{
 		Stores: state.Resource, Now: time.Now, Random: crand.Reader, Log: slog.New(slog.DiscardHandler),
 		Config: func() *model.ConfigStatus { return &model.ConfigStatus{} }, Version: "test",

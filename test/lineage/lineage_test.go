@@ -32,7 +32,6 @@ import (
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/signing/token"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -62,11 +61,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	for i := range w.processes {
-		client, err := redisstore.Open(url, redisstore.Options{Timeout: 30 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = client.Close() })
+		client := redistest.Open(t, url)
 		w.processes[i] = &platform.Environment{
 			Stores: client.Resource, Now: func() time.Time { return w.now }, Random: rand.Reader,
 			Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },

@@ -32,7 +32,6 @@ import (
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -93,11 +92,7 @@ func (l *lines) take(t testing.TB) []map[string]any {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	w := &world{t: t, metrics: prometheus.NewRegistry(), config: &model.ConfigStatus{}}
 	w.env = &platform.Environment{
 		Stores:  client.Resource,

@@ -11,7 +11,6 @@ import (
 
 	"management.platform.sh/shared/api/idempotency"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -24,11 +23,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)

@@ -67,11 +67,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	return worldOver(t, client)
 }
 

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -32,11 +31,7 @@ type life struct {
 // Source: Spec 2.2, 3; ADR-0009.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	rounds := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		rounds++

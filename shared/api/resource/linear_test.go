@@ -11,7 +11,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -114,11 +113,7 @@ func TestLinearizable(t *testing.T) {
 	var all sync.WaitGroup
 	begun := time.Now()
 	for id := range clients {
-		client, err := redisstore.Open(url, redisstore.Options{Timeout: 30 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { client.Close() })
+		client := redistest.Open(t, url)
 		r := newRegistry(client.Resource("ownedaccesskeys"), seeded(byte(id)))
 		random := rand.New(rand.NewPCG(uint64(id), 1))
 		all.Go(func() {

@@ -17,7 +17,6 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -48,11 +47,7 @@ func (repeating) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // newStore is an empty state. Its time limit is that of a busy machine.
 func newStore(t testing.TB) store.Store {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	return client.Resource("ownedaccesskeys")
 }
 

@@ -13,7 +13,6 @@ import (
 	"management.platform.sh/shared/audit/redissink"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 )
 
@@ -120,11 +119,7 @@ func TestARedisThatRefuses(t *testing.T) {
 func TestAnchor(t *testing.T) {
 	t.Parallel()
 	url := redistest.Embedded(t)
-	client, err := redisstore.Open(url, redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, url)
 	anchor := redissink.NewAnchor(client)
 	if head, err := anchor.Load(t.Context(), "/a"); err != nil || head != (chain.Head{}) {
 		t.Errorf("nothing was noted, and there is %v %v", head, err)

@@ -32,11 +32,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatalf("opening the store: %v", err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	w := &world{t: t, client: client, now: born}
 	w.keys = accesskey.NewRegistry(client.Resource(accesskey.Definition.Resource.Resource),
 		func() time.Time { return w.now }, rand.NewChaCha8([32]byte{5}), w.limits)

@@ -58,6 +58,9 @@ func (w *World) Lookup(more map[string]string) func(string) string {
 		switch name {
 		case settings.RedisURL:
 			return w.URL
+		case settings.RedisTimeout:
+			// The longest: tests are not about how fast a busy machine is.
+			return "20s"
 		case settings.LogLevel:
 			// Tests count requests and runs in the log.
 			return "debug"

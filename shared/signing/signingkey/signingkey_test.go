@@ -18,7 +18,6 @@ import (
 
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -43,11 +42,7 @@ func (c *clock) pass(d time.Duration) {
 
 func open(t *testing.T, url string) store.Store {
 	t.Helper()
-	client, err := redisstore.Open(url, redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, url)
 	return client.Resource(Resource)
 }
 

@@ -17,7 +17,6 @@ import (
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/signing/clusterca/clustercatest"
 	"management.platform.sh/shared/state/encryption"
-	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -57,11 +56,7 @@ func Project(namespace string) string {
 // New returns an empty state. Its time limit is that of a busy machine.
 func New(t testing.TB) *World {
 	t.Helper()
-	client, err := redisstore.Open(redistest.Embedded(t), redisstore.Options{Timeout: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Open(t, redistest.Embedded(t))
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,6 @@
 // Package redistest starts Redis for tests: embedded, as a process of its own that can be killed, stopped
-// and started again, and as a cluster. Source: Spec 7; ADR-0002.
+// and started again, and as a cluster. It also opens clients that wait longer than a busy machine takes.
+// Source: Spec 7; ADR-0002.
 //
 // Nothing here is for production. It uses no fixed port and only servers that it started itself. These end with the
 // test process, however that ends.
@@ -25,10 +26,26 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"management.platform.sh/shared/state/redisstore"
 )
 
 // readiness bounds every wait for a server or a cluster.
 const readiness = 30 * time.Second
+
+// Patience is a timeout for tests of what a program does, not of how fast. A busy machine does not reach it.
+const Patience = 30 * time.Second
+
+// Open returns a client of the Redis at a URL, with the timeout Patience. It is closed with the test.
+func Open(t testing.TB, url string) *redisstore.Client {
+	t.Helper()
+	client, err := redisstore.Open(url, redisstore.Options{Timeout: Patience})
+	if err != nil {
+		t.Fatalf("opening a client of Redis: %v", err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
 
 // Embedded starts a server inside the test process and returns its URL. It ends with the test.
 func Embedded(t testing.TB) string {
