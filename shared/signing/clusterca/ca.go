@@ -15,7 +15,8 @@ import (
 	"management.platform.sh/shared/settings/keypem"
 )
 
-// CA is a Signer with the certificate and the private key of an authority. Make one with ParseCA.
+// CA is a Signer with the certificate and the private key of an authority. Make one with ParseCA; it may be kept for many
+// certificates.
 type CA struct {
 	// Certificate is the certificate of the authority.
 	Certificate *x509.Certificate
@@ -37,7 +38,7 @@ func ParseCA(certificate, key []byte, duration time.Duration, now func() time.Ti
 		wrongCertificate = errors.New("holds more than one certificate; only that of the authority may be there")
 	default:
 		ca.Certificate = list[0]
-		wrongCertificate = ca.check()
+		wrongCertificate = ca.Usable()
 	}
 	if ca.key, wrongKey = parseKey(key); wrongKey == nil && ca.Certificate != nil && !matches(ca.Certificate, ca.key) {
 		wrongKey = errors.New("is not the key of the certificate")
@@ -68,8 +69,8 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return list, nil
 }
 
-// check returns why the authority cannot sign client certificates at this moment.
-func (c *CA) check() error {
+// Usable returns why the authority cannot sign client certificates at this moment; nil if it can. ParseCA asks it too.
+func (c *CA) Usable() error {
 	now := c.now()
 	switch {
 	case !c.Certificate.IsCA || !c.Certificate.BasicConstraintsValid:
@@ -112,17 +113,11 @@ func matches(certificate *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(certificate.PublicKey)
 }
 
-// Sign implements Signer. No certificate outlives the authority.
+// Sign implements Signer. No certificate outlives the authority. There is no certificate signing request: it would prove to
+// the authority that the requester has the private key, and both are this program.
 func (c *CA) Sign(_ context.Context, request Request) ([]*x509.Certificate, error) {
-	if err := c.check(); err != nil {
+	if err := c.Usable(); err != nil {
 		return nil, fmt.Errorf("%w: its certificate %w", ErrUnusable, err)
-	}
-	csr, err := x509.ParseCertificateRequest(request.CSR)
-	if err == nil {
-		err = csr.CheckSignature()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the request for a certificate: %w", err)
 	}
 	lifetime := request.Lifetime
 	if lifetime == 0 {
@@ -134,14 +129,14 @@ func (c *CA) Sign(_ context.Context, request Request) ([]*x509.Certificate, erro
 		end = c.Certificate.NotAfter
 	}
 	template := &x509.Certificate{
-		Subject:               csr.Subject,
+		Subject:               request.Subject,
 		NotBefore:             now.Add(-Backdate),
 		NotAfter:              end,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, c.Certificate, csr.PublicKey, c.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, c.Certificate, request.Key.Public(), c.key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
 	}

@@ -7,7 +7,9 @@ package clusterca
 
 import (
 	"context"
+	"crypto"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"time"
 )
@@ -30,8 +32,10 @@ var (
 
 // Request is a request for a certificate.
 type Request struct {
-	// CSR is the certificate signing request in DER.
-	CSR []byte
+	// Subject is the subject of the certificate.
+	Subject pkix.Name
+	// Key is the key pair of the certificate. A Signer may sign a request with it, and keeps nothing of it.
+	Key crypto.Signer
 	// Lifetime is the requested lifetime of the certificate, in whole seconds. 0: the signer decides.
 	Lifetime time.Duration
 }

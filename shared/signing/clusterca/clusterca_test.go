@@ -98,7 +98,7 @@ func TestParseCAEncrypted(t *testing.T) {
 
 func TestSign(t *testing.T) {
 	t.Parallel()
-	request, key := clustercatest.Request(t, "ana", "team", "platform:authenticated")
+	request := clustercatest.Request(t, "ana", "team", "platform:authenticated")
 	for _, row := range []struct {
 		about    string
 		end      time.Duration
@@ -116,7 +116,9 @@ func TestSign(t *testing.T) {
 			t.Parallel()
 			certificate, private := clustercatest.Authority(t, func(c *x509.Certificate) { c.NotAfter = now().Add(row.end) })
 			ca, _, _ := clusterca.ParseCA(certificate, private, row.duration, now)
-			chain, err := ca.Sign(t.Context(), clusterca.Request{CSR: request, Lifetime: row.lifetime})
+			request := request
+			request.Lifetime = row.lifetime
+			chain, err := ca.Sign(t.Context(), request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +140,7 @@ func TestSign(t *testing.T) {
 				t.Errorf("basic constraints %v, key usage %b", got.BasicConstraintsValid, got.KeyUsage)
 			}
 			if got.IsCA || got.Subject.CommonName != "ana" || !slices.Equal(got.Subject.Organization, []string{"team", "platform:authenticated"}) ||
-				!got.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) || got.SerialNumber.BitLen() < 64 {
+				!got.PublicKey.(*ecdsa.PublicKey).Equal(request.Key.Public()) || got.SerialNumber.BitLen() < 64 {
 				t.Errorf("%s, CA %v, serial %x", got.Subject, got.IsCA, got.SerialNumber)
 			}
 		})
@@ -154,14 +156,37 @@ func TestSignExpired(t *testing.T) {
 	if wrongCertificate != nil || wrongKey != nil {
 		t.Fatal(wrongCertificate, wrongKey)
 	}
-	request, _ := clustercatest.Request(t, "ana")
 	at = at.Add(2 * year)
-	if chain, err := ca.Sign(t.Context(), clusterca.Request{CSR: request}); !errors.Is(err, clusterca.ErrUnusable) || chain != nil {
+	if chain, err := ca.Sign(t.Context(), clustercatest.Request(t, "ana")); !errors.Is(err, clusterca.ErrUnusable) || chain != nil {
 		t.Errorf("%v, %v", chain, err)
 	}
-	at = now()
-	if _, err := ca.Sign(t.Context(), clusterca.Request{CSR: append(bytes.Clone(request[:len(request)-1]), request[len(request)-1]^1)}); err == nil {
-		t.Error("a request that its key did not sign is signed")
+	if err := ca.Usable(); err == nil {
+		t.Error("an expired authority is usable")
+	}
+}
+
+// A certificate of an authority names its subject with the same bytes as one for which a virtual cluster was asked.
+func TestSubject(t *testing.T) {
+	t.Parallel()
+	certificate, private := clustercatest.Authority(t, nil)
+	ca, wrongCertificate, wrongKey := clusterca.ParseCA(certificate, private, year, now)
+	if wrongCertificate != nil || wrongKey != nil {
+		t.Fatal(wrongCertificate, wrongKey)
+	}
+	for _, groups := range [][]string{nil, {"team"}, {"zebra", "ant", "crew of the north", "ant"}, {"Grüße", "a*b", "a@b", "日本"}} {
+		request := clustercatest.Request(t, "ana, O=other + \"ö\"", groups...)
+		chain, err := ca.Sign(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: request.Subject}, request.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, err := x509.ParseCertificateRequest(der)
+		if err != nil || !bytes.Equal(chain[0].RawSubject, asked.RawSubject) {
+			t.Errorf("%q: %s, asked for %s, %v", groups, chain[0].Subject, asked.Subject, err)
+		}
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"math/big"
 	"testing"
 	"time"
+
+	"management.platform.sh/shared/signing/clusterca"
 )
 
 // Now is in the middle of the life of an authority that Authority makes.
@@ -49,18 +51,12 @@ func Key(t testing.TB, private crypto.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Request is a request for a certificate of a user with groups, in DER, and its key.
-func Request(t testing.TB, user string, groups ...string) ([]byte, *ecdsa.PrivateKey) {
+// Request is a request for a certificate of a user with groups and a new key pair.
+func Request(t testing.TB, user string, groups ...string) clusterca.Request {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: user, Organization: groups},
-	}, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der, private
+	return clusterca.Request{Subject: pkix.Name{CommonName: user, Organization: groups}, Key: private}
 }

@@ -122,7 +122,11 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 // Sign implements clusterca.Signer. A Lifetime of 0 leaves expirationSeconds out, so that the certificate lives for the
 // signing duration of the cluster. The request is deleted in every case.
 func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.Certificate, error) {
-	asked, err := x509.ParseCertificateRequest(request.CSR)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: request.Subject}, request.Key)
+	if err != nil {
+		return nil, fmt.Errorf("making a request for a certificate: %w", err)
+	}
+	asked, err := x509.ParseCertificateRequest(der)
 	if err != nil {
 		return nil, fmt.Errorf("reading the request for a certificate: %w", err)
 	}
@@ -134,7 +138,7 @@ func (s *Signer) Sign(ctx context.Context, request clusterca.Request) ([]*x509.C
 	object := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request.CSR}),
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},

@@ -2,6 +2,7 @@ package csr_test
 
 import (
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/json"
@@ -175,17 +176,34 @@ func (c *cluster) sign() {
 		c.t.Error(err)
 	}
 	block, _ := pem.Decode(text)
-	der := block.Bytes
-	if c.wrong {
-		der, _ = clustercatest.Request(c.t, "somebody else")
+	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	if err == nil {
+		err = asked.CheckSignature()
 	}
-	chain, err := c.ca.Sign(context.Background(), clusterca.Request{CSR: der})
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	request := clusterca.Request{Subject: asked.Subject, Key: publicHalf{public: asked.PublicKey}}
+	if c.wrong {
+		request = clustercatest.Request(c.t, "somebody else")
+	}
+	chain, err := c.ca.Sign(context.Background(), request)
 	if err != nil {
 		c.t.Error(err)
 		return
 	}
 	c.object["status"].(map[string]any)["certificate"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: chain[0].Raw})
 }
+
+// publicHalf is a key pair of which the cluster has the public half.
+type publicHalf struct {
+	crypto.Signer
+
+	public crypto.PublicKey
+}
+
+func (p publicHalf) Public() crypto.PublicKey { return p.public }
 
 func TestSign(t *testing.T) {
 	t.Parallel()
@@ -219,8 +237,9 @@ func TestSign(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			request, key := clustercatest.Request(t, "ana", "team")
-			chain, err := s.Sign(t.Context(), clusterca.Request{CSR: request, Lifetime: row.lifetime})
+			request := clustercatest.Request(t, "ana", "team")
+			request.Lifetime = row.lifetime
+			chain, err := s.Sign(t.Context(), request)
 			if !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
 				t.Fatalf("%v, want %v", err, row.want)
 			}
@@ -239,7 +258,7 @@ func TestSign(t *testing.T) {
 				}
 				return
 			}
-			if got := chain[0]; got.Subject.CommonName != "ana" || !got.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) {
+			if got := chain[0]; got.Subject.CommonName != "ana" || !got.PublicKey.(*ecdsa.PublicKey).Equal(request.Key.Public()) {
 				t.Errorf("a certificate of %s", got.Subject)
 			}
 			roots := x509.NewCertPool()
@@ -261,10 +280,10 @@ func TestGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	request, _ := clustercatest.Request(t, "ana")
+	request := clustercatest.Request(t, "ana")
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Sign(ctx, clusterca.Request{CSR: request})
+		_, err := s.Sign(ctx, request)
 		done <- err
 	}()
 	for looked := false; !looked; {
@@ -293,8 +312,7 @@ func TestOtherServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, _ := clustercatest.Request(t, "ana")
-	if _, err := s.Sign(t.Context(), clusterca.Request{CSR: request}); !errors.Is(err, clusterca.ErrUnreachable) {
+	if _, err := s.Sign(t.Context(), clustercatest.Request(t, "ana")); !errors.Is(err, clusterca.ErrUnreachable) {
 		t.Errorf("%v", err)
 	}
 }
