@@ -32,6 +32,9 @@ type CreateInput[T Object] struct {
 	// bytes at each attempt, so that an existing object with the same uid was created by an earlier attempt; it is then
 	// the answer to this one. Nil: the registry's source. Source: ADR-0017.
 	Random io.Reader
+	// Owners are records of owners that were read for this request, by the uids in the references to them. Create does not
+	// read these again. Nil: it reads all of them.
+	Owners map[types.UID]store.Record
 	// NoQuota stores the object although its owner has no quota left: it is the first admin key. Source: ADR-0020.
 	NoQuota bool
 }
@@ -141,7 +144,7 @@ func (r *Registry[T]) prepare(ctx context.Context, in CreateInput[T], own own[T]
 		refused = append(r.Rules.Authorize(in.Caller, object, none), refused...)
 	}
 	sealed, more := r.seal(object, store.Record{}, in.Manager)
-	owners, err := r.validateOwners(ctx, in.Caller, object, none)
+	owners, err := r.validateOwners(ctx, in.Caller, object, none, in.Owners)
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +174,7 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	record := store.Record{
 		Name:    storeName(object.GetNamespace(), object.GetName()),
 		Digest:  d.sealed.Digest,
+		Drawn:   d.sealed.Drawn,
 		Created: object.GetCreationTimestamp().Time,
 		Object:  text,
 	}

@@ -109,8 +109,11 @@ func (g *Graph) member(apiVersion, kind string) (Member, bool) {
 }
 
 // owner returns the object that a reference names, seen from an object in a namespace. It is known when this API serves
-// its kind there, and found when an object has that name, whatever its uid.
-func (g *Graph) owner(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, known, found bool, err error) {
+// its kind there, and found when an object has that name, whatever its uid. Read has records of owners that were read already,
+// by the uids in the references.
+func (g *Graph) owner(
+	ctx context.Context, reference metav1.OwnerReference, namespace string, read map[types.UID]store.Record,
+) (owner node, known, found bool, err error) {
 	member, known := g.member(reference.APIVersion, reference.Kind)
 	if !known {
 		return node{}, false, false, nil
@@ -123,14 +126,19 @@ func (g *Graph) owner(ctx context.Context, reference metav1.OwnerReference, name
 	if len(validation.NameIsDNSSubdomain(reference.Name, false)) > 0 {
 		return node{}, true, false, nil
 	}
-	owner, found, err = member.find(ctx, storeName(namespace, reference.Name))
+	name := storeName(namespace, reference.Name)
+	if record, ok := read[reference.UID]; ok && record.Name == name {
+		owner, err = member.parse(record)
+		return owner, true, err == nil, err
+	}
+	owner, found, err = member.find(ctx, name)
 	return owner, true, found, err
 }
 
 // existingOwner is owner with the uid of the reference, unless its deletion is complete. An owner of a kind that this
 // API does not serve counts as existing, without an object.
 func (g *Graph) existingOwner(ctx context.Context, reference metav1.OwnerReference, namespace string) (owner node, exists bool, err error) {
-	owner, known, found, err := g.owner(ctx, reference, namespace)
+	owner, known, found, err := g.owner(ctx, reference, namespace, nil)
 	switch {
 	case err != nil:
 		return node{}, false, err

@@ -23,9 +23,12 @@ func uidOf(reference store.Reference) types.UID { return types.UID(reference.UID
 // checked with the rest of the metadata. If this API serves the kind of the owner, the caller must be able to see an owner
 // with the given uid: the collector treats an owner with another uid as gone. A reference that is added to a stored object
 // lets the collector delete the object, and a reference that blocks keeps the owner alive. Both therefore need the permission
-// to delete. There is no such permission for owners that this API does not serve: only admins can block those.
+// to delete. There is no such permission for owners that this API does not serve: only admins can block those. Read has records
+// of owners that were read already, by the uids in the references.
 // Source: Spec 2.2, 7; ADR-0009.
-func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller, object, old T) (field.ErrorList, error) {
+func (r *Registry[T]) validateOwners(
+	ctx context.Context, caller identity.Caller, object, old T, read map[types.UID]store.Record,
+) (field.ErrorList, error) {
 	var none T
 	update := any(old) != any(none)
 	var had []metav1.OwnerReference
@@ -50,7 +53,7 @@ func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller
 		if !isNew && !blocks {
 			continue
 		}
-		found, err := r.validateOwner(ctx, caller, r.ownersIn(object), reference, isNew, blocks, path)
+		found, err := r.validateOwner(ctx, caller, r.ownersIn(object), reference, isNew, blocks, path, read)
 		if err != nil {
 			return nil, err
 		}
@@ -65,10 +68,11 @@ func (r *Registry[T]) validateOwners(ctx context.Context, caller identity.Caller
 // validateOwner checks one reference that is new, or that newly blocks the deletion of the owner.
 func (r *Registry[T]) validateOwner(
 	ctx context.Context, caller identity.Caller, namespace string, reference metav1.OwnerReference, isNew, blocks bool, path *field.Path,
+	read map[types.UID]store.Record,
 ) (field.ErrorList, error) {
 	graph := r.graph()
 	member, served := graph.member(reference.APIVersion, reference.Kind)
-	owner, reachable, found, err := graph.owner(ctx, reference, namespace)
+	owner, reachable, found, err := graph.owner(ctx, reference, namespace, read)
 	if err != nil {
 		return nil, r.translate(err, reference.Name)
 	}

@@ -191,6 +191,8 @@ type Blinder[T Object] interface {
 type Sealed[T Object] struct {
 	// Digest is a second key by which the store finds the object. Empty: none.
 	Digest string
+	// Drawn says that the secret was drawn at random just now, and not from the source of a create that may be repeated.
+	Drawn bool
 	// Reveal puts the secret into the only response that contains it. Nil: there is no secret to show.
 	Reveal func(T)
 }

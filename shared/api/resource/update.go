@@ -225,7 +225,7 @@ func (r *Registry[T]) prepareReplacement(
 		excess = r.Rules.Authorize(in.caller, object, old)
 	}
 	sealed, more := r.seal(object, record, in.manager)
-	owners, err := r.validateOwners(ctx, in.caller, object, old)
+	owners, err := r.validateOwners(ctx, in.caller, object, old, nil)
 	if err != nil {
 		return "", err
 	}

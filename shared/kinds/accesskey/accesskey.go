@@ -140,7 +140,7 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 			return resource.Sealed[*model.OwnedAccessKey]{}, problems
 		}
 	}
-	path := field.NewPath("spec", "key")
+	path, drawn := field.NewPath("spec", "key"), bearer == ""
 	if stored.Digest != "" {
 		if bearer != "" && Digest(bearer) != stored.Digest {
 			return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{
@@ -148,7 +148,7 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 		}
 		return resource.Sealed[*model.OwnedAccessKey]{Digest: stored.Digest}, nil
 	}
-	if bearer == "" {
+	if drawn {
 		made, err := NewBearer(r.random)
 		if err != nil {
 			return resource.Sealed[*model.OwnedAccessKey]{}, field.ErrorList{field.InternalError(path, err)}
@@ -160,6 +160,7 @@ func (r *rules) Seal(key *model.OwnedAccessKey, stored store.Record) (resource.S
 	}
 	return resource.Sealed[*model.OwnedAccessKey]{
 		Digest: Digest(bearer),
+		Drawn:  drawn,
 		Reveal: func(answer *model.OwnedAccessKey) { answer.Spec.Key = bearer.Reveal() },
 	}, nil
 }

@@ -68,6 +68,9 @@ type Record struct {
 	Activity time.Time
 	// Quota bounds what the owner may have after a Create or Update of this record. It is not stored.
 	Quota Quota
+	// Drawn says that Digest is that of a secret that was drawn at random for this record just now, so that no other object has
+	// or had it. It is not stored.
+	Drawn bool
 	// Requires is an object of the same store that must have a revision for a Create of this record. It is not stored.
 	Requires Version
 }
