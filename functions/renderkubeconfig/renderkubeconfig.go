@@ -39,7 +39,7 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	return Deps{Renderer: &kubeconfig.Renderer{
 		Instances: kinds.Open(env).Instances, Keys: kinds.Open(env).AccessKeys,
-		Keyring: env.Keyring, Project: env.Project, Limits: accesskey.OpenLimits(env), Now: env.Now, Random: env.Random,
+		Keyring: env.Keyring, Project: env.Project, Limits: accesskey.OpenLimits(env), Now: env.Now,
 		Signing: csr.Options{AllowLocal: env.LocalSigners},
 	}}
 }

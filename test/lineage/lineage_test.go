@@ -209,7 +209,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 		}
 		renderer := &kubeconfig.Renderer{
 			Instances: kinds.Open(env).Instances, Keys: kinds.Open(env).AccessKeys, Keyring: env.Keyring, Project: env.Project,
-			Limits: accesskey.OpenLimits(env), Now: env.Now, Random: env.Random,
+			Limits: accesskey.OpenLimits(env), Now: env.Now,
 		}
 		var answer kubeconfig.Output
 		answer, err = renderer.Render(w.t.Context(), kubeconfig.Input{

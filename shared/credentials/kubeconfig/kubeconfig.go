@@ -13,13 +13,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
@@ -72,7 +73,8 @@ var Definition = &resource.Definition[*model.VirtualClusterInstanceKubeConfig]{
 	},
 }
 
-// Renderer renders kubeconfigs. Its fields are set once.
+// Renderer renders kubeconfigs. Its fields are set once, and it is safe for concurrent use after. Use one for all requests of a
+// process: it keeps the certificate authorities that it has decrypted.
 type Renderer struct {
 	Instances *instance.Registry
 	Keys      *accesskey.Registry
@@ -82,11 +84,22 @@ type Renderer struct {
 	Project func(namespace string) string
 	// Limits returns the platform's current limits on the life of credentials.
 	Limits func() accesskey.Limits
-	// Now is the clock. Random is the source of bearers.
-	Now    func() time.Time
-	Random io.Reader
+	// Now is the clock.
+	Now func() time.Time
 	// Signing says at which addresses virtual clusters that sign may be.
 	Signing csr.Options
+
+	authorities authorities
+	once        sync.Once
+	// tokens is the registry in which the tokens of kubeconfigs are created; see created.
+	tokens *accesskey.Registry
+}
+
+// created returns the registry in which the tokens of kubeconfigs are created. It is made at the first request, when Keys is
+// as the process uses it: joined to the other kinds, and with the manager of fields.
+func (r *Renderer) created() *accesskey.Registry {
+	r.once.Do(func() { r.tokens = accesskey.OfKubeconfigs(r.Keys) })
+	return r.tokens
 }
 
 // Input is a request for a kubeconfig.
@@ -128,10 +141,10 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	checked := request{in: in, instance: found, document: document{server: server, ca: ca}, life: life, scope: instance.KubeconfigScope(project, in.Name)}
+	checked := request{in: in, instance: found, record: record, document: document{server: server, ca: ca}, life: life, scope: instance.KubeconfigScope(project, in.Name)}
 	var end time.Time
 	if in.Object.Spec.ClientCert {
-		signer, err := r.signer(ctx, record, found)
+		signer, err := r.signer(ctx, checked)
 		if err != nil {
 			return Output{}, err
 		}
@@ -157,9 +170,7 @@ func (r *Renderer) Render(ctx context.Context, in Input) (Output, error) {
 	answer.SetGroupVersionKind(Definition.GroupVersionKind())
 	answer.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC()}
 	if !in.DryRun {
-		if answer.Status.KubeConfig, err = checked.document.render(); err != nil {
-			return Output{}, err
-		}
+		answer.Status.KubeConfig = checked.document.render()
 	}
 	return Output{Object: answer, Created: true, Warnings: life.warnings}, nil
 }
@@ -171,6 +182,8 @@ var part = schema.GroupResource{Group: model.GroupName, Resource: instance.Defin
 type request struct {
 	in       Input
 	instance *model.VirtualClusterInstance
+	// record is that from which the instance was read.
+	record   store.Record
 	document document
 	life     life
 	scope    *model.Scope
@@ -278,18 +291,6 @@ func (r *Renderer) lifetime(in Input, duration time.Duration) (life, error) {
 // key creates an access key for the one instance, which owns it. The key is stored last, when nothing else can fail.
 func (r *Renderer) key(ctx context.Context, checked request) (document, time.Time, error) {
 	rendered, in := checked.document, checked.in
-	random := in.Random
-	if random == nil {
-		random = r.Random
-	}
-	bearer, err := accesskey.NewBearer(random)
-	if err != nil {
-		return document{}, time.Time{}, err
-	}
-	rendered.token = bearer
-	if _, err := rendered.render(); err != nil {
-		return document{}, time.Time{}, err
-	}
 	object := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: accesskey.KubeconfigPrefix + in.Name + "-",
@@ -303,17 +304,18 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 			DisplayName: "kubeconfig of " + in.Namespace + "/" + in.Name,
 			Type:        model.AccessKeyTypeKubeconfig,
 			Groups:      ownGroups(in.Caller),
-			Key:         bearer.Reveal(),
 			TTLSeconds:  int64(checked.life.lasts / time.Second),
 			Scope:       checked.scope,
 		},
 	}
-	written, err := resource.Create(ctx, accesskey.OfKubeconfigs(r.Keys), resource.CreateInput[*model.OwnedAccessKey]{
+	written, err := resource.Create(ctx, r.created(), resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: in.Caller, Object: object, Manager: in.Manager, DryRun: in.DryRun, Random: in.Random,
+		Owners: map[types.UID]store.Record{checked.instance.UID: checked.record},
 	})
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("creating an access key for a kubeconfig: %w", err)
 	}
+	rendered.token = secret.String(written.Object.Spec.Key)
 	return rendered, written.Object.Status.ExpirationTimestamp.Time, nil
 }
 
@@ -323,19 +325,30 @@ func ownGroups(caller identity.Caller) []string {
 	return slices.DeleteFunc(identity.WithoutKubernetes(caller.Groups), func(group string) bool { return slices.Contains(follows, group) })
 }
 
-// signer decrypts the material of the signer of an instance and returns the signer.
-func (r *Renderer) signer(ctx context.Context, record store.Record, found *model.VirtualClusterInstance) (clusterca.Signer, error) {
+// signer returns the signer of an instance. It decrypts the material of the signer, unless it keeps the authority in it.
+func (r *Renderer) signer(ctx context.Context, checked request) (clusterca.Signer, error) {
 	setUp := func(why string) *apierror.Error {
 		return apierror.BadRequest("the virtual cluster cannot sign client certificates: "+why, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "clientCert"), true, why)})
 	}
-	sealed, err := r.Instances.Parse(record)
+	sealed, err := r.Instances.Parse(checked.record)
 	if err != nil {
 		return nil, err
 	}
 	ring, err := r.Keyring(ctx)
 	if err != nil {
 		return nil, err
+	}
+	duration := instance.Duration(checked.instance.Spec.Signer)
+	unusable := func(wrong error) error {
+		return setUp("the certificate authority in spec.signer.ca of the instance " + wrong.Error() + "; set another one").Because(wrong)
+	}
+	from := sourceOf(sealed, duration, ring)
+	if kept := r.authorities.lookup(checked.record.Name, from); kept != nil {
+		if wrong := kept.Usable(); wrong != nil {
+			return nil, unusable(wrong)
+		}
+		return kept, nil
 	}
 	material, err := instance.OpenMaterial(sealed, ring)
 	if errors.Is(err, encryption.ErrUnknownKey) {
@@ -346,10 +359,11 @@ func (r *Renderer) signer(ctx context.Context, record store.Record, found *model
 	}
 	switch {
 	case len(material.Certificate) > 0:
-		ca, wrongCertificate, wrongKey := clusterca.ParseCA(material.Certificate, material.Key, instance.Duration(found.Spec.Signer), r.Now)
-		if err := errors.Join(wrongCertificate, wrongKey); err != nil {
-			return nil, setUp("the certificate authority in spec.signer.ca of the instance " + err.Error() + "; set another one").Because(err)
+		ca, wrongCertificate, wrongKey := clusterca.ParseCA(material.Certificate, material.Key, duration, r.Now)
+		if wrong := errors.Join(wrongCertificate, wrongKey); wrong != nil {
+			return nil, unusable(wrong)
 		}
+		r.authorities.keep(checked.record.Name, from, ca)
 		return ca, nil
 	case material.Kubeconfig != "":
 		access, err := clusterca.ParseAccess(material.Kubeconfig.Reveal())
@@ -379,13 +393,10 @@ func (r *Renderer) certify(ctx context.Context, checked request, signer clusterc
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("making a private key: %w", err)
 	}
-	csrDER, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+	chain, err := signer.Sign(ctx, clusterca.Request{
 		Subject: pkix.Name{CommonName: name, Organization: identity.WithoutKubernetes(caller.Groups)},
-	}, key)
-	if err != nil {
-		return document{}, time.Time{}, fmt.Errorf("making a request for a certificate: %w", err)
-	}
-	chain, err := signer.Sign(ctx, clusterca.Request{CSR: csrDER, Lifetime: checked.life.requested})
+		Key:     key, Lifetime: checked.life.requested,
+	})
 	if err != nil {
 		return document{}, time.Time{}, refusal(err)
 	}

@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	w.renderer = &kubeconfig.Renderer{
 		Instances: w.Instances, Keys: keys.Managed(fieldmanager.New),
 		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.Ring, nil },
-		Project: instancetest.Project, Limits: limits, Now: w.Now, Random: rand.NewChaCha8([32]byte{4}),
+		Project: instancetest.Project, Limits: limits, Now: w.Now,
 		Signing: csr.Options{AllowLocal: true},
 	}
 	return w

@@ -1,0 +1,118 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/signing/clusterca"
+	"management.platform.sh/shared/signing/clusterca/clustercatest"
+)
+
+// library is the kubeconfig as the library of Kubernetes writes it.
+func (d document) library(t *testing.T) string {
+	t.Helper()
+	user := &clientcmdapi.AuthInfo{Token: d.token.Reveal()}
+	if d.key != "" {
+		user = &clientcmdapi.AuthInfo{ClientCertificateData: d.certificate, ClientKeyData: []byte(d.key.Reveal())}
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[entry] = &clientcmdapi.Cluster{Server: d.server, CertificateAuthorityData: d.ca}
+	config.AuthInfos[entry] = user
+	config.Contexts[entry] = &clientcmdapi.Context{Cluster: entry, AuthInfo: entry}
+	config.CurrentContext = entry
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// read reads a kubeconfig as the library does, and returns it with what else it holds.
+func read(t *testing.T, text string) (d document, more bool) {
+	t.Helper()
+	config, err := clientcmd.Load([]byte(text))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	cluster, user, at := config.Clusters[entry], config.AuthInfos[entry], config.Contexts[entry]
+	if cluster == nil || user == nil || at == nil || at.Cluster != entry || at.AuthInfo != entry || config.CurrentContext != entry {
+		t.Fatalf("not a kubeconfig of one cluster:\n%s", text)
+	}
+	d = document{
+		server: cluster.Server, ca: cluster.CertificateAuthorityData, token: secret.String(user.Token),
+		certificate: user.ClientCertificateData, key: secret.String(user.ClientKeyData),
+	}
+	more = len(config.Clusters)+len(config.AuthInfos)+len(config.Contexts) != 3 || len(config.Extensions) != 0 ||
+		cluster.CertificateAuthority != "" || cluster.InsecureSkipTLSVerify || cluster.ProxyURL != "" || cluster.TLSServerName != "" ||
+		user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.Username != "" || user.Password != "" ||
+		user.ClientCertificate != "" || user.ClientKey != "" || user.Impersonate != "" || at.Namespace != ""
+	return d, more
+}
+
+// bearer is the form of the bearers that the server makes.
+var bearer = regexp.MustCompile(`^pak_[0-9A-Za-z]{46}$`)
+
+// checkDocument renders a kubeconfig. A client reads from it what was written and nothing else. If the server is one that is
+// accepted, and the token one that is made, the text is that of the library.
+func checkDocument(t *testing.T, d document) {
+	t.Helper()
+	text := d.render()
+	got, more := read(t, text)
+	if more || got.server != d.server || got.token != d.token || got.key != d.key ||
+		!bytes.Equal(got.ca, d.ca) || !bytes.Equal(got.certificate, d.certificate) {
+		t.Errorf("%q is read from\n%s", got.server, text)
+	}
+	tokens := d.token == "" || bearer.MatchString(d.token.Reveal())
+	if clusterca.CheckServer(d.server) == nil && strings.HasPrefix(d.server, "https://") && tokens && text != d.library(t) {
+		t.Errorf("made\n%swant\n%s", text, d.library(t))
+	}
+}
+
+// Kubeconfigs of all shapes are what the library of Kubernetes writes, and clients read them as they were meant: nothing of
+// a server can add a field, and nothing is read as a number or a word with a meaning. Source: Spec 2.6; ADR-0026.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	certificate, key := clustercatest.Authority(t, nil)
+	accepted := []string{
+		"https://a", "https://vc.example.com", "https://vc.example.com:6443", "https://10.0.0.1:443", "https://[2001:db8::1]:6443/",
+		"https://[fe80::1%25eth0]", "https://a_b.example.com", "https://vc.example.com/kubernetes/project/a/virtualcluster/b",
+		"https://a/b%20c/", "https://a/b:", "https://a/b:c", "https://a/'quoted'", "https://a/it's:", "https://a/(b),[c];d=e&f+g$h!*@~_-",
+		"https://a//b/../c", "https://a/" + strings.Repeat("long/", 100), "https://a/{b}", "https://a/%7Bb%7D", "https://a/b,c",
+	}
+	for _, server := range slices.Concat(accepted, []string{
+		// These are never accepted. They still add nothing.
+		"", "true", "null", "~", "1e3", "0x10", "2026-11-22", "https://a: b", "https://a #b", "a\nb: c", "https://a\n    token: b",
+		`"`, `'`, `it's`, "{}", "[a]", "*a", "&a", "!!int 1", "- a", "? a", "% a", "@a", "`a", "ü", "\u2028", "a\tb", " a", "a ", ":", "yes", "infinity",
+	}) {
+		for _, ca := range [][]byte{nil, certificate, append([]byte("notes: 1\n"), certificate...)} {
+			checkDocument(t, document{server: server, ca: ca, token: secret.String("pak_" + strings.Repeat("0aZ9", 11) + "xy")})
+			checkDocument(t, document{server: server, ca: ca, certificate: certificate, key: secret.String(key)})
+		}
+	}
+	for _, server := range accepted {
+		if err := clusterca.CheckServer(server); err != nil && !strings.Contains(server, "{b}") {
+			t.Errorf("%s: %v", server, err)
+		}
+	}
+}
+
+func FuzzDocument(f *testing.F) {
+	f.Add("https://a.example.com/b", "-----BEGIN", "pak_"+strings.Repeat("0", 46))
+	f.Add("https://a/b:", "", "123")
+	f.Add("a\nb: c", "x", "true")
+	f.Fuzz(func(t *testing.T, server, ca, token string) {
+		// Requests and records are JSON, which has no other texts. Clients read an absent token as an empty one.
+		if !utf8.ValidString(server) || !utf8.ValidString(token) {
+			t.Skip()
+		}
+		checkDocument(t, document{server: server, ca: []byte(ca), token: secret.String(token)})
+	})
+}
