@@ -57,8 +57,8 @@ github.com/golang-jwt/jwt/v5: shared/signing/token
 # One client of Redis, one of PostgreSQL.
 github.com/redis/go-redis/v9: shared/state/redisstore test/load
 github.com/jackc/pgx/v5: shared/audit/postgressink
-# The client of Kubernetes is large. It renders kubeconfigs and asks virtual clusters to sign.
-k8s.io/client-go: shared/credentials/kubeconfig shared/signing/clusterca/csr local/... test/...
+# The client of Kubernetes is large. It asks virtual clusters to sign.
+k8s.io/client-go: shared/signing/clusterca/csr local/... test/...
 # A program with flags is a program for people.
 github.com/alecthomas/kong: local/... test/attack test/load
 # Prometheus costs a function its start.
