@@ -55,7 +55,7 @@ github.com/cloudevents/sdk-go/v2: infra/framework
 # Signatures are made and checked in one place.
 github.com/golang-jwt/jwt/v5: shared/signing/token
 # One client of Redis, one of PostgreSQL.
-github.com/redis/go-redis/v9: shared/state/redisstore test/load
+github.com/redis/go-redis/v9: shared/state/redisstore test/load test/slots
 github.com/jackc/pgx/v5: shared/audit/postgressink
 # The client of Kubernetes is large. It asks virtual clusters to sign.
 k8s.io/client-go: shared/signing/clusterca/csr local/... test/...
