@@ -42,7 +42,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 var Function = &frame.Function{
 	Name: "deleteaccesskey",
 	Endpoints: []frame.Endpoint{
-		frame.Delete(accesskey.Definition, open, Do),
+		frame.Delete(accesskey.Definition, open, Do).WithPrefetch(),
 		frame.DeleteCollection(accesskey.Definition, open, Do),
 	},
 }

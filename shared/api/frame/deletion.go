@@ -72,7 +72,7 @@ func DeleteCollection[T resource.Object, D any](
 func deleteInput(c *call, options *metav1.DeleteOptions) resource.DeleteInput {
 	conditions := ptr.Deref(options.Preconditions, metav1.Preconditions{})
 	return resource.DeleteInput{
-		Caller: c.caller, Namespace: c.namespace, Name: c.name,
+		Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched,
 		UID: ptr.Deref(conditions.UID, ""), ResourceVersion: ptr.Deref(conditions.ResourceVersion, ""),
 		GracePeriodSeconds: options.GracePeriodSeconds, Propagation: chosenPropagation(options), DryRun: len(options.DryRun) > 0,
 	}

@@ -48,6 +48,8 @@ type task struct {
 	// owner is the uid whose dependents are on the page. The page begins after the name after.
 	owner types.UID
 	after string
+	// asked tells that the page has been asked for, and is not empty as far as is known.
+	asked bool
 	tries int
 }
 
@@ -126,10 +128,13 @@ func (c *collection) run(ctx context.Context) error {
 
 func (c *collection) step(ctx context.Context, t task) error {
 	var err error
-	if t.name == "" {
-		err = c.dependents(ctx, t)
-	} else {
+	switch {
+	case t.name != "":
 		err = c.look(ctx, t)
+	case !t.asked:
+		err = c.ask(ctx, t)
+	default:
+		err = c.dependents(ctx, t)
 	}
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound):
@@ -169,6 +174,35 @@ func (c *collection) pushDependents(owner types.UID) {
 	for _, member := range c.graph.members {
 		c.queue = append(c.queue, task{member: member, owner: owner})
 	}
+}
+
+// ask finds out in one round trip which of the pages at the head of the queue have objects, and leaves out the others: most
+// objects that are deleted own nothing. A page alone is read without asking. Source: ADR-0002.
+func (c *collection) ask(ctx context.Context, first task) error {
+	pages := []task{first}
+	for len(c.queue) > 0 && len(pages) < limits.PageObjects && c.queue[0].name == "" && !c.queue[0].asked {
+		pages, c.queue = append(pages, c.queue[0]), c.queue[1:]
+	}
+	referred := []bool{true}
+	if len(pages) > 1 {
+		questions := make([]store.Referral, len(pages))
+		for i, page := range pages {
+			questions[i] = store.Referral{Resource: page.member.state().Name(), UID: string(page.owner)}
+		}
+		var err error
+		if referred, err = first.member.state().Referred(ctx, questions); err != nil {
+			return err
+		}
+	}
+	var full []task
+	for i, page := range pages {
+		if referred[i] {
+			page.asked = true
+			full = append(full, page)
+		}
+	}
+	c.queue = append(full, c.queue...)
+	return nil
 }
 
 // dependents puts a page of the objects that refer to an owner into the queue, and the next page behind them.

@@ -16,6 +16,8 @@ import (
 type DeleteInput struct {
 	Caller          identity.Caller
 	Namespace, Name string
+	// Prefetched is as in GetInput. It refuses nothing: an object that it would refuse is read again.
+	Prefetched map[string]store.Record
 	// Selection selects the objects of a DeleteCollection. Nil: Name is the object to delete.
 	Selection *ListInput
 	// UID and ResourceVersion are preconditions; empty means none.
@@ -47,6 +49,15 @@ func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runt
 
 // deleteOne is Delete without the dependents. It returns what the collector has to look at.
 func (r *Registry[T]) deleteOne(ctx context.Context, in DeleteInput) (runtime.Object, outcome, error) {
+	if record, known := in.Prefetched[storeName(in.Namespace, in.Name)]; known {
+		object, err := r.show(ctx, in.Caller, record, in.Name, in.Prefetched)
+		if err == nil && r.checkDelete(in, object) == nil {
+			answer, after, err := r.deleteAs(ctx, in, record)
+			if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
+				return answer, after, err
+			}
+		}
+	}
 	for attempt := 1; ; attempt++ {
 		answer, after, err := r.delete(ctx, in)
 		if in.ResourceVersion != "" || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
@@ -60,12 +71,22 @@ func (r *Registry[T]) delete(ctx context.Context, in DeleteInput) (runtime.Objec
 	if err != nil {
 		return nil, outcome{}, err
 	}
+	if err := r.checkDelete(in, object); err != nil {
+		return nil, outcome{}, err
+	}
+	return r.deleteAs(ctx, in, record)
+}
+
+// checkDelete refuses a delete that the caller may not do, or whose preconditions do not hold.
+func (r *Registry[T]) checkDelete(in DeleteInput, object T) error {
 	if err := r.Admit(in.Caller, "delete", "", object); err != nil {
-		return nil, outcome{}, err
+		return err
 	}
-	if err := r.checkPreconditions(object, in.UID, in.ResourceVersion); err != nil {
-		return nil, outcome{}, err
-	}
+	return r.checkPreconditions(object, in.UID, in.ResourceVersion)
+}
+
+// deleteAs deletes the object of a record that was read, unless it has been written since.
+func (r *Registry[T]) deleteAs(ctx context.Context, in DeleteInput, record store.Record) (runtime.Object, outcome, error) {
 	object, record, gone, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) {
 		markDeleted(object, deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation}, r.Now())
 	})

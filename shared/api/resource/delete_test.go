@@ -11,6 +11,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -174,6 +175,105 @@ func TestDeleteWhileOthersWrite(t *testing.T) {
 		_, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "ci", ResourceVersion: row.rv})
 		expect(t, err, row.wrong)
 	}
+}
+
+// unsure is a store whose removals are done but reported as failed. It counts them.
+type unsure struct {
+	store.Store
+	removals int
+}
+
+func (u *unsure) Delete(ctx context.Context, name string, revision int64) (int64, error) {
+	u.removals++
+	if _, err := u.Store.Delete(ctx, name, revision); err != nil {
+		return 0, err
+	}
+	return 0, store.ErrUnavailable
+}
+
+// An object that was read together with the caller is deleted without another read. If it has changed, or would be refused, it
+// is read again.
+func TestDeletePrefetched(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		about  string
+		caller identity.Caller
+		// change is what happens to the object after it was prefetched.
+		change func(r *registry, record store.Record) error
+		// in has conditions on the object as it is after the change.
+		in    func(now *key) resource.DeleteInput
+		reads int
+		wrong refusal
+	}{
+		{about: "as it was read", caller: ana},
+		{about: "changed", caller: ana, reads: 1, change: func(r *registry, record store.Record) error {
+			_, err := r.Store.Update(t.Context(), record)
+			return err
+		}},
+		{about: "changed, with its present resourceVersion", caller: ana, reads: 1, change: func(r *registry, record store.Record) error {
+			_, err := r.Store.Update(t.Context(), record)
+			return err
+		}, in: func(now *key) resource.DeleteInput { return resource.DeleteInput{ResourceVersion: now.ResourceVersion} }},
+		{about: "another uid", caller: ana, reads: 1, wrong: conflict, in: func(*key) resource.DeleteInput {
+			return resource.DeleteInput{UID: "x"}
+		}},
+		{about: "removed", caller: ana, reads: 1, wrong: notFound, change: func(r *registry, record store.Record) error {
+			_, err := r.Store.Delete(t.Context(), record.Name, record.Revision)
+			return err
+		}},
+		{about: "of somebody else", caller: ben, reads: 1, wrong: notFound},
+	} {
+		t.Run(row.about, func(t *testing.T) {
+			t.Parallel()
+			r := open(t)
+			create(t, r, ana, named("ci"))
+			record, err := r.Store.Get(t.Context(), "ci")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.change != nil {
+				if err := row.change(r, record); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var in resource.DeleteInput
+			if row.in != nil {
+				in = row.in(get(t, r, "ci"))
+			}
+			in.Caller, in.Name, in.Prefetched = row.caller, "ci", map[string]store.Record{"ci": record}
+			counted := &reading{Store: r.Store}
+			r.Store = counted
+			_, err = resource.Delete(t.Context(), r, in)
+			expect(t, err, row.wrong)
+			if counted.reads != row.reads {
+				t.Errorf("%d reads, want %d", counted.reads, row.reads)
+			}
+		})
+	}
+
+	r := open(t)
+	create(t, r, ana, named("ci"))
+	record, err := r.Store.Get(t.Context(), "ci")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := &unsure{Store: r.Store}
+	r.Store = state
+	_, err = resource.Delete(t.Context(), r, resource.DeleteInput{Caller: ana, Name: "ci", Prefetched: map[string]store.Record{"ci": record}})
+	if refusalOf(err).code < 500 || state.removals != 1 {
+		t.Errorf("after a removal whose outcome is not known: %v, %d removals", err, state.removals)
+	}
+}
+
+// reading counts the objects that are read by name.
+type reading struct {
+	store.Store
+	reads int
+}
+
+func (r *reading) Get(ctx context.Context, name string) (store.Record, error) {
+	r.reads++
+	return r.Store.Get(ctx, name)
 }
 
 // A dry run does everything but the write (Spec 4; ADR-0004).

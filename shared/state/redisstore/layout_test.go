@@ -122,6 +122,7 @@ func TestUnknownFormat(t *testing.T) {
 			calls := everyCall(t.Context(), s)
 			delete(calls, "Create")
 			delete(calls, "References") // reads no record
+			delete(calls, "Referred")   // reads no record
 			delete(calls, "Trim")       // reads only the times of events
 			for call, run := range calls {
 				if err := run(); !errors.Is(err, store.ErrFormat) {

@@ -37,9 +37,13 @@ func everyCall(ctx context.Context, s store.Store) map[string]func() error {
 		"List":        func() error { _, err := s.List(ctx, store.Query{}); return err },
 		"Touch":       func() error { return s.Touch(ctx, one, created, created) },
 		"References":  func() error { _, _, err := s.References(ctx, 0, 1); return err },
-		"Due":         func() error { _, err := s.Due(ctx, store.DueQuery{Until: created, Limit: 1}); return err },
-		"Events":      func() error { _, err := s.Events(ctx, start+1, 1, time.Hour); return err },
-		"Trim":        func() error { return s.Trim(ctx, created) },
+		"Referred": func() error {
+			_, err := s.Referred(ctx, []store.Referral{{Resource: s.Name(), UID: "u"}})
+			return err
+		},
+		"Due":    func() error { _, err := s.Due(ctx, store.DueQuery{Until: created, Limit: 1}); return err },
+		"Events": func() error { _, err := s.Events(ctx, start+1, 1, time.Hour); return err },
+		"Trim":   func() error { return s.Trim(ctx, created) },
 	}
 }
 

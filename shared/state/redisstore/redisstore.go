@@ -243,7 +243,7 @@ func (c *Client) Resource(name string) store.Store {
 	}
 	// The only error is that of a size below one.
 	names, _ := lru.New[string, string](maxNames)
-	return &resource{client: c, keys: k, feed: f, names: names}
+	return &resource{client: c, name: name, keys: k, feed: f, names: names}
 }
 
 // Ping returns nil if the state can be reached, and otherwise ErrUnavailable or the context's error. On a cluster

@@ -22,6 +22,7 @@ var errCorrupt = errors.New("state contradicts itself")
 // resource is the Store of one resource.
 type resource struct {
 	client *Client
+	name   string
 	keys   keys
 	feed   *feed
 	// names caches the name that each digest led to.
@@ -29,6 +30,8 @@ type resource struct {
 }
 
 var _ store.Store = (*resource)(nil)
+
+func (r *resource) Name() string { return r.name }
 
 func (r *resource) Create(ctx context.Context, record store.Record) (int64, error) {
 	if err := check(record); err != nil {
@@ -130,7 +133,7 @@ func exceeded(answer string, record store.Record) error {
 
 func (r *resource) Get(ctx context.Context, name string) (store.Record, error) {
 	doing := fmt.Sprintf("reading record %q", name)
-	found, err := r.getAll(ctx, doing, name)
+	found, err := r.readAll(ctx, doing, name)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -157,7 +160,7 @@ func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record
 // round trip can read the other objects. The record's own digest shows whether the name is still right.
 func (r *resource) GetWith(ctx context.Context, digest string, names ...string) (store.Record, map[string]store.Record, error) {
 	if known, ok := r.names.Get(digest); ok {
-		found, err := r.getAll(ctx, "reading record by digest", append([]string{known}, names...)...)
+		found, err := r.readAll(ctx, "reading record by digest", append([]string{known}, names...)...)
 		if err != nil {
 			return store.Record{}, nil, err
 		}
@@ -177,33 +180,45 @@ func (r *resource) GetWith(ctx context.Context, digest string, names ...string) 
 }
 
 // getAll returns the objects with the given names in one round trip; nil for a name that no object has.
-func (r *resource) getAll(ctx context.Context, doing string, names ...string) ([]*store.Record, error) {
+func (r *resource) getAll(ctx context.Context, names ...string) ([]*store.Record, error) {
 	var objects, activity *redis.SliceCmd
-	err := r.client.run(ctx, doing, func(ctx context.Context) error {
-		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			objects = pipe.HMGet(ctx, r.keys.objects, names...)
-			activity = pipe.HMGet(ctx, r.keys.activity, names...)
-			return nil
-		})
-		return err
+	_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		objects = pipe.HMGet(ctx, r.keys.objects, names...)
+		activity = pipe.HMGet(ctx, r.keys.activity, names...)
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	return decodeAll(names, objects.Val(), activity.Val())
+}
+
+// decodeAll reads the stored records and activities of names; nil for a name without a record.
+func decodeAll(names []string, objects, activity []any) ([]*store.Record, error) {
 	found := make([]*store.Record, len(names))
+	decoded := make([]store.Record, len(names))
 	for i, name := range names {
-		object, ok := objects.Val()[i].(string)
+		object, ok := objects[i].(string)
 		if !ok {
 			continue
 		}
-		used, _ := activity.Val()[i].(string)
-		record, err := decode(name, object, used)
-		if err != nil {
+		used, _ := activity[i].(string)
+		var err error
+		if decoded[i], err = decode(name, object, used); err != nil {
 			return nil, err
 		}
-		found[i] = &record
+		found[i] = &decoded[i]
 	}
 	return found, nil
+}
+
+// readAll is getAll as an operation of its own.
+func (r *resource) readAll(ctx context.Context, doing string, names ...string) (found []*store.Record, err error) {
+	err = r.client.run(ctx, doing, func(ctx context.Context) error {
+		found, err = r.getAll(ctx, names...)
+		return err
+	})
+	return found, err
 }
 
 func (r *resource) GetMany(ctx context.Context, names []string) (found []store.Record, read int, err error) {
@@ -256,26 +271,61 @@ func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, err
 	return decode(answer[0], answer[1], answer[2])
 }
 
+// listDirectly is the maximum number of records that the script of a list reads itself, in one round trip. A longer page costs
+// two, and Redis half of the time: the script returns the names, and a second call the records. Source: ADR-0002.
+const listDirectly = 16
+
+// listAttempts bounds how often a page is read in two round trips because its objects were written between them. After that
+// the script reads all of it.
+const listAttempts = 2
+
 func (r *resource) List(ctx context.Context, query store.Query) (store.Page, error) {
-	keys := []string{r.keys.revision, r.keys.objects, r.keys.names, r.keys.activity}
-	args := []any{pageLimit(query.Limit), limits.PageBytes}
+	index, ranges, err := r.ranges(query)
+	if err != nil {
+		return store.Page{}, err
+	}
+	limit := pageLimit(query.Limit)
+	var page store.Page
+	err = r.client.run(ctx, "listing records", func(ctx context.Context) error {
+		for attempt := range listAttempts + 1 {
+			direct := listDirectly
+			if attempt == listAttempts {
+				direct = limit
+			}
+			names, complete, err := r.listOnce(ctx, index, append([]any{limit, limits.PageBytes, direct}, ranges...), &page)
+			if err != nil || complete {
+				return err
+			}
+			if page.Records, complete, err = r.recordsAt(ctx, names, page.Revision); err != nil || complete {
+				return err
+			}
+		}
+		return fmt.Errorf("%w: no records of a list", errCorrupt)
+	})
+	if err != nil {
+		return store.Page{}, err
+	}
+	return page, nil
+}
+
+// ranges returns the index that a query reads, and the arguments of the list script for its ranges.
+func (r *resource) ranges(query store.Query) (index string, ranges []any, err error) {
 	lower, upper := bounds(query)
 	switch {
 	case query.Reference != "" && query.Owners != nil:
-		return store.Page{}, errors.New("listing records: a query selects by owners or by a reference, not by both")
+		return "", nil, errors.New("listing records: a query selects by owners or by a reference, not by both")
 	case query.Reference != "":
-		keys[2] = r.keys.references
 		// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
 		if validReference(query.Reference) {
-			args = append(args, within(query.Reference, lower, upper)...)
+			ranges = within(query.Reference, lower, upper)
 		}
+		return r.keys.references, ranges, nil
 	case query.Owners == nil:
 		if upper == "" {
 			upper = "+"
 		}
-		args = append(args, lower, upper, 0)
+		return r.keys.names, []any{lower, upper, 0}, nil
 	default:
-		keys[2] = r.keys.owners
 		seen := map[string]bool{}
 		for _, owner := range query.Owners {
 			// No object has an owner with a control character, and a NUL in it would end the owner in the index.
@@ -283,31 +333,59 @@ func (r *resource) List(ctx context.Context, query store.Query) (store.Page, err
 				continue
 			}
 			seen[owner] = true
-			args = append(args, within(owner, lower, upper)...)
+			ranges = append(ranges, within(owner, lower, upper)...)
 		}
+		return r.keys.owners, ranges, nil
 	}
+}
 
-	var page store.Page
-	err := r.client.run(ctx, "listing records", func(ctx context.Context) error {
-		parts, err := r.call(ctx, listScript(), keys, args)
-		if err != nil {
-			return err
-		}
-		if len(parts) != 5 {
-			return fmt.Errorf("%w: %d parts of a list", errCorrupt, len(parts))
-		}
-		for i, value := range []*int64{&page.Revision, &page.Remaining} {
-			if *value, err = strconv.ParseInt(fmt.Sprint(parts[i]), 10, 64); err != nil {
-				return fmt.Errorf("%w: %w", errCorrupt, err)
-			}
-		}
-		page.Records, err = records(parts[2:])
-		return err
-	})
+// listOnce runs the script of a list. The page is complete unless only its names were read.
+func (r *resource) listOnce(ctx context.Context, index string, args []any, page *store.Page) (names []string, complete bool, err error) {
+	parts, err := r.call(ctx, listScript(), []string{r.keys.revision, r.keys.objects, index, r.keys.activity}, args)
 	if err != nil {
-		return store.Page{}, err
+		return nil, false, err
 	}
-	return page, nil
+	if len(parts) != 3 && len(parts) != 5 {
+		return nil, false, fmt.Errorf("%w: %d parts of a list", errCorrupt, len(parts))
+	}
+	for i, value := range []*int64{&page.Revision, &page.Remaining} {
+		if *value, err = strconv.ParseInt(fmt.Sprint(parts[i]), 10, 64); err != nil {
+			return nil, false, fmt.Errorf("%w: %w", errCorrupt, err)
+		}
+	}
+	if len(parts) == 3 {
+		names, err = stringList(parts[2])
+		return names, false, err
+	}
+	page.Records, err = records(parts[2:])
+	return nil, true, err
+}
+
+// recordsAt returns the records of names as they were at a revision at which all of them existed. It is false if one of them
+// has been written since: a record that has not is the one of that revision, whatever happened to others. A use of an object
+// is not a write, so that a record may be newer in this respect.
+func (r *resource) recordsAt(ctx context.Context, names []string, revision int64) ([]store.Record, bool, error) {
+	// The activities come first: an object that is then found unchanged was there when they were read.
+	var objects, activity *redis.SliceCmd
+	if _, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		activity = pipe.HMGet(ctx, r.keys.activity, names...)
+		objects = pipe.HMGet(ctx, r.keys.objects, names...)
+		return nil
+	}); err != nil {
+		return nil, false, err
+	}
+	found, err := decodeAll(names, objects.Val(), activity.Val())
+	if err != nil {
+		return nil, false, err
+	}
+	records := make([]store.Record, 0, len(names))
+	for _, record := range found {
+		if record == nil || record.Revision > revision {
+			return nil, false, nil
+		}
+		records = append(records, *record)
+	}
+	return records, true, nil
 }
 
 // within returns the arguments of the list script for a range of names in the part of an index that belongs to one
@@ -434,4 +512,38 @@ func (r *resource) References(ctx context.Context, from int64, limit int) ([]sto
 		references = append(references, store.Reference{UID: uid, Name: name})
 	}
 	return references, total.Val(), nil
+}
+
+func (r *resource) Referred(ctx context.Context, questions []store.Referral) ([]bool, error) {
+	const doing = "looking for references"
+	for _, question := range questions {
+		if !validResource(question.Resource) {
+			return nil, fmt.Errorf("%s: resource name %q", doing, question.Resource)
+		}
+	}
+	first := make([]*redis.StringSliceCmd, len(questions))
+	err := r.client.run(ctx, doing, func(ctx context.Context) error {
+		_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, question := range questions {
+				// No object refers to an invalid uid, and a NUL in it would end the uid in the index.
+				if !validReference(question.UID) {
+					continue
+				}
+				part := within(question.UID, "[", "")
+				first[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
+					Key: newKeys(question.Resource).references, ByLex: true, Start: part[0], Stop: part[1], Count: 1,
+				})
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	referred := make([]bool, len(questions))
+	for i, members := range first {
+		referred[i] = members != nil && len(members.Val()) > 0
+	}
+	return referred, nil
 }

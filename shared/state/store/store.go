@@ -177,6 +177,13 @@ type Store interface {
 	// total number of references. from is the position of the first one, counted from 0. Positions shift with writes.
 	References(ctx context.Context, from int64, limit int) ([]Reference, int64, error)
 
+	// Name is the name of the resource, which it does not share with another resource of the same state.
+	Name() string
+
+	// Referred tells for each of the questions whether an object refers to the uid, in one round trip. The resources are
+	// those of the state of this store, and may be others than its own. Source: ADR-0002.
+	Referred(ctx context.Context, questions []Referral) ([]bool, error)
+
 	// Events returns up to limit events after a revision, oldest first, waiting up to wait for the first
 	// one. If no event comes within that time, the result is empty and there is no error. The result may hold fewer
 	// events than there are, because it has the bounds of a page. ErrGone if events
@@ -277,6 +284,13 @@ func GetEach(ctx context.Context, s Store, names []string) iter.Seq2[Record, err
 // Reference says that an object refers to a uid.
 type Reference struct {
 	UID, Name string
+}
+
+// Referral asks whether an object of a resource refers to a uid, as Query.Reference selects them.
+type Referral struct {
+	// Resource is the Name of the store of the resource.
+	Resource string
+	UID      string
 }
 
 // EventType says what happened to an object.

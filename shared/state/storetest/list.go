@@ -282,3 +282,26 @@ func testListSnapshot(t *testing.T, open Open) {
 		}
 	}
 }
+
+// testListLargeMany: a page of many large records has as many of them as its bytes allow, however they are read.
+func testListLargeMany(t *testing.T, open Open) {
+	s := open(t)
+	const many, size = 40, 40 << 10
+	var want []string
+	for i := range many {
+		record := object(fmt.Sprintf("n%02d", i))
+		record.Object, record.Owner = bytes.Repeat([]byte("x"), size), fmt.Sprint("o", i%2)
+		create(t, s, record)
+		want = append(want, record.Name)
+	}
+	for _, query := range []store.Query{{}, {Owners: []string{"o0", "o1"}}} {
+		if got := pages(t, s, query); !slices.Equal(got, want) {
+			t.Errorf("%+v: %q, want %q", query, got, want)
+		}
+		page := list(t, s, query)
+		// A record has a few bytes besides the object.
+		if n := len(page.Records); n*size > limits.PageBytes || (n+1)*(size+1000) < limits.PageBytes {
+			t.Errorf("%+v: a page has %d records of %d bytes", query, n, size)
+		}
+	}
+}

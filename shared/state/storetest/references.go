@@ -142,3 +142,46 @@ func testReferences(t *testing.T, open Open) {
 		t.Errorf("%d refer to owner: %q", len(got), got)
 	}
 }
+
+// testReferred: one call tells of several uids and several resources whether an object refers to them.
+func testReferred(t *testing.T, open Open) {
+	one, two := open(t), open(t)
+	if one.Name() == two.Name() || one.Name() == "" {
+		t.Fatalf("two resources have the names %q and %q", one.Name(), two.Name())
+	}
+	ask := func(uids ...string) []bool {
+		t.Helper()
+		var questions []store.Referral
+		for _, uid := range uids {
+			questions = append(questions, store.Referral{Resource: one.Name(), UID: uid}, store.Referral{Resource: two.Name(), UID: uid})
+		}
+		referred, err := one.Referred(t.Context(), questions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return referred
+	}
+	record := object("a")
+	record.References = []string{"u1", "-u2"}
+	record = create(t, one, record)
+	other := object("b")
+	other.References = []string{"u1", "u11"}
+	create(t, two, other)
+	if got := ask("u1", "-u2", "u11", "u", "u2", "", "u1\x00a", "u1,-u2"); !slices.Equal(got, []bool{
+		true, true, true, false, false, true, false, false, false, false, false, false, false, false, false, false,
+	}) {
+		t.Errorf("referred: %v", got)
+	}
+	if _, err := one.Delete(t.Context(), "a", record.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask("u1"); !slices.Equal(got, []bool{false, true}) {
+		t.Errorf("after a removal: %v", got)
+	}
+	if got := ask(); len(got) != 0 {
+		t.Errorf("no question: %v", got)
+	}
+	if _, err := one.Referred(t.Context(), []store.Referral{{Resource: "no} resource", UID: "u1"}}); err == nil {
+		t.Error("a name that no resource has is accepted")
+	}
+}

@@ -23,7 +23,7 @@ end
 
 local revision = advance()
 local record = header(revision, created, expires, digest, references, owner) .. object
-announce(revision, limit, name, 'type', 'created', 'record', record)
+announce(revision, limit, name, false, 'type', 'created', 'record', record)
 redis.call('HSET', OBJECTS, name, record)
 redis.call('ZADD', NAMES, 0, name)
 redis.call('ZADD', OWNERS, 0, owner .. '\0' .. name)
@@ -32,6 +32,6 @@ if digest ~= NONE then
   redis.call('HSET', DIGESTS, digest, name)
 end
 refer(name, NONE, references)
-schedule(name, expires)
+schedule(name, NONE, expires)
 redis.call('ZADD', CREATED, created, name)
 return revision

@@ -18,7 +18,8 @@ end
 -- that began by freeing some. Removal must work then, so it begins with a ZREM.
 redis.call('ZREM', EXPIRES, name)
 local revision = advance()
-announce(revision, limit, name, 'type', 'deleted', 'previous', previous)
+local activity = redis.call('HGET', ACTIVITY, name)
+announce(revision, limit, name, activity, 'type', 'deleted', 'previous', previous)
 redis.call('HDEL', OBJECTS, name)
 redis.call('ZREM', NAMES, name)
 noteBytes(owner, name, -#previous)
@@ -29,5 +30,7 @@ if digest ~= NONE then
 end
 refer(name, references, NONE)
 redis.call('ZREM', CREATED, name)
-redis.call('HDEL', ACTIVITY, name)
+if activity then
+  redis.call('HDEL', ACTIVITY, name)
+end
 return revision

@@ -1,12 +1,13 @@
 -- KEYS: rev, objects, the index (names or owners), activity
--- ARGV: limit, bytes, then for each range: min, max, length of what stands before the name
+-- ARGV: limit, bytes, direct, then for each range: min, max, length of what stands before the name
 -- Returns {revision, remaining, names, records, activity}: one snapshot. The names are the first of all ranges
--- together, in byte order.
+-- together, in byte order. If there are more than direct of them, the answer ends after the names: a script takes several
+-- times as long to read a record as a command does, because it copies it into Lua and back.
 local REVISION, OBJECTS, INDEX, ACTIVITY = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local limit, bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
+local limit, bytes, direct = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 -- A range is read in chunks: many ranges do not cost many pages.
-local chunk = math.min(limit, math.max(16, math.ceil(2 * limit / ((#ARGV - 2) / 3))))
+local chunk = math.min(limit, math.max(16, math.ceil(2 * limit / ((#ARGV - 3) / 3))))
 
 -- Reads the next chunk of a range, and tells whether there is one.
 local function advance(range)
@@ -55,7 +56,7 @@ local function sink(i)
 end
 
 local total = 0
-for i = 3, #ARGV, 3 do
+for i = 4, #ARGV, 3 do
   local range = { min = ARGV[i], max = ARGV[i + 1], skip = tonumber(ARGV[i + 2]) }
   if advance(range) then
     heap[#heap + 1] = range
@@ -86,5 +87,16 @@ while #names < limit and #heap > 0 do
   sink(1)
 end
 
+local revision = redis.call('GET', REVISION) or '1'
+local function remaining(read)
+  return string.format('%.0f', total - read)
+end
+if #names > direct then
+  local fits = fitting(OBJECTS, names, bytes)
+  if fits < #names then
+    names = { unpack(names, 1, fits) }
+  end
+  return { revision, remaining(fits), names }
+end
 local found = page(OBJECTS, ACTIVITY, names, bytes)
-return { redis.call('GET', REVISION) or '1', string.format('%.0f', total - #found[1]), unpack(found) }
+return { revision, remaining(#found[1]), unpack(found) }

@@ -39,3 +39,15 @@ local function page(objects, activity, names, bytes)
   end
   return { read, records, times }
 end
+
+-- Tells how many of the first names page would read.
+local function fitting(objects, names, bytes)
+  local used = 0
+  for i, name in ipairs(names) do
+    used = used + redis.call('HSTRLEN', objects, name)
+    if used > bytes and i > 1 then
+      return i - 1
+    end
+  end
+  return #names
+end

@@ -28,11 +28,10 @@ local function advance()
   return string.format('%.0f', revision)
 end
 
--- Adds the event of a revision: its time, the change's fields, then the activity if there is any. XADD refuses an
+-- Adds the event of a revision: its time, the change's fields, then the activity if it is not false. XADD refuses an
 -- id that is not above the last one, so this comes before the state changes.
-local function announce(revision, limit, name, ...)
+local function announce(revision, limit, name, activity, ...)
   local fields = { ... }
-  local activity = redis.call('HGET', ACTIVITY, name)
   if activity then
     fields[#fields + 1] = 'activity'
     fields[#fields + 1] = activity
@@ -46,7 +45,11 @@ local function announce(revision, limit, name, ...)
   redis.call('XADD', LOG, 'MAXLEN', '~', limit, revision .. '-0', 'at', NOW, 'name', name, unpack(fields))
 end
 
-local function schedule(name, expires)
+-- Keeps the index of due times: what it was before, and what it is now.
+local function schedule(name, before, expires)
+  if before == expires then
+    return
+  end
   if expires == NONE then
     redis.call('ZREM', EXPIRES, name)
   else

@@ -27,6 +27,6 @@ if expires ~= '' and expires ~= oldExpires then
   local touched = header(revision, created, expires, digest, references, owner) .. object
   redis.call('HSET', OBJECTS, name, touched)
   noteBytes(owner, name, #touched - #record)
-  schedule(name, expires)
+  schedule(name, oldExpires, expires)
 end
 return 'OK'

@@ -7,7 +7,7 @@ local previous = redis.call('HGET', OBJECTS, name)
 if not previous then
   return 'NOTFOUND'
 end
-local was, _, _, oldDigest, oldReferences, oldOwner = parse(previous)
+local was, oldCreated, oldExpires, oldDigest, oldReferences, oldOwner = parse(previous)
 if not was then
   return 'FORMAT'
 end
@@ -28,7 +28,7 @@ end
 
 local revision = advance()
 local record = header(revision, created, expires, digest, references, owner) .. object
-announce(revision, limit, name, 'type', 'updated', 'record', record, 'previous', previous)
+announce(revision, limit, name, redis.call('HGET', ACTIVITY, name), 'type', 'updated', 'record', record, 'previous', previous)
 redis.call('HSET', OBJECTS, name, record)
 if owner == oldOwner then
   noteBytes(owner, name, #record - #previous)
@@ -48,6 +48,8 @@ if digest ~= oldDigest then
   end
 end
 refer(name, oldReferences, references)
-schedule(name, expires)
-redis.call('ZADD', CREATED, created, name)
+schedule(name, oldExpires, expires)
+if created ~= oldCreated then
+  redis.call('ZADD', CREATED, created, name)
+end
 return revision

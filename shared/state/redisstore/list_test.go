@@ -1,0 +1,150 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"management.platform.sh/shared/state/redisstore"
+	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/shared/state/store"
+)
+
+// many is more objects than the script of a list reads itself.
+const many = 40
+
+func name(i int) string { return fmt.Sprintf("n%03d", i) }
+
+// TestListBetween: whatever is written between the two round trips of a page, the page shows one revision.
+func TestListBetween(t *testing.T) {
+	for what, write := range map[string]func(s store.Store, record store.Record) error{
+		"nothing": func(store.Store, store.Record) error { return nil },
+		"an update": func(s store.Store, record store.Record) error {
+			record.Object = []byte(`{"changed":true}`)
+			_, err := s.Update(t.Context(), record)
+			return err
+		},
+		"an update that leaves the owner": func(s store.Store, record store.Record) error {
+			record.Owner = "another"
+			_, err := s.Update(t.Context(), record)
+			return err
+		},
+		"a removal": func(s store.Store, record store.Record) error {
+			_, err := s.Delete(t.Context(), record.Name, record.Revision)
+			return err
+		},
+		"a removal and a creation": func(s store.Store, record store.Record) error {
+			if _, err := s.Delete(t.Context(), record.Name, record.Revision); err != nil {
+				return err
+			}
+			_, err := s.Create(t.Context(), record)
+			return err
+		},
+		"a creation": func(s store.Store, record store.Record) error {
+			record.Name, record.Digest = fmt.Sprint(record.Name, "-", record.Revision), ""
+			_, err := s.Create(t.Context(), record)
+			return err
+		},
+	} {
+		for _, times := range []int64{1, 2, 100} {
+			embedded := miniredis.RunT(t)
+			url := "redis://" + embedded.Addr()
+			writer, reader := open(t, url, patient).Resource("things"), open(t, url, patient).Resource("things")
+			for i := range many {
+				one := thing(name(i))
+				one.Owner = "o"
+				_, err := writer.Create(t.Context(), one)
+				must(t, err)
+			}
+			// states are the names and revisions of the objects of the owner at each revision.
+			states := map[int64]string{}
+			note := func() error {
+				var all []string
+				for record, err := range store.Each(t.Context(), writer, store.Query{Limit: 10}) {
+					if err != nil {
+						return err
+					}
+					if record.Owner == "o" {
+						all = append(all, fmt.Sprintf("%s %d %s", record.Name, record.Revision, record.Object))
+					}
+				}
+				page, err := writer.List(t.Context(), store.Query{Limit: 1})
+				states[page.Revision] = strings.Join(all, "\n")
+				return err
+			}
+			must(t, note())
+			var written, next atomic.Int64
+			embedded.Server().SetPreHook(func(_ *server.Peer, command string, args ...string) bool {
+				if command == "HMGET" && len(args) > many/2 && strings.HasSuffix(args[0], ":objects") && written.Add(1) <= times {
+					record, err := writer.Get(t.Context(), name(int(next.Add(1))))
+					if err == nil {
+						err = write(writer, record)
+					}
+					if err == nil {
+						err = note()
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				return false
+			})
+			for _, query := range []store.Query{{}, {Owners: []string{"o"}}} {
+				written.Store(0)
+				page, err := reader.List(t.Context(), query)
+				must(t, err)
+				var all []string
+				for _, record := range page.Records {
+					if record.Owner == "o" {
+						all = append(all, fmt.Sprintf("%s %d %s", record.Name, record.Revision, record.Object))
+					}
+				}
+				if want, known := states[page.Revision]; !known || strings.Join(all, "\n") != want || page.Remaining != 0 {
+					t.Errorf("%s, %d times, %+v: at revision %d the page is\n%s\nwant\n%s", what, times, query, page.Revision, strings.Join(all, "\n"), want)
+				}
+				if written.Load() == 0 {
+					t.Errorf("%s: nothing was written between the round trips", what)
+				}
+			}
+			embedded.Server().SetPreHook(nil)
+		}
+	}
+}
+
+// TestListOutsideScripts: Redis reads the records of a long page without a script, which costs it less.
+func TestListOutsideScripts(t *testing.T) {
+	url := redistest.Server(t).URL()
+	s := open(t, url, redisstore.Options{}).Resource("things")
+	r := raw(t, url)
+	for i := range many {
+		_, err := s.Create(t.Context(), thing(name(i)))
+		must(t, err)
+	}
+	calls := func(query store.Query) (reads string, names []string) {
+		must(t, r.ConfigResetStat(t.Context()).Err())
+		page, err := s.List(t.Context(), query)
+		must(t, err)
+		for _, record := range page.Records {
+			names = append(names, record.Name)
+		}
+		info, err := r.Info(t.Context(), "commandstats").Result()
+		must(t, err)
+		if found := regexp.MustCompile(`cmdstat_hmget:calls=(\d+)`).FindStringSubmatch(info); found != nil {
+			reads = found[1]
+		}
+		return reads, names
+	}
+	reads, names := calls(store.Query{})
+	if reads != "2" || len(names) != many || !slices.IsSorted(names) {
+		t.Errorf("%s reads of %d records", reads, len(names))
+	}
+	if reads, names := calls(store.Query{After: name(many - 2)}); reads != "2" || len(names) != 1 {
+		t.Errorf("a short page: %s reads of %d records", reads, len(names))
+	}
+}
