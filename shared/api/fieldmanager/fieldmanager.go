@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"management.platform.sh/shared/api/resource"
@@ -40,6 +41,29 @@ var schemas []byte
 type types struct {
 	schemas   map[string]*spec.Schema
 	converter managedfields.TypeConverter
+}
+
+// converter does not validate stored objects, which are Go structs: they have the fields and the types of their schemas, because
+// these are made from the structs. Their lists with keys may have duplicates, which the library permits; it validates what must
+// have none, such as an object to apply. Source: ADR-0028.
+type converter struct {
+	managedfields.TypeConverter
+	kind schema.GroupVersionKind
+	// like is an empty object of the kind.
+	like *typed.TypedValue
+}
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (c *converter) ObjectToTyped(object runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	_, isTree := object.(*unstructured.Unstructured)
+	if isTree || !slices.Contains(options, typed.AllowDuplicates) || object.GetObjectKind().GroupVersionKind() != c.kind {
+		return c.TypeConverter.ObjectToTyped(object, options...)
+	}
+	value, err := smdvalue.NewValueReflect(object)
+	if err != nil {
+		return nil, fmt.Errorf("reading a %s: %w", c.kind.Kind, err)
+	}
+	return typed.AsTypedUnvalidated(value, c.like.Schema(), c.like.TypeRef()), nil //nolint:staticcheck // validating costs half of a write, and the struct has the types of its schema
 }
 
 // parseTypes reads the schemas, once in a process.
@@ -100,7 +124,16 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource
 	if subresource != "" {
 		considered = fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie(subresource))
 	}
-	m.fields, err = managedfields.NewDefaultFieldManager(types.converter, one, one, one, kind, kind.GroupVersion(), subresource,
+	object, err := one.New(kind)
+	if err != nil {
+		return nil, err
+	}
+	like, err := types.converter.ObjectToTyped(object)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", kind.Kind, err)
+	}
+	unvalidated := &converter{TypeConverter: types.converter, kind: kind, like: like}
+	m.fields, err = managedfields.NewDefaultFieldManager(unvalidated, one, one, one, kind, kind.GroupVersion(), subresource,
 		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.GroupVersion().String()): considered})
 	if err != nil {
 		return nil, err
@@ -129,7 +162,11 @@ func (m *Manager) Update(live, object resource.Object, manager string, now time.
 	if before == nil || m.subresource != "" {
 		before = live.GetManagedFields()
 	}
-	updated, err := m.fields.Update(live, object, manager)
+	was, is := live, object
+	if m.subresource == "" {
+		was, is = differing(live, object)
+	}
+	updated, err := m.fields.Update(was, is, manager)
 	if err != nil {
 		return fmt.Errorf("noting who changed what: %w", err)
 	}
@@ -148,15 +185,49 @@ func (m *Manager) Apply(live resource.Object, applied map[string]any, manager st
 	if err != nil {
 		return nil, m.refusal(err, configuration)
 	}
-	if merged, err = m.keepUnowned(live, merged); err != nil {
-		return nil, err
-	}
 	written, err := meta.Accessor(merged)
 	if err != nil {
 		return nil, err
 	}
+	if m.gaveUp(live.GetManagedFields(), written.GetManagedFields(), manager) {
+		if merged, err = m.keepUnowned(live, merged); err != nil {
+			return nil, err
+		}
+		if written, err = meta.Accessor(merged); err != nil {
+			return nil, err
+		}
+	}
 	written.SetManagedFields(onTime(written.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
 	return merged, nil
+}
+
+// gaveUp tells whether a manager that applies owns less than before. Only then the merge drops anything.
+func (m *Manager) gaveUp(before, after []metav1.ManagedFieldsEntry, manager string) bool {
+	owned := func(entries []metav1.ManagedFieldsEntry) *metav1.FieldsV1 {
+		for i := range entries {
+			entry := &entries[i]
+			if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == m.subresource {
+				return entry.FieldsV1
+			}
+		}
+		return nil
+	}
+	had, has := owned(before), owned(after)
+	switch {
+	case had == nil:
+		return false
+	case has == nil:
+		return true
+	case bytes.Equal(had.GetRawBytes(), has.GetRawBytes()):
+		return false
+	}
+	var sets [2]fieldpath.Set
+	for i, fields := range []*metav1.FieldsV1{had, has} {
+		if err := sets[i].FromJSON(bytes.NewReader(fields.GetRawBytes())); err != nil {
+			return true
+		}
+	}
+	return !sets[0].Difference(&sets[1]).Empty()
 }
 
 // keepUnowned restores fields that the merge dropped although nobody owned them. The library drops the whole part when
