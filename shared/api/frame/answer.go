@@ -19,6 +19,7 @@ import (
 
 	"management.platform.sh/shared/api/codec"
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
 )
@@ -28,6 +29,8 @@ type answer struct {
 	status   int
 	object   any
 	warnings []string
+	// text is the object in JSON. Nil: it has to be encoded.
+	text []byte
 	// raw is an encoded body, sent instead of object with the media type mediaType.
 	raw       []byte
 	mediaType string
@@ -174,9 +177,14 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 			return nil, fmt.Errorf("encoding the answer: %w", err)
 		}
 	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the answer: %w", err)
+	text, encoded := resource.EncodedText(object)
+	if result.text != nil && c.plain() {
+		text, encoded = result.text, true
+	}
+	if !encoded {
+		if text, err = json.Marshal(object); err != nil {
+			return nil, fmt.Errorf("encoding the answer: %w", err)
+		}
 	}
 	mediaType := codec.JSON
 	if chosen.yaml {
@@ -184,7 +192,7 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 		if text, err = yaml.JSONToYAML(text); err != nil {
 			return nil, fmt.Errorf("encoding the answer: %w", err)
 		}
-	} else if pretty := c.query.Get("pretty"); pretty == "true" || pretty == "1" {
+	} else if c.pretty() {
 		if text, err = json.MarshalIndent(object, "", "  "); err != nil {
 			return nil, fmt.Errorf("encoding the answer: %w", err)
 		}
@@ -193,6 +201,19 @@ func (f *frame) encode(c *call, result *answer) (rendered *reply, err error) {
 	text = append(text, '\n')
 	rendered.body = text
 	return rendered, nil
+}
+
+// pretty tells that the client asks for an indented text.
+func (c *call) pretty() bool {
+	pretty := c.query.Get("pretty")
+	return pretty == "true" || pretty == "1"
+}
+
+// plain tells that the answer is the JSON of an object and nothing else, so that it can be made from a stored text. The audit
+// needs the object if it records answers.
+func (c *call) plain() bool {
+	return c.form == (form{}) && !c.pretty() && !c.reveal &&
+		(c.recording == nil || !c.recording.decision.Level.Covers(audit.RequestResponse))
 }
 
 // Maximum sizes of one warning and of all warnings: gateways refuse responses with large headers.

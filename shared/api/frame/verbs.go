@@ -54,9 +54,16 @@ func Get[T resource.Object, D any](
 		if err := checkVersion(c.query.Get("resourceVersion")); err != nil {
 			return nil, err
 		}
-		object, err := do(ctx, deps, resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched, Reveal: c.reveal})
+		in := resource.GetInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched, Reveal: c.reveal}
+		if c.plain() {
+			in.Text = &resource.Text{}
+		}
+		object, err := do(ctx, deps, in)
 		if err != nil {
 			return nil, err
+		}
+		if in.Text != nil && in.Text.JSON != nil {
+			return &answer{status: http.StatusOK, object: in.Text}, nil
 		}
 		return &answer{status: http.StatusOK, object: object}, nil
 	})
@@ -72,7 +79,7 @@ func List[T resource.Object, D any](
 		if flag(c.query, "watch") {
 			return nil, apierror.MethodNotAllowed("watch")
 		}
-		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal}
+		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal, Text: c.plain()}
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err
 		}
@@ -108,7 +115,7 @@ func Update[T resource.Object, D any](
 		if err != nil {
 			return nil, err
 		}
-		return &answer{status: http.StatusOK, object: written.Object, warnings: append(warnings, written.Warnings...)}, nil
+		return &answer{status: http.StatusOK, object: written.Object, text: written.Text, warnings: append(warnings, written.Warnings...)}, nil
 	})
 }
 
@@ -130,7 +137,7 @@ func Patch[T resource.Object, D any](
 		if written.Created {
 			code, c.include = http.StatusCreated, metav1.IncludeObject
 		}
-		return &answer{status: code, object: written.Object, warnings: written.Warnings}, nil
+		return &answer{status: code, object: written.Object, text: written.Text, warnings: written.Warnings}, nil
 	})
 }
 

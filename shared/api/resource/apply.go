@@ -46,7 +46,7 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 			if err := ctx.Err(); err != nil {
 				return current, nil, err
 			}
-			live, err := r.bare(current, record)
+			live, err := r.bare(current.DeepCopyObject().(T), record)
 			if err != nil {
 				return live, nil, err
 			}

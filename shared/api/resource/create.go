@@ -47,6 +47,8 @@ type Result[T Object] struct {
 	Created bool
 	// Warnings are for the caller to read.
 	Warnings []string
+	// Text is Object in JSON where it was made from the stored text. Nil: it has to be encoded.
+	Text []byte
 }
 
 // maxNameAttempts bounds how often the server chooses another name when the one that it chose is taken.
@@ -164,7 +166,7 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	if err := d.own(object, r.empty()); err != nil {
 		return Result[T]{}, err
 	}
-	text, err := r.encode(object)
+	text, err := r.encodeBare(object)
 	if err == nil {
 		err = boundObject(text, nil)
 	}
@@ -176,8 +178,8 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 		Digest:  d.sealed.Digest,
 		Drawn:   d.sealed.Drawn,
 		Created: object.GetCreationTimestamp().Time,
-		Object:  text,
 	}
+	record.Object = r.spliceable(text, object, record, nil)
 	r.index(&record, object)
 	if !in.NoQuota {
 		record.Quota = r.Quota

@@ -187,7 +187,7 @@ func (r *Registry[T]) rewriteMetadata(
 	if object, err = r.Decode(record); err != nil {
 		return object, record, false, err
 	}
-	known, err := r.encode(object)
+	known, err := r.storedText(object, record)
 	if err != nil {
 		return object, record, false, err
 	}
@@ -206,7 +206,7 @@ func (r *Registry[T]) rewriteMetadata(
 	if err != nil || bytes.Equal(known, updated) {
 		return object, next, false, err
 	}
-	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
+	if next.Object, err = r.replacement(record, known, updated, object); err != nil {
 		return object, record, false, err
 	}
 	r.index(&next, object)

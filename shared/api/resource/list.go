@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -45,6 +46,8 @@ type ListInput struct {
 	// Rest gets the rest of a list without a limit, if the list is longer than a page of the state. The answer is then its
 	// beginning. Nil: the answer is the whole list.
 	Rest *Rest
+	// Text asks for lists of which EncodedText returns the JSON, made from the stored texts where that is possible.
+	Text bool
 }
 
 // Rest is the rest of a list, which is read when it is asked for. The zero value says that there is none. It is not safe for
@@ -109,6 +112,14 @@ type listing[T Object] struct {
 	// visit is called with the objects of each page, and end after the last page. Nil: nothing is called.
 	visit func(context.Context, []T) error
 	end   func(context.Context)
+	// spliced has the texts of the page that was read last.
+	spliced []byte
+}
+
+// entry is an object of a list: its JSON if that was made from the stored text, or else the object.
+type entry[T Object] struct {
+	text   []byte
+	object T
 }
 
 // begin checks the request for a list and reads the first page. Present tells that each further page shows the state at its
@@ -153,6 +164,13 @@ func (l *listing[T]) read(ctx context.Context) (err error) {
 	if l.records, err = l.walk.next(ctx); errors.Is(err, store.ErrGone) {
 		return apierror.Expired("others write so much that the list cannot be completed: request pages with limit").Because(err)
 	}
+	if l.in.Text {
+		size := 0
+		for _, record := range l.records {
+			size += len(record.Object) + addedBytes
+		}
+		l.spliced = make([]byte, 0, size)
+	}
 	return l.registry.translate(err, "")
 }
 
@@ -160,47 +178,106 @@ func (l *listing[T]) read(ctx context.Context) (err error) {
 const maxEnded = 16
 
 // show returns the object of a record. Shown is whether the caller may see it and has selected it.
-func (l *listing[T]) show(record store.Record) (object T, shown bool, err error) {
+func (l *listing[T]) show(record store.Record) (one entry[T], shown bool, err error) {
 	r := l.registry
 	if seen, err := r.sees(l.in.Caller, record); err != nil || !seen.Allowed {
-		return object, false, err
+		return one, false, err
 	}
-	if object, err = r.Decode(record); err != nil {
-		return object, false, err
+	if l.in.Text && l.in.Labels.Empty() && l.in.Fields.Empty() {
+		begin := len(l.spliced)
+		if l.spliced, shown = r.splice(l.spliced, record); shown {
+			return entry[T]{text: l.spliced[begin:]}, true, nil
+		}
+	}
+	object, err := r.Decode(record)
+	if err != nil {
+		return one, false, err
 	}
 	if Deleted(object, r.Now()) {
 		if l.endedBytes += len(record.Object); len(l.ended) < maxEnded && l.endedBytes <= limits.PageBytes {
 			l.ended = append(l.ended, record)
 		}
-		return object, false, nil
+		return one, false, nil
 	}
-	return object, r.selects(l.in, object), nil
+	return entry[T]{object: object}, r.selects(l.in, object), nil
 }
 
 // pick returns the objects to show of the page that was read last.
-func (l *listing[T]) pick(ctx context.Context) ([]T, error) {
-	var items []T
+func (l *listing[T]) pick(ctx context.Context) ([]entry[T], error) {
+	var entries []entry[T]
 	for _, record := range l.records {
-		object, shown, err := l.show(record)
+		one, shown, err := l.show(record)
 		if err != nil {
 			return nil, err
 		}
 		if shown {
-			items = append(items, object)
+			entries = append(entries, one)
 		}
 	}
 	l.records = nil
-	if err := l.registry.translate(l.registry.relate(ctx, items, nil), ""); err != nil {
-		return nil, err
-	}
-	if l.visit != nil {
-		return items, l.visit(ctx, items)
-	}
-	return items, nil
+	return entries, l.complete(ctx, entries)
 }
 
-// list returns a list object with the metadata of the list.
-func (l *listing[T]) list(items []T) runtime.Object {
+// complete completes the objects of a page.
+func (l *listing[T]) complete(ctx context.Context, entries []entry[T]) error {
+	items := objectsOf(entries)
+	if err := l.registry.translate(l.registry.relate(ctx, items, nil), ""); err != nil {
+		return err
+	}
+	if l.visit != nil {
+		return l.visit(ctx, items)
+	}
+	return nil
+}
+
+// objectsOf returns the entries that are objects.
+func objectsOf[T Object](entries []entry[T]) []T {
+	var items []T
+	for _, each := range entries {
+		if each.text == nil {
+			items = append(items, each.object)
+		}
+	}
+	return items
+}
+
+// list returns a list with the metadata of the list.
+func (l *listing[T]) list(entries []entry[T]) (runtime.Object, error) {
+	if !l.in.Text {
+		return l.listOf(objectsOf(entries)), nil
+	}
+	empty := l.listOf(nil)
+	text, err := json.Marshal(empty)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a list: %w", err)
+	}
+	text, found := bytes.CutSuffix(text, []byte("[]}"))
+	if !found {
+		return nil, errors.New("encoding a list: its objects are not its last member")
+	}
+	size := len(text) + len("[]}")
+	for _, each := range entries {
+		size += len(each.text) + 1
+	}
+	whole := append(append(make([]byte, 0, size), text...), '[')
+	for i, each := range entries {
+		if each.text == nil {
+			if each.text, err = json.Marshal(each.object); err != nil {
+				return nil, fmt.Errorf("encoding an object of a list: %w", err)
+			}
+		}
+		if i > 0 {
+			whole = append(whole, ',')
+		}
+		whole = append(whole, each.text...)
+	}
+	list := &listText{json: append(whole, "]}"...)}
+	list.SetGroupVersionKind(empty.GetObjectKind().GroupVersionKind())
+	return list, nil
+}
+
+// listOf returns a list object with the metadata of the list.
+func (l *listing[T]) listOf(items []T) runtime.Object {
 	definition := l.registry.Definition
 	list := definition.NewList(l.meta, items)
 	list.GetObjectKind().SetGroupVersionKind(definition.Resource.GroupVersion().WithKind(definition.Kind + "List"))
@@ -219,11 +296,11 @@ func (l *listing[T]) finish(ctx context.Context) {
 
 // part returns the first part of the list, and the rest.
 func (l *listing[T]) part(ctx context.Context, rest *Rest) (runtime.Object, error) {
-	items, err := l.pick(ctx)
+	entries, err := l.pick(ctx)
 	if err != nil {
 		return nil, err
 	}
-	*rest = Rest{Empty: l.list(nil), next: func(ctx context.Context) (runtime.Object, error) {
+	*rest = Rest{Empty: l.listOf(nil), next: func(ctx context.Context) (runtime.Object, error) {
 		if l.walk.done {
 			l.finish(ctx)
 			return nil, nil
@@ -231,24 +308,27 @@ func (l *listing[T]) part(ctx context.Context, rest *Rest) (runtime.Object, erro
 		if err := l.read(ctx); err != nil {
 			return nil, err
 		}
-		items, err := l.pick(ctx)
-		return l.list(items), err
+		entries, err := l.pick(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return l.list(entries)
 	}}
-	return l.list(items), nil
+	return l.list(entries)
 }
 
 // whole returns the whole list.
 func (l *listing[T]) whole(ctx context.Context) (runtime.Object, error) {
-	var all []T
+	var all []entry[T]
 	for {
-		items, err := l.pick(ctx)
+		entries, err := l.pick(ctx)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, items...)
+		all = append(all, entries...)
 		if l.walk.done {
 			l.finish(ctx)
-			return l.list(all), nil
+			return l.list(all)
 		}
 		if err := l.read(ctx); err != nil {
 			return nil, err
@@ -258,13 +338,13 @@ func (l *listing[T]) whole(ctx context.Context) (runtime.Object, error) {
 
 // page returns one page of the list. Where selectors leave room, it reads further pages of the state.
 func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
-	var items []T
+	var items []entry[T]
 	// last is the name with which the page ends, and remaining the number of records after it.
 	last, size := "", 0
 	var remaining int64
 	for pages := 1; ; pages++ {
 		for i, record := range l.records {
-			object, shown, err := l.show(record)
+			one, shown, err := l.show(record)
 			if err != nil {
 				return nil, err
 			}
@@ -276,7 +356,7 @@ func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
 				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i))
 			}
 			last = record.Name
-			if items = append(items, object); int64(len(items)) == l.in.Limit {
+			if items = append(items, one); int64(len(items)) == l.in.Limit {
 				return l.ending(ctx, items, last, l.walk.remaining+int64(len(l.records)-i-1))
 			}
 		}
@@ -298,14 +378,9 @@ func (l *listing[T]) page(ctx context.Context) (runtime.Object, error) {
 }
 
 // ending returns a page that ends with a name, with the number of records that follow.
-func (l *listing[T]) ending(ctx context.Context, items []T, last string, remaining int64) (runtime.Object, error) {
-	if err := l.registry.translate(l.registry.relate(ctx, items, nil), ""); err != nil {
+func (l *listing[T]) ending(ctx context.Context, items []entry[T], last string, remaining int64) (runtime.Object, error) {
+	if err := l.complete(ctx, items); err != nil {
 		return nil, err
-	}
-	if l.visit != nil {
-		if err := l.visit(ctx, items); err != nil {
-			return nil, err
-		}
 	}
 	l.finish(ctx)
 	if remaining > 0 {
@@ -317,7 +392,7 @@ func (l *listing[T]) ending(ctx context.Context, items []T, last string, remaini
 			l.meta.RemainingItemCount = &remaining
 		}
 	}
-	return l.list(items), nil
+	return l.list(items)
 }
 
 // Values returns objects as the items of a list, which is never nil.

@@ -143,13 +143,16 @@ func (r *Registry[T]) seal(object T, stored store.Record, manager string) (Seale
 // encodeOnTime is encode for the replacement of an old object with the text known. Where the two differ in nothing but the
 // times of managers, the old times stay, so that nothing is written. Source: ADR-0008.
 func (r *Registry[T]) encodeOnTime(object, old T, known []byte) ([]byte, error) {
-	updated, err := r.encode(object)
-	entries := object.GetManagedFields()
-	if err != nil || bytes.Equal(updated, known) || !sameButTimes(entries, old.GetManagedFields()) {
+	updated, err := r.encodeBare(object)
+	if err != nil || bytes.Equal(updated, known) || differ(updated, known, func(name string) bool { return name == "metadata" }) {
 		return updated, err
 	}
+	entries := object.GetManagedFields()
+	if !sameButTimes(entries, old.GetManagedFields()) {
+		return updated, nil
+	}
 	object.SetManagedFields(old.GetManagedFields())
-	if again, err := r.encode(object); err != nil || bytes.Equal(again, known) {
+	if again, err := r.encodeBare(object); err != nil || bytes.Equal(again, known) {
 		return again, err
 	}
 	object.SetManagedFields(entries)

@@ -2,10 +2,8 @@ package resource
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -115,18 +113,28 @@ func (r *Registry[T]) checkPreconditions(object T, uid types.UID, resourceVersio
 
 // desiredChanged tells whether the desired state of two encoded objects differs: all but their metadata, and their status
 // where clients do not write that. Source: Spec 2.2 (generation).
-func (r *Registry[T]) desiredChanged(text, old []byte) (bool, error) {
-	var sides [2]map[string]json.RawMessage
-	for i, side := range [][]byte{text, old} {
-		if err := json.Unmarshal(side, &sides[i]); err != nil {
-			return false, err
+func (r *Registry[T]) desiredChanged(text, old []byte) bool {
+	return differ(text, old, func(name string) bool { return name == "metadata" || name == status && !r.Definition.WritesStatus })
+}
+
+// differ tells whether two encoded objects differ in other members than some.
+func differ(a, b []byte, except func(name string) bool) bool {
+	count := 0
+	for name, value := range members(a) {
+		if except(string(name)) {
+			continue
 		}
-		delete(sides[i], "metadata")
-		if !r.Definition.WritesStatus {
-			delete(sides[i], status)
+		if other, found := member(b, string(name)); !found || !bytes.Equal(value, other) {
+			return true
+		}
+		count++
+	}
+	for name := range members(b) {
+		if !except(string(name)) {
+			count--
 		}
 	}
-	return !maps.EqualFunc(sides[0], sides[1], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }), nil
+	return count != 0
 }
 
 func randomText(random io.Reader, alphabet string, length int) (string, error) {

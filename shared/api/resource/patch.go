@@ -77,9 +77,9 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 		return Result[T]{}, err
 	}
 	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(current T, _ store.Record) (T, []string, error) {
+	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(current T, record store.Record) (T, []string, error) {
 		var none T
-		text, err := json.Marshal(current)
+		text, err := r.answerText(current, record)
 		if err != nil {
 			return none, nil, fmt.Errorf("encoding %s %q: %w", r.Definition.GroupResource(), in.Name, err)
 		}

@@ -261,16 +261,22 @@ func storeName(namespace, name string) string {
 // Read returns the object of a name with the record from which it was read. Parse returns from the record what Rules.Observe
 // hides. Errors: NotFound, also for an object that the caller may not see; ServiceUnavailable.
 func (r *Registry[T]) Read(ctx context.Context, caller identity.Caller, namespace, name string) (T, store.Record, error) {
-	var none T
-	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Definition.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
-		return none, store.Record{}, apierror.NotFound(r.Definition.GroupResource(), name)
-	}
-	record, err := r.Store.Get(ctx, storeName(namespace, name))
+	record, err := r.fetch(ctx, namespace, name)
 	if err != nil {
-		return none, store.Record{}, r.translate(err, name)
+		var none T
+		return none, store.Record{}, err
 	}
 	object, err := r.show(ctx, caller, record, name, nil)
 	return object, record, err
+}
+
+// fetch returns the record of a name, whoever may see it. Errors: NotFound, ServiceUnavailable.
+func (r *Registry[T]) fetch(ctx context.Context, namespace, name string) (store.Record, error) {
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 || r.Definition.Namespaced && len(validation.ValidateNamespaceName(namespace, false)) > 0 {
+		return store.Record{}, apierror.NotFound(r.Definition.GroupResource(), name)
+	}
+	record, err := r.Store.Get(ctx, storeName(namespace, name))
+	return record, r.translate(err, name)
 }
 
 // owners are the owners whose records the store reads for a caller; nil means all.
@@ -325,16 +331,20 @@ func (r *Registry[T]) stamp(object T, record store.Record) {
 // encode returns the JSON to store. It leaves out the resource version and the status, which the record and the rules
 // supply at each read.
 func (r *Registry[T]) encode(object T) ([]byte, error) {
-	stored := object.DeepCopyObject().(T)
-	stored.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
-	stored.SetResourceVersion("")
-	r.Rules.Observe(stored, store.Record{})
+	return r.encodeBare(object.DeepCopyObject().(T))
+}
+
+// encodeBare is encode for an object whose resource version and status are not needed any more, or are set again.
+func (r *Registry[T]) encodeBare(object T) ([]byte, error) {
+	object.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
+	object.SetResourceVersion("")
+	r.Rules.Observe(object, store.Record{})
 	var text []byte
 	var err error
 	if recorder, records := r.Rules.(Recorder[T]); records {
-		text, err = recorder.Record(stored)
+		text, err = recorder.Record(object)
 	} else {
-		text, err = json.Marshal(stored)
+		text, err = json.Marshal(object)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s %q: %w", r.Definition.GroupResource(), object.GetName(), err)

@@ -16,15 +16,24 @@ func keepUnknown(stored, known, updated []byte) ([]byte, error) {
 	if bytes.Equal(stored, known) {
 		return updated, nil
 	}
-	var values [3]any
-	for i, text := range [][]byte{stored, known, updated} {
+	// The last is for a comparison: merge changes the one before it.
+	var values [4]any
+	for i, text := range [][]byte{stored, known, updated, updated} {
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.UseNumber()
 		if err := decoder.Decode(&values[i]); err != nil {
 			return nil, fmt.Errorf("keeping unknown fields: %w", err)
 		}
 	}
-	text, err := json.Marshal(merge(values[0], values[1], values[2]))
+	if fields, isObject := values[0].(map[string]any); isObject {
+		// A build that does not know the member has kept it, for another text.
+		delete(fields, spliceMember)
+	}
+	merged := merge(values[0], values[1], values[2])
+	if reflect.DeepEqual(merged, values[3]) {
+		return updated, nil
+	}
+	text, err := json.Marshal(merged)
 	if err != nil {
 		return nil, fmt.Errorf("keeping unknown fields: %w", err)
 	}

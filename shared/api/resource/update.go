@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +54,8 @@ type target struct {
 	dryRun, status           bool
 }
 
-// rewrite reads an object, asks for its replacement and writes that. It starts over while others write in between,
-// unless the replacement has a resourceVersion.
+// rewrite reads an object, asks for its replacement, which is another object, and writes that. It starts over while others
+// write in between, unless the replacement has a resourceVersion.
 func (r *Registry[T]) rewrite(
 	ctx context.Context, in target, own own[T], replace func(current T, record store.Record) (T, []string, error),
 ) (Result[T], error) {
@@ -70,7 +71,7 @@ func (r *Registry[T]) rewrite(
 		if err := r.Admit(in.caller, "update", part, old); err != nil {
 			return Result[T]{}, err
 		}
-		object, warnings, err := replace(old.DeepCopyObject().(T), record)
+		object, warnings, err := replace(old, record)
 		if err != nil {
 			return Result[T]{}, err
 		}
@@ -122,11 +123,18 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if problems := boundMetadata(object, old); len(problems) > 0 {
 		return Result[T]{}, r.invalid(name, problems)
 	}
-	stored, err := r.sealed(old, record)
-	if err != nil {
-		return Result[T]{}, err
+	stored := old
+	known, _, canonical := r.canonical(record.Object)
+	if canonical {
+		known = append(bytes.Clone(known), '}')
+	} else {
+		var err error
+		if stored, err = r.sealed(old, record); err != nil {
+			return Result[T]{}, err
+		}
 	}
 	var digest string
+	var err error
 	if in.status {
 		object, digest, err = r.prepareStatus(in.caller, own, object, old, record)
 	} else {
@@ -139,9 +147,10 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if problems := boundMetadata(object, old); len(problems) > 0 {
 		return Result[T]{}, r.invalid(name, problems)
 	}
-	known, err := r.encode(stored)
-	if err != nil {
-		return Result[T]{}, err
+	if !canonical {
+		if known, err = r.encodeBare(stored); err != nil {
+			return Result[T]{}, err
+		}
 	}
 	if old.GetUID() == "" {
 		if err := r.found(object); err != nil {
@@ -152,11 +161,8 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if err != nil {
 		return Result[T]{}, err
 	}
-	if changed, err := r.desiredChanged(updated, known); err != nil {
-		return Result[T]{}, err
-	} else if changed {
-		object.SetGeneration(old.GetGeneration() + 1)
-		if updated, err = r.encode(object); err != nil {
+	if r.desiredChanged(updated, known) {
+		if updated, err = r.raiseGeneration(object, updated, old.GetGeneration()+1); err != nil {
 			return Result[T]{}, err
 		}
 	}
@@ -169,9 +175,9 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	if bytes.Equal(known, updated) && next.Owner == record.Owner {
 		r.stamp(object, record)
 		_ = r.relate(ctx, []T{object}, nil)
-		return Result[T]{Object: object, Warnings: r.warn(object, old)}, nil
+		return r.written(object, old, record), nil
 	}
-	if next.Object, err = keepUnknown(record.Object, known, updated); err != nil {
+	if next.Object, err = r.replacement(record, known, updated, object); err != nil {
 		return Result[T]{}, err
 	}
 	if err := boundObject(next.Object, record.Object); err != nil {
@@ -195,7 +201,28 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		r.Removed(ctx, object)
 		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
 	}
-	return Result[T]{Object: object, Warnings: r.warn(object, old)}, nil
+	return r.written(object, old, next), nil
+}
+
+// written is the answer to an update that has stored an object, or found it stored.
+func (r *Registry[T]) written(object, old T, record store.Record) Result[T] {
+	text, _ := r.textOf(record)
+	return Result[T]{Object: object, Text: text.JSON, Warnings: r.warn(object, old)}
+}
+
+// raiseGeneration gives an object another generation, and returns its text with that.
+func (r *Registry[T]) raiseGeneration(object T, text []byte, generation int64) ([]byte, error) {
+	const name = `"generation":`
+	before := strconv.FormatInt(object.GetGeneration(), 10)
+	object.SetGeneration(generation)
+	// It is in the metadata, after names and the uid, whose texts have no quotes.
+	at := bytes.Index(text, []byte(name+before+","))
+	if _, end, found := uidIn(text); !found || at != end+len(",") {
+		return r.encodeBare(object)
+	}
+	raised := append(make([]byte, 0, len(text)+1), text[:at+len(name)]...)
+	raised = strconv.AppendInt(raised, generation, 10)
+	return append(raised, text[at+len(name)+len(before):]...), nil
 }
 
 // mismatch is the answer for an object whose metadata does not match the request.

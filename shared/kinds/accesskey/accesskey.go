@@ -8,6 +8,7 @@ package accesskey
 import (
 	"cmp"
 	"io"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +78,7 @@ func OwnerOf(spec *model.OwnedAccessKeySpec) identity.Owner {
 	return identity.OwnerOf(spec.User, spec.Team, spec.Subject)
 }
 
-// rules implements resource.Rules, resource.Lineage and resource.Relations.
+// rules implements resource.Rules, resource.Lineage, resource.Relations and resource.Splicer.
 type rules struct {
 	now    func() time.Time
 	random io.Reader
@@ -204,6 +205,57 @@ func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	if end := Expiry(key, record.Activity, r.limits()); !end.IsZero() {
 		key.Status.ExpirationTimestamp = &metav1.Time{Time: end.UTC()}
 	}
+}
+
+// The letters of Basis: what a key may have besides a ttl.
+const (
+	basisAfterLastActivity = 'a'
+	basisLogin             = 'l'
+)
+
+// Basis implements resource.Splicer: the ttl of the key in seconds, and letters for what else decides when it ends.
+func (r *rules) Basis(key *model.OwnedAccessKey) (basis string, fit bool) {
+	if key.Spec.Key != "" || key.Spec.Identity != nil && key.Spec.Identity.ConnectorData != "" {
+		return "", false
+	}
+	if login := key.Spec.OIDCLogin; login != nil && (login.IDToken != "" || login.AccessToken != "" || login.RefreshToken != "") {
+		return "", false
+	}
+	if key.Spec.TTLSeconds > 0 {
+		basis = strconv.FormatInt(key.Spec.TTLSeconds, 10)
+	}
+	if key.Spec.TTLAfterLastActivity {
+		basis += string(basisAfterLastActivity)
+	}
+	if key.Spec.Type == model.AccessKeyTypeLogin {
+		basis += string(basisLogin)
+	}
+	return basis, true
+}
+
+// Observed implements resource.Splicer.
+func (r *rules) Observed(text []byte, basis string, record store.Record) []byte {
+	var key model.OwnedAccessKey
+	key.CreationTimestamp.Time = record.Created
+	for _, letter := range []byte(basis) {
+		switch letter {
+		case basisAfterLastActivity:
+			key.Spec.TTLAfterLastActivity = true
+		case basisLogin:
+			key.Spec.Type = model.AccessKeyTypeLogin
+		default:
+			key.Spec.TTLSeconds = 10*key.Spec.TTLSeconds + int64(letter-'0')
+		}
+	}
+	appendTime := func(name string, at time.Time) {
+		if !at.IsZero() {
+			text = append(append(append(text, '"'), name...), `":"`...)
+			text = append(at.UTC().AppendFormat(text, time.RFC3339), `",`...)
+		}
+	}
+	appendTime("lastActivity", record.Activity)
+	appendTime("expirationTimestamp", Expiry(&key, record.Activity, r.limits()))
+	return text
 }
 
 // Warn says when the platform's cap, or a key to which it is bound, ends the key before its own ttl. Source: ADR-0005,

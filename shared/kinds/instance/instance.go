@@ -91,7 +91,7 @@ func NewRegistry(state store.Store, now func() time.Time, random io.Reader, sett
 	}
 }
 
-// rules implements resource.Rules, resource.Visibility, resource.Guard and resource.StatusRules.
+// rules implements resource.Rules, resource.Visibility, resource.Guard, resource.StatusRules and resource.Splicer.
 type rules struct {
 	Settings
 	now func() time.Time
@@ -339,6 +339,15 @@ func (r *rules) Observe(instance *model.VirtualClusterInstance, record store.Rec
 		signer.CA, signer.Kubeconfig = nil, ""
 	}
 }
+
+// Basis implements resource.Splicer: nothing is added to an instance without the material of a signer.
+func (r *rules) Basis(instance *model.VirtualClusterInstance) (basis string, fit bool) {
+	signer := instance.Spec.Signer
+	return "", signer == nil || signer.CA == nil && signer.Kubeconfig == ""
+}
+
+// Observed implements resource.Splicer.
+func (r *rules) Observed(text []byte, _ string, _ store.Record) []byte { return text }
 
 // Warn returns no warnings.
 func (r *rules) Warn(*model.VirtualClusterInstance) []string { return nil }
