@@ -92,7 +92,7 @@ evidence: ## Write docs/evidence/speed.md from the runs of make bench.
 	mv build/speed.md docs/evidence/speed.md
 
 bench-cold: ## Measure size, start and answers of each function for AWS Lambda.
-	go run ./test/cold
+	go run ./test/cold $(ARGS)
 
 fuzz: ## Run each fuzz target for FUZZTIME.
 	@for package in $$(go list ./...); do \

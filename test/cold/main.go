@@ -1,18 +1,26 @@
 // Command cold measures what a function costs where it starts for a request: the size of its program for AWS Lambda,
 // the time from the start of the process to its first answer, and the time of an answer after that, beside a bare
 // program of net/http in the same run. Requests carry no credential; the state, on loopback, is empty. A scheduled function
-// first responds that it serves no requests, and then runs: its work is not part of its start. Source: ADR-0010.
+// first responds that it serves no requests, and then runs: its work is not part of its start. Beside that stands how long
+// packages initialize themselves, and which of them take longest. Source: ADR-0010.
+//
+//	go run ./test/cold
+//	go run ./test/cold getaccesskey patchaccesskey
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,6 +39,11 @@ const (
 	rounds = 20
 	// warm is how many answers are measured after the first of each round.
 	warm = 50
+	// traces is how often each program is started to see what its packages do. The time of a package is the least of them: a
+	// pause of the machine falls on one package.
+	traces = 5
+	// named is how many packages are named in a row.
+	named = 3
 )
 
 // bare fetches requests and responds to them without code of the platform.
@@ -62,7 +75,7 @@ func main() {
 `
 
 func main() {
-	if err := run(os.Stdout); err != nil {
+	if err := run(os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "cold:", err)
 		os.Exit(1)
 	}
@@ -75,15 +88,18 @@ type program struct {
 	starting, event string
 	size            int64
 	first, later    []time.Duration
+	// packages is how long each package initializes itself, at the start at which it took least.
+	packages map[string]time.Duration
 }
 
-func run(out io.Writer) error {
+// run measures the functions of those names, or all.
+func run(out io.Writer, names []string) error {
 	folder, err := os.MkdirTemp("", "cold-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	programs, err := build(folder)
+	programs, err := build(folder, names)
 	if err != nil {
 		return err
 	}
@@ -102,22 +118,37 @@ func run(out io.Writer) error {
 			}
 		}
 	}
+	for range traces {
+		for _, p := range programs {
+			if err := p.trace(variables...); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "program\tMiB\tstart to first answer, ms\tof net/http\tanswer after, µs\t")
+	fmt.Fprintln(table, "program\tMiB\tstart to first answer, ms\tof net/http\tanswer after, µs\tinitializing, ms\tmost of it\t")
 	for _, p := range programs {
-		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%d\t\n", p.name, float64(p.size)/(1<<20), float64(median(p.first).Microseconds())/1000,
-			float64(median(p.first))/float64(median(programs[0].first)), median(p.later).Microseconds())
+		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%d\t%.1f\t%s\t\n", p.name, float64(p.size)/(1<<20), milliseconds(median(p.first)),
+			float64(median(p.first))/float64(median(programs[0].first)), median(p.later).Microseconds(),
+			milliseconds(p.initializing()), p.most())
 	}
 	return table.Flush()
 }
+
+func milliseconds(of time.Duration) float64 { return float64(of.Microseconds()) / 1000 }
 
 func median(of []time.Duration) time.Duration {
 	slices.Sort(of)
 	return of[len(of)/2]
 }
 
-// build builds the bare program and all functions, for this machine.
-func build(folder string) ([]*program, error) {
+// build builds the bare program and the functions of those names, or all, for this machine.
+func build(folder string, names []string) ([]*program, error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(catalog.Functions, func(f *frame.Function) bool { return f.Name == name }) {
+			return nil, fmt.Errorf("the catalog has no function %q", name)
+		}
+	}
 	source := filepath.Join(folder, "bare.go")
 	if err := os.WriteFile(source, []byte(bare), 0o600); err != nil {
 		return nil, err
@@ -128,6 +159,9 @@ func build(folder string) ([]*program, error) {
 	}
 	packages := []string{}
 	for _, f := range catalog.Functions {
+		if len(names) > 0 && !slices.Contains(names, f.Name) {
+			continue
+		}
 		packages = append(packages, "./infra/lambda/functions/"+f.Name)
 		p := &program{name: f.Name, file: filepath.Join(folder, f.Name), starting: request(http.MethodGet, "/")}
 		if f.Schedule != nil {
@@ -198,4 +232,79 @@ func (p *program) measure(variables ...string) error {
 		}
 	}
 	return nil
+}
+
+// trace starts a program once and notes how long its packages initialize themselves.
+func (p *program) trace(variables ...string) error {
+	var said bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	sandbox, err := lambdatest.Start(p.file, time.Minute, &said, append(slices.Clone(variables), "GODEBUG=inittrace=1")...)
+	if err != nil {
+		return err
+	}
+	answer, err := sandbox.Call(ctx, []byte(p.starting))
+	if err == nil {
+		answer.Close()
+	}
+	// The text is complete once the program has ended.
+	sandbox.Kill()
+	if err != nil {
+		return err
+	}
+	took, err := initializations(said.String())
+	if err != nil {
+		return err
+	}
+	if p.packages == nil {
+		p.packages = map[string]time.Duration{}
+	}
+	for name, duration := range took {
+		if least, known := p.packages[name]; !known || duration < least {
+			p.packages[name] = duration
+		}
+	}
+	return nil
+}
+
+// initializing is how long all packages together take.
+func (p *program) initializing() time.Duration {
+	sum := time.Duration(0)
+	for _, took := range p.packages {
+		sum += took
+	}
+	return sum
+}
+
+// initializations reads what the runtime says under GODEBUG=inittrace=1: a line for each package, such as
+// "init net/http @1.2 ms, 0.03 ms clock, 1 bytes, 2 allocs".
+func initializations(text string) (map[string]time.Duration, error) {
+	found := map[string]time.Duration{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[0] != "init" || !strings.HasPrefix(fields[2], "@") {
+			continue
+		}
+		duration, err := strconv.ParseFloat(fields[4], 64)
+		if err != nil || fields[5] != "ms" {
+			return nil, fmt.Errorf("the runtime says %q", line)
+		}
+		found[fields[1]] = time.Duration(duration * float64(time.Millisecond))
+	}
+	if len(found) == 0 {
+		return nil, errors.New("the runtime says nothing of packages that are initialized")
+	}
+	return found, nil
+}
+
+// most names the packages that take longest, with their times.
+func (p *program) most() string {
+	names := slices.SortedFunc(maps.Keys(p.packages), func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.packages[b], p.packages[a]), cmp.Compare(a, b))
+	})
+	var text []string
+	for _, name := range names[:min(named, len(names))] {
+		text = append(text, fmt.Sprintf("%s %.2f", name, milliseconds(p.packages[name])))
+	}
+	return strings.Join(text, ", ")
 }

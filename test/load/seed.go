@@ -85,7 +85,7 @@ func (p *platform) seed(ctx context.Context, keys int) error {
 		}
 		for _, wanted := range []string{"aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0", "aof_last_bgrewrite_status:ok"} {
 			if !bytes.Contains([]byte(info), []byte(wanted)) {
-				return errors.New("Redis is still writing")
+				return errors.New("the rewrite of the append-only file has not ended")
 			}
 		}
 		return nil
