@@ -10,6 +10,8 @@ TOOL := go tool -modfile=test/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 FUZZTIME ?= 20s
+# Where the processor time goes, for the compiler. make profile writes it.
+PROFILE := infra/profile/default.pgo
 # How long the tests of one package may take on a machine that others use as well.
 TIMEOUT ?= 40m
 # What `make test` leaves to targets of their own: whole sessions, what is deployed, and what is bounded.
@@ -69,8 +71,9 @@ fix: ## Mend what the linters can mend.
 build: release ## Build the local runner, and the functions for AWS Lambda in build/lambda.
 	go run ./infra/shells build $(ARGS)
 
+# Every package is compiled once more for the profile, which takes minutes the first time. `make run` does without.
 release: # Build the local runner as it is released.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
+	CGO_ENABLED=0 go build -trimpath -pgo=$(PROFILE) -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
 
 stage-gcf: ## Lay out the source of each function for Cloud Functions in build/gcf.
 	go run ./infra/shells stage $(ARGS)
@@ -90,6 +93,9 @@ evidence: ## Write docs/evidence/speed.md from the runs of make bench.
 	@mkdir -p docs/evidence
 	go run ./test/load table build/bench/*.json > build/speed.md
 	mv build/speed.md docs/evidence/speed.md
+
+profile: redis ## Measure where the processor time goes, for the compiler. Renew it on a quiet machine, after changes of measured paths.
+	go run ./test/load profile --output $(PROFILE)
 
 bench-cold: ## Measure size, start and answers of each function for AWS Lambda.
 	go run ./test/cold $(ARGS)
@@ -138,4 +144,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence fuzz gen verify redis postgres node stage-serverless
+.PHONY: help run test stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres node stage-serverless

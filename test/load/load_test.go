@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -237,6 +239,29 @@ func TestSeed(t *testing.T) {
 	var answer map[string]any
 	if err := started.api.ask(t.Context(), http.MethodDelete, started.api.item(keptName(keys-1)), nil, &answer); err != nil {
 		t.Errorf("a seeded key cannot be deleted: %v", err)
+	}
+}
+
+// The profile that make build gives to the compiler is one of this project: it has samples of the code that every operation runs.
+func TestDefaultProfile(t *testing.T) {
+	t.Parallel()
+	packed, err := os.Open("../../infra/profile/default.pgo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"api/frame", "api/resource", "api/fieldmanager", "state/redisstore", "signing/token", "credentials/kubeconfig"} {
+		if !bytes.Contains(text, []byte("management.platform.sh/shared/"+name+".")) {
+			t.Errorf("the profile has no function of %s: run make profile", name)
+		}
 	}
 }
 

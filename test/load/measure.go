@@ -136,7 +136,7 @@ func measure(ctx context.Context, who *side, op string, clients int, duration ti
 					if status := refused(0); !errors.As(err, &status) {
 						break
 					}
-				} else if answered := time.Now(); !asked.Before(begin) {
+				} else if answered := time.Now(); answered.After(begin) {
 					mine = append(mine, answered.Sub(asked))
 				}
 			}
