@@ -190,8 +190,13 @@ func (c *collection) ask(ctx context.Context, first task) error {
 			questions[i] = store.Referral{Resource: page.member.state().Name(), UID: string(page.owner)}
 		}
 		var err error
-		if referred, err = first.member.state().Referred(ctx, questions); err != nil {
+		referred, err = first.member.state().Referred(ctx, questions)
+		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 			return err
+		}
+		if err != nil {
+			// Reading the pages tells which of them cannot be read.
+			referred = slices.Repeat([]bool{true}, len(pages))
 		}
 	}
 	var full []task

@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,25 +125,40 @@ func TestListOutsideScripts(t *testing.T) {
 		_, err := s.Create(t.Context(), thing(name(i)))
 		must(t, err)
 	}
-	calls := func(query store.Query) (reads string, names []string) {
+	// reads counts the reads of records during a call.
+	reads := func(call func()) string {
 		must(t, r.ConfigResetStat(t.Context()).Err())
-		page, err := s.List(t.Context(), query)
-		must(t, err)
-		for _, record := range page.Records {
-			names = append(names, record.Name)
-		}
+		call()
 		info, err := r.Info(t.Context(), "commandstats").Result()
 		must(t, err)
 		if found := regexp.MustCompile(`cmdstat_hmget:calls=(\d+)`).FindStringSubmatch(info); found != nil {
-			reads = found[1]
+			return found[1]
 		}
-		return reads, names
+		return "0"
 	}
-	reads, names := calls(store.Query{})
-	if reads != "2" || len(names) != many || !slices.IsSorted(names) {
-		t.Errorf("%s reads of %d records", reads, len(names))
+	for after, want := range map[string]int{"": many, name(many - 2): 1, name(many): 0} {
+		n := reads(func() {
+			page, err := s.List(t.Context(), store.Query{After: after})
+			must(t, err)
+			if len(page.Records) != want || page.Remaining != 0 {
+				t.Errorf("%d records, %d remain, want %d", len(page.Records), page.Remaining, want)
+			}
+		})
+		if most := map[bool]string{true: "2", false: "0"}[want > 0]; n != most {
+			t.Errorf("%s reads of %d records", n, want)
+		}
 	}
-	if reads, names := calls(store.Query{After: name(many - 2)}); reads != "2" || len(names) != 1 {
-		t.Errorf("a short page: %s reads of %d records", reads, len(names))
+	var names []string
+	for i := range many + 2 {
+		names = append(names, name(many+1-i))
+	}
+	if n := reads(func() {
+		found, read, err := s.GetMany(t.Context(), names)
+		must(t, err)
+		if len(found) != many || read != len(names) {
+			t.Errorf("%d of %d names have a record", len(found), read)
+		}
+	}); n != "2" {
+		t.Errorf("%s reads of %d names", n, len(names))
 	}
 }

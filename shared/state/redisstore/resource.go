@@ -226,7 +226,7 @@ func (r *resource) GetMany(ctx context.Context, names []string) (found []store.R
 	if len(names) == 0 {
 		return nil, 0, nil
 	}
-	args := []any{limits.PageBytes}
+	args := []any{limits.PageBytes, listDirectly}
 	for _, name := range names {
 		args = append(args, name)
 	}
@@ -235,13 +235,36 @@ func (r *resource) GetMany(ctx context.Context, names []string) (found []store.R
 		if err != nil {
 			return err
 		}
-		if len(parts) != 3 {
-			return fmt.Errorf("%w: %d parts of records", errCorrupt, len(parts))
+		switch len(parts) {
+		case 1:
+			found, read, err = r.getFirst(ctx, names, parts[0])
+		case 3:
+			found, read, err = existing(parts)
+		default:
+			err = fmt.Errorf("%w: %d parts of records", errCorrupt, len(parts))
 		}
-		found, read, err = existing(parts)
 		return err
 	})
 	return found, read, err
+}
+
+// getFirst returns those of the first names that exist. How many is the answer of a script.
+func (r *resource) getFirst(ctx context.Context, names []string, many any) (found []store.Record, read int, err error) {
+	n, ok := many.(int64)
+	if !ok || n < 1 || n > int64(len(names)) {
+		return nil, 0, fmt.Errorf("%w: %v of %d records", errCorrupt, many, len(names))
+	}
+	read = int(n)
+	all, err := r.getAll(ctx, names[:read]...)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, record := range all {
+		if record != nil {
+			found = append(found, *record)
+		}
+	}
+	return found, read, nil
 }
 
 // lookUp finds an object by its digest.
@@ -271,8 +294,8 @@ func (r *resource) lookUp(ctx context.Context, digest string) (store.Record, err
 	return decode(answer[0], answer[1], answer[2])
 }
 
-// listDirectly is the maximum number of records that the script of a list reads itself, in one round trip. A longer page costs
-// two, and Redis half of the time: the script returns the names, and a second call the records. Source: ADR-0002.
+// listDirectly is the maximum number of records that the scripts of List and GetMany read themselves, in one round trip. A
+// longer page costs two, and Redis half of the time: the script tells which names, and a second call reads the records. Source: ADR-0002.
 const listDirectly = 16
 
 // listAttempts bounds how often a page is read in two round trips because its objects were written between them. After that

@@ -304,4 +304,18 @@ func testListLargeMany(t *testing.T, open Open) {
 			t.Errorf("%+v: a page has %d records of %d bytes", query, n, size)
 		}
 	}
+	var each []string
+	for record, err := range store.GetEach(t.Context(), s, want) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		each = append(each, record.Name)
+	}
+	if !slices.Equal(each, want) {
+		t.Errorf("GetEach: %q, want %q", each, want)
+	}
+	found, read, err := s.GetMany(t.Context(), want)
+	if err != nil || len(found) != read || read*size > limits.PageBytes || (read+1)*(size+1000) < limits.PageBytes {
+		t.Errorf("GetMany: %d of %d records of %d bytes, %v", len(found), read, size, err)
+	}
 }
