@@ -65,7 +65,7 @@ func attacked(expression string) *model.SyncPatchEvaluationSpec {
 }
 
 // strict are limits within which an endless expression ends soon.
-var strict = syncpatch.Limits{Expression: 500 * time.Millisecond, Object: 5 * time.Second}
+var strict = syncpatch.Limits{Expression: 200 * time.Millisecond, Object: 5 * time.Second}
 
 // patient are limits that a busy machine does not exceed by being slow.
 var patient = syncpatch.Limits{Expression: time.Hour, Object: time.Hour}
