@@ -246,7 +246,7 @@ func TestSign(t *testing.T) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			// A busy machine may take all the time for the first request.
-			if c.seconds != row.seconds && !(row.want == clusterca.ErrTimeout && c.seconds == nil) {
+			if c.seconds != row.seconds && (c.seconds != nil || !errors.Is(row.want, clusterca.ErrTimeout)) {
 				t.Errorf("expirationSeconds is %v, want %v", c.seconds, row.seconds)
 			}
 			if len(c.names) > 0 && (len(c.names) != 1 || len(c.removed) != 1 || c.removed[0] != c.names[0]) {
