@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // deprecated are the deprecated fields: what to use instead, by type and by the name of the field in Go. A test compares
@@ -26,12 +27,69 @@ var deprecated = map[reflect.Type]map[string]string{
 func DeprecatedFields(object any) map[string]string {
 	found := map[string]string{}
 	value := reflect.ValueOf(object).Elem()
-	for _, name := range []string{"Spec", "Status"} {
-		if part := value.FieldByName(name); part.IsValid() {
-			addDeprecated(found, strings.ToLower(name), part)
+	for _, part := range partsOf(value.Type()) {
+		if part.name == "spec" || part.name == "status" {
+			addDeprecated(found, part.name, value.Field(part.index))
 		}
 	}
 	return found
+}
+
+// part is a field of a struct that is deprecated, or that can hold a deprecated field.
+type part struct {
+	index int
+	// name is that of the field in JSON.
+	name string
+	// advice says what to use instead if the field itself is deprecated.
+	advice     string
+	deprecated bool
+}
+
+// parts are the parts of each struct that was looked at. Every write looks at its object, and most structs have none.
+var parts sync.Map
+
+// partsOf returns the parts of a type of struct.
+func partsOf(kind reflect.Type) []part {
+	if known, ok := parts.Load(kind); ok {
+		return known.([]part)
+	}
+	var found []part
+	for i := range kind.NumField() {
+		field := kind.Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		advice, old := deprecated[kind][field.Name]
+		if old || holdsDeprecated(field.Type, map[reflect.Type]bool{}) {
+			found = append(found, part{index: i, name: name, advice: advice, deprecated: old})
+		}
+	}
+	parts.Store(kind, found)
+	return found
+}
+
+// holdsDeprecated tells whether a value of a type can hold a deprecated field. Seen are the structs that contain it.
+func holdsDeprecated(kind reflect.Type, seen map[reflect.Type]bool) bool {
+	switch kind.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return holdsDeprecated(kind.Elem(), seen)
+	case reflect.Struct:
+		if len(deprecated[kind]) > 0 {
+			return true
+		}
+		if seen[kind] {
+			return false
+		}
+		seen[kind] = true
+		for i := range kind.NumField() {
+			if field := kind.Field(i); field.IsExported() && holdsDeprecated(field.Type, seen) {
+				return true
+			}
+		}
+	default:
+	}
+	return false
 }
 
 // addDeprecated adds the deprecated fields in a value at a path.
@@ -49,19 +107,15 @@ func addDeprecated(found map[string]string, path string, value reflect.Value) {
 			addDeprecated(found, path+"["+strconv.Itoa(i)+"]", value.Index(i))
 		}
 	case reflect.Struct:
-		kind := value.Type()
-		for i := range kind.NumField() {
-			field := kind.Field(i)
-			if !field.IsExported() || value.Field(i).IsZero() {
-				continue
+		for _, part := range partsOf(value.Type()) {
+			field := value.Field(part.index)
+			switch {
+			case field.IsZero():
+			case part.deprecated:
+				found[path+"."+part.name] = part.advice
+			default:
+				addDeprecated(found, path+"."+part.name, field)
 			}
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			at := path + "." + name
-			if advice, old := deprecated[kind][field.Name]; old {
-				found[at] = advice
-				continue
-			}
-			addDeprecated(found, at, value.Field(i))
 		}
 	default:
 	}
