@@ -439,6 +439,12 @@ func (e *endless) Due(_ context.Context, query store.DueQuery) ([]store.Record, 
 
 func (e *endless) Trim(context.Context, time.Time) error { return nil }
 
+func (e *endless) Name() string { return "ownedaccesskeys" }
+
+func (e *endless) Referred(_ context.Context, asked []store.Referral) ([]bool, error) {
+	return make([]bool, len(asked)), nil
+}
+
 func (e *endless) Get(_ context.Context, name string) (store.Record, error) {
 	return e.record(name), nil
 }
