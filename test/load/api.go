@@ -28,6 +28,8 @@ const (
 	cleaners = 16
 	// cleanUpWithin bounds the removal of what an operation created.
 	cleanUpWithin = time.Minute
+	// walkWithin bounds the walk over the pages of a list, before they are measured.
+	walkWithin = time.Minute
 	// maxPages is how many pages of a list are walked over: more objects than a process may keep decoded.
 	maxPages = 64
 )
@@ -273,6 +275,8 @@ func (a *api) prepare(ctx context.Context) error {
 
 // findPages walks over the list and keeps the requests for its pages.
 func (a *api) findPages(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, walkWithin)
+	defer cancel()
 	a.pages = nil
 	path := keysPath + "?limit=" + strconv.Itoa(objects)
 	for next := path; len(a.pages) < maxPages; {
@@ -281,7 +285,7 @@ func (a *api) findPages(ctx context.Context) error {
 				Continue string `json:"continue"`
 			} `json:"metadata"`
 		}
-		if err := a.ask(ctx, http.MethodGet, next, nil, &list); err != nil {
+		if err := a.ask(bounded, http.MethodGet, next, nil, &list); err != nil {
 			return fmt.Errorf("walking over the list: %w", err)
 		}
 		a.pages = append(a.pages, a.text(http.MethodGet, next, "", nil))

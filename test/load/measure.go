@@ -78,13 +78,13 @@ type sample struct {
 func measure(ctx context.Context, who *side, op string, clients int, duration time.Duration) (result sample, err error) {
 	result = sample{Side: who.name, Op: op, Clients: clients}
 	what := who.subject(op)
-	bounded, cancel := context.WithTimeout(ctx, warmUp+duration+patience)
-	defer cancel()
 	if what.before != nil {
-		if err := what.before(bounded); err != nil {
+		if err := what.before(ctx); err != nil {
 			return result, err
 		}
 	}
+	bounded, cancel := context.WithTimeout(ctx, warmUp+duration+patience)
+	defer cancel()
 	opened := make([]*client, 0, clients)
 	defer func() {
 		for _, each := range opened {
