@@ -262,7 +262,7 @@ func (r *rules) Observed(text []byte, basis string, record store.Record) []byte 
 // ADR-0021.
 func (r *rules) Warn(key *model.OwnedAccessKey) []string {
 	var warnings []string
-	limit := r.limits().of(key)
+	limit := r.limits().For(key.Spec.Type)
 	if limit > 0 && model.Seconds(key.Spec.TTLSeconds) > limit {
 		warnings = append(warnings, "spec.ttl: "+model.Seconds(key.Spec.TTLSeconds).String()+
 			" is above the platform's limit; the key expires "+limit.String()+" after its creation")

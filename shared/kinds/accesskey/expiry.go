@@ -48,9 +48,9 @@ func (l Limits) end(key *model.OwnedAccessKey) time.Time {
 	return end
 }
 
-// of is the limit for a key.
-func (l Limits) of(key *model.OwnedAccessKey) time.Duration {
-	if key.Spec.Type == model.AccessKeyTypeLogin && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
+// For is the limit for keys of a type; 0 is none. That for the type Login is the lowest one.
+func (l Limits) For(kind string) time.Duration {
+	if kind == model.AccessKeyTypeLogin && l.Login > 0 && (l.Max == 0 || l.Login < l.Max) {
 		return l.Login
 	}
 	return l.Max

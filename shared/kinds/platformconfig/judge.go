@@ -106,25 +106,36 @@ func (s *Source) opened(config *model.Config, ring *encryption.Keyring) *model.C
 	return effective
 }
 
-// ownKey returns a problem if a lowered limit ends the access key of the writer.
+// ownKey returns a problem if a lowered limit ends the access key of the writer, or a key to which that one is bound: it ends
+// with them.
 func (s *signed) ownKey(ctx context.Context, was, next *model.ConfigStatus, now time.Time) (field.ErrorList, error) {
 	before, after := accesskey.LimitsOf(was), accesskey.LimitsOf(next)
 	if s.source.Keys == nil || s.caller.Key == "" || before.Max == after.Max && before.Login == after.Login {
 		return nil, nil
 	}
 	keys := s.source.Keys()
-	record, err := keys.Store.Get(ctx, s.caller.Key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
+	for record, err := range store.GetEach(ctx, keys.Store, append([]string{s.caller.Key}, accesskey.Bounding(s.caller.KeyLineage)...)) {
+		if err != nil {
+			return nil, fmt.Errorf("reading the access keys of the request: %w", err)
+		}
+		key, err := keys.Parse(record)
+		if err != nil {
+			return nil, err
+		}
+		if problem := s.endedBy(key, record.Activity, before, after, now); problem != nil {
+			return field.ErrorList{problem}, nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading access key %q: %w", s.caller.Key, err)
-	}
-	key, err := keys.Parse(record)
-	if err != nil {
-		return nil, err
-	}
+	return nil, nil
+}
+
+// endedBy returns the problem if a lowered limit ends a key on which the request depends.
+func (s *signed) endedBy(key *model.OwnedAccessKey, activity time.Time, before, after accesskey.Limits, now time.Time) *field.Error {
 	auth := field.NewPath("status", "auth")
+	about := fmt.Sprintf("the access key of this request, %q", key.Name)
+	if key.Name != s.caller.Key {
+		about = "a key that the access key of this request was made with"
+	}
 	for _, limit := range []struct {
 		path          *field.Path
 		before, after accesskey.Limits
@@ -132,13 +143,13 @@ func (s *signed) ownKey(ctx context.Context, was, next *model.ConfigStatus, now 
 		{auth.Child("accessKeyMaxTTLSeconds"), accesskey.Limits{Max: before.Max}, accesskey.Limits{Max: after.Max}},
 		{auth.Child("loginAccessKeyTTLSeconds"), accesskey.Limits{Login: before.Login}, accesskey.Limits{Login: after.Login}},
 	} {
-		earlier, end := accesskey.Expiry(key, record.Activity, limit.before), accesskey.Expiry(key, record.Activity, limit.after)
+		earlier, end := accesskey.Expiry(key, activity, limit.before), accesskey.Expiry(key, activity, limit.after)
 		if accesskey.Expired(end, now) && (earlier.IsZero() || end.Before(earlier)) {
-			return field.ErrorList{field.Invalid(limit.path, int64((limit.after.Max + limit.after.Login).Seconds()), fmt.Sprintf(
-				"would end the access key of this request, %q, which is %s old", key.Name, now.Sub(key.CreationTimestamp.Time).Round(time.Second)))}, nil
+			return field.Invalid(limit.path, int64((limit.after.Max + limit.after.Login).Seconds()), fmt.Sprintf(
+				"would end %s, which is %s old", about, now.Sub(key.CreationTimestamp.Time).Round(time.Second)))
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // unreachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here.
@@ -204,10 +215,7 @@ func readable(path string) error {
 
 // endedKeys says how many keys a lowered limit ends now and within a day, and whose last ones. Empty: none.
 func (s *signed) endedKeys(ctx context.Context, before, after accesskey.Limits, now time.Time) (string, error) {
-	lowest := after.Max
-	if after.Login > 0 && (lowest == 0 || after.Login < lowest) {
-		lowest = after.Login
-	}
+	lowest := after.For(model.AccessKeyTypeLogin)
 	if s.source.Keys == nil || lowest == 0 || before.Max == after.Max && before.Login == after.Login {
 		return "", nil
 	}

@@ -166,6 +166,29 @@ func TestLoweredLimit(t *testing.T) {
 	}
 }
 
+// A key ends with those to which it is bound, so a limit that would end one of these is refused as well. Source: ADR-0021,
+// ADR-0024.
+func TestLoweredLimitOfMakers(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	old := g.key("root")
+	g.now = g.now.Add(time.Hour)
+	bound, free := g.key("root"), g.key("root")
+	bound.KeyLineage = []model.AccessKeyAncestor{{Name: old.Key, UID: "1", Bounds: true}}
+	free.KeyLineage = []model.AccessKeyAncestor{{Name: old.Key, UID: "1"}}
+	const low = `"status":{"auth":{"accessKeyMaxTTLSeconds":1800}}}`
+	for _, dryRun := range []bool{true, false} {
+		_, err := g.patch(bound, "{"+low, dryRun)
+		refusal(t, err, 422, "status.auth.accessKeyMaxTTLSeconds")
+	}
+	if _, err := g.patch(free, "{"+low, true); err != nil {
+		t.Errorf("a key that is not bound: %v", err)
+	}
+	if warned, err := g.patch(bound, "{"+force+low, true); err != nil || !strings.Contains(warned, "forced") {
+		t.Errorf("forced: %q, %v", warned, err)
+	}
+}
+
 // What cannot be reached is refused when it is named, not when something else changes. Source: ADR-0024.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
