@@ -43,6 +43,23 @@ func kept(t *testing.T, connection *pgx.Conn) string {
 	return strings.Join(ids, " ")
 }
 
+// A store is checked by a connection with its credentials. The error does not quote them. Source: ADR-0024.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Server(t)
+	check := func(url string) error { return open(t, url, 0).(audit.Checked).Check(t.Context()) }
+	if err := check(server.URL()); err != nil {
+		t.Error(err)
+	}
+	if err := check(strings.Replace(server.URL(), server.Password(), "wrong", 1)); err == nil || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	server.Kill()
+	if err := check(server.URL()); err == nil || strings.Contains(err.Error(), server.Password()) {
+		t.Errorf("a store that is away: %v", err)
+	}
+}
+
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Server(t)

@@ -2,6 +2,8 @@ package redissink_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +55,32 @@ func kept(t *testing.T, client *redis.Client) string {
 }
 
 func record(text string) *audit.Record { return &audit.Record{JSON: []byte(text)} }
+
+// A store is checked by a connection with its credentials. The error does not quote them. Source: ADR-0024.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	check := func(url string) error { return open(t, url, 0).(audit.Checked).Check(t.Context()) }
+	if err := check(redistest.Embedded(t)); err != nil {
+		t.Error(err)
+	}
+	const password = "canary-password"
+	// Nothing listens at this port.
+	if err := check("redis://user:" + password + "@127.0.0.1:1"); err == nil || strings.Contains(err.Error(), password) {
+		t.Errorf("a store that is away: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "users.acl")
+	users := "user default on nopass ~* &* +@all\nuser auditor on >" + password + " ~* &* +@all\n"
+	if err := os.WriteFile(file, []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, at, _ := strings.Cut(redistest.Server(t, redistest.Argument("--aclfile", file)).URL(), "://")
+	if err := check("redis://auditor:" + password + "@" + at); err != nil {
+		t.Errorf("with the password: %v", err)
+	}
+	if err := check("redis://auditor:wrong-" + password + "@" + at); err == nil || strings.Contains(err.Error(), password) {
+		t.Errorf("with a wrong password: %v", err)
+	}
+}
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
