@@ -48,8 +48,8 @@ func DeleteCollection[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.DeleteInput) (runtime.Object, error),
 ) Endpoint {
-	return bind(definition, http.MethodDelete, "deletecollection", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
-		selection := resource.ListInput{Caller: c.caller, Namespace: c.namespace}
+	return bind(definition, http.MethodDelete, "deletecollection", collection, withPages(open), func(ctx context.Context, deps paged[D], c *call) (*answer, error) {
+		selection := resource.ListInput{Caller: c.caller, Namespace: c.namespace, ContinueKeys: deps.keys}
 		if err := readListOptions(c.query, &selection); err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func DeleteCollection[T resource.Object, D any](
 		in := deleteInput(c, options)
 		selection.Rest = &resource.Rest{}
 		in.Selection = &selection
-		list, err := do(ctx, deps, in)
+		list, err := do(ctx, deps.deps, in)
 		if err != nil {
 			return nil, err
 		}

@@ -75,23 +75,37 @@ func List[T resource.Object, D any](
 	definition *resource.Definition[T], open func(*platform.Environment) D,
 	do func(context.Context, D, resource.ListInput) (runtime.Object, error),
 ) Endpoint {
-	return bind(definition, http.MethodGet, "list", collection, open, func(ctx context.Context, deps D, c *call) (*answer, error) {
+	return bind(definition, http.MethodGet, "list", collection, withPages(open), func(ctx context.Context, deps paged[D], c *call) (*answer, error) {
 		if flag(c.query, "watch") {
 			return nil, apierror.MethodNotAllowed("watch")
 		}
-		in := resource.ListInput{Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal, Text: c.plain()}
+		in := resource.ListInput{
+			Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal, Text: c.plain(), ContinueKeys: deps.keys,
+		}
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err
 		}
 		if !c.reveal {
 			in.Rest = &resource.Rest{}
 		}
-		list, err := do(ctx, deps, in)
+		list, err := do(ctx, deps.deps, in)
 		if err != nil {
 			return nil, err
 		}
 		return &answer{status: http.StatusOK, object: list, rest: in.Rest}, nil
 	})
+}
+
+// paged is what an operation on pages of a list needs.
+type paged[D any] struct {
+	deps D
+	keys *resource.ContinueKeys
+}
+
+func withPages[D any](open func(*platform.Environment) D) func(*platform.Environment) paged[D] {
+	return func(env *platform.Environment) paged[D] {
+		return paged[D]{deps: open(env), keys: resource.OpenContinueKeys(env)}
+	}
 }
 
 // Update binds an operation to PUT on one object.

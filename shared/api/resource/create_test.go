@@ -2,7 +2,9 @@ package resource_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -120,6 +122,42 @@ func TestCreateKeyInUse(t *testing.T) {
 				t.Errorf("the answers differ: %v and %v", taken, guessable)
 			}
 		}
+	}
+}
+
+// A dry run of an update or a patch does not tell whether a text is the secret of the object. Source: ADR-0022.
+func TestDryRunTellsNoSecret(t *testing.T) {
+	t.Parallel()
+	const other = "zT4-qWm81x_Yb6Lr03hNsKd9vGc2pEfU7aJo5iRt"
+	r := open(t)
+	given := named("a")
+	given.Spec.Key = secret
+	create(t, r, ana, given)
+	try := func(text string, patch, dryRun bool) (*key, error) {
+		t.Helper()
+		if patch {
+			written, err := resource.Patch(t.Context(), r, resource.PatchInput{
+				Caller: ana, Name: "a", Type: resource.MergePatch, Patch: fmt.Appendf(nil, `{"spec":{"key":%q}}`, text), DryRun: dryRun,
+			})
+			return written.Object, err
+		}
+		object := get(t, r, "a")
+		object.Spec.Key = text
+		written, err := resource.Update(t.Context(), r, resource.UpdateInput[*key]{Caller: ana, Name: "a", Object: object, DryRun: dryRun})
+		return written.Object, err
+	}
+	for _, patch := range []bool{false, true} {
+		own, ownErr := try(secret, patch, true)
+		wrong, wrongErr := try(other, patch, true)
+		expect(t, ownErr, refusal{})
+		expect(t, wrongErr, refusal{})
+		if !reflect.DeepEqual(own, wrong) || own.Spec.Key != "" {
+			t.Errorf("patch %v: the answers differ: %+v and %+v", patch, own, wrong)
+		}
+		_, err := try(secret, patch, false)
+		expect(t, err, refusal{})
+		_, err = try(other, patch, false)
+		expect(t, err, invalid("spec.key"))
 	}
 }
 

@@ -926,6 +926,19 @@ func TestDeleteCollection(t *testing.T) {
 	}
 }
 
+// Without a limit, the dependents of the objects of every page are deleted with them. Source: ADR-0020.
+func TestDeleteCollectionCollectsEachPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.build("a b c d e n/v<a n/w<c n/x<d n/y<e")
+	w.keys.Store = &narrow{Store: w.keys.Store, objects: 2}
+	selection := resource.ListInput{Caller: admin}
+	if _, err := resource.DeleteCollection(t.Context(), w.keys, resource.DeleteInput{Caller: admin, Selection: &selection}); err != nil {
+		t.Fatal(err)
+	}
+	w.expectLeft("after the request", "")
+}
+
 // The dependents of the objects of a collection are deleted as well. Source: ADR-0009.
 func TestDeleteCollectionCollects(t *testing.T) {
 	t.Parallel()

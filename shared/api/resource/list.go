@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -36,8 +35,9 @@ type ListInput struct {
 	Fields fields.Selector
 	// Limit is the maximum number of objects in the page, which may hold fewer. 0: the whole list.
 	Limit int64
-	// Continue is the token of the page before.
-	Continue string
+	// Continue is the token of the page before, and ContinueKeys seal the tokens. Nil: the tokens are for this process.
+	Continue     string
+	ContinueKeys *ContinueKeys
 	// ResourceVersion is the oldest acceptable state; with Exact it is the only one. Empty: the newest.
 	ResourceVersion string
 	Exact           bool
@@ -109,9 +109,8 @@ type listing[T Object] struct {
 	// ended are records of objects whose deletion is complete, and endedBytes is their size.
 	ended      []store.Record
 	endedBytes int
-	// visit is called with the objects of each page, and end after the last page. Nil: nothing is called.
+	// visit is called with the objects of each page. Nil: nothing is called.
 	visit func(context.Context, []T) error
-	end   func(context.Context)
 	// spliced has the texts of the page that was read last.
 	spliced []byte
 }
@@ -131,6 +130,9 @@ func (r *Registry[T]) begin(ctx context.Context, in ListInput, present bool) (*l
 	if in.Fields == nil {
 		in.Fields = fields.Everything()
 	}
+	if in.ContinueKeys == nil {
+		in.ContinueKeys = ownContinueKeys()
+	}
 	if err := r.checkFields(in.Fields); err != nil {
 		return nil, err
 	}
@@ -142,7 +144,7 @@ func (r *Registry[T]) begin(ctx context.Context, in ListInput, present bool) (*l
 	var from position
 	if in.Continue != "" {
 		var err error
-		if from, err = readContinue(in.Continue, l.fingerprint); err != nil {
+		if from, err = readContinue(ctx, in.ContinueKeys, in.Continue, l.fingerprint); err != nil {
 			return nil, err
 		}
 		query.After = from.After
@@ -286,9 +288,6 @@ func (l *listing[T]) listOf(items []T) runtime.Object {
 
 // finish removes objects whose deletion is complete. It runs after the last page, because a removal changes the revision.
 func (l *listing[T]) finish(ctx context.Context) {
-	if l.end != nil {
-		l.end(ctx)
-	}
 	for _, record := range l.ended {
 		l.registry.removeDeleted(ctx, record)
 	}
@@ -386,7 +385,10 @@ func (l *listing[T]) ending(ctx context.Context, items []entry[T], last string, 
 	if remaining > 0 {
 		// begin has formatted the number.
 		revision, _ := strconv.ParseInt(l.meta.ResourceVersion, 10, 64)
-		l.meta.Continue = writeContinue(position{Revision: revision, After: last, Query: l.fingerprint})
+		var err error
+		if l.meta.Continue, err = writeContinue(ctx, l.in.ContinueKeys, position{Revision: revision, After: last, Query: l.fingerprint}); err != nil {
+			return nil, err
+		}
 		_, custom := l.registry.Rules.(Visibility[T])
 		if l.in.Labels.Empty() && l.in.Fields.Empty() && (!custom || l.in.Caller.Admin()) {
 			l.meta.RemainingItemCount = &remaining
@@ -459,49 +461,8 @@ func checkRevision(in ListInput, current int64) error {
 	}
 }
 
-// position is where the next page of a list begins. The continue token holds it.
-type position struct {
-	// Revision is that of the first page.
-	Revision int64 `json:"rv"`
-	// After is the last name that was read.
-	After string `json:"after"`
-	// Query is a fingerprint of the request: a token is valid for the same query only.
-	Query string `json:"query"`
-}
-
 func (r *Registry[T]) fingerprint(in ListInput, query store.Query) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q",
 		r.Definition.GroupResource().String(), query.Prefix, in.Caller.Owners(), in.Labels.String(), in.Fields.String()))
 	return hex.EncodeToString(sum[:8])
-}
-
-const continueChecksum = 8
-
-// writeContinue encodes a position with a checksum, so that an altered token is noticed. It needs no signature: a
-// forged token shows nothing that the same request without it would not show.
-func writeContinue(at position) string {
-	// A struct of strings and a number always marshals.
-	text, _ := json.Marshal(at)
-	sum := sha256.Sum256(text)
-	return base64.RawURLEncoding.EncodeToString(append(sum[:continueChecksum], text...))
-}
-
-func readContinue(token, fingerprint string) (position, error) {
-	refuse := func(why string) (position, error) {
-		return position{}, apierror.BadRequest("continue key is not valid: "+why,
-			field.ErrorList{field.Invalid(field.NewPath("continue"), field.OmitValueType{}, why)})
-	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(raw) < continueChecksum {
-		return refuse("it is not a token of this server")
-	}
-	sum := sha256.Sum256(raw[continueChecksum:])
-	var at position
-	if string(sum[:continueChecksum]) != string(raw[:continueChecksum]) || json.Unmarshal(raw[continueChecksum:], &at) != nil || at.Revision < 1 {
-		return refuse("it has been altered")
-	}
-	if at.Query != fingerprint {
-		return refuse("it belongs to a list with other selectors or another caller")
-	}
-	return at, nil
 }

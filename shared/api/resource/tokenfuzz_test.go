@@ -11,8 +11,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// FuzzToken: a list continues with the server's own token of the same query. Any other text is 400. Even a forged
-// token with the right checksum shows callers only their own objects, in order.
+// FuzzToken: a list continues with the server's own token of the same query. Any other text is 400, also one that is made as
+// builds before the tokens were sealed made them.
 func FuzzToken(f *testing.F) {
 	r := open(f)
 	for _, name := range []string{"a1", "a2", "a3", "a4"} {
@@ -32,9 +32,8 @@ func FuzzToken(f *testing.F) {
 		if tokens[i] = mustList(f, r, question).Continue; tokens[i] == "" {
 			f.Fatalf("question %d has one page", i)
 		}
-		text, _ := base64.RawURLEncoding.DecodeString(tokens[i])
 		f.Add(uint8(i), false, []byte(tokens[i]), 0, byte(0))
-		f.Add(uint8(i), true, text[8:], 0, byte(0))
+		f.Add(uint8(i), true, []byte(`{"rv":8,"after":"a1","query":""}`), 0, byte(0))
 		f.Add(uint8(i), false, []byte(tokens[i]), i, byte('x'))
 	}
 	f.Add(uint8(0), true, []byte(`{"rv":-1,"after":"b","query":""}`), 0, byte(0))
@@ -59,7 +58,7 @@ func FuzzToken(f *testing.F) {
 			expect(t, err, refusal{code: 400, reason: metav1.StatusReasonBadRequest, fields: []string{"continue"}})
 			return
 		}
-		if !forge && token != tokens[int(which)%len(questions)] {
+		if token != tokens[int(which)%len(questions)] {
 			t.Fatalf("question %d goes on with %q", which, token)
 		}
 		for _, item := range page.Items {
