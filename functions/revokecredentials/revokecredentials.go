@@ -148,7 +148,8 @@ func open(env *platform.Environment) Deps {
 	return Deps{
 		Keys: stored.AccessKeys, Retired: accesskey.OpenRetired(env), Tokens: stored.IssuedTokens, Log: env.Log,
 		Verify: func(ctx context.Context, text secret.String) (token.Claims, error) {
-			return from.Verify(ctx, text, from.Audiences())
+			claims, _, err := from.Verify(ctx, text, from.Audiences())
+			return claims, err
 		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/credentials/review"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
@@ -50,7 +51,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*model.Self, error) {
 		Groups:                 caller.Groups,
 		AccessKey:              caller.Key,
 		AccessKeyType:          caller.KeyType,
-		AccessKeyScope:         caller.Scope,
+		AccessKeyScope:         auth.Narrowest(caller),
 		ProjectNamespacePrefix: cmp.Or(deps.Config().ProjectNamespacePrefix, model.DefaultProjectNamespacePrefix),
 	}
 	switch caller.Owner.Kind {

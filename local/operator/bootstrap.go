@@ -51,7 +51,7 @@ func (c *Bootstrap) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--admin-key: the key exists already and is refused: %w", err)
 	}
-	if !caller.Admin() || caller.Scope != nil {
+	if !caller.Admin() || len(caller.Scopes()) > 0 {
 		return fmt.Errorf("--admin-key: the key exists already, belongs to %s and is not an admin key without a scope", caller.Owner)
 	}
 	if _, err := fmt.Println(bearer.Reveal()); err != nil {

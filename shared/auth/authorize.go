@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
@@ -27,8 +28,8 @@ func GivesBack(caller identity.Caller, request scope.Request) bool {
 }
 
 // Decide decides whether a caller may make a request, before its object is looked at: by the policy of the resource and
-// the scope of the credential. The scope narrows admins, too. What the object itself permits is for the rules of its
-// kind; reviews and requests ask both, in this order. Source: ADR-0023.
+// all scopes of the caller. A scope narrows admins, too. What the object itself permits is for the rules of its kind;
+// reviews and requests ask both, in this order. Source: ADR-0021, ADR-0023.
 func Decide(caller identity.Caller, request scope.Request) Decision {
 	if GivesBack(caller, request) {
 		return Decision{Allowed: true, Reason: "every access key may delete itself"}
@@ -42,6 +43,8 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	switch {
 	case !permitted:
 		return Decision{Reason: scope.Refusal(request)}
+	case slices.ContainsFunc(caller.KeyScopes, func(s *model.Scope) bool { return !scope.Allows(s, request) }):
+		return Decision{Reason: scope.RefusalOf("the scope of a key that this credential was made with", request)}
 	case issues(request) && caller.Owner.Reserved() != "":
 		return Decision{Reason: identity.ReservedText(caller.Owner.Reserved()) + ": the caller gets no credentials for clusters"}
 	case caller.KeyType == model.AccessKeyTypeKubeconfig && !ofKubeconfigs(request):
@@ -53,6 +56,38 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	default:
 		return Decision{Reason: fmt.Sprintf("only members of %s may %s", identity.Admins, describe(request))}
 	}
+}
+
+// Exceeds returns an error for each entry of a scope that one of the scopes of a caller does not cover, at its path below
+// path. If there is none, a credential with that scope permits nothing that the caller may not do. A nil scope permits
+// everything. Source: ADR-0005, ADR-0021.
+func Exceeds(child *model.Scope, caller identity.Caller, path *field.Path) field.ErrorList {
+	if excess := scope.Exceeds(child, caller.Scope, path); len(excess) > 0 {
+		return excess
+	}
+	for _, s := range caller.KeyScopes {
+		excess := scope.Exceeds(child, s, path)
+		for _, problem := range excess {
+			problem.Detail += "; a key that it was made with has that scope"
+		}
+		if len(excess) > 0 {
+			return excess
+		}
+	}
+	return nil
+}
+
+// Narrowest returns the scope of a caller that is within all others, as far as scope.Exceeds tells. If there is none, it is
+// the first: that of the credential, unless it has none. Nil: nothing narrows the caller. Source: ADR-0021.
+func Narrowest(caller identity.Caller) *model.Scope {
+	scopes := caller.Scopes()
+	if narrowest := scope.Narrowest(scopes); len(narrowest) == 1 {
+		return narrowest[0]
+	}
+	if len(scopes) == 0 {
+		return nil
+	}
+	return scopes[0]
 }
 
 // reasonAdmin is the reason of what admins may do.

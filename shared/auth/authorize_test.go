@@ -2,9 +2,12 @@ package auth_test
 
 import (
 	"net/http"
+	"reflect"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
@@ -31,6 +34,11 @@ func TestDecide(t *testing.T) {
 	itself.Key = "ci"
 	rendered := itself
 	rendered.KeyType = model.AccessKeyTypeKubeconfig
+	// bound is bound to a key with a scope of its own.
+	bound := func(caller identity.Caller, maker *model.Scope) identity.Caller {
+		caller.KeyScopes = []*model.Scope{{AllowPlatformCLI: true, Roles: agent.Roles}, maker}
+		return caller
+	}
 	path := func(verb, path string) scope.Request { return scope.Request{Verb: verb, Path: path} }
 	reviews := of("create", "authentication.k8s.io", "tokenreviews")
 
@@ -75,6 +83,13 @@ func TestDecide(t *testing.T) {
 		{"Spec 2.3", "callers can read what the scope permits", with(alice, cli), keys("list", ""), true},
 		{"Spec 2.3", "callers cannot write what the scope does not permit", with(alice, cli), keys("delete", "ci"), false},
 		{"ADR-0005", "a scope widens nothing", with(alice, cli), of("get", model.GroupName, "config"), false},
+		{"ADR-0021", "the scope of a maker narrows", bound(alice, &model.Scope{}), keys("get", "ci"), false},
+		{"ADR-0021", "it narrows admins too", bound(admin, &agent), of("get", model.GroupName, "config"), false},
+		{"ADR-0021", "it narrows what the own scope permits", bound(with(alice, cli), &agent), keys("list", ""), false},
+		{"ADR-0021", "it permits nothing that the own scope does not", bound(with(alice, agent), &cli), keys("list", ""), false},
+		{"ADR-0021", "what all of them permit is permitted", bound(with(alice, cli), &cli), keys("list", ""), true},
+		{"ADR-0021", "it needs no scope of its own for that", bound(alice, &cli), keys("list", ""), true},
+		{"ADR-0022", "every key deletes itself, whatever its makers", bound(itself, &model.Scope{}), keys("delete", "ci"), true},
 		{"ADR-0022", "every key deletes itself, whatever its scope", itself, keys("delete", "ci"), true},
 		{"ADR-0022", "also the token of a kubeconfig", rendered, keys("delete", "ci"), true},
 		{"ADR-0022", "everybody may revoke what they found", rendered, of("create", model.GroupName, "credentialrevocations"), true},
@@ -111,6 +126,58 @@ func TestDecide(t *testing.T) {
 				t.Errorf("status is %+v", status)
 			}
 		})
+	}
+}
+
+// What a caller makes is within all of their scopes, and the narrowest of these is the first choice. Source: ADR-0021.
+func TestExceeds(t *testing.T) {
+	t.Parallel()
+	projects := func(names ...string) *model.Scope {
+		s := &model.Scope{}
+		for _, name := range names {
+			s.Projects = append(s.Projects, model.ScopeProject{Project: name})
+		}
+		return s
+	}
+	ana := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
+	for _, row := range []struct {
+		own    *model.Scope
+		makers []*model.Scope
+		want   *model.Scope
+	}{
+		{nil, nil, nil},
+		{projects("a"), []*model.Scope{projects("a", "b")}, projects("a")},
+		{nil, []*model.Scope{projects("a", "b"), projects("b")}, projects("b")},
+		{projects("a"), []*model.Scope{projects("b")}, projects("a")},
+		{nil, []*model.Scope{projects("c"), projects("b")}, projects("c")},
+	} {
+		ana.Scope, ana.KeyScopes = row.own, row.makers
+		if got := auth.Narrowest(ana); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("the narrowest is %+v, want %+v", got, row.want)
+		}
+	}
+	for _, row := range []struct {
+		about      string
+		child, own *model.Scope
+		makers     []*model.Scope
+		want       []string
+	}{
+		{"without scopes", nil, nil, nil, nil},
+		{"within its own", projects("a"), projects("a", "b"), nil, nil},
+		{"beyond its own", projects("c"), projects("a"), []*model.Scope{projects("c")}, []string{"spec.scope.projects[0]"}},
+		{"beyond that of a maker", projects("a", "b"), nil, []*model.Scope{projects("a", "b"), projects("a")}, []string{"spec.scope.projects[1]"}},
+		{"without a scope, and a maker has one", nil, nil, []*model.Scope{projects("a")}, []string{"spec.scope"}},
+		{"within all", projects("a"), projects("*"), []*model.Scope{projects("a", "b"), projects("c", "a")}, nil},
+	} {
+		caller := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
+		caller.Scope, caller.KeyScopes = row.own, row.makers
+		var got []string
+		for _, problem := range auth.Exceeds(row.child, caller, field.NewPath("spec", "scope")) {
+			got = append(got, problem.Field)
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.about, got, row.want)
+		}
 	}
 }
 

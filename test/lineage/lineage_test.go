@@ -1,12 +1,13 @@
 // Package lineage_test compares what the platform accepts of credentials that were made with each other with a small model:
 // random trees of keys, tokens and kubeconfigs are made, narrowed, disabled, enabled, moved, capped and deleted with each
 // policy, while time passes and schedules run. Nothing that should be dead is accepted, and nothing that should live is
-// refused. Source: ADR-0021.
+// refused. What lives permits exactly what its own scope and those of its makers permit. Source: ADR-0021.
 package lineage_test
 
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -20,6 +21,8 @@ import (
 	"pgregory.net/rapid"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/kubeconfig"
 	"management.platform.sh/shared/kinds"
@@ -38,9 +41,46 @@ import (
 // root is an admin without a key, who does to credentials what others do not want.
 var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
-// narrow is the scope of the narrowed keys.
-func narrow() *model.Scope {
-	return &model.Scope{Projects: []model.ScopeProject{{Project: "shop"}}}
+// rights are what a scope permits of the requests that the test knows, by their bits.
+type rights int
+
+// The requests: an instance in each of two projects, the instance of the kubeconfigs, and one that is permitted without a scope.
+const (
+	shop rights = 1 << iota
+	blog
+	dev
+	other
+
+	all = shop | blog | dev | other
+)
+
+// requests are the requests by their bits.
+var requests = map[rights]scope.Request{
+	shop:  instance("shop", "x"),
+	blog:  instance("blog", "x"),
+	dev:   instance("shop", "dev"),
+	other: {Verb: "get", Group: model.GroupName, Resource: "configs", Name: "config", Target: scope.TargetManagement},
+}
+
+func instance(project, name string) scope.Request {
+	return scope.Request{
+		Verb: "get", Group: model.GroupName, Resource: "virtualclusterinstances", Namespace: "p-" + project, Project: project, Name: name,
+		Target: scope.TargetManagement,
+	}
+}
+
+// scopes are scopes with what they permit. Each is within those that permit more.
+var scopes = map[rights]*model.Scope{
+	all:               nil,
+	shop | dev | blog: {Projects: []model.ScopeProject{{Project: "shop"}, {Project: "blog"}}},
+	shop | dev:        {Projects: []model.ScopeProject{{Project: "shop"}}},
+	blog:              {Projects: []model.ScopeProject{{Project: "blog"}}},
+	0:                 {},
+}
+
+// within returns the keys of scopes that are within some rights, the widest first.
+func within(bound rights) []rights {
+	return slices.DeleteFunc([]rights{all, shop | dev | blog, shop | dev, blog, 0}, func(r rights) bool { return r&bound != r })
 }
 
 // world is a platform of two processes that share their state, with a clock and a cap.
@@ -95,14 +135,26 @@ type credential struct {
 	// bounds are the credentials that bound it, and depth how many keys in a row bound each other.
 	bounds []*credential
 
-	scoped, disabled, deleted bool
-	created                   time.Time
+	// rights are those of the scope.
+	rights            rights
+	disabled, deleted bool
+	created           time.Time
 	// ttl is 0 for none.
 	ttl time.Duration
 	// caller is who was authenticated with it last.
 	caller *identity.Caller
-	// known are the model's values of then.
-	knownBound bool
+	// knownBound and knownRights are the model's values of then.
+	knownBound  bool
+	knownRights rights
+}
+
+// may returns what a credential permits.
+func (c *credential) may() rights {
+	may := c.rights
+	for _, each := range c.bounds {
+		may &= each.rights
+	}
+	return may
 }
 
 // alone returns when a credential ends by itself.
@@ -139,7 +191,7 @@ func (c *credential) lives(now time.Time, limit time.Duration) bool {
 
 // binds tells whether what a key makes is bound to it.
 func (c *credential) binds(limit time.Duration) bool {
-	return c.scoped || !c.end(limit).IsZero() || len(c.bounds) > 0
+	return c.rights != all || !c.end(limit).IsZero() || len(c.bounds) > 0
 }
 
 // madeBy tells whether a key is among those that led to a credential.
@@ -156,29 +208,40 @@ func (w *world) env(rt *rapid.T) *platform.Environment {
 	return w.processes[rapid.IntRange(0, 1).Draw(rt, "process")]
 }
 
-// accepts tells whether a process accepts a credential.
-func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) bool {
+// accepts tells whether a process accepts a credential, and for what.
+func (w *world) accepts(rt *rapid.T, env *platform.Environment, c *credential) (accepted bool, may rights) {
 	if c.isToken {
-		_, err := issuer.Open(env).Verify(w.t.Context(), secret.String(c.bearer), issuer.Open(env).Audiences())
+		claims, scopes, err := issuer.Open(env).Verify(w.t.Context(), secret.String(c.bearer), issuer.Open(env).Audiences())
 		if err != nil && token.Refusal(err) == nil {
 			rt.Fatalf("token %s: %v", c.name, err)
 		}
-		return err == nil
+		for bit, request := range requests {
+			if !slices.ContainsFunc(append(scopes, claims.Scope), func(s *model.Scope) bool { return !scope.Allows(s, request) }) {
+				may |= bit
+			}
+		}
+		return err == nil, may
 	}
 	caller, err := accesskey.OpenAuthenticator(env).Bearer(w.t.Context(), secret.String(c.bearer))
 	if err != nil && !apierrors.IsUnauthorized(err) {
 		rt.Fatalf("key %s: %v", c.name, err)
 	}
 	if err == nil {
-		c.caller, c.knownBound = &caller, c.binds(w.cap)
+		c.caller, c.knownBound, c.knownRights = &caller, c.binds(w.cap), c.may()
 	}
-	return err == nil
+	for bit, request := range requests {
+		if auth.Decide(caller, request).Allowed {
+			may |= bit
+		}
+	}
+	return err == nil, may
 }
 
 // make makes a key, a token or a kubeconfig with a caller, and returns nil where that is refused.
 func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) *credential {
 	w.made++
 	made := &credential{name: fmt.Sprint("c", w.made), maker: maker, created: w.now}
+	made.rights = rapid.SampledFrom(within(maker.knownRights)).Draw(rt, "rights")
 	ttl := rapid.SampledFrom([]time.Duration{0, 0, time.Minute, time.Hour, 3 * time.Hour}).Draw(rt, "ttl")
 	caller := *maker.caller
 	bound := maker.knownBound
@@ -188,7 +251,7 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 		made.isToken, bound = true, true
 		var issued issuer.Output
 		issued, err = issuer.Open(env).Issue(w.t.Context(), issuer.Input{Caller: caller, Object: &model.DirectClusterEndpointToken{
-			Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(ttl / time.Second)},
+			Spec: model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(ttl / time.Second), Scope: scopes[made.rights]},
 		}})
 		if err == nil {
 			made.name, made.bearer = issued.Object.Name, issued.Object.Status.Token
@@ -198,7 +261,10 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 			}
 		}
 	case "kubeconfig":
-		made.isKubeconfig = true
+		made.isKubeconfig, made.rights = true, dev
+		if maker.knownRights&dev == 0 {
+			return nil
+		}
 		seconds := int64(time.Hour / time.Second)
 		made.ttl = time.Hour
 		if end := maker.caller.KeyExpires; !end.IsZero() && end.Sub(w.now) < made.ttl {
@@ -224,13 +290,12 @@ func (w *world) make(rt *rapid.T, env *platform.Environment, maker *credential) 
 			}
 			made.name = record.Name
 		}
-		made.scoped = true
 	default:
 		made.ttl = ttl
-		spec := model.OwnedAccessKeySpec{TTLSeconds: int64(ttl / time.Second)}
-		if caller.Scope != nil || rapid.IntRange(0, 3).Draw(rt, "scoped") == 0 {
-			spec.Scope, made.scoped = narrow(), true
+		if maker.knownRights == all && rapid.Bool().Draw(rt, "unscoped") {
+			made.rights = all
 		}
+		spec := model.OwnedAccessKeySpec{TTLSeconds: int64(ttl / time.Second), Scope: scopes[made.rights]}
 		spec.Groups = []string{identity.Admins}
 		made.bearer = accesskey.Digest(secret.String(made.name))
 		spec.Key = made.bearer
@@ -277,12 +342,16 @@ func (w *world) patch(rt *rapid.T, env *platform.Environment, c *credential, tex
 }
 
 // check compares every credential with the model, at both processes.
-func (w *world) check(rt *rapid.T, all []*credential) {
+func (w *world) check(rt *rapid.T, made []*credential) {
 	for _, env := range w.processes {
-		for _, c := range all {
+		for _, c := range made {
 			want := c.lives(w.now, w.cap)
-			if got := w.accepts(rt, env, c); got != want {
+			got, may := w.accepts(rt, env, c)
+			if got != want {
 				rt.Fatalf("%s (made by %v, bound to %d): accepted %v, want %v", c.name, c.maker != nil, len(c.bounds), got, want)
+			}
+			if want && may != c.may() {
+				rt.Fatalf("%s (bound to %d) permits %b, want %b", c.name, len(c.bounds), may, c.may())
 			}
 			if !want || c.isToken {
 				continue
@@ -309,7 +378,7 @@ func TestTrees(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
-		first := &credential{name: "first", bearer: accesskey.Digest("first"), created: w.now}
+		first := &credential{name: "first", bearer: accesskey.Digest("first"), created: w.now, rights: all}
 		_, err := resource.Create(t.Context(), kinds.Open(w.processes[0]).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 			Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: model.OwnedAccessKeySpec{
 				Groups: []string{identity.Admins}, Key: first.bearer,
@@ -318,9 +387,9 @@ func TestTrees(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		all := []*credential{first}
+		made := []*credential{first}
 		pick := func(rt *rapid.T, about func(*credential) bool) *credential {
-			some := slices.DeleteFunc(slices.Clone(all), func(c *credential) bool { return !about(c) })
+			some := slices.DeleteFunc(slices.Clone(made), func(c *credential) bool { return !about(c) })
 			if len(some) == 0 {
 				rt.Skip("there is none")
 			}
@@ -338,21 +407,21 @@ func TestTrees(t *testing.T) {
 			if policy != metav1.DeletePropagationForeground || err != nil {
 				return
 			}
-			for _, each := range all {
+			for _, each := range made {
 				each.deleted = each.deleted || each.madeBy(c)
 			}
 		}
 		create := func(rt *rapid.T) {
-			if len(all) > 12 {
+			if len(made) > 12 {
 				rt.Skip("enough")
 			}
 			// A caller may have been authenticated before their key died.
-			if made := w.make(rt, w.env(rt), pick(rt, makes)); made != nil {
-				all = append(all, made)
+			if one := w.make(rt, w.env(rt), pick(rt, makes)); one != nil {
+				made = append(made, one)
 			}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"":           func(rt *rapid.T) { w.check(rt, all) },
+			"":           func(rt *rapid.T) { w.check(rt, made) },
 			"make":       create,
 			"make more":  create,
 			"background": func(rt *rapid.T) { remove(rt, "") },
@@ -377,6 +446,18 @@ func TestTrees(t *testing.T) {
 					c.ttl = ttl
 				}
 			},
+			"narrow": func(rt *rapid.T) {
+				c := pick(rt, func(c *credential) bool { return !c.isToken && !c.isKubeconfig })
+				now := rapid.SampledFrom(within(all)).Draw(rt, "rights")
+				text, err := json.Marshal(scopes[now])
+				if err != nil {
+					rt.Fatal(err)
+				}
+				// A merge keeps what a patch does not name.
+				if w.patch(rt, w.env(rt), c, `{"spec":{"scope":null}}`) && w.patch(rt, w.env(rt), c, `{"spec":{"scope":`+string(text)+`}}`) {
+					c.rights = now
+				}
+			},
 			"cap": func(rt *rapid.T) {
 				w.cap = rapid.SampledFrom([]time.Duration{0, 0, time.Hour, 10 * time.Hour}).Draw(rt, "cap")
 			},
@@ -388,7 +469,7 @@ func TestTrees(t *testing.T) {
 				if _, err := accesskey.Sweep(t.Context(), kinds.Open(env).AccessKeys, accesskey.OpenLimits(env)); err != nil {
 					rt.Fatal(err)
 				}
-				for _, c := range all {
+				for _, c := range made {
 					if end := c.alone(w.cap); !end.IsZero() && !w.now.Before(end) {
 						c.deleted = true
 					}
@@ -396,14 +477,15 @@ func TestTrees(t *testing.T) {
 				if _, err := kinds.Open(env).IssuedTokens.Sweep(t.Context()); err != nil {
 					rt.Fatal(err)
 				}
-				for _, c := range all {
-					// What is disabled may be enabled again, but its tokens do not come back.
-					c.deleted = c.deleted || c.isToken && !c.lives(w.now, w.cap)
+				for _, c := range made {
+					// What is disabled may be enabled again, but its tokens do not come back, and neither do those that were
+					// signed with more than their keys may do.
+					c.deleted = c.deleted || c.isToken && (!c.lives(w.now, w.cap) || c.may() != c.rights)
 				}
 				if _, err := kinds.Open(env).Graph.Sweep(t.Context()); err != nil {
 					rt.Fatal(err)
 				}
-				for _, c := range all {
+				for _, c := range made {
 					_, err := kinds.Open(env).AccessKeys.Store.Get(t.Context(), c.name)
 					outlived := slices.ContainsFunc(c.bounds, func(each *credential) bool { return each.deleted })
 					if isKey(c) && (c.deleted || outlived) && err == nil {

@@ -491,6 +491,8 @@ func TestWatchEnds(t *testing.T) {
 		{"other groups", 0, func(w *world) { w.change("short", `{"spec":{"groups":["x"]}}`) }, "the credential has changed", false},
 		{"another scope", 0, func(w *world) { w.change("short", `{"spec":{"scope":{"roles":[{"role":"platformCLI"}]}}}`) }, "the credential has changed", false},
 		{"a scope without it", 0, func(w *world) { w.change("short", `{"spec":{"scope":{}}}`) }, "the credential has changed", false},
+		{"a key that made it is narrowed", 0, func(w *world) { w.change("maker", `{"spec":{"scope":{"roles":[{"role":"platformCLI"}]}}}`) }, "the credential has changed", false},
+		{"a key that made it may no longer watch", 0, func(w *world) { w.change("maker", `{"spec":{"scope":{}}}`) }, "the credential has changed", false},
 		{"deleted", 0, func(w *world) {
 			caller := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 			if _, err := resource.Delete(w.t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: caller, Name: "short"}); err != nil {
@@ -503,7 +505,18 @@ func TestWatchEnds(t *testing.T) {
 			t.Parallel()
 			w := newWatchWorld(t)
 			w.server.Watch = frame.WatchSettings{CheckEvery: 20 * time.Millisecond}
-			w.key("short", bearer, "ana", nil, nil)
+			const makerBearer = "maker-8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg"
+			w.key("maker", makerBearer, "ana", nil, nil)
+			w.change("maker", `{"spec":{"ttl":86400}}`)
+			maker, err := accesskey.OpenAuthenticator(w.env).Bearer(t.Context(), makerBearer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+				Caller: maker, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "short"}, Spec: model.OwnedAccessKeySpec{Key: bearer}},
+			}); err != nil {
+				t.Fatal(err)
+			}
 			if row.ttl > 0 {
 				// The clock of this world stands still: a second check would start the time again.
 				w.server.Watch.CheckEvery = time.Hour

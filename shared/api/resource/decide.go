@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
@@ -14,11 +15,14 @@ import (
 // Decide decides whether a caller may do a verb to the object of a name, or to a subresource of it, as the verbs of this
 // package decide it for a request. It is for reviews of access, and costs the round trip of a get.
 //
-//   - A list and a watch show what the caller sees, and a create has no object yet: they are allowed.
+//   - A list and a watch show what the caller sees: they are allowed.
+//   - A create has no object yet. It is allowed, unless the object is a credential and so many keys made the caller's that
+//     it can make no further one.
 //   - A deletecollection of a namespace is allowed if the caller may delete every object that they see there; with a name,
 //     if they may delete the object of that name or do not see it.
 //   - Without a name, other verbs are allowed: there is an object for which they are.
-//   - An object that the caller does not see is hidden, and so is one that does not exist.
+//   - An object that the caller does not see is hidden, and so is one that does not exist. Admins see everything: to them,
+//     an object that does not exist is one that they may create.
 //
 // What a request writes into an object is not decided here. Errors: ServiceUnavailable, or a record that cannot be read.
 // Source: ADR-0023.
@@ -29,8 +33,7 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 		allowed.Reason = "the answer has the objects that you see"
 		return allowed, nil
 	case verb == "create" && subresource == "":
-		allowed.Reason = "what you may write into the object is decided with the request"
-		return allowed, nil
+		return r.decideCreate(ctx, caller)
 	case verb == "deletecollection":
 		return r.decideCollection(ctx, caller, namespace, name)
 	case name == "":
@@ -38,6 +41,10 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 		return allowed, nil
 	}
 	object, record, err := r.Read(ctx, caller, namespace, name)
+	if apierrors.IsNotFound(err) && caller.Admin() {
+		allowed.Reason = "there is no such object, and nothing is hidden from members of " + identity.Admins
+		return allowed, nil
+	}
 	if apierrors.IsNotFound(err) {
 		return auth.Unseen(r.Definition.GroupResource(), namespace, name, r.seenBy()), nil
 	}
@@ -49,6 +56,20 @@ func (r *Registry[T]) Decide(ctx context.Context, caller identity.Caller, verb, 
 		return seen, err
 	}
 	return r.may(caller, verb, subresource, object, seen), nil
+}
+
+// decideCreate is Decide for create.
+func (r *Registry[T]) decideCreate(ctx context.Context, caller identity.Caller) (auth.Decision, error) {
+	if heir, inherits := r.Rules.(Heir[T]); inherits {
+		refused, err := heir.Inherit(ctx, caller, r.Definition.New())
+		if err != nil {
+			return auth.Decision{}, r.translate(err, "")
+		}
+		if len(refused) > 0 {
+			return auth.Decision{Reason: apierror.Summary(refused), Causes: refused}, nil
+		}
+	}
+	return auth.Decision{Allowed: true, Reason: "what you may write into the object is decided with the request"}, nil
 }
 
 // decideCollection is Decide for deletecollection. It looks only at objects of kinds in which some may be seen and not

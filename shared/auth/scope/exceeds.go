@@ -73,6 +73,20 @@ func Exceeds(child, parent *model.Scope, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// Narrowest returns the scopes that none of the others is within, as far as Exceeds tells. Together they permit what all of
+// them do. Of scopes that cover each other, only the first is returned. Source: ADR-0021.
+func Narrowest(scopes []*model.Scope) []*model.Scope {
+	covers := func(wide, narrow *model.Scope) bool { return len(Exceeds(narrow, wide, field.NewPath("scope"))) == 0 }
+	var kept []*model.Scope
+	for _, each := range scopes {
+		if slices.ContainsFunc(kept, func(narrow *model.Scope) bool { return covers(each, narrow) }) {
+			continue
+		}
+		kept = append(slices.DeleteFunc(kept, func(wide *model.Scope) bool { return covers(wide, each) }), each)
+	}
+	return kept
+}
+
 func describeRole(e model.ScopeRole) string {
 	text := fmt.Sprintf("%q", e.Role)
 	if len(e.Projects) > 0 {

@@ -241,6 +241,37 @@ func TestExceedsIsSound(t *testing.T) {
 	}
 }
 
+// The narrowest of some scopes permit together what all of them permit, and none of them is within another one.
+// Source: ADR-0021.
+func TestNarrowest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(rapid.Custom(drawScope), 0, 3).Draw(t, "scopes")
+		if len(all) > 0 {
+			// A child of the last one, and a wider one that is within nothing.
+			all = append(all, without(drawScope(t), all[len(all)-1]), &model.Scope{Projects: []model.ScopeProject{{Project: "*"}}})
+		}
+		kept := scope.Narrowest(all)
+		if len(all) > 0 && len(kept) == 0 {
+			t.Fatal("no scope is left")
+		}
+		for i, one := range kept {
+			for j, other := range kept {
+				if i != j && len(scope.Exceeds(one, other, at)) == 0 {
+					t.Fatalf("scope %d is within scope %d", i, j)
+				}
+			}
+		}
+		for _, r := range rapid.SliceOfN(rapid.Custom(drawRequest), 20, 20).Draw(t, "requests") {
+			by := func(some []*model.Scope) bool {
+				return !slices.ContainsFunc(some, func(s *model.Scope) bool { return !scope.Allows(s, r) })
+			}
+			if by(all) != by(kept) {
+				t.Fatalf("all scopes permit %+v: %v; the narrowest: %v", r, by(all), by(kept))
+			}
+		}
+	})
+}
+
 // A scope is within itself and within no scope. Source: Spec 2.3; ADR-0005.
 func TestExceedsIsReflexive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -76,10 +76,13 @@ type Request struct {
 
 // Refusal returns the message for a request that the scope of the credential does not permit. It names the request and
 // the narrowest entry that would permit it, and reveals nothing about the scope. Source: ADR-0005, ADR-0023.
-func Refusal(r Request) string {
-	var text string
+func Refusal(r Request) string { return RefusalOf("the scope of this credential", r) }
+
+// RefusalOf is Refusal for another scope. Whose names it, as the subject of a sentence.
+func RefusalOf(whose string, r Request) string {
+	text := whose
 	if r.Path != "" {
-		text = fmt.Sprintf("the scope of this credential does not permit %q on the path %q", r.Verb, r.Path)
+		text += fmt.Sprintf(" does not permit %q on the path %q", r.Verb, r.Path)
 	} else {
 		resource := r.Resource
 		if r.Group != "" {
@@ -88,7 +91,7 @@ func Refusal(r Request) string {
 		if r.Subresource != "" {
 			resource += "/" + r.Subresource
 		}
-		text = fmt.Sprintf("the scope of this credential does not permit %q on %q", r.Verb, resource)
+		text += fmt.Sprintf(" does not permit %q on %q", r.Verb, resource)
 		if r.Name != "" {
 			text += fmt.Sprintf(", name %q", r.Name)
 		}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/issuedtoken"
@@ -212,13 +213,9 @@ var (
 	_ resource.Heir[*model.DirectClusterEndpointToken]  = newToken{}
 )
 
-// Inherit implements resource.Heir. A token is bound to its access key whatever that is.
-func (n newToken) Inherit(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (refused field.ErrorList, err error) {
-	object.Status.CreatedBy, object.Status.Lineage, refused, err = n.register.Lineage(ctx, caller)
-	if len(object.Status.Lineage) > 0 {
-		object.Status.Lineage[0].Bounds = true
-	}
-	return refused, err
+// Inherit implements resource.Heir.
+func (n newToken) Inherit(ctx context.Context, caller identity.Caller, object *model.DirectClusterEndpointToken) (field.ErrorList, error) {
+	return n.register.Inherit(ctx, caller, object)
 }
 
 // Default fills in the lifetime, the scope and what the server decides: the owner of the token, when it ends, and
@@ -228,7 +225,7 @@ func (n newToken) Default(caller identity.Caller, object, _ *model.DirectCluster
 		object.Spec.TTLSeconds = int64(min(defaultTTL, n.maxTTL) / time.Second)
 	}
 	if object.Spec.Scope == nil {
-		object.Spec.Scope = caller.Scope.DeepCopy()
+		object.Spec.Scope = auth.Narrowest(caller).DeepCopy()
 	}
 	object.Status = model.DirectClusterEndpointTokenStatus{
 		ExpirationTimestamp: &metav1.Time{Time: n.end(object)},
@@ -271,7 +268,7 @@ func (n newToken) Authorize(caller identity.Caller, object, _ *model.DirectClust
 	if prefix := caller.Owner.Reserved(); prefix != "" {
 		return field.ErrorList{field.Forbidden(field.NewPath("status", string(caller.Owner.Kind)), identity.ReservedText(prefix))}
 	}
-	return scope.Exceeds(object.Spec.Scope, caller.Scope, field.NewPath("spec", "scope"))
+	return auth.Exceeds(object.Spec.Scope, caller, field.NewPath("spec", "scope"))
 }
 
 // Seal makes the record one that is found by its uid, which is the claim jti of the token.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/signing/token"
@@ -13,24 +14,29 @@ import (
 // Audiences returns the audiences of the tokens of this platform.
 func (i *Issuer) Audiences() []string { return i.audiences }
 
-// Verify returns the claims of a token of this platform for one of the audiences, or why it is refused: see
-// token.Refusal. When everything else is right, it looks the token up in the register, in one round trip. Other errors,
-// those of Current and of the store, mean that the token could not be checked. Source: Spec 5.3; ADR-0012.
-func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, error) {
+// Verify returns the claims of a token of this platform for one of the audiences, and the scopes that its access keys have
+// now, or why it is refused: see token.Refusal. When everything else is right, it looks the token up in the register, in one
+// round trip. Other errors, those of Current and of the store, mean that the token could not be checked.
+// Source: Spec 5.3; ADR-0012, ADR-0021.
+func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, []*model.Scope, error) {
 	if i.url == "" {
-		return token.Claims{}, token.ErrIssuer
+		return token.Claims{}, nil, token.ErrIssuer
 	}
+	var scopes []*model.Scope
 	verifier := token.Verifier{
 		Keys: published{i}, Issuer: i.url, Audiences: audiences, Now: i.now,
 		Revoked: func(ctx context.Context, claims token.Claims) (bool, error) {
-			return i.Register.Revoked(ctx, claims.ID)
+			var revoked bool
+			var err error
+			revoked, scopes, err = i.Register.Revoked(ctx, claims.ID)
+			return revoked, err
 		},
 	}
 	claims, err := verifier.Verify(ctx, bearer)
 	if errors.Is(err, store.ErrUnavailable) {
-		return token.Claims{}, apierror.Unavailable().Because(err)
+		return token.Claims{}, nil, apierror.Unavailable().Because(err)
 	}
-	return claims, err
+	return claims, scopes, err
 }
 
 // published are the published keys.

@@ -35,7 +35,7 @@ func OpenAccess(env *platform.Environment) *Access {
 	return platform.Single(env, func(env *platform.Environment) *Access {
 		return &Access{Project: env.Project, Objects: map[schema.GroupResource]Objects{
 			accesskey.Definition.GroupResource():      accesskey.Open(env).Decide,
-			instance.Definition.GroupResource():       instance.Open(env).Decide,
+			instance.Definition.GroupResource():       ofInstances(env),
 			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,
 			platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
 			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
@@ -45,8 +45,25 @@ func OpenAccess(env *platform.Environment) *Access {
 	})
 }
 
+// ofInstances decides about instances. A kubeconfig contains an access key that the caller makes, unless the request asks for a
+// certificate.
+func ofInstances(env *platform.Environment) Objects {
+	instances, keys := instance.Open(env), accesskey.Open(env)
+	return func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
+		decision, err := instances.Decide(ctx, caller, verb, subresource, namespace, name)
+		if err != nil || !decision.Allowed || subresource != instance.Kubeconfig {
+			return decision, err
+		}
+		makes, err := keys.Decide(ctx, caller, "create", "", "", "")
+		if makes.Allowed {
+			return decision, err
+		}
+		return makes, err
+	}
+}
+
 // Decide decides whether a caller may make a request to this API, with the state of the object that it names. An object
-// that does not exist is decided as one that the caller does not see. With the wildcard auth.All, every request that it
+// that does not exist is decided as one that the caller does not see; admins see all objects. With the wildcard auth.All, every request that it
 // stands for must be permitted. Errors: those of the state. Source: ADR-0023.
 func (a *Access) Decide(ctx context.Context, caller identity.Caller, request scope.Request) (auth.Decision, error) {
 	requests := auth.Served(request)
@@ -124,10 +141,12 @@ func (a *Access) AnswerHere(ctx context.Context, review *authorizationv1.Subject
 	groups := identity.WithoutKubernetes(review.Spec.Groups)
 	caller := identity.New(identity.Named(review.Spec.User, groups), groups)
 	if texts, scoped := review.Spec.Extra[ExtraScope]; scoped {
-		if caller.Scope, err = readScope(texts); err != nil {
+		scopes, err := readScopes(texts)
+		if err != nil {
 			review.Status.Denied, review.Status.Reason = true, err.Error()
 			return nil //nolint:nilerr // a scope that cannot be read is an answer
 		}
+		caller.Scope, caller.KeyScopes = scopes[0], scopes[1:]
 	}
 	decision, err := a.Decide(ctx, caller, request)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -29,7 +30,8 @@ import (
 // The keys of status.user.extra of a TokenReview, which come back in spec.extra of a SubjectAccessReview.
 // Source: ADR-0012.
 const (
-	// ExtraScope holds the scope of the credential as one JSON text. A credential without scope has none.
+	// ExtraScope holds the scopes that narrow the credential, each as a JSON text: a request must be permitted by all of them.
+	// Usually there is one. A credential without scope has none.
 	ExtraScope = model.GroupName + "/scope"
 	// ExtraAccessKey holds the name of the access key that was reviewed.
 	ExtraAccessKey = model.GroupName + "/access-key"
@@ -44,8 +46,9 @@ const textInvalid = "invalid bearer token"
 type Credentials struct {
 	// AccessKey authenticates an access key. Unauthorized when it refuses the key.
 	AccessKey func(context.Context, secret.String) (identity.Caller, error)
-	// Token verifies a direct cluster endpoint token for one of the audiences; see token.Verifier.
-	Token func(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, error)
+	// Token verifies a direct cluster endpoint token for one of the audiences, and returns the scopes that narrow it beside its
+	// own; see token.Verifier.
+	Token func(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, []*model.Scope, error)
 	// Audiences are the audiences of tokens for the connected clusters of this platform.
 	Audiences []string
 }
@@ -91,12 +94,12 @@ func (c Credentials) accessKey(ctx context.Context, bearer secret.String, _ []st
 	if prefix := caller.Owner.Reserved(); prefix != "" {
 		return status, identity.ReservedText(prefix), nil
 	}
-	user, err := describe(caller.Owner, caller.Groups, caller.Scope, ExtraAccessKey, caller.Key)
+	user, err := describe(caller, ExtraAccessKey, caller.Key)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}, "", err
 }
 
 func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []string) (status authenticationv1.TokenReviewStatus, refusal string, err error) {
-	claims, err := c.Token(ctx, bearer, slices.Concat(c.Audiences, wanted))
+	claims, scopes, err := c.Token(ctx, bearer, slices.Concat(c.Audiences, wanted))
 	if err != nil {
 		refused := token.Refusal(err)
 		if refused == nil {
@@ -112,23 +115,24 @@ func (c Credentials) token(ctx context.Context, bearer secret.String, wanted []s
 	if prefix := owner.Reserved(); prefix != "" {
 		return status, identity.ReservedText(prefix), nil
 	}
-	user, err := describe(owner, claims.Groups, claims.Scope, ExtraToken, claims.ID)
+	caller := identity.Caller{Owner: owner, Groups: claims.Groups, Scope: claims.Scope, KeyScopes: scopes}
+	user, err := describe(caller, ExtraToken, claims.ID)
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user, Audiences: both}, "", err
 }
 
 // describe returns a user as the cluster sees them. Name identifies the credential, and kind is the key of Extra for it.
-func describe(owner identity.Owner, groups []string, narrow *model.Scope, kind, name string) (authenticationv1.UserInfo, error) {
+func describe(caller identity.Caller, kind, name string) (authenticationv1.UserInfo, error) {
 	user := authenticationv1.UserInfo{
-		Username: owner.Username(), UID: owner.String(),
-		Groups: identity.WithoutKubernetes(groups),
+		Username: caller.Owner.Username(), UID: caller.Owner.String(),
+		Groups: identity.WithoutKubernetes(caller.Groups),
 		Extra:  map[string]authenticationv1.ExtraValue{kind: {name}},
 	}
-	if narrow != nil {
+	for _, narrow := range scope.Narrowest(caller.Scopes()) {
 		text, err := json.Marshal(narrow)
 		if err != nil {
 			return authenticationv1.UserInfo{}, fmt.Errorf("writing a scope: %w", err)
 		}
-		user.Extra[ExtraScope] = authenticationv1.ExtraValue{string(text)}
+		user.Extra[ExtraScope] = append(user.Extra[ExtraScope], string(text))
 	}
 	return user, nil
 }
@@ -161,8 +165,8 @@ func Here(parameter func(string) string) bool {
 }
 
 // AnswerAccess fills the status of a review of a request to the API of target: denied when the request is outside of
-// the scope of the credential, and no opinion otherwise, so that the cluster's own rules decide. A scope that cannot
-// be read permits nothing. BadRequest unless the review is about exactly one of a resource and a path. Source: ADR-0012.
+// a scope of the credential, and no opinion otherwise, so that the cluster's own rules decide. A scope that cannot be read
+// permits nothing. BadRequest unless the review is about exactly one of a resource and a path. Source: ADR-0012.
 func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessReview) error {
 	request, err := RequestOf(review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	if err != nil {
@@ -176,11 +180,11 @@ func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessRev
 		review.Status.Reason = "the credential has no scope"
 		return nil
 	}
-	narrow, err := readScope(texts)
+	narrow, err := readScopes(texts)
 	switch {
 	case err != nil:
 		review.Status.Denied, review.Status.Reason = true, err.Error()
-	case !scope.Allows(narrow, request):
+	case slices.ContainsFunc(narrow, func(s *model.Scope) bool { return !scope.Allows(s, request) }):
 		review.Status.Denied, review.Status.Reason = true, scope.Refusal(request)
 	default:
 		review.Status.Reason = "the scope of the credential permits it; the rules of the cluster decide"
@@ -188,15 +192,20 @@ func AnswerAccess(target scope.Request, review *authorizationv1.SubjectAccessRev
 	return nil
 }
 
-func readScope(texts []string) (*model.Scope, error) {
-	if len(texts) != 1 {
-		return nil, fmt.Errorf("the credential has %d scopes; it can have one", len(texts))
+// readScopes reads the scopes of a credential, of which it has at least one: its own, and those of the keys to which it is
+// bound.
+func readScopes(texts []string) ([]*model.Scope, error) {
+	if most := limits.LineageBounds + 2; len(texts) == 0 || len(texts) > most {
+		return nil, fmt.Errorf("the credential has %d scopes; it can have from 1 to %d", len(texts), most)
 	}
-	narrow, err := token.ParseScope([]byte(texts[0]))
-	if err != nil {
-		return nil, fmt.Errorf("the scope of the credential: %w", err)
+	scopes := make([]*model.Scope, len(texts))
+	for i, text := range texts {
+		var err error
+		if scopes[i], err = token.ParseScope([]byte(text)); err != nil {
+			return nil, fmt.Errorf("the scope of the credential: %w", err)
+		}
 	}
-	return narrow, nil
+	return scopes, nil
 }
 
 // RequestOf returns the request that a review is about, without its target. BadRequest unless that is exactly one of a

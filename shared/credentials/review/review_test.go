@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,14 +49,14 @@ func credentials(caller identity.Caller, keyErr error, claims token.Claims, toke
 			}
 			return caller, keyErr
 		},
-		Token: func(_ context.Context, bearer secret.String, audiences []string) (token.Claims, error) {
+		Token: func(_ context.Context, bearer secret.String, audiences []string) (token.Claims, []*model.Scope, error) {
 			if bearer.Reveal() != jwt {
-				return token.Claims{}, token.ErrMalformed
+				return token.Claims{}, nil, token.ErrMalformed
 			}
 			if tokenErr == nil && !claims.For(audiences...) {
-				return token.Claims{}, token.ErrAudience
+				return token.Claims{}, nil, token.ErrAudience
 			}
-			return claims, tokenErr
+			return claims, caller.KeyScopes, tokenErr
 		},
 		Audiences: []string{audience},
 	}
@@ -237,7 +238,11 @@ func TestAccess(t *testing.T) {
 		{"a scope that cannot be read", clusterA, pods, nil, []string{`{`}, true, 0},
 		{"a scope with a word that is unknown", clusterA, pods, nil, []string{`{"clusters":[{"cluster":"a"}],"more":1}`}, true, 0},
 		{"a scope that is null", clusterA, pods, nil, []string{`null`}, true, 0},
-		{"two scopes", clusterA, pods, nil, []string{`{"clusters":[{"cluster":"a"}]}`, `{"clusters":[{"cluster":"*"}]}`}, true, 0},
+		{"two scopes that both permit it (ADR-0021)", clusterA, pods, nil, []string{`{"clusters":[{"cluster":"a"}]}`, `{"clusters":[{"cluster":"*"}]}`}, false, 0},
+		{"the first of two does not", clusterA, pods, nil, []string{`{"clusters":[{"cluster":"b"}]}`, `{"clusters":[{"cluster":"*"}]}`}, true, 0},
+		{"the second of two does not", clusterA, pods, nil, []string{`{"clusters":[{"cluster":"a"}]}`, `{}`}, true, 0},
+		{"the second of two cannot be read", clusterA, pods, nil, []string{`{"clusters":[{"cluster":"a"}]}`, `{`}, true, 0},
+		{"more scopes than a credential can have", clusterA, pods, nil, slices.Repeat([]string{`{"clusters":[{"cluster":"a"}]}`}, 11), true, 0},
 		{"a scope that is missing", clusterA, pods, nil, []string{}, true, 0},
 		{"nothing", clusterA, nil, nil, nil, false, 400},
 		{"two things", clusterA, pods, healthz, nil, false, 400},
@@ -259,6 +264,40 @@ func TestAccess(t *testing.T) {
 				t.Errorf("%+v", asked.Status)
 			}
 		})
+	}
+}
+
+// A cluster sees the scopes that narrow a credential: its own, and those that the keys to which it is bound have now, unless
+// another one is within them. Source: ADR-0021.
+func TestScopesOfMakers(t *testing.T) {
+	narrower := &model.Scope{Clusters: []model.ScopeCluster{{Cluster: "a"}}}
+	wide := &model.Scope{Clusters: []model.ScopeCluster{{Cluster: "*"}}}
+	project := &model.Scope{Projects: []model.ScopeProject{{Project: "p"}}}
+	const a, p = `{"clusters":[{"cluster":"a"}]}`, `{"projects":[{"project":"p"}]}`
+	for _, row := range []struct {
+		about  string
+		own    *model.Scope
+		makers []*model.Scope
+		want   []string
+	}{
+		{"no scope at all", nil, nil, nil},
+		{"a maker without a narrower one", narrower, []*model.Scope{wide}, []string{a}},
+		{"a maker that is narrower now", wide, []*model.Scope{narrower}, []string{a}},
+		{"no scope of its own", nil, []*model.Scope{wide, narrower}, []string{a}},
+		{"scopes of which none is within the other", narrower, []*model.Scope{project, wide}, []string{a, p}},
+	} {
+		caller := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
+		caller.Scope, caller.KeyScopes, caller.Key = row.own, row.makers, "ci"
+		for _, bearer := range []string{key, jwt} {
+			asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: bearer}}
+			claims := token.Claims{Subject: "ana", ID: "1", Audience: []string{audience}, Groups: caller.Groups, Scope: row.own}
+			if err := credentials(caller, nil, claims, nil).Answer(t.Context(), asked); err != nil {
+				t.Fatal(err)
+			}
+			if got := asked.Status.User.Extra[review.ExtraScope]; !slices.Equal(got, row.want) || !asked.Status.Authenticated {
+				t.Errorf("%s: %q, want %q", row.about, got, row.want)
+			}
+		}
 	}
 }
 

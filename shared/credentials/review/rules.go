@@ -22,7 +22,8 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 	status := authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
 	}
-	names := scopedNames(caller.Scope)
+	scopes := caller.Scopes()
+	names := scopedNames(scopes)
 	// other is the name of an object that the scope does not name.
 	other := "any"
 	for slices.Contains(names, other) {
@@ -37,11 +38,12 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 		request.Name, request.Namespace = name, namespace
 		return auth.Decide(who, a.normal(request)).Allowed
 	}
-	// What permits one object and not others names it, so the rest of the scope is looked at once for each request.
-	callers := make([]identity.Caller, len(names))
+	// What permits one object and not others names it, so the rest of each scope is looked at once for each request.
+	named := make([][]*model.Scope, len(names))
 	for i, name := range names {
-		callers[i] = caller
-		callers[i].Scope = naming(caller.Scope, name)
+		for _, each := range scopes {
+			named[i] = append(named[i], naming(each, name))
+		}
 	}
 	for _, request := range auth.Everything() {
 		if request.Path != "" {
@@ -62,9 +64,20 @@ func (a *Access) Rules(caller identity.Caller, namespace string) authorizationv1
 			// The request has no name.
 			continue
 		}
+		// open tells which scopes permit the request for any object.
+		open := make([]bool, len(scopes))
+		for i, each := range scopes {
+			open[i] = allowed(caller.WithScopes([]*model.Scope{each}), request, of)
+		}
 		var some []string
 		for i, name := range names {
-			if allowed(callers[i], request, name) {
+			var narrow []*model.Scope
+			for j, each := range named[i] {
+				if !open[j] {
+					narrow = append(narrow, each)
+				}
+			}
+			if allowed(caller.WithScopes(narrow), request, name) {
 				some = append(some, name)
 			}
 		}
@@ -140,24 +153,23 @@ func naming(s *model.Scope, name string) *model.Scope {
 	return narrow
 }
 
-// scopedNames returns the names of objects that a scope names, sorted.
-func scopedNames(s *model.Scope) []string {
-	if s == nil {
-		return nil
-	}
+// scopedNames returns the names of objects that scopes name, sorted.
+func scopedNames(scopes []*model.Scope) []string {
 	var names []string
-	for _, entry := range s.Roles {
-		names = append(names, entry.VirtualClusters...)
-	}
-	for _, entry := range s.VirtualClusters {
-		names = append(names, entry.VirtualCluster)
-	}
-	for _, entry := range s.Rules {
-		for _, resources := range entry.Resources {
-			names = append(names, resources.ResourceNames...)
+	for _, s := range scopes {
+		for _, entry := range s.Roles {
+			names = append(names, entry.VirtualClusters...)
 		}
-		for _, cluster := range entry.VirtualClusters {
-			names = append(names, cluster.Name)
+		for _, entry := range s.VirtualClusters {
+			names = append(names, entry.VirtualCluster)
+		}
+		for _, entry := range s.Rules {
+			for _, resources := range entry.Resources {
+				names = append(names, resources.ResourceNames...)
+			}
+			for _, cluster := range entry.VirtualClusters {
+				names = append(names, cluster.Name)
+			}
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.Trim(name, auth.All) == "" })

@@ -1,6 +1,7 @@
 package review_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,8 +15,8 @@ import (
 	"management.platform.sh/shared/model/identity"
 )
 
-// The rules name an object for a verb exactly if the whole scope permits the verb for that object, and not for others.
-// Source: ADR-0023.
+// The rules name an object for a verb exactly if all scopes of the caller permit the verb for that object, and not for
+// others. Source: ADR-0021, ADR-0023.
 func TestRulesName(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(23, 1))
@@ -24,7 +25,7 @@ func TestRulesName(t *testing.T) {
 	}
 	names, named := []string{"a", "b", "c"}, 0
 	access := &review.Access{Project: func(namespace string) string { return strings.TrimPrefix(namespace, "p-") }}
-	for i := range 300 {
+	draw := func() *model.Scope {
 		narrow := &model.Scope{}
 		for range random.IntN(3) {
 			narrow.Roles = append(narrow.Roles, model.ScopeRole{
@@ -48,8 +49,17 @@ func TestRulesName(t *testing.T) {
 			}
 			narrow.Rules = append(narrow.Rules, rule)
 		}
+		return narrow
+	}
+	for i := range 300 {
 		caller := identity.New(identity.Owner{Kind: identity.User, Name: "ana"}, nil)
-		caller.Scope = narrow
+		if i%4 > 0 {
+			caller.Scope = draw()
+		}
+		for range i % 3 {
+			// A key that made the credential has a scope of its own.
+			caller.KeyScopes = append(caller.KeyScopes, draw())
+		}
 		status := access.Rules(caller, "p-x")
 		for _, request := range auth.Everything() {
 			if request.Path != "" || request.Subresource == "" && !slices.Contains([]string{"get", "update", "patch", "delete"}, request.Verb) {
@@ -74,7 +84,8 @@ func TestRulesName(t *testing.T) {
 					}
 				}
 				if got != want {
-					t.Fatalf("scope %d: %s: the rules say %v, the request %v: %s", i, describe(asked), got, want, fmt.Sprintf("%+v", *narrow))
+					text, _ := json.Marshal(caller.Scopes())
+					t.Fatalf("scopes %d: %s: the rules say %v, the request %v: %s", i, describe(asked), got, want, text)
 				}
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 )
@@ -24,7 +23,7 @@ func (r *rules) May(caller identity.Caller, verb, _ string, key *model.OwnedAcce
 // wider returns the field of a stored key that holds more than the scope of a caller.
 func wider(caller identity.Caller, key *model.OwnedAccessKey) field.ErrorList {
 	path := specPath.Child("scope")
-	if len(scope.Exceeds(key.Spec.Scope, caller.Scope, path)) > 0 {
+	if len(auth.Exceeds(key.Spec.Scope, caller, path)) > 0 {
 		return field.ErrorList{field.Forbidden(path, "the stored scope is wider than yours")}
 	}
 	return nil

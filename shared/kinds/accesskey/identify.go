@@ -67,9 +67,11 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	case orphaned:
 		return auth.Identified{}, auth.ErrUnknown
 	}
+	var scopes []*model.Scope
 	if bounding := Bounding(key.Status.Lineage); len(bounding) > 0 {
 		lines.learn(digestOf+digest, bounding)
-		within, err := b.within(ctx, key, bounding, names, found)
+		var within time.Time
+		within, scopes, err = b.within(ctx, key, bounding, names, found)
 		switch {
 		case errors.Is(err, ErrBound):
 			return auth.Identified{}, auth.ErrBound
@@ -79,15 +81,16 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 		until = earliest(until, within)
 	}
 	return auth.Identified{
-		Caller: callerOf(key, until, record.Revision), Prefetched: found,
+		Caller: callerOf(key, scopes, until, record.Revision), Prefetched: found,
 		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
 }
 
-// callerOf is the caller that a key authenticates: until when, and by which revision of its record.
-func callerOf(key *model.OwnedAccessKey, until time.Time, revision int64) identity.Caller {
+// callerOf is the caller that a key authenticates: within which scopes of the keys to which it is bound, until when, and by which
+// revision of its record.
+func callerOf(key *model.OwnedAccessKey, scopes []*model.Scope, until time.Time, revision int64) identity.Caller {
 	caller := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
-	caller.Scope = key.Spec.Scope
+	caller.Scope, caller.KeyScopes = key.Spec.Scope, scopes
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)
 	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, revision, key.Status.Lineage
 	caller.KeyOwned = len(key.OwnerReferences) > 0
@@ -98,12 +101,12 @@ func callerOf(key *model.OwnedAccessKey, until time.Time, revision int64) identi
 // read.
 func (b *Bearers) within(
 	ctx context.Context, key *model.OwnedAccessKey, bounding, names []string, found map[string]store.Record,
-) (time.Time, error) {
+) (time.Time, []*model.Scope, error) {
 	if found == nil || slices.ContainsFunc(bounding, func(name string) bool { return !slices.Contains(names, name) }) {
 		found = map[string]store.Record{}
 		for record, err := range store.GetEach(ctx, b.Keys.Store, bounding) {
 			if err != nil {
-				return time.Time{}, err
+				return time.Time{}, nil, err
 			}
 			found[record.Name] = record
 		}

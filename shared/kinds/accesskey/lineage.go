@@ -79,32 +79,36 @@ func Bounding(lineage []model.AccessKeyAncestor) []string {
 	return names
 }
 
-// Within returns until when the keys in a lineage let a credential work that is bound to them, the zero time for ever.
-// Found has the records of their names that exist. A key whose owners are gone lets nothing work.
+// Within returns until when the keys in a lineage let a credential work that is bound to them, the zero time for ever, and
+// the scopes that they have now, each of which narrows the credential. Found has the records of their names that exist. A key
+// whose owners are gone lets nothing work.
 //
 // Errors: ErrBound if one of them is gone, is another key of the same name, or does not work itself; those of the store.
 // Source: ADR-0021.
 func Within(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
-) (until time.Time, err error) {
+) (until time.Time, scopes []*model.Scope, err error) {
 	for _, ancestor := range lineage {
 		if !ancestor.Bounds {
 			continue
 		}
 		key, end, err := stillBinds(keys, ancestor, found, limits, now)
 		if err != nil {
-			return time.Time{}, err
+			return time.Time{}, nil, err
 		}
 		orphaned, err := keys.Orphaned(ctx, key)
 		switch {
 		case err != nil:
-			return time.Time{}, fmt.Errorf("looking up what an access key belongs to: %w", err)
+			return time.Time{}, nil, fmt.Errorf("looking up what an access key belongs to: %w", err)
 		case orphaned:
-			return time.Time{}, ErrBound
+			return time.Time{}, nil, ErrBound
 		}
 		until = earliest(until, end)
+		if key.Spec.Scope != nil {
+			scopes = append(scopes, key.Spec.Scope)
+		}
 	}
-	return until, nil
+	return until, scopes, nil
 }
 
 // stillBinds returns a key in a lineage and when it ends, or ErrBound if it does not work.
@@ -159,12 +163,16 @@ func (r *rules) Ancestors(key *model.OwnedAccessKey) (bounding, others []metav1.
 // request: what they make was compared with those.
 func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Version, error) {
 	ended := apierror.Unauthorized("the access key of the request no longer works")
-	record, err := r.keys.Store.Get(ctx, caller.Key)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
+	found := map[string]store.Record{}
+	for record, err := range store.GetEach(ctx, r.keys.Store, append(Bounding(caller.KeyLineage), caller.Key)) {
+		if err != nil {
+			return store.Version{}, err
+		}
+		found[record.Name] = record
+	}
+	record, exists := found[caller.Key]
+	if !exists {
 		return store.Version{}, ended
-	case err != nil:
-		return store.Version{}, err
 	}
 	key, err := r.keys.Parse(record)
 	if err != nil {
@@ -174,7 +182,14 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	if refused != nil || string(key.UID) != caller.KeyUID {
 		return store.Version{}, ended
 	}
-	if now := callerOf(key, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
+	_, scopes, err := Within(ctx, r.keys, caller.KeyLineage, found, r.limits(), r.now())
+	switch {
+	case errors.Is(err, ErrBound):
+		return store.Version{}, ended
+	case err != nil:
+		return store.Version{}, err
+	}
+	if now := callerOf(key, scopes, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
 		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
 			"the access key of the request was changed meanwhile; repeat the request")
 	}

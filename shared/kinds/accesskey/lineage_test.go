@@ -2,6 +2,7 @@ package accesskey_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/accesskey/accesskeytest"
 	"management.platform.sh/shared/limits"
@@ -118,6 +120,101 @@ func TestCreatedBy(t *testing.T) {
 		if got := len(list.(*model.OwnedAccessKeyList).Items); got != want {
 			t.Errorf("%s selects %d keys, want %d", selector, got, want)
 		}
+	}
+}
+
+// Narrowing a key narrows what is bound to it at the next request, and what that makes. Widening it again gives back what it
+// took. Source: ADR-0021.
+func TestNarrowedMaker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	projects := func(names ...string) *model.Scope {
+		s := &model.Scope{}
+		for _, name := range names {
+			s.Projects = append(s.Projects, model.ScopeProject{Project: name})
+		}
+		return s
+	}
+	first := w.made(admin, "first", model.OwnedAccessKeySpec{User: "ana", TTLSeconds: 3600})
+	second := w.made(first, "second", model.OwnedAccessKeySpec{Scope: projects("a", "b")})
+	w.made(second, "third", model.OwnedAccessKeySpec{Scope: projects("a", "b")})
+	free := w.made(admin, "free", model.OwnedAccessKeySpec{User: "ana"})
+	w.made(free, "unbound", model.OwnedAccessKeySpec{})
+	allowed := func(name, project string) bool {
+		t.Helper()
+		caller, err := w.caller(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return auth.Decide(caller, scope.Request{
+			Verb: "get", Group: model.GroupName, Resource: "virtualclusterinstances", Namespace: "p-" + project, Project: project, Name: "dev",
+		}).Allowed
+	}
+	change := func(name string, narrow *model.Scope) {
+		t.Helper()
+		text, err := json.Marshal(map[string]any{"spec": map[string]any{"scope": narrow}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.merge(admin, name, string(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when string, a, b bool) {
+		t.Helper()
+		if allowed("third", "a") != a || allowed("third", "b") != b {
+			t.Errorf("%s: not %v and %v", when, a, b)
+		}
+	}
+	expect("at first", true, true)
+	change("first", projects("a"))
+	expect("first is narrow", true, false)
+	change("second", projects("b"))
+	expect("first and second have nothing in common", false, false)
+	stale, err := w.caller("third")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.make(stale, "wide", model.OwnedAccessKeySpec{Scope: projects("b")}); accesskeytest.Code(err) != 403 {
+		t.Errorf("a child beyond the scope of a maker: %v", err)
+	}
+	if _, err := w.make(stale, "empty", model.OwnedAccessKeySpec{Scope: projects()}); err != nil {
+		t.Errorf("a child within all scopes: %v", err)
+	}
+	change("first", projects("a", "b"))
+	change("second", projects("a", "b"))
+	expect("both are as before", true, true)
+	// The keys of an owner that bind nothing do not narrow each other.
+	change("free", projects("a"))
+	if !allowed("unbound", "b") {
+		t.Error("a key is narrowed that is not bound")
+	}
+}
+
+// A caller whose makers are narrowed between authentication and a write repeats the request if their own record changed as well:
+// what they make was compared with the earlier scopes. Source: ADR-0021.
+func TestNarrowedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.made(admin, "first", model.OwnedAccessKeySpec{User: "ana", TTLSeconds: 3600})
+	second := w.made(first, "second", model.OwnedAccessKeySpec{})
+	if err := w.merge(admin, "second", `{"spec":{"displayName":"renamed"}}`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.make(second, "renamed", model.OwnedAccessKeySpec{}); err != nil {
+		t.Errorf("the key was only renamed: %v", err)
+	}
+	if err := w.merge(admin, "first", `{"spec":{"scope":{"projects":[{"project":"a"}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.make(second, "wide", model.OwnedAccessKeySpec{}); accesskeytest.Code(err) != 409 {
+		t.Errorf("the scope of its maker has changed: %v", err)
+	}
+	if err := w.merge(admin, "first", `{"spec":{"disabled":true}}`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.make(second, "late", model.OwnedAccessKeySpec{}); accesskeytest.Code(err) != 401 {
+		t.Errorf("its maker is disabled: %v", err)
 	}
 }
 

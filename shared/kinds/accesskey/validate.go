@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -178,7 +179,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 		excess = append(excess, loginFields(key, old)...)
 	}
 	excess = append(excess, r.laterEnd(caller, key, old)...)
-	if beyond := scope.Exceeds(key.Spec.Scope, caller.Scope, specPath.Child("scope")); len(beyond) > 0 || old == nil {
+	if beyond := auth.Exceeds(key.Spec.Scope, caller, specPath.Child("scope")); len(beyond) > 0 || old == nil {
 		return append(excess, beyond...)
 	}
 	return append(excess, wider(caller, old)...)
@@ -188,7 +189,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 // in its place. What the caller makes is bound to the caller's key anyway. Source: ADR-0021.
 func (r *rules) laterEnd(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	// A person who has signed in may prolong their keys, but not the sign-in.
-	signedIn := caller.KeyType == model.AccessKeyTypeLogin && caller.Scope == nil && old != nil && old.Name != caller.Key
+	signedIn := caller.KeyType == model.AccessKeyTypeLogin && len(caller.Scopes()) == 0 && old != nil && old.Name != caller.Key
 	if old == nil || caller.KeyExpires.IsZero() || signedIn {
 		return nil
 	}

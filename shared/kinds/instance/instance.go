@@ -20,7 +20,6 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
-	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -137,7 +136,7 @@ func (r *rules) mayRender(caller identity.Caller, instance *model.VirtualCluster
 			"you may see it, but not use it: that needs the verb %q or %q in its spec.access, its owner or a member of %s", Use, All, identity.Admins)}
 	}
 	if project := r.Project(instance.Namespace); project != "" {
-		if excess := scope.Exceeds(KubeconfigScope(project, instance.Name), caller.Scope, field.NewPath("scope")); len(excess) > 0 {
+		if excess := auth.Exceeds(KubeconfigScope(project, instance.Name), caller, field.NewPath("scope")); len(excess) > 0 {
 			return auth.Decision{Causes: excess, Reason: apierror.Summary(excess) + fmt.Sprintf(
 				"; a scope with virtualClusters {project: %q, virtualCluster: %q} permits it", project, instance.Name)}
 		}

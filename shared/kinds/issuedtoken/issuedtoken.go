@@ -97,6 +97,11 @@ type storedRules struct {
 	register *Register
 }
 
+// Inherit implements resource.Heir, for decisions about new tokens.
+func (s storedRules) Inherit(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (field.ErrorList, error) {
+	return s.register.Inherit(ctx, caller, token)
+}
+
 // RelatedIn implements resource.Relations.
 func (s storedRules) RelatedIn() store.Store { return s.register.keys.Store }
 
@@ -114,11 +119,12 @@ func (s storedRules) Relate(token *model.DirectClusterEndpointToken, known map[s
 
 // Revoked reports whether the token with that id, the claim jti, is revoked or was never issued: it has no record, its
 // record was deleted, or the access key that asked for it, or one to which that is bound, is deleted, expired or disabled. It
-// says nothing about signature and claims. It takes one round trip, and two for a token that is new to this process.
+// says nothing about signature and claims. It takes one round trip, and two for a token that is new to this process. Scopes are
+// those that the keys have now, each of which narrows the token.
 //
 // Errors are those of the store. With an error the result is true: a token that could not be checked is not accepted.
-// Source: ADR-0011.
-func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
+// Source: ADR-0011, ADR-0021.
+func (r *Register) Revoked(ctx context.Context, id string) (revoked bool, scopes []*model.Scope, err error) {
 	// The keys are read at the same time where their names are known.
 	names, known := r.parents.Get(id)
 	type answer struct {
@@ -134,18 +140,18 @@ func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 	}
 	record, err := r.Store.GetByDigest(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return true, nil
+		return true, nil, nil
 	}
 	if err != nil {
-		return true, fmt.Errorf("looking up a token: %w", err)
+		return true, nil, fmt.Errorf("looking up a token: %w", err)
 	}
 	token, err := r.Parse(record)
 	if err != nil {
-		return true, err
+		return true, nil, err
 	}
 	now := r.Now()
 	if over(token, now) || token.DeletionTimestamp != nil && !now.Before(token.DeletionTimestamp.Time) {
-		return true, nil
+		return true, nil, nil
 	}
 	wanted := keyNames(token)
 	var keys answer
@@ -156,10 +162,10 @@ func (r *Register) Revoked(ctx context.Context, id string) (bool, error) {
 		keys.records, keys.err = r.readKeys(ctx, wanted)
 	}
 	if keys.err != nil {
-		return true, keys.err
+		return true, nil, keys.err
 	}
-	usable, err := r.usable(ctx, lineageOf(token), keys.records, now)
-	return !usable, err
+	usable, scopes, err := r.usable(ctx, lineageOf(token), keys.records, now)
+	return !usable, scopes, err
 }
 
 // lineageOf returns the access keys to which a token is bound: the one that asked for it, and its lineage.
@@ -188,35 +194,39 @@ func (r *Register) readKeys(ctx context.Context, names []string) (map[string]sto
 	return records, nil
 }
 
-// usable reports whether the access keys work to which a token with that lineage is bound.
-func (r *Register) usable(ctx context.Context, lineage []model.AccessKeyAncestor, records map[string]store.Record, now time.Time) (bool, error) {
+// usable reports whether the access keys work to which a token with that lineage is bound, and returns their scopes.
+func (r *Register) usable(
+	ctx context.Context, lineage []model.AccessKeyAncestor, records map[string]store.Record, now time.Time,
+) (bool, []*model.Scope, error) {
 	// Records of versions that did not note the lineage of a token name its key alone.
 	if record, exists := records[lineage[0].Name]; exists && len(lineage) == 1 {
 		key, err := r.keys.Parse(record)
 		if err != nil {
-			return false, err
+			return false, nil, err
 		}
 		if names := accesskey.Bounding(key.Status.Lineage); len(names) > 0 {
 			lineage = append(lineage, key.Status.Lineage...)
 			more, err := r.readKeys(ctx, names)
 			if err != nil {
-				return false, err
+				return false, nil, err
 			}
 			maps.Copy(records, more)
 		}
 	}
-	_, err := accesskey.Within(ctx, r.keys, lineage, records, r.limits(), now)
+	_, scopes, err := accesskey.Within(ctx, r.keys, lineage, records, r.limits(), now)
 	if errors.Is(err, accesskey.ErrBound) {
-		return false, nil
+		return false, nil, nil
 	}
-	return err == nil, err
+	return err == nil, scopes, err
 }
 
-// Lineage returns the lineage of a token that a caller asks for; see accesskey.Lineage.
-func (r *Register) Lineage(ctx context.Context, caller identity.Caller) (
-	maker *model.AccessKeyReference, lineage []model.AccessKeyAncestor, refused field.ErrorList, err error,
-) {
-	return accesskey.Lineage(ctx, r.keys, caller)
+// Inherit notes in a new token which keys made it; see accesskey.Lineage. A token is bound to its access key whatever that is.
+func (r *Register) Inherit(ctx context.Context, caller identity.Caller, token *model.DirectClusterEndpointToken) (refused field.ErrorList, err error) {
+	token.Status.CreatedBy, token.Status.Lineage, refused, err = accesskey.Lineage(ctx, r.keys, caller)
+	if len(token.Status.Lineage) > 0 {
+		token.Status.Lineage[0].Bounds = true
+	}
+	return refused, err
 }
 
 // over reports whether a token has expired.

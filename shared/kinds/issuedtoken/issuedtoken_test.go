@@ -262,6 +262,46 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A token that was signed with a wider scope than its key has now is revoked by the schedule, because some verifiers ask
+// nobody. Until then, the scope of the key narrows it. Source: ADR-0021.
+func TestNarrowedKeys(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	clusters := func(names ...string) *model.Scope {
+		s := &model.Scope{}
+		for _, name := range names {
+			s.Clusters = append(s.Clusters, model.ScopeCluster{Cluster: name})
+		}
+		return s
+	}
+	ana := w.Key("ana", "ana", model.OwnedAccessKeySpec{Scope: clusters("a", "b")})
+	ben := w.Key("ben", "ben", model.OwnedAccessKeySpec{})
+	wide, narrow, whole := w.Issue(ana, tokenSpec{}), w.Issue(ana, tokenSpec{Scope: clusters("a")}), w.Issue(ben, tokenSpec{})
+	expect := func(after string, revoked ...bool) {
+		t.Helper()
+		for i, token := range []*model.DirectClusterEndpointToken{wide, narrow, whole} {
+			if got := w.Revoked(string(token.UID)); got != revoked[i] {
+				t.Errorf("after %s, token %d is revoked: %v", after, i, got)
+			}
+		}
+	}
+	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
+		t.Errorf("swept %+v", done)
+	}
+	w.Change("ana", func(spec *model.OwnedAccessKeySpec) { spec.Scope = clusters("a") })
+	w.Change("ben", func(spec *model.OwnedAccessKeySpec) { spec.Scope = clusters("b") })
+	expect("the change", false, false, false)
+	for id, want := range map[string]*model.Scope{string(wide.UID): clusters("a"), string(whole.UID): clusters("b")} {
+		if _, scopes, err := kinds.Open(w.Env).IssuedTokens.Revoked(t.Context(), id); err != nil || !reflect.DeepEqual(scopes, []*model.Scope{want}) {
+			t.Errorf("the scopes of its key are %+v, %v", scopes, err)
+		}
+	}
+	if done := w.Sweep(); done.Revoked != 2 {
+		t.Errorf("swept %+v", done)
+	}
+	expect("the schedule", true, false, true)
+}
+
 // While the state is unavailable, no token is reported as valid.
 func TestStateAway(t *testing.T) {
 	t.Parallel()
@@ -270,14 +310,14 @@ func TestStateAway(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		register := issuedtoken.NewRegister(kinds.Open(w.Env).IssuedTokens.Store, nil, kinds.Open(w.Env).AccessKeys, w.Now, nil, func() accesskey.Limits { return accesskey.Limits{} })
 		if known {
-			if _, err := register.Revoked(t.Context(), string(token.UID)); err != nil {
+			if _, _, err := register.Revoked(t.Context(), string(token.UID)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		keys := kinds.Open(w.Env).AccessKeys
 		good := keys.Store
 		keys.Store = away{good}
-		revoked, err := register.Revoked(t.Context(), string(token.UID))
+		revoked, _, err := register.Revoked(t.Context(), string(token.UID))
 		if !errors.Is(err, store.ErrUnavailable) || !revoked {
 			t.Errorf("without the access keys: %v, %v", revoked, err)
 		}

@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/auth/scope"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/state/store"
 )
@@ -73,13 +77,14 @@ const eventAge = 24 * time.Hour
 // Swept counts what a run did.
 type Swept struct {
 	// Expired counts the removed records of expired tokens, Revoked the tokens that were revoked because their access key is
-	// refused, Forgotten the removed list entries of expired tokens, Changed the records that somebody else removed in the
+	// refused or narrower, Forgotten the removed list entries of expired tokens, Changed the records that somebody else removed in the
 	// meantime, Broken the records that cannot be read.
 	Expired, Revoked, Forgotten, Changed, Broken int
 }
 
-// Sweep removes the records of expired tokens, revokes for good the tokens whose access key, or one to which that is bound, is deleted, expired or disabled,
-// and removes expired tokens from the list of revoked ones. It may run late, twice at once, or not to its end. A record
+// Sweep removes the records of expired tokens, revokes for good the tokens whose access key, or one to which that is bound, is
+// deleted, expired or disabled, and those whose scope is wider than what these keys have now: verifiers that ask nobody apply
+// the scope that a token was signed with. It removes expired tokens from the list of revoked ones. It may run late, twice at once, or not to its end. A record
 // that cannot be read is left alone, and the first such error is returned at the end. Source: Spec 3; ADR-0011.
 func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	var done Swept
@@ -88,7 +93,11 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	}
 	var broken error
 	type parent struct{ name, uid string }
-	usable := map[parent]bool{}
+	type holder struct {
+		usable bool
+		scopes []*model.Scope
+	}
+	holders := map[parent]holder{}
 	for record, err := range store.Each(ctx, r.Store, store.Query{}) {
 		if err != nil {
 			return done, fmt.Errorf("listing tokens: %w", err)
@@ -103,18 +112,18 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 		if now := r.Now(); !over(token, now) {
 			// All tokens of a key have the same lineage.
 			id := parent{token.Status.AccessKey, token.Status.AccessKeyUID}
-			good, known := usable[id]
+			keys, known := holders[id]
 			if !known {
 				records, err := r.readKeys(ctx, keyNames(token))
 				if err != nil {
 					return done, err
 				}
-				if good, err = r.usable(ctx, lineageOf(token), records, now); err != nil {
+				if keys.usable, keys.scopes, err = r.usable(ctx, lineageOf(token), records, now); err != nil {
 					return done, err
 				}
-				usable[id] = good
+				holders[id] = keys
 			}
-			if good {
+			if keys.usable && !exceeds(token, keys.scopes) {
 				continue
 			}
 			count = &done.Revoked
@@ -133,6 +142,13 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 		return done, err
 	}
 	return done, broken
+}
+
+// exceeds reports whether a token was signed with a scope that one of those scopes does not cover.
+func exceeds(token *model.DirectClusterEndpointToken, scopes []*model.Scope) bool {
+	return slices.ContainsFunc(scopes, func(s *model.Scope) bool {
+		return len(scope.Exceeds(token.Spec.Scope, s, field.NewPath("spec", "scope"))) > 0
+	})
 }
 
 // forget removes expired tokens from the list of revoked ones.

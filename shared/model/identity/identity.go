@@ -133,8 +133,11 @@ type Caller struct {
 	Owner Owner
 	// Groups are the extra groups of the credential and the ones that follow from the owner, sorted.
 	Groups []string
-	// Scope narrows the caller; nil does not. Source: Spec 2.3.
+	// Scope is that of the credential and narrows the caller; nil does not. Scopes are all that do. Source: Spec 2.3.
 	Scope *model.Scope
+	// KeyScopes are the present scopes of the keys to which the credential is bound. Each of them narrows the caller as Scope
+	// does. Source: ADR-0021.
+	KeyScopes []*model.Scope
 	// Key is the name of the access key that authenticated the caller.
 	Key string
 	// KeyUID is that key's uid.
@@ -149,6 +152,21 @@ type Caller struct {
 	KeyLineage []model.AccessKeyAncestor
 	// KeyOwned tells that the key ends when the objects that own it are gone.
 	KeyOwned bool
+}
+
+// Scopes returns all scopes that narrow the caller, that of the credential first: a request must be permitted by each of
+// them. Empty: none does.
+func (c Caller) Scopes() []*model.Scope {
+	if c.Scope == nil {
+		return c.KeyScopes
+	}
+	return append([]*model.Scope{c.Scope}, c.KeyScopes...)
+}
+
+// WithScopes returns the caller with other scopes.
+func (c Caller) WithScopes(scopes []*model.Scope) Caller {
+	c.Scope, c.KeyScopes = nil, scopes
+	return c
 }
 
 // Bounds reports whether what the caller makes ends with the caller's key: the key has a scope or an end, or it is itself

@@ -143,7 +143,7 @@ func (w *World) Records() []string {
 // Revoked reports whether a token is no longer accepted.
 func (w *World) Revoked(id string) bool {
 	w.t.Helper()
-	revoked, err := kinds.Open(w.Env).IssuedTokens.Revoked(w.t.Context(), id)
+	revoked, _, err := kinds.Open(w.Env).IssuedTokens.Revoked(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
