@@ -31,7 +31,7 @@ type credential struct {
 }
 
 // BenchmarkAuthenticationRecord looks up keys by digest: as the platform does it, and through a small record in a slot of its own.
-// redis-us/op is the CPU time of the Redis, and redis-B what a key or a record takes there. Source: ADR-0030.
+// redis-us/op is the CPU time of the Redis, and redis-B what a key or a record takes there. Source: ADR-0027.
 func BenchmarkAuthenticationRecord(b *testing.B) {
 	server := redistest.Server(b)
 	s := newServer(b, server.UnixURL(), time.Now)

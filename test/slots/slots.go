@@ -1,7 +1,7 @@
 // Package slots is a measured prototype, which no program uses: what authentication needs of an access key is kept beside the
 // objects, in a small record for each digest. The objects of a resource share one slot of a Redis Cluster, and these records
 // are spread over 256. A record is used only while the object has the revision that it was made from.
-// Source: ADR-0030.
+// Source: ADR-0027.
 package slots
 
 import (

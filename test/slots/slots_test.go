@@ -65,7 +65,7 @@ func (a *actor) crash() {
 }
 
 // Whatever writers and lookups do at the same time, and wherever they crash: a record that answers is that of the object as it
-// is, and a lookup finds what the object says. Source: ADR-0030.
+// is, and a lookup finds what the object says. Source: ADR-0027.
 func TestRecordsNeverOutliveWhatTheySay(t *testing.T) {
 	url := redistest.Embedded(t)
 	client, err := redisstore.Open(url, redisstore.Options{Timeout: 20 * time.Second})
