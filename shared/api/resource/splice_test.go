@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,9 @@ func (s *spliced[T]) same(name string) (text []byte) {
 	return in.Text.JSON
 }
 
+// continueToken is the token in the JSON of a list.
+var continueToken = regexp.MustCompile(`"continue":"[\w-]+"`)
+
 // sameList checks the list of all objects, whole and by pages.
 func (s *spliced[T]) sameList() {
 	s.t.Helper()
@@ -162,7 +166,10 @@ func (s *spliced[T]) sameList() {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			if got, ok := resource.EncodedText(textual); !ok || !bytes.Equal(got, want) {
+			// Two tokens of one position differ.
+			sealed := []byte(`"continue":"sealed"`)
+			got, ok := resource.EncodedText(textual)
+			if !ok || !bytes.Equal(continueToken.ReplaceAll(got, sealed), continueToken.ReplaceAll(want, sealed)) {
 				s.t.Fatalf("the list is\n%s\nas text, and\n%s\nas objects", got, want)
 			}
 			in.Text, in.Continue = false, list.(metav1.ListInterface).GetContinue()
