@@ -109,7 +109,7 @@ func TestTokenIsKeptAndRenewed(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	from := issuer.Open(p.Env)
-	claims, err := from.Verify(t.Context(), secret.String(first.Status.Token), from.Audiences())
+	claims, _, err := from.Verify(t.Context(), secret.String(first.Status.Token), from.Audiences())
 	if err != nil || claims.Subject != "ana" || claims.Scope != nil || !claims.Expires.Equal(first.Status.ExpirationTimestamp.Time) {
 		t.Errorf("%+v, %v", claims, err)
 	}
@@ -151,7 +151,7 @@ func TestTokensAreKeptApart(t *testing.T) {
 		}
 		seen[printed.Status.Token] = true
 		from := issuer.Open(p.Env)
-		claims, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
+		claims, _, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
 		if err != nil || (claims.Scope != nil) != (len(c.Cluster) > 0) || claims.Scope != nil && len(claims.Scope.Clusters) != len(c.Cluster) {
 			t.Errorf("%+v, %v", claims, err)
 		}
@@ -277,7 +277,7 @@ func TestTokenOfTheDocument(t *testing.T) {
 		t.Fatalf("%+v, %v", printed, err)
 	}
 	from := issuer.Open(p.Env)
-	claims, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
+	claims, _, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
 	if err != nil || claims.Scope == nil || len(claims.Scope.Clusters) != 1 || claims.Scope.Clusters[0].Cluster != "cluster-a" {
 		t.Errorf("%+v, %v", claims, err)
 	}

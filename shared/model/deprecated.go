@@ -36,6 +36,8 @@ func DeprecatedFields(object any) map[string]string {
 }
 
 // part is a field of a struct that is deprecated, or that can hold a deprecated field.
+//
+// +k8s:openapi-gen=false
 type part struct {
 	index int
 	// name is that of the field in JSON.

@@ -266,16 +266,14 @@ func (c *runCommand) open(ctx context.Context, folder string) (sides []*side, ab
 			return sides, nil, err
 		}
 		side, err := peer.start(data)
-		switch {
-		case errors.Is(err, errAbsent):
+		if err == nil {
+			sides = append(sides, side)
+		} else {
+			// A peer that cannot be measured does not keep the others from it.
 			absent = append(absent, fmt.Sprintf("%s, because %s", peer.name, err))
 			if err := os.RemoveAll(data); err != nil {
 				return sides, nil, fmt.Errorf("removing the folder of %s: %w", peer.name, err)
 			}
-		case err != nil:
-			return sides, nil, fmt.Errorf("starting %s: %w", peer.name, err)
-		default:
-			sides = append(sides, side)
 		}
 	}
 	return sides, absent, nil

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -288,6 +289,10 @@ func (r *Renderer) lifetime(in Input, duration time.Duration) (life, error) {
 	return l, nil
 }
 
+// maxNames bounds how many names are tried for the access key of a kubeconfig. One name in 14 million is taken for each key that
+// there is of the instance.
+const maxNames = 8
+
 // key creates an access key for the one instance, which owns it. The key is stored last, when nothing else can fail.
 func (r *Renderer) key(ctx context.Context, checked request) (document, time.Time, error) {
 	rendered, in := checked.document, checked.in
@@ -308,10 +313,15 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 			Scope:       checked.scope,
 		},
 	}
-	written, err := resource.Create(ctx, r.created(), resource.CreateInput[*model.OwnedAccessKey]{
+	input := resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: in.Caller, Object: object, Manager: in.Manager, DryRun: in.DryRun, Random: in.Random,
 		Owners: map[types.UID]store.Record{checked.instance.UID: checked.record},
-	})
+	}
+	written, err := resource.Create(ctx, r.created(), input)
+	// The client did not choose the name, so it does not matter to them that it was taken.
+	for attempt := 1; apierrors.IsAlreadyExists(err) && attempt < maxNames; attempt++ {
+		written, err = resource.Create(ctx, r.created(), input)
+	}
 	if err != nil {
 		return document{}, time.Time{}, fmt.Errorf("creating an access key for a kubeconfig: %w", err)
 	}

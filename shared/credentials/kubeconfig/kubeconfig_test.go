@@ -111,6 +111,36 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
+// A name that is taken does not refuse a kubeconfig: the server chose it, and chooses another. Source: ADR-0017.
+func TestNameTaken(t *testing.T) {
+	t.Parallel()
+	render := func(w *world) {
+		t.Helper()
+		if _, err := w.renderer.Render(t.Context(), kubeconfig.Input{
+			Caller: instancetest.Ana, Namespace: "p-shop", Name: "dev", Object: &model.VirtualClusterInstanceKubeConfig{}, Random: rand.NewChaCha8([32]byte{9}),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seed := func() *world {
+		w := newWorld(t)
+		w.Seed(t, instancetest.Instance(t, "dev"))
+		return w
+	}
+	free, taken := seed(), seed()
+	render(free)
+	name := free.keys(t)[0].Name
+	if _, err := resource.Create(t.Context(), taken.renderer.Keys, resource.CreateInput[*model.OwnedAccessKey]{
+		Caller: instancetest.Admin, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.OwnedAccessKeySpec{User: "ana"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	render(taken)
+	if keys := taken.keys(t); len(keys) != 2 {
+		t.Errorf("%d access keys", len(keys))
+	}
+}
+
 // A key goes with its instance, and is refused from the deletion on, whether it was removed or not: one that is registered
 // under the same name later is another one. Source: Spec 2.2 (ownerReferences); ADR-0017.
 func TestGoesWithInstance(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync"
@@ -206,26 +208,31 @@ func long(n int) []model.SyncPatch {
 	return all
 }
 
-// TestNotCharged: what a request leaves in the cache of a worker is not charged to the next one.
+// TestNotCharged: what earlier requests left in the cache of a worker is not charged to the one at work: it is dropped before
+// the worker ends for want of memory.
 func TestNotCharged(t *testing.T) {
-	pool := newPool(t, Settings{Processes: 1, Limits: syncpatch.Limits{Expression: time.Minute, Object: time.Minute, Memory: 16 << 20}})
-	before := pool.pids()
-	// The cache is full after the first request.
-	for i := range 5 {
-		spec := attacked("value")
-		spec.Patches = nil
-		for j := range 10 {
-			text := fmt.Sprintf("%d + %d, ", i, j) + strings.Repeat("/[a-z]x/.test(value), ", 200) + "value"
-			spec.Patches = append(spec.Patches, model.SyncPatch{Path: fmt.Sprintf("spec.x%d", j), Expression: text})
-		}
-		spec.Patches = append(spec.Patches, model.SyncPatch{Path: "spec.n", Expression: "Array.from({length: 1e5}, (_, i) => 'x' + i).length"})
-		got, err := pool.Evaluate(t.Context(), spec)
-		if err != nil || got.Status == nil || got.Status.Error != nil {
-			t.Fatalf("request %d: %s, %v", i, text(t, got), err)
+	c := &child{sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
+	collected := func() uint64 {
+		runtime.GC()
+		return c.heap()
+	}
+	expression.Forget()
+	c.baseline = collected()
+	for i := range 50 {
+		if _, err := expression.Compile(fmt.Sprintf("%d, ", i) + strings.Repeat("/[a-z]x/.test(value), ", 200) + "value"); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if after := pool.pids(); !reflect.DeepEqual(before, after) && !raced {
-		t.Errorf("worker %v became %v", before, after)
+	cached := int64(collected()) - int64(c.baseline)
+	if cached < 1<<18 {
+		t.Fatalf("the cache has %d bytes: too few to tell", cached)
+	}
+	c.memory = cached / 2
+	if !c.exceeds() {
+		t.Error("the cache is not within the memory of the process")
+	}
+	if c.exceedsAfterCollection() {
+		t.Errorf("%d bytes are charged, of %d in the cache", c.heap()-c.baseline, cached)
 	}
 }
 
