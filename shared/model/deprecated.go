@@ -35,15 +35,17 @@ func DeprecatedFields(object any) map[string]string {
 	return found
 }
 
-// part is a field of a struct that is deprecated, or that can hold a deprecated field.
+// part is a field of a struct that is deprecated, or that can hold a deprecated field. Source: Spec 9.
 //
 // +k8s:openapi-gen=false
 type part struct {
+	// index is the position of the field in the struct.
 	index int
 	// name is that of the field in JSON.
 	name string
 	// advice says what to use instead if the field itself is deprecated.
-	advice     string
+	advice string
+	// deprecated tells that the field itself is deprecated.
 	deprecated bool
 }
 

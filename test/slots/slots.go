@@ -98,7 +98,7 @@ func (s *Spread) Remove(ctx context.Context, name, digest string, revision int64
 		return 0, err
 	}
 	s.step("delete")
-	return s.Store.Delete(ctx, name, revision)
+	return s.Delete(ctx, name, revision)
 }
 
 // Answer is what a lookup found.
@@ -126,7 +126,7 @@ func (s *Spread) Look(ctx context.Context, digest string) (Answer, error) {
 		return Answer{Revision: revision, Text: text, Fast: true}, nil
 	}
 	s.step("read")
-	record, err := s.Store.GetByDigest(ctx, digest)
+	record, err := s.GetByDigest(ctx, digest)
 	if err != nil {
 		return Answer{}, err
 	}
