@@ -21,16 +21,14 @@ func differing(live, object resource.Object) (was, is resource.Object) {
 	was, is = a.Addr().Interface().(resource.Object), b.Addr().Interface().(resource.Object)
 	was.SetUID(live.GetUID())
 	is.SetUID(object.GetUID())
-	switch entries := live.GetManagedFields(); {
-	case len(entries) == 0:
-		is.SetManagedFields(object.GetManagedFields())
-	case object.GetManagedFields() == nil:
-		is.SetManagedFields(entries)
+	given := object.GetManagedFields()
+	if entries := live.GetManagedFields(); len(entries) > 0 {
 		was.SetManagedFields(anyEntries)
-	default:
-		is.SetManagedFields(object.GetManagedFields())
-		was.SetManagedFields(anyEntries)
+		if given == nil {
+			given = entries
+		}
 	}
+	is.SetManagedFields(given)
 	return was, is
 }
 
