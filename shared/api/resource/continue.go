@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,19 +84,21 @@ func (k *ContinueKeys) sealing(ctx context.Context) (*encryption.Keyring, error)
 	if k.ring != nil && k.now().Before(k.read.Add(continueRefresh)) && !due() {
 		return k.ring, nil
 	}
-	record, err := k.load(ctx)
-	if err != nil || k.ring != nil && !due() {
-		return k.ring, err
+	found, err := k.fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.keep(found)
+	if k.ring != nil && !due() {
+		return k.ring, nil
 	}
 	next := storedKeys{Keys: encryption.Generate().Reveal(), Since: k.now().UTC()}
-	var stored storedKeys
 	if k.ring != nil {
-		// load has read it.
-		_ = json.Unmarshal(record.Object, &stored)
-		before, _, _ := bytes.Cut([]byte(stored.Keys), []byte(","))
-		next.Keys += "," + string(before)
+		before, _, _ := strings.Cut(found.stored.Keys, ",")
+		next.Keys += "," + before
 	}
 	// A text and a time always marshal.
+	record := found.record
 	record.Name, record.Created = continueRecord, k.now()
 	record.Object, _ = json.Marshal(next)
 	write := k.state.Update
@@ -106,35 +109,43 @@ func (k *ContinueKeys) sealing(ctx context.Context) (*encryption.Keyring, error)
 		return nil, keysFailed("writing", err)
 	}
 	// Another process may have been faster: its keys are those of all.
-	if _, err := k.load(ctx); err != nil {
+	if found, err = k.fetch(ctx); err != nil {
 		return nil, err
 	}
-	if k.ring == nil {
+	if k.keep(found); k.ring == nil {
 		return nil, keysFailed("writing", store.ErrUnavailable)
 	}
 	return k.ring, nil
 }
 
-// load reads the keys from the state. Without a record there are none. It needs the lock.
-func (k *ContinueKeys) load(ctx context.Context) (store.Record, error) {
-	record, err := k.state.Get(ctx, continueRecord)
+// fetchedKeys are the keys as they were read. The zero value: there are none.
+type fetchedKeys struct {
+	record store.Record
+	stored storedKeys
+	ring   *encryption.Keyring
+}
+
+// fetch reads the keys from the state.
+func (k *ContinueKeys) fetch(ctx context.Context) (found fetchedKeys, err error) {
+	found.record, err = k.state.Get(ctx, continueRecord)
 	if errors.Is(err, store.ErrNotFound) {
-		k.ring = nil
-		return store.Record{}, nil
+		return fetchedKeys{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(found.record.Object, &found.stored)
+	}
+	if err == nil {
+		found.ring, err = encryption.Parse(secret.String(found.stored.Keys))
 	}
 	if err != nil {
-		return store.Record{}, keysFailed("reading", err)
+		return fetchedKeys{}, keysFailed("reading", err)
 	}
-	var stored storedKeys
-	if err := json.Unmarshal(record.Object, &stored); err != nil {
-		return store.Record{}, keysFailed("reading", err)
-	}
-	ring, err := encryption.Parse(secret.String(stored.Keys))
-	if err != nil {
-		return store.Record{}, keysFailed("reading", err)
-	}
-	k.ring, k.since, k.read = ring, stored.Since, k.now()
-	return record, nil
+	return found, nil
+}
+
+// keep uses keys that were read, from now on. The caller holds the lock.
+func (k *ContinueKeys) keep(found fetchedKeys) {
+	k.ring, k.since, k.read = found.ring, found.stored.Since, k.now()
 }
 
 // keysFailed returns the error of the API for one of the state.
@@ -146,7 +157,8 @@ func keysFailed(what string, err error) error {
 	return err
 }
 
-// open decrypts what writeContinue has sealed. If it is sealed with a key that the process does not know, which may be new, the keys are read once.
+// open decrypts what writeContinue has sealed. If it is sealed with a key that the process does not know, which may be new, the
+// keys are read once. Nobody else waits for that, because everybody can send such a token.
 // Errors: those of encryption.Keyring.Open, and those of sealing.
 func (k *ContinueKeys) open(ctx context.Context, sealed string) ([]byte, error) {
 	k.mu.Lock()
@@ -156,14 +168,14 @@ func (k *ContinueKeys) open(ctx context.Context, sealed string) ([]byte, error) 
 	if k.state == nil || !errors.Is(err, encryption.ErrUnknownKey) && !errors.Is(err, encryption.ErrNoKey) {
 		return text, err
 	}
-	k.mu.Lock()
-	_, loading := k.load(ctx)
-	ring = k.ring
-	k.mu.Unlock()
-	if loading != nil {
-		return nil, loading
+	found, err := k.fetch(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return ring.Open(sealed, continuePlace)
+	k.mu.Lock()
+	k.keep(found)
+	k.mu.Unlock()
+	return found.ring.Open(sealed, continuePlace)
 }
 
 // position is where the next page of a list begins. The continue token holds it.

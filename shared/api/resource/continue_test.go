@@ -26,6 +26,8 @@ type sealed struct {
 	// reads are the requests to the state for the keys of tokens, and away makes them fail.
 	reads atomic.Int64
 	away  atomic.Bool
+	// slow makes a request wait: it sends a value, and goes on when it has received one. Nil: no request waits.
+	slow atomic.Pointer[chan struct{}]
 }
 
 // observed is the store of the keys of tokens.
@@ -36,6 +38,10 @@ type observed struct {
 
 func (o observed) Get(ctx context.Context, name string) (store.Record, error) {
 	o.world.reads.Add(1)
+	if slow := o.world.slow.Load(); slow != nil {
+		*slow <- struct{}{}
+		<-*slow
+	}
 	if o.world.away.Load() {
 		return store.Record{}, store.ErrUnavailable
 	}
@@ -223,4 +229,35 @@ func TestContinueKeysAway(t *testing.T) {
 		_, _, err := w.page(t, keys, text)
 		expect(t, err, refusal{code: 503, reason: metav1.StatusReasonServiceUnavailable})
 	}
+}
+
+// A token of an unknown key, which everybody can send, makes nobody wait but the one who sent it. Source: ADR-0025.
+func TestContinueKeysAreReadAside(t *testing.T) {
+	t.Parallel()
+	w := newSealed(t)
+	keys := w.process()
+	token := w.first(t, keys)
+	slow := make(chan struct{})
+	w.slow.Store(&slow)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := resource.List(t.Context(), w.registry, resource.ListInput{Caller: ana, Limit: 1, Continue: "MDAwMDAwMDAuQUFBQQ", ContinueKeys: keys})
+		sent <- err
+	}()
+	<-slow
+	served := make(chan error, 1)
+	go func() {
+		_, err := resource.List(t.Context(), w.registry, resource.ListInput{Caller: ana, Limit: 1, Continue: token, ContinueKeys: keys})
+		served <- err
+	}()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a list waits for a token that another caller has made up")
+	}
+	slow <- struct{}{}
+	expect(t, <-sent, noToken)
 }
