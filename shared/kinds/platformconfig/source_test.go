@@ -3,10 +3,10 @@ package platformconfig_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +36,8 @@ type world struct {
 	ring      *encryption.Keyring
 	now       time.Time
 	log       bytes.Buffer
+	handler   slog.Handler // one for all processes: it writes to log under its lock
+	reports   sync.Mutex
 	outcomes  []string
 	variables map[string]string
 }
@@ -47,7 +49,9 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, client: client, ring: ring, now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC), variables: map[string]string{}}
+	w := &world{t: t, client: client, ring: ring, now: time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC), variables: map[string]string{}}
+	w.handler = slog.NewTextHandler(&w.log, nil)
+	return w
 }
 
 // process is a new process over a file, or over the state.
@@ -63,8 +67,12 @@ func (w *world) options(file string) platformconfig.Options {
 			value, ok := w.variables[name]
 			return value, ok
 		},
-		Now: func() time.Time { return w.now }, Random: rand.NewChaCha8([32]byte{1}), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Report: func(outcome string, _ int64) { w.outcomes = append(w.outcomes, outcome) },
+		Now: func() time.Time { return w.now }, Random: rand.Reader, Log: slog.New(w.handler),
+		Report: func(outcome string, _ int64) {
+			w.reports.Lock()
+			defer w.reports.Unlock()
+			w.outcomes = append(w.outcomes, outcome)
+		},
 	}
 }
 
