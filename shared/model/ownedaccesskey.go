@@ -130,9 +130,28 @@ type OwnedAccessKeyStatus struct {
 	// +optional
 	// +listType=atomic
 	Lineage []AccessKeyAncestor `json:"lineage,omitempty"`
+	// Owner is the user or the team that the key acts as, as it was when the key was made. Absent if there was no such object. The
+	// server sets it. Source: ADR-0029.
+	// +optional
+	Owner *AccessKeyOwner `json:"owner,omitempty"`
+	// Granted are the groups in spec.groups that an admin gave the key and its owner did not have. The server sets it. Source:
+	// ADR-0029.
+	// +optional
+	// +listType=atomic
+	Granted []string `json:"granted,omitempty"`
 	// DisabledByAdmin is true if an admin disabled the key: only an admin can enable it. Source: ADR-0022.
 	// +optional
 	DisabledByAdmin bool `json:"disabledByAdmin,omitempty"`
+}
+
+// AccessKeyOwner is the user or the team that owns a credential. Source: ADR-0029.
+type AccessKeyOwner struct {
+	// UID is the UID of the user or team. A new one with the same name has another UID. Source: ADR-0029.
+	UID string `json:"uid"`
+	// Generation is spec.tokenGeneration of the user when the credential was made. The credential is refused while it is lower than
+	// that of the user. Source: ADR-0029.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // AccessKeyReference names an access key. Source: ADR-0021.

@@ -28,6 +28,11 @@ func (in AccessKeyOIDCProvider) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AccessKeyOwner) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AccessKeyOwner"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AccessKeyReference) OpenAPIModelName() string {
 	return "sh.platform.management.v1.AccessKeyReference"
 }
@@ -55,6 +60,11 @@ func (in AuthConnector) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterManagerProvider) OpenAPIModelName() string {
 	return "sh.platform.management.v1.ClusterManagerProvider"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterRole) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ClusterRole"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -525,6 +535,46 @@ func (in SyncPatchTenant) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SyncPatchTrace) OpenAPIModelName() string {
 	return "sh.platform.management.v1.SyncPatchTrace"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Team) OpenAPIModelName() string {
+	return "sh.platform.management.v1.Team"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TeamList) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TeamList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TeamSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TeamSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TeamStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TeamStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in User) OpenAPIModelName() string {
+	return "sh.platform.management.v1.User"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserList) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -78,12 +78,14 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.AccessKeyIdentity{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_AccessKeyIdentity(ref),
 		model.AccessKeyOIDCLogin{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_AccessKeyOIDCLogin(ref),
 		model.AccessKeyOIDCProvider{}.OpenAPIModelName():                  schema_managementplatformsh_shared_model_AccessKeyOIDCProvider(ref),
+		model.AccessKeyOwner{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_AccessKeyOwner(ref),
 		model.AccessKeyReference{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_AccessKeyReference(ref),
 		model.AppRepository{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_AppRepository(ref),
 		model.AuditPolicy{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_AuditPolicy(ref),
 		model.AuditRule{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_AuditRule(ref),
 		model.AuthConnector{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_AuthConnector(ref),
 		model.ClusterManagerProvider{}.OpenAPIModelName():                 schema_managementplatformsh_shared_model_ClusterManagerProvider(ref),
+		model.ClusterRole{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_ClusterRole(ref),
 		model.ComputeResourceClaim{}.OpenAPIModelName():                   schema_managementplatformsh_shared_model_ComputeResourceClaim(ref),
 		model.ComputeResources{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ComputeResources(ref),
 		model.Config{}.OpenAPIModelName():                                 schema_managementplatformsh_shared_model_Config(ref),
@@ -178,6 +180,14 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.SyncPatchReference{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_SyncPatchReference(ref),
 		model.SyncPatchTenant{}.OpenAPIModelName():                        schema_managementplatformsh_shared_model_SyncPatchTenant(ref),
 		model.SyncPatchTrace{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_SyncPatchTrace(ref),
+		model.Team{}.OpenAPIModelName():                                   schema_managementplatformsh_shared_model_Team(ref),
+		model.TeamList{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_TeamList(ref),
+		model.TeamSpec{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_TeamSpec(ref),
+		model.TeamStatus{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_TeamStatus(ref),
+		model.User{}.OpenAPIModelName():                                   schema_managementplatformsh_shared_model_User(ref),
+		model.UserList{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_UserList(ref),
+		model.UserSpec{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_UserSpec(ref),
+		model.UserStatus{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_UserStatus(ref),
 		model.VirtualClusterInstance{}.OpenAPIModelName():                 schema_managementplatformsh_shared_model_VirtualClusterInstance(ref),
 		model.VirtualClusterInstanceKubeConfig{}.OpenAPIModelName():       schema_managementplatformsh_shared_model_VirtualClusterInstanceKubeConfig(ref),
 		model.VirtualClusterInstanceKubeConfigSpec{}.OpenAPIModelName():   schema_managementplatformsh_shared_model_VirtualClusterInstanceKubeConfigSpec(ref),
@@ -3078,6 +3088,35 @@ func schema_managementplatformsh_shared_model_AccessKeyOIDCProvider(ref common.R
 	}
 }
 
+func schema_managementplatformsh_shared_model_AccessKeyOwner(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AccessKeyOwner is the user or the team that owns a credential. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID is the UID of the user or team. A new one with the same name has another UID. Source: ADR-0029.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation is spec.tokenGeneration of the user when the credential was made. The credential is refused while it is lower than that of the user. Source: ADR-0029.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"uid"},
+			},
+		},
+	}
+}
+
 func schema_managementplatformsh_shared_model_AccessKeyReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3509,6 +3548,28 @@ func schema_managementplatformsh_shared_model_ClusterManagerProvider(ref common.
 						},
 					},
 				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ClusterRole(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterRole names a role on the whole platform. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the role: platform-admin. Source: ADR-0029.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
 			},
 		},
 	}
@@ -6672,6 +6733,31 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 							},
 						},
 					},
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Owner is the user or the team that the key acts as, as it was when the key was made. Absent if there was no such object. The server sets it. Source: ADR-0029.",
+							Ref:         ref(model.AccessKeyOwner{}.OpenAPIModelName()),
+						},
+					},
+					"granted": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Granted are the groups in spec.groups that an admin gave the key and its owner did not have. The server sets it. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"disabledByAdmin": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DisabledByAdmin is true if an admin disabled the key: only an admin can enable it. Source: ADR-0022.",
@@ -6683,7 +6769,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
+			v1.Time{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyOwner{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -8474,6 +8560,486 @@ func schema_managementplatformsh_shared_model_SyncPatchTrace(ref common.Referenc
 		},
 		Dependencies: []string{
 			model.SyncPatchMatch{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_Team(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Team is a group of users. The members of a team see and change what belongs to the team. It is cluster-scoped and served at teams. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says who belongs to the team and what its members may do. Source: ADR-0029.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.TeamSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is empty. It is ignored in requests. Source: ADR-0029.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.TeamStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.TeamSpec{}.OpenAPIModelName(), model.TeamStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TeamList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TeamList is one page of teams. Source: Spec 2.1; ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard list metadata. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Items are the teams in the order of their names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.Team{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), model.Team{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TeamSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TeamSpec says who belongs to a team and what its members may do. Only admins write it. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisplayName is the name shown in the UI, at most 256 bytes. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"users": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users are the names of users who belong to the team, at most 4096. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Groups are groups whose members belong to the team, at most 256. A user is a member if groups or ssoGroups of the user have one of them. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"clusterRoles": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ClusterRoles are the roles of the members on the whole platform. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ClusterRole{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"disabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Disabled takes the team from its members and stops the credentials of the team itself at the next request. Source: ADR-0029.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.ClusterRole{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TeamStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TeamStatus is what the server observes of a team. Source: ADR-0029.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_User(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "User is a person who uses the platform. The access keys of a user have the rights that the user has at the moment of each request. It is cluster-scoped and served at users. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says who the user is and what the user may do. Source: ADR-0029.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.UserSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is what the server observes. It is ignored in requests. Source: ADR-0029.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.UserStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.UserSpec{}.OpenAPIModelName(), model.UserStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_UserList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserList is one page of users. Source: Spec 2.1; ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard list metadata. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Items are the users in the order of their names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.User{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), model.User{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_UserSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserSpec says who a user is and what the user may do. Users can change displayName and icon of themselves; the other fields are for admins. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisplayName is the name shown in the UI, at most 256 bytes. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"username": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Username is the name with which the user signs in, at most 256 bytes. Defaults to metadata.name. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"email": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Email is the email address of the user. It is shown and never identifies the user. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"icon": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Icon is the address of a picture of the user, https or data, at most 4096 bytes. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"connector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Connector is the ID of the connector at which the user signs in. Absent for a user who does not sign in with a provider. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Subject is the ID of the user at the connector. Connector and subject together belong to one user. Source: ADR-0029.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Groups are the groups that the platform gives the user, at most 256. Groups that begin with `platform:` or `system:` are refused. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"ssoGroups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "SSOGroups are the groups of the user at the connector. A sign-in replaces them. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"extraClaims": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExtraClaims are further claims from the connector. A sign-in replaces them. Source: ADR-0029.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"clusterRoles": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ClusterRoles are the roles of the user on the whole platform. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ClusterRole{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"disabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Disabled stops all credentials of the user at the next request. They work again when it is false. Source: ADR-0029.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"tokenGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "TokenGeneration refuses all credentials that were made while it was lower. It can only grow. Source: ADR-0029.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.ClusterRole{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_UserStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserStatus is what the server observes of a user. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"teams": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Teams are the names of the enabled teams that the user belongs to, in their order. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
