@@ -1,6 +1,6 @@
 // Package expirekeys removes, on a schedule, expired access keys, and stored responses for repeated requests after
 // their time. Before that, it takes back a platform configuration that nobody confirmed in time, because the configuration
-// decides which keys have expired. It may run late, twice at once or stop half-way: expired keys are refused
+// decides which keys have expired, and notes the limits of a configuration file. It may run late, twice at once or stop half-way: expired keys are refused
 // anyway. Source: Spec 3, 5.2; ADR-0005, ADR-0009, ADR-0017, ADR-0024.
 package expirekeys
 
@@ -40,12 +40,15 @@ type Output struct {
 // author is the author of what is taken back.
 var author = identity.Owner{Kind: identity.Subject, Name: "expirekeys"}
 
-// Do removes what is due, up to a bound. Errors: those of platformconfig.Source.TakeBack, idempotency.Store.Sweep and accesskey.Sweep; the output
+// Do removes what is due, up to a bound. Errors: those of platformconfig.Source.TakeBack and NoteLimits, idempotency.Store.Sweep and accesskey.Sweep; the output
 // counts what was done before, and the next run goes on from there.
 func Do(ctx context.Context, deps Deps) (Output, error) {
 	var done Output
 	var err error
 	if done.TakenBack, err = deps.Config.TakeBack(ctx, author); err != nil {
+		return done, err
+	}
+	if err := deps.Config.NoteLimits(ctx); err != nil {
 		return done, err
 	}
 	if done.Forgotten, err = deps.Attempts.Sweep(ctx); err != nil {

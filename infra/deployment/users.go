@@ -110,13 +110,14 @@ func rightsOf(f *frame.Function) rights {
 		}
 	}
 	if f.Name == expirekeys.Function.Name {
-		// It takes unconfirmed configurations back.
+		// It takes unconfirmed configurations back, and notes the limits of files.
 		own[platformconfig.Definition.Resource.Resource] = true
+		own[platformconfig.FileLimits] = true
 	}
 	// A function that knows the rules of every kind removes what belongs to a removed object.
 	_, removes := opened[issuedtoken.RevokedResource]
 	for resource := range opened {
-		isConfig := resource == platformconfig.Definition.Resource.Resource
+		isConfig := resource == platformconfig.Definition.Resource.Resource || resource == platformconfig.FileLimits
 		opened[resource] = own[resource] || !isConfig && (removes || !kinds[resource])
 	}
 	return opened

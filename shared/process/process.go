@@ -47,7 +47,8 @@ type World struct {
 func New(s settings.Settings, world World) *frame.Server {
 	options := platformconfig.Options{
 		File: s.Config, Store: world.Stores(platformconfig.Definition.Resource.Resource), Keyring: world.Encryption,
-		Lookup: world.Lookup, Variables: s.ConfigVariables, Issuer: issuers{world.LocalSigners}.reach, Now: time.Now, Random: rand.Reader, Log: world.Log,
+		FileLimits: world.Stores(platformconfig.FileLimits),
+		Lookup:     world.Lookup, Variables: s.ConfigVariables, Issuer: issuers{world.LocalSigners}.reach, Now: time.Now, Random: rand.Reader, Log: world.Log,
 	}
 	if world.Metrics != nil {
 		options.Report = world.Metrics.Configuration

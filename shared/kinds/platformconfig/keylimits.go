@@ -1,11 +1,20 @@
 package platformconfig
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/state/store"
 )
+
+// FileLimits is the resource that has how the limits of a configuration file were lowered. Nobody is served it.
+const FileLimits = "filelimits"
 
 // keyLimits are how the limits on the life of access keys were lowered: the one on all keys, and the one on those of logins.
 // They are stored beside the configuration. Source: ADR-0024.
@@ -37,4 +46,65 @@ func (k keyLimits) limits(config *model.ConfigStatus) accesskey.Limits {
 	limits := accesskey.LimitsOf(config)
 	limits.MaxSteps, limits.LoginSteps = k.Max, k.Login
 	return limits
+}
+
+// readSteps reads the steps of a file that a process has started with, under the lock. If the state cannot be read, the next check
+// tries again.
+func (s *Source) readSteps(ctx context.Context) {
+	now := s.current.Load()
+	if now == nil || !now.assumed {
+		return
+	}
+	next := *now
+	steps, err := s.fileSteps(ctx, now.effective)
+	if err == nil {
+		next.steps, next.limits, next.assumed = steps, steps.limits(now.effective), false
+	} else if !now.asked {
+		s.Log.WarnContext(ctx, "the earlier limits on access keys cannot be read: until they can, existing keys have a grace period", "error", err.Error())
+	}
+	next.asked = true
+	s.current.Store(&next)
+}
+
+// fileSteps returns the steps after a start with a file: those that are noted, and a further one if the file lowers a limit. If
+// nothing is noted, the limits of the file were always in force.
+func (s *Source) fileSteps(ctx context.Context, config *model.ConfigStatus) (keyLimits, error) {
+	record, err := s.FileLimits.Get(ctx, Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return keyLimits{}.of(config), nil
+	}
+	if err != nil {
+		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
+	}
+	var noted keyLimits
+	if err := json.Unmarshal(record.Object, &noted); err != nil {
+		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
+	}
+	return noted.next(config, s.Now()), nil
+}
+
+// NoteLimits notes how the limits of a file were lowered, so that processes that start with a changed file leave keys their grace
+// period. It does nothing if the configuration is not from a file, or is noted. Two processes with different files note in turn.
+// Errors: store.ErrUnavailable. Source: ADR-0024.
+func (s *Source) NoteLimits(ctx context.Context) error {
+	now := s.current.Load()
+	if !s.FromFile() || s.FileLimits == nil || now == nil || now.assumed {
+		return nil
+	}
+	text, err := json.Marshal(now.steps)
+	if err != nil {
+		return fmt.Errorf("encoding the limits of a file: %w", err)
+	}
+	record, err := s.FileLimits.Get(ctx, Name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		_, err = s.FileLimits.Create(ctx, store.Record{Name: Name, Created: s.Now(), Object: text})
+	case err == nil && !bytes.Equal(record.Object, text):
+		record.Object = text
+		_, err = s.FileLimits.Update(ctx, record)
+	}
+	if err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("noting the limits of a file: %w", err)
+	}
+	return nil
 }

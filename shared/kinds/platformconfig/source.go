@@ -57,6 +57,9 @@ type Options struct {
 	Store store.Store
 	// Keyring returns the keys that secrets are sealed with. nil: there are none.
 	Keyring func(context.Context) (*encryption.Keyring, error)
+	// FileLimits has how the limits of files were lowered, for processes that start later. nil: a process applies the limits that
+	// it starts with at once. Source: ADR-0024.
+	FileLimits store.Store
 	// Lookup returns environment variables, for placeholders. nil: there are none.
 	Lookup func(string) (string, bool)
 	// Variables begins the names of the variables that placeholders can name. Empty: DefaultVariables.
@@ -120,6 +123,9 @@ type version struct {
 	// limits are those on the life of access keys, and steps are how they were lowered.
 	limits accesskey.Limits
 	steps  keyLimits
+	// assumed means that the steps of a file are not read yet. Until then, keys that exist have a grace period. asked means that the
+	// state could not be read: the next check tries again.
+	assumed, asked bool
 	// trial is set while the version waits for its confirmation. ended means that its time is over: the version is the one
 	// before it.
 	trial *trial
@@ -187,14 +193,16 @@ func (s *Source) KeyLimits() accesskey.Limits {
 // and the others go on with the current version. It returns an error only if the process has no configuration at all:
 // store.ErrUnavailable, or what is wrong with the only version.
 func (s *Source) Refresh(ctx context.Context) error {
-	if s.current.Load() == nil {
+	if now := s.current.Load(); now == nil || now.assumed && !now.asked {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.current.Load() != nil {
-			return nil
+		if s.current.Load() == nil {
+			if _, err := s.load(ctx); err != nil {
+				return err
+			}
 		}
-		_, err := s.load(ctx)
-		return err
+		s.readSteps(ctx)
+		return nil
 	}
 	age := s.Now().Sub(time.Unix(0, s.checked.Load()))
 	if age >= 0 && age < CheckEvery || !s.mu.TryLock() {
@@ -202,6 +210,7 @@ func (s *Source) Refresh(ctx context.Context) error {
 	}
 	defer s.mu.Unlock()
 	_, _ = s.load(ctx)
+	s.readSteps(ctx)
 	return nil
 }
 
@@ -331,12 +340,13 @@ func (s *Source) loadFile() (*version, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
-	if s.current.Load() != nil && s.seen != nil && bytes.Equal(content, s.seen) {
+	now := s.current.Load()
+	if now != nil && s.seen != nil && bytes.Equal(content, s.seen) {
 		return nil, nil
 	}
 	s.seen = append([]byte{}, content...)
 	revision := about.ModTime().UnixMilli()
-	if s.current.Load() != nil && len(bytes.TrimSpace(content)) == 0 {
+	if now != nil && len(bytes.TrimSpace(content)) == 0 {
 		// A file that is just being rewritten is empty too. It must not lift any limits.
 		return nil, &badVersion{revision: revision, err: fmt.Errorf("platform configuration %s: is empty; write {} for the defaults", s.File)}
 	}
@@ -352,11 +362,13 @@ func (s *Source) loadFile() (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a process starts with is in force at once; what changes while it runs leaves keys their grace period.
-	if now := s.current.Load(); now != nil {
-		next.steps = now.steps.next(next.effective, s.Now())
-	} else {
+	switch {
+	case s.FileLimits == nil && now == nil:
 		next.steps = keyLimits{}.of(next.effective)
+	case now == nil || now.assumed:
+		next.assumed, next.steps = true, keyLimits{}.next(next.effective, s.Now())
+	default:
+		next.steps = now.steps.next(next.effective, s.Now())
 	}
 	next.limits = next.steps.limits(next.effective)
 	return next, nil

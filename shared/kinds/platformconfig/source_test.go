@@ -40,6 +40,7 @@ type world struct {
 	reports   sync.Mutex
 	outcomes  []string
 	variables map[string]string
+	closed    bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -61,7 +62,7 @@ func (w *world) process(file string) *platformconfig.Source {
 
 func (w *world) options(file string) platformconfig.Options {
 	return platformconfig.Options{
-		File: file, Store: w.client.Resource("configs"),
+		File: file, Store: w.client.Resource("configs"), FileLimits: w.client.Resource(platformconfig.FileLimits),
 		Keyring: func(context.Context) (*encryption.Keyring, error) { return w.ring, nil },
 		Lookup: func(name string) (string, bool) {
 			value, ok := w.variables[name]
@@ -113,6 +114,95 @@ func write(t *testing.T, file, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A process that starts with a file that lowers a limit leaves keys their grace period, as one that was running. Source: ADR-0024.
+func TestFileLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	start := func(seconds int) *platformconfig.Source {
+		t.Helper()
+		write(t, file, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", seconds))
+		source := w.process(file)
+		if err := source.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return source
+	}
+	steps := func(source *platformconfig.Source) string {
+		var words []string
+		for _, step := range source.KeyLimits().MaxSteps {
+			since := "always"
+			if !step.Since.IsZero() {
+				since = step.Since.Format("15:04")
+			}
+			words = append(words, fmt.Sprintf("%d since %s", step.Seconds, since))
+		}
+		return strings.Join(words, ", ")
+	}
+	for _, step := range []struct {
+		seconds int
+		noted   bool
+		want    string
+	}{
+		{90, false, "90 since always"},
+		{60, true, "60 since always"},
+		{60, false, "60 since always"},
+		{30, false, "60 since always, 30 since 05:09"},
+		{30, true, "60 since always, 30 since 05:10"},
+		{30, true, "60 since always, 30 since 05:10"},
+		{20, true, "60 since always, 30 since 05:10, 20 since 05:12"},
+		{60, true, "60 since always"},
+	} {
+		source := start(step.seconds)
+		if got := steps(source); got != step.want {
+			t.Errorf("%d: %s, want %s", step.seconds, got, step.want)
+		}
+		if step.noted {
+			if err := source.NoteLimits(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.now = w.now.Add(time.Minute)
+	}
+	// While the state cannot be read, a new process ends no key that exists. It asks again.
+	broken := w.options(file)
+	broken.FileLimits = closed{w.client.Resource(platformconfig.FileLimits), &w.closed}
+	w.closed = true
+	source := platformconfig.New(broken)
+	for range 2 {
+		if err := source.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := steps(source); got != "60 since 05:14" {
+			t.Errorf("without the state: %s", got)
+		}
+		if err := source.NoteLimits(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.closed = false
+	w.now = w.now.Add(time.Minute)
+	if err := source.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := steps(source); got != "60 since always" {
+		t.Errorf("with the state again: %s", got)
+	}
+}
+
+// closed is a store that cannot be read while it is closed.
+type closed struct {
+	store.Store
+	now *bool
+}
+
+func (c closed) Get(ctx context.Context, name string) (store.Record, error) {
+	if *c.now {
+		return store.Record{}, store.ErrUnavailable
+	}
+	return c.Store.Get(ctx, name)
 }
 
 // A new version of a file takes effect, a bad one never does, and neither is told twice. Source: ADR-0015.
