@@ -32,7 +32,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "patchaccesskey",
-	Endpoints: []frame.Endpoint{frame.Patch(accesskey.Definition, open, Do).Delivering()},
+	Endpoints: []frame.Endpoint{frame.Patch(accesskey.Definition, open, Do).WithPrefetch().Delivering()},
 }
 
 func open(env *platform.Environment) Deps {

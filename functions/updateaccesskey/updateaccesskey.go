@@ -32,7 +32,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name:      "updateaccesskey",
-	Endpoints: []frame.Endpoint{frame.Update(accesskey.Definition, open, Do)},
+	Endpoints: []frame.Endpoint{frame.Update(accesskey.Definition, open, Do).WithPrefetch()},
 }
 
 func open(env *platform.Environment) Deps {

@@ -122,7 +122,7 @@ func (e Endpoint) Tabulated(tabulate Tabulate) Endpoint {
 	return e
 }
 
-// WithPrefetch returns the endpoint of a get or a delete so that the authenticator reads the object together with the caller's key:
+// WithPrefetch returns the endpoint of an object so that the authenticator reads the object together with the caller's key:
 // one round trip instead of two. It is only for the resource of access keys.
 func (e Endpoint) WithPrefetch() Endpoint {
 	e.prefetched = true

@@ -16,7 +16,7 @@ import (
 
 // readPatch reads a patch with its options. The resource decides which patch types it accepts.
 func readPatch(c *call) (resource.PatchInput, error) {
-	in := resource.PatchInput{Caller: c.caller, Namespace: c.namespace, Name: c.name}
+	in := resource.PatchInput{Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched}
 	// A media type that cannot be parsed is passed on unchanged, and the resource refuses it as unsupported.
 	media := c.http.Header.Get("Content-Type")
 	if parsed, _, err := mime.ParseMediaType(media); err == nil {

@@ -123,7 +123,7 @@ func Update[T resource.Object, D any](
 			return nil, err
 		}
 		written, err := do(ctx, deps, resource.UpdateInput[T]{
-			Caller: c.caller, Namespace: c.namespace, Name: c.name, Object: object,
+			Caller: c.caller, Namespace: c.namespace, Name: c.name, Prefetched: c.prefetched, Object: object,
 			Manager: options.manager, DryRun: options.dryRun,
 		})
 		if err != nil {

@@ -41,8 +41,7 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 		return Result[T]{}, err
 	}
 	for attempt := 1; ; attempt++ {
-		target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-		written, err := r.rewrite(ctx, target, owned[T], func(current T, record store.Record) (T, []string, error) {
+		written, err := r.rewrite(ctx, in.target(), owned[T], func(current T, record store.Record) (T, []string, error) {
 			if err := ctx.Err(); err != nil {
 				return current, nil, err
 			}
@@ -53,6 +52,8 @@ func (r *Registry[T]) apply(ctx context.Context, in PatchInput) (Result[T], erro
 			object, err := r.merge(live, applied, in)
 			return object, nil, err
 		})
+		// The next attempt reads the object anew.
+		in.Prefetched = nil
 		if apierrors.IsNotFound(err) && !in.Status {
 			written, err = r.applyNew(ctx, in, applied)
 			if errors.Is(err, store.ErrExists) && attempt < maxApplies {

@@ -35,7 +35,9 @@ var PatchTypes = []PatchType{JSONPatch, MergePatch, ApplyPatch}
 type PatchInput struct {
 	Caller          identity.Caller
 	Namespace, Name string
-	Type            PatchType
+	// Prefetched is as in UpdateInput.
+	Prefetched map[string]store.Record
+	Type       PatchType
 	// Patch is the patch document, valid UTF-8.
 	Patch []byte
 	// Validation tells what becomes of unknown fields in the patched object.
@@ -51,6 +53,14 @@ type PatchInput struct {
 	DryRun bool
 	// Status is that of UpdateInput. An apply to the status of an absent object creates nothing.
 	Status bool
+}
+
+// target is the object of a patch.
+func (in PatchInput) target() target {
+	return target{
+		caller: in.Caller, namespace: in.Namespace, name: in.Name, prefetched: in.Prefetched,
+		manager: in.Manager, dryRun: in.DryRun, status: in.Status,
+	}
 }
 
 // Patch changes an object and returns it as stored. An apply to an absent name creates the object, unless it is an
@@ -76,8 +86,7 @@ func Patch[T Object](ctx context.Context, r *Registry[T], in PatchInput) (Result
 	if err != nil {
 		return Result[T]{}, err
 	}
-	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
-	written, err := r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(current T, record store.Record) (T, []string, error) {
+	written, err := r.rewrite(ctx, in.target(), r.updatedBy(in.Manager, in.Status), func(current T, record store.Record) (T, []string, error) {
 		var none T
 		text, err := r.answerText(current, record)
 		if err != nil {

@@ -23,6 +23,9 @@ type UpdateInput[T Object] struct {
 	Namespace, Name string
 	// Object is the whole new object. Its resourceVersion, when set, must be the stored one's.
 	Object T
+	// Prefetched is as in GetInput. Only a write rests on it, because the store compares revisions: what would be refused, or
+	// writes nothing, is read again.
+	Prefetched map[string]store.Record
 	// Manager owns the fields that are changed. Empty: unknown.
 	Manager string
 	// DryRun does everything but the write.
@@ -41,7 +44,10 @@ const maxConflicts = 32
 // not the stored ones; BadRequest when the name in the object is another; Invalid and Forbidden as in
 // Create, and Invalid for a changed immutable field. On any error nothing is stored. Source: Spec 2.2, 3.
 func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Result[T], error) {
-	target := target{in.Caller, in.Namespace, in.Name, in.Manager, in.DryRun, in.Status}
+	target := target{
+		caller: in.Caller, namespace: in.Namespace, name: in.Name, prefetched: in.Prefetched,
+		manager: in.Manager, dryRun: in.DryRun, status: in.Status,
+	}
 	return r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(T, store.Record) (T, []string, error) {
 		return in.Object.DeepCopyObject().(T), nil, nil
 	})
@@ -51,41 +57,32 @@ func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (R
 type target struct {
 	caller                   identity.Caller
 	namespace, name, manager string
+	prefetched               map[string]store.Record
 	dryRun, status           bool
 }
 
-// rewrite reads an object, asks for its replacement, which is another object, and writes that. It starts over while others
-// write in between, unless the replacement has a resourceVersion.
-func (r *Registry[T]) rewrite(
-	ctx context.Context, in target, own own[T], replace func(current T, record store.Record) (T, []string, error),
-) (Result[T], error) {
+// replacer returns the replacement of an object, which is another object, and warnings about it.
+type replacer[T Object] func(current T, record store.Record) (T, []string, error)
+
+// rewrite reads an object, asks for its replacement, and writes that. It starts over while others write in between, unless
+// the replacement has a resourceVersion.
+func (r *Registry[T]) rewrite(ctx context.Context, in target, own own[T], replace replacer[T]) (Result[T], error) {
+	if written, done, err := r.rewritePrefetched(ctx, in, own, replace); done {
+		return written, err
+	}
+	in.prefetched = nil
 	for attempt := 1; ; attempt++ {
-		old, record, err := r.Read(ctx, in.caller, in.namespace, in.name)
+		record, err := r.fetch(ctx, in.namespace, in.name)
 		if err != nil {
 			return Result[T]{}, err
 		}
-		part := ""
-		if in.status {
-			part = status
-		}
-		if err := r.Admit(in.caller, "update", part, old); err != nil {
-			return Result[T]{}, err
-		}
-		object, warnings, err := replace(old, record)
+		change, err := r.plan(ctx, in, own, replace, record)
 		if err != nil {
 			return Result[T]{}, err
 		}
-		if object.GetResourceVersion() == "0" {
-			object.SetResourceVersion("")
-		}
-		unconditional := object.GetResourceVersion() == ""
-		written, err := r.replace(ctx, in, own, object, old, record)
-		if err == nil {
-			written.Warnings = append(warnings, written.Warnings...)
-			return written, nil
-		}
-		if !unconditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
-			return Result[T]{}, err
+		written, err := r.carryOut(ctx, in, change)
+		if err == nil || change.conditional || !errors.Is(err, store.ErrConflict) || attempt == maxConflicts {
+			return written, err
 		}
 		// Without a random pause, many writers of one object would collide again.
 		select {
@@ -96,8 +93,72 @@ func (r *Registry[T]) rewrite(
 	}
 }
 
-// replace checks a replacement against the stored object and writes it.
-func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object, old T, record store.Record) (Result[T], error) {
+// rewritePrefetched is rewrite with the record that was read together with the caller's key. Not done: there is no such record,
+// or it is out of date. Requests read their body after that, so that a refusal, and an answer that writes nothing, need to see
+// that the record is still the same.
+func (r *Registry[T]) rewritePrefetched(
+	ctx context.Context, in target, own own[T], replace replacer[T],
+) (written Result[T], done bool, err error) {
+	record, known := in.prefetched[storeName(in.namespace, in.name)]
+	// The use of the caller's own key was noted after it was read.
+	if !known || in.name == in.caller.Key {
+		return written, false, nil
+	}
+	change, err := r.plan(ctx, in, own, replace, record)
+	if err == nil && !change.same && !in.dryRun {
+		written, err = r.carryOut(ctx, in, change)
+		return written, !errors.Is(err, store.ErrConflict), err
+	}
+	now, failed := r.fetch(ctx, in.namespace, in.name)
+	switch {
+	case failed != nil:
+		return written, true, failed
+	case now.Revision != record.Revision || !now.Activity.Equal(record.Activity):
+		return written, false, nil
+	case err == nil:
+		written, err = r.carryOut(ctx, in, change)
+	}
+	return written, true, err
+}
+
+// change is a write that was checked.
+type change[T Object] struct {
+	object, old  T
+	record, next store.Record
+	warnings     []string
+	// conditional tells that the replacement has a resourceVersion.
+	conditional bool
+	// same tells that nothing is to be written, and gone that the object is to be removed.
+	same, gone bool
+}
+
+// plan checks the replacement of the object of a record, and returns the write of it.
+func (r *Registry[T]) plan(ctx context.Context, in target, own own[T], replace replacer[T], record store.Record) (*change[T], error) {
+	old, err := r.show(ctx, in.caller, record, in.name, in.prefetched)
+	if err != nil {
+		return nil, err
+	}
+	part := ""
+	if in.status {
+		part = status
+	}
+	if err := r.Admit(in.caller, "update", part, old); err != nil {
+		return nil, err
+	}
+	object, warnings, err := replace(old, record)
+	if err != nil {
+		return nil, err
+	}
+	if object.GetResourceVersion() == "0" {
+		object.SetResourceVersion("")
+	}
+	planned := &change[T]{old: old, record: record, warnings: warnings, conditional: object.GetResourceVersion() != ""}
+	return planned, r.complete(ctx, in, own, object, planned)
+}
+
+// complete checks a replacement against the stored object, and completes the write of it.
+func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], object T, planned *change[T]) error {
+	old, record := planned.old, planned.record
 	name := old.GetName()
 	if object.GetName() == "" {
 		object.SetName(name)
@@ -106,22 +167,22 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		object.SetNamespace(old.GetNamespace())
 	}
 	if object.GetName() != name {
-		return Result[T]{}, mismatch("name", object.GetName(), fmt.Sprintf(
+		return mismatch("name", object.GetName(), fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", object.GetName(), name))
 	}
 	if given := object.GetNamespace(); given != "" && !r.Definition.Namespaced {
-		return Result[T]{}, mismatch("namespace", given, "metadata.namespace must be empty: "+r.Definition.Resource.Resource+" are cluster-scoped")
+		return mismatch("namespace", given, "metadata.namespace must be empty: "+r.Definition.Resource.Resource+" are cluster-scoped")
 	}
 	if object.GetNamespace() != old.GetNamespace() {
-		return Result[T]{}, mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
+		return mismatch("namespace", object.GetNamespace(), fmt.Sprintf(
 			"the namespace of the object (%s) does not match the namespace on the request (%s)",
 			object.GetNamespace(), old.GetNamespace()))
 	}
 	if err := r.checkPreconditions(old, object.GetUID(), object.GetResourceVersion()); err != nil {
-		return Result[T]{}, err
+		return err
 	}
 	if problems := boundMetadata(object, old); len(problems) > 0 {
-		return Result[T]{}, r.invalid(name, problems)
+		return r.invalid(name, problems)
 	}
 	stored := old
 	known, _, canonical := r.canonical(record.Object)
@@ -130,7 +191,7 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 	} else {
 		var err error
 		if stored, err = r.sealed(old, record); err != nil {
-			return Result[T]{}, err
+			return err
 		}
 	}
 	var digest string
@@ -141,29 +202,29 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		digest, err = r.prepareReplacement(ctx, in, own, object, old, stored, record)
 	}
 	if err != nil {
-		return Result[T]{}, err
+		return err
 	}
 	// Of managers that apply, the library keeps all.
 	if problems := boundMetadata(object, old); len(problems) > 0 {
-		return Result[T]{}, r.invalid(name, problems)
+		return r.invalid(name, problems)
 	}
 	if !canonical {
 		if known, err = r.encodeBare(stored); err != nil {
-			return Result[T]{}, err
+			return err
 		}
 	}
 	if old.GetUID() == "" {
 		if err := r.found(object); err != nil {
-			return Result[T]{}, err
+			return err
 		}
 	}
 	updated, err := r.encodeOnTime(object, old, known)
 	if err != nil {
-		return Result[T]{}, err
+		return err
 	}
 	if r.desiredChanged(updated, known) {
 		if updated, err = r.raiseGeneration(object, updated, old.GetGeneration()+1); err != nil {
-			return Result[T]{}, err
+			return err
 		}
 	}
 	next := record
@@ -172,36 +233,43 @@ func (r *Registry[T]) replace(ctx context.Context, in target, own own[T], object
 		next.Created = object.GetCreationTimestamp().Time
 	}
 	r.index(&next, object)
-	if bytes.Equal(known, updated) && next.Owner == record.Owner {
-		r.stamp(object, record)
-		_ = r.relate(ctx, []T{object}, nil)
-		return r.written(object, old, record), nil
+	planned.object, planned.next = object, next
+	if planned.same = bytes.Equal(known, updated) && next.Owner == record.Owner; planned.same {
+		return nil
 	}
-	if next.Object, err = r.replacement(record, known, updated, object); err != nil {
-		return Result[T]{}, err
+	if planned.next.Object, err = r.replacement(record, known, updated, object); err != nil {
+		return err
 	}
-	if err := boundObject(next.Object, record.Object); err != nil {
-		return Result[T]{}, err
-	}
-	gone := Deleted(object, r.Now())
-	if !in.dryRun {
-		if gone {
-			next.Revision, err = r.Store.Delete(ctx, record.Name, record.Revision)
+	planned.gone = Deleted(object, r.Now())
+	return boundObject(planned.next.Object, record.Object)
+}
+
+// carryOut writes a change, unless there is nothing to write or the request is a dry run, and returns the answer.
+func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T]) (Result[T], error) {
+	object, next := planned.object, planned.next
+	if planned.same {
+		next = planned.record
+	} else if !in.dryRun {
+		var err error
+		if planned.gone {
+			next.Revision, err = r.Store.Delete(ctx, next.Name, planned.record.Revision)
 		} else {
 			next.Quota = r.Quota
 			next.Revision, err = r.Store.Update(ctx, next)
 		}
 		if err != nil {
-			return Result[T]{}, r.translate(err, name)
+			return Result[T]{}, r.translate(err, planned.old.GetName())
 		}
 	}
 	r.stamp(object, next)
-	_ = r.relate(ctx, []T{object}, nil)
-	if gone && !in.dryRun {
+	_ = r.relate(ctx, []T{object}, in.prefetched)
+	if planned.gone && !in.dryRun {
 		r.Removed(ctx, object)
 		r.collect(ctx, outcome{node: node{member: r, record: next, object: object}, gone: true})
 	}
-	return r.written(object, old, next), nil
+	written := r.written(object, planned.old, next)
+	written.Warnings = append(planned.warnings, written.Warnings...)
+	return written, nil
 }
 
 // written is the answer to an update that has stored an object, or found it stored.
