@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +202,36 @@ func testListLarge(t *testing.T, open Open) {
 		if err != nil || !slices.Equal(names(due), want[skip:skip+count]) {
 			t.Errorf("after %d, %q are due (%v), want %d", skip, names(due), err, count)
 		}
+	}
+}
+
+// testListAlike: the names of several owners are in byte order, however long the part is that they have in common.
+func testListAlike(t *testing.T, open Open) {
+	const start = "pipeline-of-a-team-"
+	s, random := open(t), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same names each time
+	var want []string
+	for len(want) < 120 {
+		name := []byte(start[:random.IntN(len(start))+1])
+		for range random.IntN(10) {
+			name = append(name, []string{"-", ".", "0", "a", "z", "é", "ÿ"}[random.IntN(7)]...)
+		}
+		if slices.Contains(want, string(name)) {
+			continue
+		}
+		want = append(want, string(name))
+		record := object(string(name))
+		record.Owner = fmt.Sprint("o", random.IntN(4))
+		create(t, s, record)
+	}
+	slices.Sort(want)
+	for _, limit := range []int{1, 7, 100, 500} {
+		if got := pages(t, s, store.Query{Owners: []string{"o0", "o1", "o2", "o3"}, Limit: limit}); !slices.Equal(got, want) {
+			t.Errorf("limit %d: %q, want %q", limit, got, want)
+		}
+	}
+	long := slices.DeleteFunc(slices.Clone(want), func(name string) bool { return !strings.HasPrefix(name, start[:12]) })
+	if got := pages(t, s, store.Query{Owners: []string{"o0", "o1", "o2", "o3"}, Prefix: start[:12]}); !slices.Equal(got, long) {
+		t.Errorf("with a prefix: %q, want %q", got, long)
 	}
 }
 

@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ListLarge", testListLarge},
 		{"ListLargeMany", testListLargeMany},
 		{"ListManyOwners", testListManyOwners},
+		{"ListAlike", testListAlike},
 		{"ListSnapshot", testListSnapshot},
 		{"References", testReferences},
 		{"Referred", testReferred},

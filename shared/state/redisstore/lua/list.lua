@@ -9,6 +9,15 @@ local limit, bytes, direct = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV
 -- A range is read in chunks: many ranges do not cost many pages.
 local chunk = math.min(limit, math.max(16, math.ceil(2 * limit / ((#ARGV - 3) / 3))))
 
+-- What all names that were read begin with.
+local shared
+local function share(name)
+  shared = shared or name
+  while string.sub(name, 1, #shared) ~= shared do
+    shared = string.sub(shared, 1, -2)
+  end
+end
+
 -- Reads the next chunk of a range, and tells whether there is one.
 local function advance(range)
   if not range.min then
@@ -22,16 +31,38 @@ local function advance(range)
     end
   end
   range.members, range.position = members, 1
-  return #members > 0
+  if #members == 0 then
+    return false
+  end
+  share(members[1])
+  share(members[#members])
+  return true
 end
 
--- Byte order. The operator < follows the locale that the server was started in.
+-- Byte order. The operator < follows the locale that the server was started in. A call costs more than
+-- a comparison, so what all names share is left out, and eight bytes are read at a time. Behind the end of a name there is nil.
+local byte = string.byte
 local function before(a, b)
   a, b = a.members[a.position], b.members[b.position]
-  for i = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, i), string.byte(b, i)
-    if x ~= y then
-      return x < y
+  for i = #shared + 1, #a, 8 do
+    local a1, a2, a3, a4, a5, a6, a7, a8 = byte(a, i, i + 7)
+    local b1, b2, b3, b4, b5, b6, b7, b8 = byte(b, i, i + 7)
+    if a1 ~= b1 then
+      return (a1 or -1) < (b1 or -1)
+    elseif a2 ~= b2 then
+      return (a2 or -1) < (b2 or -1)
+    elseif a3 ~= b3 then
+      return (a3 or -1) < (b3 or -1)
+    elseif a4 ~= b4 then
+      return (a4 or -1) < (b4 or -1)
+    elseif a5 ~= b5 then
+      return (a5 or -1) < (b5 or -1)
+    elseif a6 ~= b6 then
+      return (a6 or -1) < (b6 or -1)
+    elseif a7 ~= b7 then
+      return (a7 or -1) < (b7 or -1)
+    elseif a8 ~= b8 then
+      return (a8 or -1) < (b8 or -1)
     end
   end
   return #a < #b
