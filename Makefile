@@ -16,6 +16,10 @@ PROFILE := infra/profile/default.pgo
 TIMEOUT ?= 40m
 # What `make test` leaves to targets of their own: whole sessions, what is deployed, and what is bounded.
 APART := test/(script|deploy|cold|links|attack|cost|limits)
+# The code. `make race` runs its tests with the race detector.
+CODE := ./functions/... ./infra/... ./local/... ./shared/...
+# Much of the time of a test is waiting, so more packages and tests run at a time than there are processors.
+GOTEST := go test -p 3 -parallel 6 -timeout $(TIMEOUT)
 META := $(addprefix k8s.io/apimachinery/pkg/,api/resource apis/meta/v1 runtime version)
 ARGS ?=
 
@@ -26,9 +30,12 @@ run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/platform ./local
 	@exec build/platform $(ARGS)
 
-# Much of the time of a test is waiting, so more packages and tests run at a time than there are processors.
 test: redis postgres ## Run the tests of every package, with an embedded and a real Redis. Random tests make fewer rounds than in race.
-	go test -short -p 3 -parallel 6 -timeout $(TIMEOUT) $$(go list ./... | grep -vE '/$(APART)$$')
+	$(GOTEST) -short $$(go list ./... | grep -vE '/$(APART)$$')
+
+# The race detector needs so much address space that the limits of memory of a worker are tested without it.
+suites: redis ## Run what neither race nor another target runs: the other tests of test/, with all of their rounds, and the limits of workers.
+	$(GOTEST) $$(go list ./test/... | grep -vE '/$(APART)$$') ./shared/syncpatch/worker
 
 stories: redis ## Run whole sessions of users, with a real kubectl, in each shape in which the API is deployed.
 	go test -timeout $(TIMEOUT) ./test/script
@@ -44,8 +51,7 @@ contract: redis ## Compare with Kubernetes: its storage contract tests, and its 
 	cd test/contract && go test -timeout $(TIMEOUT) . $(ARGS)
 
 race: redis postgres ## Run the tests of the code with the race detector, and random tests with all of their rounds.
-	go test -race -timeout $(TIMEOUT) ./functions/... ./infra/... ./local/... ./shared/...
-	go test -timeout $(TIMEOUT) ./test/api ./test/lineage
+	$(GOTEST) -race $(CODE)
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
 	@mkdir -p build/serverless
@@ -53,7 +59,7 @@ stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml
 		function=$${zip#build/lambda/}; cp "$$zip" "build/serverless/$${function%%/*}.zip"; \
 	done
 
-check: verify lint test stories bounds packaging contract race ## What CI runs: generated files, linters, and all tests.
+check: verify lint suites race stories bounds packaging contract ## What CI runs: generated files, linters, and all tests.
 
 lint: ## Run the linters.
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -144,4 +150,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres node stage-serverless
+.PHONY: help run test suites stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres node stage-serverless

@@ -56,6 +56,9 @@ type row struct {
 type report struct {
 	alone row
 	rows  []row
+	// yielded tells that the attackers had a low priority. They stand for other machines, which do not take the processor of
+	// this one.
+	yielded bool
 }
 
 // attack is what the attackers share.
@@ -104,6 +107,8 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 		return nil, err
 	}
 	defer h.stop()
+	// The runner and the honest tenant have their processes already, so only the attackers yield.
+	found := &report{yielded: yieldProcessor()}
 	for _, user := range []string{"mallory", "oscar", "trudy"} {
 		for number := range 2 {
 			one, err := a.site.tenant(ctx, root, user, fmt.Sprintf("%s-%d", user, number))
@@ -124,7 +129,6 @@ func measure(ctx context.Context, runner *launch.Runner, p plan) (*report, error
 		}
 	}
 
-	found := &report{}
 	// What the process and the connections do for the first time does not count.
 	if _, err := h.work(p.alone / 4); err != nil {
 		return nil, err
@@ -311,6 +315,10 @@ func (r *report) print(out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nThe 99th percentile of the honest tenant's operations in ms, and the largest ratio to the one without an attack.\n")
+	priority := "The attackers had the priority of the server: their own work counts as harm."
+	if r.yielded {
+		priority = "The attackers had a low priority: they stand for other machines."
+	}
+	_, err := fmt.Fprintf(out, "\nThe 99th percentile of the honest tenant's operations in ms, and the largest ratio to the one without an attack.\n%s\n", priority)
 	return err
 }
