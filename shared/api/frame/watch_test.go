@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -456,21 +457,30 @@ func TestWatchStreams(t *testing.T) {
 	})
 }
 
-// The connection of a watch serves later requests.
+// deadlined is a connection that notes the deadlines for its writes.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	writes []time.Time
+}
+
+func (d *deadlined) SetWriteDeadline(end time.Time) error {
+	d.writes = append(d.writes, end)
+	return nil
+}
+
+// Each write of a watch has a deadline, and none is left at the end, so the connection serves later requests.
 func TestWatchLeavesTheConnection(t *testing.T) {
-	// The limit for a write is longer than a busy machine needs for one.
-	const stuckAfter = 2 * time.Second
-	serving(t, frame.WatchSettings{Window: 20 * time.Millisecond, StuckAfter: stuckAfter}, func(t *testing.T, w *world, server *httptest.Server) {
-		for range 2 {
-			lines, stop := w.stream(server, "", "")
-			for next(t, lines).Object["metadata"].(map[string]any)["name"] != "narrow" {
-				continue
-			}
-			rest(t, lines)
-			stop()
-			<-time.After(stuckAfter + 100*time.Millisecond)
-		}
-	})
+	t.Parallel()
+	w := newWatchWorld(t)
+	answer := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+	// The last bookmark is written however short the window was.
+	w.handler.ServeHTTP(answer, w.request(request{path: root + "?watch=true&allowWatchBookmarks=true"}))
+	if len(answer.writes) < 2 || !answer.writes[len(answer.writes)-1].IsZero() {
+		t.Fatalf("the deadlines are %v", answer.writes)
+	}
+	if !slices.ContainsFunc(answer.writes, func(end time.Time) bool { return !end.IsZero() }) {
+		t.Error("no write has a deadline")
+	}
 }
 
 // The reasons for which a watch ends. Source: ADR-0007.
@@ -538,7 +548,8 @@ func TestWatchEnds(t *testing.T) {
 			rest(t, lines)
 			record := w.ended(1)[0]
 			want := 1.0
-			if row.mark {
+			// On a busy machine a window may end before its watch has begun, so that its only bookmark is the last.
+			if row.mark && (row.what != "its window" || record["events"] != want) {
 				want = 2
 			}
 			if record["ended"] != row.why || record["status"] != 200.0 || record["events"] != want || record["level"] != "DEBUG" {
@@ -566,12 +577,25 @@ func TestWatchIsNoUse(t *testing.T) {
 	}
 }
 
+// unhurried is a connection whose writes have no deadline.
+type unhurried struct{ http.ResponseWriter }
+
+func (u unhurried) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+func (unhurried) SetWriteDeadline(time.Time) error { return nil }
+
 // A client that does not read is disconnected, and does not delay others.
 func TestWatchDropsTheStuck(t *testing.T) {
 	t.Parallel()
 	w := newWatchWorld(t)
-	w.server.Watch = frame.WatchSettings{StuckAfter: 2 * time.Second}
-	server := httptest.NewServer(w.handler)
+	w.server.Watch = frame.WatchSettings{StuckAfter: 100 * time.Millisecond}
+	// The client that reads has no deadline, because a busy machine may let it wait for longer.
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("sendInitialEvents") {
+			answer = unhurried{answer}
+		}
+		w.handler.ServeHTTP(answer, r)
+	}))
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	stuck, err := net.Dial("tcp", address)
@@ -585,6 +609,11 @@ func TestWatchDropsTheStuck(t *testing.T) {
 	}
 	lively, stop := w.stream(server, "&sendInitialEvents=false"+goodMatch, "")
 	defer stop()
+	for patience := time.Now().Add(30 * time.Second); w.count("platform_watches", nil) != 2; <-time.After(time.Millisecond) {
+		if time.Now().After(patience) {
+			t.Fatal("the watches do not begin")
+		}
+	}
 	large := strings.Repeat("x", 200<<10)
 	for i := 0; ; i++ {
 		if i == 400 {
