@@ -4,6 +4,7 @@
 //
 //	go run ./test/attack
 //	go run ./test/attack --class expressions,patterns --each 10s
+//
 // The attackers stand for other machines, so on Linux they have a low priority on the processor of this one.
 //
 // It reports, for each class, the honest tenant's 99th percentile beside the one without an attack, the answers that the

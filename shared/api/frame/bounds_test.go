@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,14 +117,26 @@ func (d drip) Read([]byte) (int, error) {
 
 func (drip) Close() error { return nil }
 
-// slowly is a connection with deadlines.
+// hourglass is a context whose time is over as soon as a test says so, however long the work before it took.
+type hourglass struct {
+	context.Context
+	end atomic.Pointer[time.Time]
+}
+
+func (h *hourglass) Deadline() (time.Time, bool) { return *h.end.Load(), true }
+
+// slowly is a connection whose deadline for reads passes as soon as it is set.
 type slowly struct {
 	*httptest.ResponseRecorder
 	reads chan time.Time
+	sand  *hourglass
+	set   time.Time
 }
 
-func (s slowly) SetReadDeadline(end time.Time) error {
-	time.AfterFunc(time.Until(end), func() { close(s.reads) })
+func (s *slowly) SetReadDeadline(end time.Time) error {
+	s.set = end
+	s.sand.end.Store(&time.Time{})
+	close(s.reads)
 	return nil
 }
 
@@ -131,12 +144,17 @@ func (s slowly) SetReadDeadline(end time.Time) error {
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.request(request{method: "POST", path: root + "?timeout=50ms"})
-	reads := make(chan time.Time)
+	reads, sand := make(chan time.Time), &hourglass{Context: t.Context()}
+	end := time.Now().Add(20 * time.Second)
+	sand.end.Store(&end)
+	r := w.request(request{method: "POST", path: root}).WithContext(sand)
 	r.Body, r.ContentLength = drip{reads}, -1
-	answer := slowly{httptest.NewRecorder(), reads}
+	answer := &slowly{ResponseRecorder: httptest.NewRecorder(), reads: reads, sand: sand}
 	w.handler.ServeHTTP(answer, r)
 	refused(t, answer.ResponseRecorder, http.StatusRequestTimeout, metav1.StatusReasonTimeout)
+	if !answer.set.Equal(end) {
+		t.Errorf("the body has until %v, the request until %v", answer.set, end)
+	}
 }
 
 // A body that says that it is too large is read as far as others, and one whose client has left is not decoded.
