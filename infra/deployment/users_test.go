@@ -112,7 +112,7 @@ func readings(t *testing.T, state store.Store) map[string]error {
 	failed := map[string]error{}
 	_, failed["gets"] = state.Get(t.Context(), "there")
 	_, failed["gets by digest"] = state.GetByDigest(t.Context(), "digest-there")
-	_, _, failed["gets two"] = state.GetWith(t.Context(), "digest-there", "there")
+	_, _, failed["gets two"] = state.GetWith(t.Context(), "digest-there", []string{"there"})
 	_, failed["lists"] = state.List(t.Context(), store.Query{Limit: 10})
 	_, failed["lists owners"] = state.List(t.Context(), store.Query{Limit: 10, Owners: []string{"user:a"}})
 	_, failed["finds what is due"] = state.Due(t.Context(), store.DueQuery{Until: time.Unix(1<<32, 0), Limit: 10})

@@ -14,14 +14,18 @@ import (
 )
 
 // The texts of a 401. Only callers that have the key learn that it is expired or disabled, or that it ended with another
-// key, which is not named.
-// Source: ADR-0005.
+// key, which is not named, or with its owner.
+// Source: ADR-0005, ADR-0029.
 const (
 	textNone     = "no bearer token"
 	textInvalid  = "invalid bearer token"
 	textExpired  = "access key expired"
 	textDisabled = "access key disabled"
 	textBound    = "a key that this access key was made with no longer works"
+
+	textOwnerDisabled = "the owner of this access key is disabled"
+	textOwnerGone     = "the owner of this access key no longer exists"
+	textSignedOut     = "the owner of this access key has signed out everywhere"
 )
 
 // The reasons for which Bearers refuses a bearer.
@@ -34,6 +38,12 @@ var (
 	ErrDisabled = errors.New("the bearer is disabled")
 	// ErrBound: another bearer that it is bound to no longer works. Source: ADR-0021.
 	ErrBound = errors.New("the bearer is bound to one that has ended")
+	// ErrOwnerDisabled: the user or team to whom it belongs is disabled. Source: ADR-0029.
+	ErrOwnerDisabled = errors.New("the owner of the bearer is disabled")
+	// ErrOwnerGone: the user or team to whom it belongs no longer exists. Source: ADR-0029.
+	ErrOwnerGone = errors.New("the owner of the bearer is gone")
+	// ErrSignedOut: its user has ended all credentials. Source: ADR-0029.
+	ErrSignedOut = errors.New("the owner of the bearer has signed out")
 )
 
 // Bearers identifies bearers. Package accesskey implements it for access keys. Implementations are safe for concurrent use.
@@ -41,7 +51,7 @@ type Bearers interface {
 	// Identify returns the caller to whom a bearer belongs. It refuses a malformed bearer without a request to the state.
 	// Prefetch names an access key to read in the same round trip if possible; empty: none.
 	//
-	// Errors: ErrUnknown, ErrExpired, ErrDisabled and ErrBound; store.ErrUnavailable if the state cannot be reached; other errors
+	// Errors: ErrUnknown, ErrExpired, ErrDisabled, ErrBound, ErrOwnerDisabled, ErrOwnerGone and ErrSignedOut; store.ErrUnavailable if the state cannot be reached; other errors
 	// if a stored record cannot be read.
 	Identify(ctx context.Context, bearer secret.String, prefetch string) (Identified, error)
 }
@@ -113,6 +123,12 @@ func refuse(err error) error {
 		return apierror.Unauthorized(textDisabled)
 	case errors.Is(err, ErrBound):
 		return apierror.Unauthorized(textBound)
+	case errors.Is(err, ErrOwnerDisabled):
+		return apierror.Unauthorized(textOwnerDisabled)
+	case errors.Is(err, ErrOwnerGone):
+		return apierror.Unauthorized(textOwnerGone)
+	case errors.Is(err, ErrSignedOut):
+		return apierror.Unauthorized(textSignedOut)
 	case errors.Is(err, store.ErrUnavailable):
 		return apierror.Unavailable().Because(err)
 	default:

@@ -117,9 +117,9 @@ type silent struct {
 	t *testing.T
 }
 
-func (s silent) GetWith(context.Context, string, ...string) (store.Record, map[string]store.Record, error) {
+func (s silent) GetWith(context.Context, string, []string, ...store.Ref) (store.Record, store.Together, error) {
 	s.t.Error("the store was asked")
-	return store.Record{}, nil, store.ErrNotFound
+	return store.Record{}, store.Together{}, store.ErrNotFound
 }
 
 // A text that cannot be a key is refused without a request to the state. Source: ADR-0005.

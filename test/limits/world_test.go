@@ -297,10 +297,12 @@ func (h holding) GetByDigest(ctx context.Context, digest string) (store.Record, 
 	return record, err
 }
 
-func (h holding) GetWith(ctx context.Context, digest string, names ...string) (store.Record, map[string]store.Record, error) {
-	record, others, err := h.Store.GetWith(ctx, digest, names...)
+func (h holding) GetWith(
+	ctx context.Context, digest string, names []string, refs ...store.Ref,
+) (store.Record, store.Together, error) {
+	record, others, err := h.Store.GetWith(ctx, digest, names, refs...)
 	if held := h.held.wait(ctx, errors.Is(err, store.ErrNotFound)); held != nil {
-		return store.Record{}, nil, held
+		return store.Record{}, store.Together{}, held
 	}
 	return record, others, err
 }

@@ -499,8 +499,8 @@ func TestDeadlines(t *testing.T) {
 // unreachable is a state that does not respond.
 type unreachable struct{ store.Store }
 
-func (unreachable) GetWith(context.Context, string, ...string) (store.Record, map[string]store.Record, error) {
-	return store.Record{}, nil, store.ErrUnavailable
+func (unreachable) GetWith(context.Context, string, []string, ...store.Ref) (store.Record, store.Together, error) {
+	return store.Record{}, store.Together{}, store.ErrUnavailable
 }
 
 // A request that cannot be checked is refused (Promise 6): 503, and the client may retry in a second.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -86,6 +87,8 @@ type rules struct {
 	// keys is the registry that has the rules.
 	keys  *Registry
 	lines *lines
+	// people are the users and teams. nil: there are none.
+	people *people.Directory
 }
 
 // Default makes the caller the owner of a new key, and User its type, where the request leaves them out. A replacement
@@ -98,6 +101,7 @@ func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) 
 	if old != nil {
 		key.Status = *old.Status.DeepCopy()
 		owner, kind = OwnerOf(&old.Spec), old.Spec.Type
+		keepGranted(caller, key, old)
 		if !caller.Admin() {
 			keepLogin(&key.Spec, &old.Spec)
 		}
@@ -107,6 +111,9 @@ func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) 
 	}
 	if key.Spec.Type == "" {
 		key.Spec.Type = kind
+	}
+	if old != nil && OwnerOf(&key.Spec) != OwnerOf(&old.Spec) {
+		key.Status.Owner = nil
 	}
 	key.Status.DisabledByAdmin = key.Spec.Disabled && (caller.Admin() || old != nil && old.Status.DisabledByAdmin)
 }
@@ -189,7 +196,10 @@ func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner stri
 // Observe fills in the last activity and the end of the key without its lineage, and removes the secrets of logins. Who made
 // the key is stored.
 func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
-	key.Status = model.OwnedAccessKeyStatus{CreatedBy: key.Status.CreatedBy, Lineage: key.Status.Lineage, DisabledByAdmin: key.Status.DisabledByAdmin}
+	key.Status = model.OwnedAccessKeyStatus{
+		CreatedBy: key.Status.CreatedBy, Lineage: key.Status.Lineage, Owner: key.Status.Owner, Granted: key.Status.Granted,
+		DisabledByAdmin: key.Status.DisabledByAdmin,
+	}
 	if record.Name == "" {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
@@ -30,18 +31,15 @@ type Bearers struct {
 var _ auth.Bearers = (*Bearers)(nil)
 
 // Identify implements auth.Bearers. A malformed key is refused without a request to the state. A valid key costs one round
-// trip together with the keys to which it is bound, or two if it is new to this process, and one more for each owner of
-// these keys: a key whose owners are gone is refused. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021.
+// trip together with the keys to which it is bound, its owner and theirs, or two if it is new to this process, and one more for
+// each object that owns these keys: a key whose owners are gone is refused. A process that has not read the teams does so at the
+// same time. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021, ADR-0029.
 func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
 	if CheckBearer(bearer) != nil {
 		return auth.Identified{}, auth.ErrUnknown
 	}
-	digest, lines := Digest(bearer), b.lines()
-	names := slices.Clone(lines.recall(digestOf + digest))
-	if prefetch != "" {
-		names = append(append(names, prefetch), lines.recall(nameOf+prefetch)...)
-	}
-	record, found, err := b.Keys.Store.GetWith(ctx, digest, names...)
+	digest := Digest(bearer)
+	record, read, err := b.read(ctx, digest, prefetch)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return auth.Identified{}, auth.ErrUnknown
@@ -67,29 +65,40 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	case orphaned:
 		return auth.Identified{}, auth.ErrUnknown
 	}
-	var scopes []*model.Scope
-	if bounding := Bounding(key.Status.Lineage); len(bounding) > 0 {
-		lines.learn(digestOf+digest, bounding)
-		var within time.Time
-		within, scopes, err = b.within(ctx, key, bounding, names, found)
-		switch {
-		case errors.Is(err, ErrBound):
-			return auth.Identified{}, auth.ErrBound
-		case err != nil:
-			return auth.Identified{}, fmt.Errorf("looking up the lineage of an access key: %w", err)
-		}
-		until = earliest(until, within)
+	if err := b.complete(ctx, digest, key, read); err != nil {
+		return auth.Identified{}, err
+	}
+	state, err := ownerOf(ctx, b.people(), key, read.Refs)
+	switch {
+	case errors.Is(err, people.ErrDisabled):
+		return auth.Identified{}, auth.ErrOwnerDisabled
+	case errors.Is(err, people.ErrGone):
+		return auth.Identified{}, auth.ErrOwnerGone
+	case errors.Is(err, people.ErrSignedOut):
+		return auth.Identified{}, auth.ErrSignedOut
+	case err != nil:
+		return auth.Identified{}, err
+	}
+	ends, scopes, err := within(ctx, b.Keys, key.Status.Lineage, read.Together, b.Limits(), b.Now())
+	switch {
+	case errors.Is(err, ErrBound):
+		return auth.Identified{}, auth.ErrBound
+	case err != nil:
+		return auth.Identified{}, fmt.Errorf("looking up the lineage of an access key: %w", err)
 	}
 	return auth.Identified{
-		Caller: callerOf(key, scopes, until, record.Revision), Prefetched: found,
+		Caller: callerOf(key, state, scopes, earliest(until, ends), record.Revision), Prefetched: read.Records,
 		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
 }
 
-// callerOf is the caller that a key authenticates: within which scopes of the keys to which it is bound, until when, and by which
-// revision of its record.
-func callerOf(key *model.OwnedAccessKey, scopes []*model.Scope, until time.Time, revision int64) identity.Caller {
-	caller := identity.New(OwnerOf(&key.Spec), key.Spec.Groups)
+// callerOf is the caller that a key authenticates: with what its owner may do, within which scopes of the keys to which it is bound,
+// until when, and by which revision of its record.
+func callerOf(key *model.OwnedAccessKey, state people.State, scopes []*model.Scope, until time.Time, revision int64) identity.Caller {
+	caller := identity.New(OwnerOf(&key.Spec), groupsNow(key, state))
+	if state.Managed {
+		caller.OwnerObject = &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
+	}
 	caller.Scope, caller.KeyScopes = key.Spec.Scope, scopes
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)
 	caller.KeyExpires, caller.KeyRevision, caller.KeyLineage = until, revision, key.Status.Lineage
@@ -97,26 +106,109 @@ func callerOf(key *model.OwnedAccessKey, scopes []*model.Scope, until time.Time,
 	return caller
 }
 
-// within is Within for a key that is bound to keys of some names. Found has the records of names that exist; nil: they were not
-// read.
-func (b *Bearers) within(
-	ctx context.Context, key *model.OwnedAccessKey, bounding, names []string, found map[string]store.Record,
-) (time.Time, []*model.Scope, error) {
-	if found == nil || slices.ContainsFunc(bounding, func(name string) bool { return !slices.Contains(names, name) }) {
-		found = map[string]store.Record{}
-		for record, err := range store.GetEach(ctx, b.Keys.Store, bounding) {
-			if err != nil {
-				return time.Time{}, nil, err
-			}
-			found[record.Name] = record
-		}
-	}
-	return Within(ctx, b.Keys, key.Status.Lineage, found, b.Limits(), b.Now())
+// together is what was read in the same round trip as a key.
+type together struct {
+	store.Together
+	// names and owners are what was asked for.
+	names  []string
+	owners []identity.Owner
 }
 
-// lines is what the process remembers of lineages.
+// read reads the key of a digest, with what the process remembers to belong to it and to the key to prefetch.
+func (b *Bearers) read(ctx context.Context, digest, prefetch string) (store.Record, *together, error) {
+	known := b.lines().recall(digestOf + digest)
+	read := &together{names: slices.Clone(known.names), owners: known.owners}
+	if prefetch != "" {
+		read.names = append(append(read.names, prefetch), b.lines().recall(nameOf+prefetch).names...)
+	}
+	if directory := b.people(); directory != nil && !directory.Prepared() {
+		prepared := make(chan struct{})
+		go func() {
+			defer close(prepared)
+			directory.Prepare(ctx)
+		}()
+		defer func() { <-prepared }()
+	}
+	record, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners)...)
+	read.Together = found
+	return record, read, err
+}
+
+// complete reads what belongs to a key and was not read with it, in one round trip.
+func (b *Bearers) complete(ctx context.Context, digest string, key *model.OwnedAccessKey, read *together) error {
+	bounding := Bounding(key.Status.Lineage)
+	missing := func(name string) bool { return !slices.Contains(read.names, name) }
+	if read.Records == nil && (len(bounding) > 0 || b.people() != nil) || slices.ContainsFunc(bounding, missing) ||
+		b.people() != nil && !slices.Contains(read.owners, OwnerOf(&key.Spec)) {
+		read.owners = with(read.owners, OwnerOf(&key.Spec))
+		for _, name := range bounding {
+			if missing(name) {
+				read.names = append(read.names, name)
+			}
+		}
+		_, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners)...)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return auth.ErrUnknown
+		case err != nil:
+			return fmt.Errorf("looking up what belongs to a bearer: %w", err)
+		case found.Records == nil:
+			// The process has forgotten the digest in between, or the key was written anew.
+			return fmt.Errorf("looking up what belongs to a bearer: %w", store.ErrUnavailable)
+		}
+		read.Together = found
+	}
+	owners := []identity.Owner{OwnerOf(&key.Spec)}
+	for _, name := range bounding {
+		if record, exists := read.Records[name]; exists {
+			ancestor, err := b.Keys.Parse(record)
+			if err != nil {
+				return err
+			}
+			owners = with(owners, OwnerOf(&ancestor.Spec))
+		}
+	}
+	if directory := b.people(); directory != nil {
+		b.lines().learn(digestOf+digest, line{bounding, owners})
+		if slices.ContainsFunc(owners, func(owner identity.Owner) bool { return !slices.Contains(read.owners, owner) }) {
+			var err error
+			if read.Refs, err = directory.Read(ctx, owners...); err != nil {
+				return fmt.Errorf("looking up the owners of access keys: %w", err)
+			}
+		}
+	} else if len(bounding) > 0 {
+		b.lines().learn(digestOf+digest, line{names: bounding})
+	}
+	return nil
+}
+
+// with adds an owner to a list that has each once. The list does not change.
+func with(owners []identity.Owner, owner identity.Owner) []identity.Owner {
+	if slices.Contains(owners, owner) {
+		return owners
+	}
+	return append(slices.Clone(owners), owner)
+}
+
+// refs returns what to read about owners.
+func (b *Bearers) refs(owners []identity.Owner) []store.Ref {
+	if b.people() == nil {
+		return nil
+	}
+	return people.Refs(owners...)
+}
+
+// people returns the users and teams; nil if there are none.
+func (b *Bearers) people() *people.Directory {
+	if own := rulesOf(b.Keys); own != nil {
+		return own.people
+	}
+	return nil
+}
+
+// lines is what the process remembers of lineages and owners.
 func (b *Bearers) lines() *lines {
-	if own, ok := b.Keys.Rules.(*rules); ok {
+	if own := rulesOf(b.Keys); own != nil {
 		return own.lines
 	}
 	return nil

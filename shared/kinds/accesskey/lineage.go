@@ -81,18 +81,26 @@ func Bounding(lineage []model.AccessKeyAncestor) []string {
 
 // Within returns until when the keys in a lineage let a credential work that is bound to them, the zero time for ever, and
 // the scopes that they have now, each of which narrows the credential. Found has the records of their names that exist. A key
-// whose owners are gone lets nothing work.
+// lets nothing work if the objects that own it are gone, or if its user or team is disabled, is gone or has ended it.
 //
 // Errors: ErrBound if one of them is gone, is another key of the same name, or does not work itself; those of the store.
-// Source: ADR-0021.
+// Source: ADR-0021, ADR-0029.
 func Within(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
 ) (until time.Time, scopes []*model.Scope, err error) {
+	return within(ctx, keys, lineage, store.Together{Records: found}, limits, now)
+}
+
+// within is Within for records that were read together with the owners of all of the keys. Without any owners, they are read.
+func within(
+	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found store.Together, limits Limits, now time.Time,
+) (until time.Time, scopes []*model.Scope, err error) {
+	var bounding []*model.OwnedAccessKey
 	for _, ancestor := range lineage {
 		if !ancestor.Bounds {
 			continue
 		}
-		key, end, err := stillBinds(keys, ancestor, found, limits, now)
+		key, end, err := stillBinds(keys, ancestor, found.Records, limits, now)
 		if err != nil {
 			return time.Time{}, nil, err
 		}
@@ -103,10 +111,14 @@ func Within(
 		case orphaned:
 			return time.Time{}, nil, ErrBound
 		}
+		bounding = append(bounding, key)
 		until = earliest(until, end)
 		if key.Spec.Scope != nil {
 			scopes = append(scopes, key.Spec.Scope)
 		}
+	}
+	if err := ownersPermit(ctx, keys, bounding, found.Refs); err != nil {
+		return time.Time{}, nil, err
 	}
 	return until, scopes, nil
 }
@@ -138,10 +150,13 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Inherit implements resource.Heir.
+// Inherit implements resource.Heir: it notes which keys made a new key, and what its owner is.
 func (r *rules) Inherit(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (refused field.ErrorList, err error) {
-	key.Status.CreatedBy, key.Status.Lineage, refused, err = Lineage(ctx, r.keys, caller)
-	return refused, err
+	if key.Status.CreatedBy, key.Status.Lineage, refused, err = Lineage(ctx, r.keys, caller); err != nil {
+		return nil, err
+	}
+	more, err := r.noteOwner(ctx, caller, key)
+	return append(refused, more...), err
 }
 
 // Ancestors implements resource.Lineage.
@@ -189,7 +204,14 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	case err != nil:
 		return store.Version{}, err
 	}
-	if now := callerOf(key, scopes, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
+	state, err := ownerOf(ctx, r.people, key, nil)
+	switch {
+	case refusedOwner(err):
+		return store.Version{}, ended
+	case err != nil:
+		return store.Version{}, err
+	}
+	if now := callerOf(key, state, scopes, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
 		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
 			"the access key of the request was changed meanwhile; repeat the request")
 	}
@@ -203,7 +225,7 @@ func (r *rules) RelatedIn() store.Store { return nil }
 func (r *rules) Related(key *model.OwnedAccessKey) []string {
 	names := Bounding(key.Status.Lineage)
 	if len(names) > 0 {
-		r.lines.learn(nameOf+key.Name, names)
+		r.lines.learn(nameOf+key.Name, line{names: names})
 	}
 	return names
 }
@@ -243,7 +265,7 @@ func EndWithin(
 	return &metav1.Time{Time: end.UTC().Truncate(time.Second)}
 }
 
-// maxLines is for how many keys a process remembers to which keys they are bound.
+// maxLines is for how many keys a process remembers what to read with them.
 const maxLines = 4096
 
 // digestOf and nameOf begin the keys of lines.
@@ -252,30 +274,37 @@ const (
 	nameOf   = "name:"
 )
 
-// lines remembers to which keys a key is bound, by its digest and by its name, so that these can be read together. A lineage
-// never changes, and what is remembered is only a guess: a name may be that of another key meanwhile. It is safe for
-// concurrent use; nil remembers nothing.
-type lines struct{ names *lru.Cache[string, []string] }
+// line is what is read together with a key.
+type line struct {
+	// names are those of the keys to which it is bound.
+	names []string
+	// owners are its owner and theirs, each once.
+	owners []identity.Owner
+}
+
+// lines remembers what to read together with a key, by its digest and by its name. What is remembered is only a guess: a name may
+// be that of another key meanwhile, and a key may have another owner. It is safe for concurrent use. nil remembers nothing.
+type lines struct{ known *lru.Cache[string, line] }
 
 func newLines() *lines {
 	// Only a size below one is an error.
-	names, _ := lru.New[string, []string](maxLines)
-	return &lines{names: names}
+	known, _ := lru.New[string, line](maxLines)
+	return &lines{known: known}
 }
 
-func (l *lines) learn(key string, names []string) {
+func (l *lines) learn(key string, is line) {
 	if l == nil {
 		return
 	}
-	if known, ok := l.names.Get(key); !ok || !slices.Equal(known, names) {
-		l.names.Add(key, names)
+	if was, ok := l.known.Get(key); !ok || !slices.Equal(was.names, is.names) || !slices.Equal(was.owners, is.owners) {
+		l.known.Add(key, is)
 	}
 }
 
-func (l *lines) recall(key string) []string {
+func (l *lines) recall(key string) line {
 	if l == nil {
-		return nil
+		return line{}
 	}
-	names, _ := l.names.Get(key)
-	return names
+	is, _ := l.known.Get(key)
+	return is
 }

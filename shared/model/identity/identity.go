@@ -37,6 +37,11 @@ func WithoutKubernetes(groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return strings.HasPrefix(group, KubernetesPrefix) })
 }
 
+// WithoutReserved returns the groups that neither a cluster nor the platform gives by itself. The slice is a copy.
+func WithoutReserved(groups []string) []string {
+	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return (Owner{Name: group}).Reserved() != "" })
+}
+
 // OwnerKind tells what an owner is.
 type OwnerKind string
 
@@ -131,6 +136,8 @@ func Named(username string, groups []string) Owner {
 type Caller struct {
 	// Owner is the user, team or subject that the credential stands for.
 	Owner Owner
+	// OwnerObject is the user or the team as it was when the caller was authenticated. nil: the owner has no object. Source: ADR-0029.
+	OwnerObject *model.AccessKeyOwner
 	// Groups are the extra groups of the credential and the ones that follow from the owner, sorted.
 	Groups []string
 	// Scope is that of the credential and narrows the caller; nil does not. Scopes are all that do. Source: Spec 2.3.

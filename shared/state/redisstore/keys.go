@@ -1,7 +1,5 @@
 package redisstore
 
-import "fmt"
-
 // prefix is the version of the layout. A layout that older builds cannot read gets a new prefix.
 const prefix = "p1"
 
@@ -34,11 +32,17 @@ type keys struct {
 	log string
 }
 
+// keyOf is the key of a part of a resource or a journal.
+func keyOf(name, part string) string { return prefix + ":{" + name + "}:" + part }
+
+func revisionKey(resource string) string { return keyOf(resource, "rev") }
+func objectsKey(resource string) string  { return keyOf(resource, "objects") }
+
 func newKeys(resource string) keys {
-	key := func(part string) string { return fmt.Sprintf("%s:{%s}:%s", prefix, resource, part) }
+	key := func(part string) string { return keyOf(resource, part) }
 	return keys{
-		revision:   key("rev"),
-		objects:    key("objects"),
+		revision:   revisionKey(resource),
+		objects:    objectsKey(resource),
 		names:      key("names"),
 		owners:     key("owners"),
 		digests:    key("digests"),
@@ -68,7 +72,7 @@ type journalKeys struct {
 }
 
 func newJournalKeys(name string) journalKeys {
-	key := func(part string) string { return fmt.Sprintf("%s:{%s}:%s", prefix, name, part) }
+	key := func(part string) string { return keyOf(name, part) }
 	return journalKeys{events: key("events"), notes: key("notes")}
 }
 

@@ -156,45 +156,114 @@ func present(err error) error {
 }
 
 func (r *resource) GetByDigest(ctx context.Context, digest string) (store.Record, error) {
-	record, _, err := r.GetWith(ctx, digest)
+	record, _, err := r.GetWith(ctx, digest, nil)
 	return record, err
 }
 
 // GetWith first tries the name that the digest led to the last time. This costs Redis less than a lookup, and the same
 // round trip can read the other objects. The record's own digest shows whether the name is still right.
-func (r *resource) GetWith(ctx context.Context, digest string, names ...string) (store.Record, map[string]store.Record, error) {
+func (r *resource) GetWith(
+	ctx context.Context, digest string, names []string, refs ...store.Ref,
+) (store.Record, store.Together, error) {
 	if known, ok := r.names.Get(digest); ok {
-		found, err := r.readAll(ctx, "reading record by digest", append([]string{known}, names...)...)
+		var found []*store.Record
+		var others map[store.Ref]store.Record
+		err := r.client.run(ctx, "reading record by digest", func(ctx context.Context) (err error) {
+			found, others, err = r.getTogether(ctx, append([]string{known}, names...), refs)
+			return err
+		})
 		if err != nil {
-			return store.Record{}, nil, err
+			return store.Record{}, store.Together{}, err
 		}
 		if found[0] != nil && found[0].Digest == digest {
-			others := make(map[string]store.Record, len(names))
+			along := make(map[string]store.Record, len(names))
 			for i, name := range names {
 				if other := found[i+1]; other != nil {
-					others[name] = *other
+					along[name] = *other
 				}
 			}
-			return *found[0], others, nil
+			return *found[0], store.Together{Records: along, Refs: others}, nil
 		}
 		r.names.Remove(digest)
 	}
 	record, err := r.lookUp(ctx, digest)
-	return record, nil, err
+	return record, store.Together{}, err
+}
+
+func (r *resource) GetRefs(ctx context.Context, refs ...store.Ref) (found map[store.Ref]store.Record, err error) {
+	err = r.client.run(ctx, "reading records of other resources", func(ctx context.Context) (err error) {
+		_, found, err = r.getTogether(ctx, nil, refs)
+		return err
+	})
+	return found, err
 }
 
 // getAll returns the objects with the given names in one round trip; nil for a name that no object has.
 func (r *resource) getAll(ctx context.Context, names ...string) ([]*store.Record, error) {
+	found, _, err := r.getTogether(ctx, names, nil)
+	return found, err
+}
+
+// getTogether is getAll, and reads refs in the same round trip. In a cluster, the parts of the pipeline go to their nodes side by
+// side.
+func (r *resource) getTogether(ctx context.Context, names []string, refs []store.Ref) ([]*store.Record, map[store.Ref]store.Record, error) {
 	var objects, activity *redis.SliceCmd
+	others := make([]*redis.StringCmd, len(refs))
 	_, err := r.client.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		objects = pipe.HMGet(ctx, r.keys.objects, names...)
-		activity = pipe.HMGet(ctx, r.keys.activity, names...)
+		if len(names) > 0 {
+			objects = pipe.HMGet(ctx, r.keys.objects, names...)
+			activity = pipe.HMGet(ctx, r.keys.activity, names...)
+		}
+		for i, ref := range refs {
+			if ref.Name == "" {
+				others[i] = pipe.Get(ctx, revisionKey(ref.Resource))
+			} else {
+				others[i] = pipe.HGet(ctx, objectsKey(ref.Resource), ref.Name)
+			}
+		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	// The pipeline has the first error of its commands, and an absent value is one.
+	if present(err) != nil {
+		return nil, nil, err
 	}
-	return decodeAll(names, objects.Val(), activity.Val())
+	var found []*store.Record
+	if len(names) > 0 {
+		if err := errors.Join(objects.Err(), activity.Err()); err != nil {
+			return nil, nil, err
+		}
+		if found, err = decodeAll(names, objects.Val(), activity.Val()); err != nil {
+			return nil, nil, err
+		}
+	}
+	read, err := decodeRefs(refs, others)
+	return found, read, err
+}
+
+// decodeRefs reads the answers about refs.
+func decodeRefs(refs []store.Ref, answers []*redis.StringCmd) (map[store.Ref]store.Record, error) {
+	found := make(map[store.Ref]store.Record, len(refs))
+	for i, ref := range refs {
+		if ref.Name == "" {
+			revision, err := revisionOf(answers[i])
+			if err != nil {
+				return nil, err
+			}
+			found[ref] = store.Record{Revision: revision}
+			continue
+		}
+		text, err := answers[i].Result()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if found[ref], err = decode(ref.Name, text, ""); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // decodeAll reads the stored records and activities of names; nil for a name without a record.

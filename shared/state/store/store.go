@@ -141,9 +141,14 @@ type Store interface {
 	// GetByDigest returns the object with that digest, in one round trip or at most two. ErrNotFound.
 	GetByDigest(ctx context.Context, digest string) (Record, error)
 
-	// GetWith is GetByDigest and also returns the objects of those names that exist, by name, if this takes no further
-	// round trip. A nil map means that it would take one. ErrNotFound if no object has the digest.
-	GetWith(ctx context.Context, digest string, names ...string) (Record, map[string]Record, error)
+	// GetWith is GetByDigest and also returns the objects of those names that exist, and what GetRefs returns for refs, if this
+	// takes no further round trip. Nil maps mean that it would take one; it does not the next time, as a rule. ErrNotFound if no
+	// object has the digest.
+	GetWith(ctx context.Context, digest string, names []string, refs ...Ref) (Record, Together, error)
+
+	// GetRefs reads objects and revisions of any resources of the state of this store, in one round trip. Objects that do not
+	// exist are missing in the result. Their Activity is not read. The result is not a snapshot. Source: ADR-0029.
+	GetRefs(ctx context.Context, refs ...Ref) (map[Ref]Record, error)
 
 	// GetMany looks for the objects of those names, in their order, and returns those that exist. It looks for at least
 	// one of the names, and for as many as the bounds of a page allow; read is how many. GetEach looks for all.
@@ -196,6 +201,22 @@ type Store interface {
 	// Trim removes the oldest events, up to the first that was not written before olderThan. Events whose time is
 	// unknown are removed with the events around them. Source: ADR-0007.
 	Trim(ctx context.Context, olderThan time.Time) error
+}
+
+// Ref names an object of a resource, or the resource.
+type Ref struct {
+	// Resource is the Name of the store of the resource.
+	Resource string
+	// Name is that of the object. Empty: only the revision of the resource is read, into Record.Revision.
+	Name string
+}
+
+// Together is what was read in the same round trip as an object.
+type Together struct {
+	// Records are the objects of the same resource that exist, by name.
+	Records map[string]Record
+	// Refs are the objects and revisions of GetRefs.
+	Refs map[Ref]Record
 }
 
 // Query selects a page. The zero value selects everything.

@@ -250,21 +250,31 @@ func testModel(t *testing.T, open Open) {
 			"GetWith": func(rt *rapid.T) {
 				digest, name := digest.Draw(rt, "digest"), name.Draw(rt, "name")
 				want, ok := m.records[m.holder(digest)]
-				got, along, err := s.GetWith(ctx, digest, name, "nobody")
+				refs := []store.Ref{{Resource: s.Name(), Name: name}, {Resource: s.Name(), Name: "nobody"}, {Resource: s.Name()}, {Resource: "nothing"}}
+				got, along, err := s.GetWith(ctx, digest, []string{name, "nobody"}, refs...)
 				if ok != (err == nil) || !ok && !errors.Is(err, store.ErrNotFound) {
 					rt.Fatalf("GetWith: %v", err)
 				}
 				same(rt, "GetWith", got, want)
-				if along != nil {
+				if (along.Records == nil) != (along.Refs == nil) {
+					rt.Fatalf("GetWith brings along %d records and %d refs", len(along.Records), len(along.Refs))
+				}
+				if along.Records != nil {
 					wanted := map[string]store.Record{}
 					if record, ok := m.records[name]; ok {
 						wanted[name] = record
 					}
-					if len(along) != len(wanted) {
-						rt.Fatalf("GetWith brings along %d records, want %d", len(along), len(wanted))
+					if len(along.Records) != len(wanted) {
+						rt.Fatalf("GetWith brings along %d records, want %d", len(along.Records), len(wanted))
 					}
-					same(rt, "GetWith brings along", along[name], wanted[name])
+					same(rt, "GetWith brings along", along.Records[name], wanted[name])
+					refer(rt, m, name, refs, along.Refs)
 				}
+				read, err := s.GetRefs(ctx, refs...)
+				if err != nil {
+					rt.Fatalf("GetRefs: %v", err)
+				}
+				refer(rt, m, name, refs, read)
 			},
 			"GetMany": func(rt *rapid.T) {
 				asked := rapid.SliceOfN(name, 0, 4).Draw(rt, "names")
@@ -384,4 +394,21 @@ func testModel(t *testing.T, open Open) {
 			},
 		})
 	})
+}
+
+// refer compares what was read for refs: an object, one that does not exist, the revision of the resource, and that of an empty one.
+func refer(rt *rapid.T, m *model, name string, refs []store.Ref, got map[store.Ref]store.Record) {
+	want := map[store.Ref]store.Record{refs[2]: {Revision: m.revision}, refs[3]: {Revision: store.Beginning}}
+	if record, ok := m.records[name]; ok {
+		record.Activity = time.Time{}
+		want[refs[0]] = record
+	}
+	if len(got) != len(want) {
+		rt.Fatalf("%d refs were read, want %d", len(got), len(want))
+	}
+	for ref, record := range want {
+		if d := difference(got[ref], record); d != "" {
+			rt.Fatalf("the ref to %s %q: %s", ref.Resource, ref.Name, d)
+		}
+	}
 }

@@ -1,0 +1,160 @@
+package accesskey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// rulesOf returns the rules of a registry of this package; nil for another one.
+func rulesOf(keys *Registry) *rules {
+	own, _ := keys.Rules.(*rules)
+	return own
+}
+
+// ownerOf returns what the owner of a key may do now. Read is what was read for the owner; what is missing is read. Without a
+// directory nobody is managed.
+//
+// Errors: those of people.Directory.Of and people.State.Fits.
+func ownerOf(
+	ctx context.Context, directory *people.Directory, key *model.OwnedAccessKey, read map[store.Ref]store.Record,
+) (people.State, error) {
+	owner := OwnerOf(&key.Spec)
+	if directory == nil || owner.Kind == identity.Subject {
+		return people.State{}, nil
+	}
+	if read == nil {
+		var err error
+		if read, err = directory.Read(ctx, owner); err != nil {
+			return people.State{}, fmt.Errorf("looking up the owner of an access key: %w", err)
+		}
+	}
+	state, err := directory.Of(ctx, owner, read)
+	if err == nil {
+		err = state.Fits(key.Status.Owner)
+	}
+	return state, err
+}
+
+// refusedOwner tells whether an error says that the credentials of an owner do not work.
+func refusedOwner(err error) bool {
+	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrSignedOut)
+}
+
+// ownersPermit returns ErrBound if the owner of one of the keys does not let it work. Read is what was read for some of the owners.
+func ownersPermit(ctx context.Context, keys *Registry, bounding []*model.OwnedAccessKey, read map[store.Ref]store.Record) error {
+	own := rulesOf(keys)
+	if own == nil || own.people == nil || len(bounding) == 0 {
+		return nil
+	}
+	owners := make([]identity.Owner, len(bounding))
+	for i, key := range bounding {
+		owners[i] = OwnerOf(&key.Spec)
+	}
+	// Users that do not exist are missing in what was read, so what was asked is not known here: a caller passes all or nothing.
+	if read == nil {
+		var err error
+		if read, err = own.people.Read(ctx, owners...); err != nil {
+			return fmt.Errorf("looking up the owners of access keys: %w", err)
+		}
+	}
+	for _, key := range bounding {
+		switch _, err := ownerOf(ctx, own.people, key, read); {
+		case refusedOwner(err):
+			return ErrBound
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// groupsNow returns the groups that a key gives its caller besides those of the kind of its owner. The groups of a managed owner
+// are those that the owner has now; spec.groups narrows them, and an admin can have granted others. Source: ADR-0029.
+func groupsNow(key *model.OwnedAccessKey, state people.State) []string {
+	switch {
+	case !state.Managed:
+		return key.Spec.Groups
+	case len(key.Spec.Groups) == 0:
+		return state.Groups
+	}
+	var groups []string
+	for _, group := range key.Spec.Groups {
+		if state.Has(group) || slices.Contains(key.Status.Granted, group) && grantable(group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// grantable tells whether an admin can give a group to a key of a managed owner who does not have it. The groups of the platform
+// come from teams and roles alone.
+func grantable(group string) bool { return !strings.HasPrefix(group, identity.PlatformPrefix) }
+
+// noteOwner notes the owner of a new key, and which of its groups an admin grants. Source: ADR-0029.
+func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (field.ErrorList, error) {
+	owner := OwnerOf(&key.Spec)
+	if r.people == nil || owner.Name == "" || owner.Kind == identity.Subject || !caller.Owns(owner.String()) {
+		return nil, nil
+	}
+	if owner == caller.Owner && (len(key.Spec.Groups) == 0 || !caller.Admin()) {
+		// The caller was authenticated with what the owner may do, and has all groups that they can name.
+		key.Status.Owner = caller.OwnerObject
+		return nil, nil
+	}
+	read, err := r.people.Read(ctx, owner)
+	if err != nil {
+		return nil, fmt.Errorf("looking up the owner of a new access key: %w", err)
+	}
+	path := specPath.Child(string(owner.Kind))
+	state, err := r.people.Of(ctx, owner, read)
+	switch {
+	case errors.Is(err, people.ErrDisabled):
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the %s %q is disabled", owner.Kind, owner.Name))}, nil
+	case errors.Is(err, people.ErrGone):
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the %s %q is being deleted", owner.Kind, owner.Name))}, nil
+	case err != nil:
+		return nil, err
+	case !state.Managed:
+		return nil, nil
+	}
+	key.Status.Owner = &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
+	var refused field.ErrorList
+	for i, group := range key.Spec.Groups {
+		switch at := specPath.Child("groups").Index(i); {
+		case state.Has(group):
+		case !grantable(group):
+			refused = append(refused, field.Forbidden(at, fmt.Sprintf(
+				"the %s %q does not have the group %q, which only a team or a cluster role gives", owner.Kind, owner.Name, group)))
+		case caller.Admin():
+			key.Status.Granted = append(key.Status.Granted, group)
+		default:
+			refused = append(refused, field.Forbidden(at, fmt.Sprintf("the %s %q does not have the group %q", owner.Kind, owner.Name, group)))
+		}
+	}
+	return refused, nil
+}
+
+// keepGranted notes which groups an admin adds to a stored key of a managed owner, and forgets those that the key no longer has.
+func keepGranted(caller identity.Caller, key, old *model.OwnedAccessKey) {
+	if old.Status.Owner == nil {
+		return
+	}
+	var granted []string
+	for _, group := range key.Spec.Groups {
+		added := caller.Admin() && grantable(group) && !slices.Contains(old.Spec.Groups, group)
+		if added || slices.Contains(old.Status.Granted, group) {
+			granted = append(granted, group)
+		}
+	}
+	key.Status.Granted = granted
+}

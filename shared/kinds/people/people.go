@@ -1,0 +1,230 @@
+// Package people says what owners of credentials may do at the moment of a request: whether a user or a team may use the
+// platform, and which groups they have. It reads users and teams as they are stored and decides nothing else. Source: ADR-0029.
+package people
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// The resources of users and teams.
+const (
+	Users = "users"
+	Teams = "teams"
+)
+
+// maxUsers is how many users a process keeps decoded. What they may do is computed anew for each request.
+const maxUsers = 1024
+
+// The reasons for which the credentials of an owner do not work.
+var (
+	// ErrDisabled: the user or team is disabled.
+	ErrDisabled = errors.New("the owner of the credential is disabled")
+	// ErrGone: the user or team is being deleted, or is not the one for which the credential was made.
+	ErrGone = errors.New("the owner of the credential no longer exists")
+	// ErrSignedOut: the user has ended all credentials that were made before.
+	ErrSignedOut = errors.New("the owner of the credential has ended it")
+)
+
+// Directory has the users and teams of the platform. It is safe for concurrent use.
+type Directory struct {
+	users, teams store.Store
+	decoded      *lru.Cache[string, decodedUser]
+	snapshot     snapshots
+}
+
+// decodedUser is a user at a revision.
+type decodedUser struct {
+	revision int64
+	user     *person
+}
+
+// person is what counts of a user or a team. The fields are those of model.User and model.Team.
+type person struct {
+	Metadata struct {
+		UID               string       `json:"uid"`
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		Users           []string            `json:"users"`
+		Groups          []string            `json:"groups"`
+		SSOGroups       []string            `json:"ssoGroups"`
+		ClusterRoles    []model.ClusterRole `json:"clusterRoles"`
+		Disabled        bool                `json:"disabled"`
+		TokenGeneration int64               `json:"tokenGeneration"`
+	} `json:"spec"`
+}
+
+func (p *person) admin() bool {
+	return slices.ContainsFunc(p.Spec.ClusterRoles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
+}
+
+// refused says why the credentials of a user or a team do not work.
+func (p *person) refused() error {
+	switch {
+	case p.Metadata.DeletionTimestamp != nil:
+		return ErrGone
+	case p.Spec.Disabled:
+		return ErrDisabled
+	default:
+		return nil
+	}
+}
+
+// New returns the directory of the users and teams in two stores.
+func New(users, teams store.Store) *Directory {
+	// Only a size below one is an error.
+	decoded, _ := lru.New[string, decodedUser](maxUsers)
+	return &Directory{users: users, teams: teams, decoded: decoded}
+}
+
+// Open returns the directory of an environment.
+func Open(env *platform.Environment) *Directory {
+	return platform.Single(env, func(env *platform.Environment) *Directory { return New(env.Stores(Users), env.Stores(Teams)) })
+}
+
+// revisionOfTeams asks for the revision of the teams.
+var revisionOfTeams = store.Ref{Resource: Teams}
+
+// Refs returns what must be read to know what owners may do: the users among them, each once, and the revision of the teams.
+func Refs(owners ...identity.Owner) []store.Ref {
+	refs := []store.Ref{revisionOfTeams}
+	for _, owner := range owners {
+		if ref := (store.Ref{Resource: Users, Name: owner.Name}); owner.Kind == identity.User && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// Prepare reads the teams if the process does not have them yet. It may run beside the first request. Errors are for nobody:
+// Of reads what is missing.
+func (d *Directory) Prepare(ctx context.Context) {
+	if d.snapshot.current.Load() == nil {
+		_, _ = d.at(ctx, 0)
+	}
+}
+
+// Prepared tells that the process has the teams.
+func (d *Directory) Prepared() bool { return d.snapshot.current.Load() != nil }
+
+// State is what an owner may do at a moment.
+type State struct {
+	// Managed tells that the owner has an object. Without one, the rights of a credential are what the credential says.
+	Managed bool
+	// UID is that of the object, and Generation its spec.tokenGeneration.
+	UID        string
+	Generation int64
+	// Groups are the groups that the object gives, sorted. The slice is shared.
+	Groups []string
+}
+
+// Has tells whether the owner has a group.
+func (s State) Has(group string) bool {
+	_, found := slices.BinarySearch(s.Groups, group)
+	return found
+}
+
+// Of returns what an owner may do, from what was read for Refs of that owner. It reads the teams if the process has older ones.
+//
+// Errors: ErrDisabled and ErrGone; those of the store.
+func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
+	if owner.Kind == identity.Subject {
+		return State{}, nil
+	}
+	if _, asked := read[revisionOfTeams]; !asked {
+		return State{}, errors.New("the revision of the teams was not read")
+	}
+	if owner.Kind == identity.Team {
+		return d.ofTeam(ctx, owner.Name, read)
+	}
+	record, exists := read[store.Ref{Resource: Users, Name: owner.Name}]
+	if !exists {
+		return State{}, nil
+	}
+	user, err := d.user(record)
+	if err != nil {
+		return State{}, err
+	}
+	if err := user.refused(); err != nil {
+		return State{}, err
+	}
+	teams, err := d.at(ctx, read[revisionOfTeams].Revision)
+	if err != nil {
+		return State{}, err
+	}
+	return State{
+		Managed: true, UID: user.Metadata.UID, Generation: user.Spec.TokenGeneration, Groups: teams.groupsOf(owner.Name, user),
+	}, nil
+}
+
+func (d *Directory) ofTeam(ctx context.Context, name string, read map[store.Ref]store.Record) (State, error) {
+	teams, err := d.at(ctx, read[revisionOfTeams].Revision)
+	if err != nil {
+		return State{}, err
+	}
+	team, exists := teams.byName[name]
+	if !exists {
+		return State{}, nil
+	}
+	if err := team.refused(); err != nil {
+		return State{}, err
+	}
+	groups := []string{identity.TeamPrefix + name}
+	if team.admin() {
+		groups = []string{identity.Admins, identity.TeamPrefix + name}
+	}
+	return State{Managed: true, UID: team.Metadata.UID, Groups: groups}, nil
+}
+
+// user returns the user of a record, and keeps it decoded.
+func (d *Directory) user(record store.Record) (*person, error) {
+	if known, ok := d.decoded.Get(record.Name); ok && known.revision == record.Revision {
+		return known.user, nil
+	}
+	user, err := decode(record)
+	if err != nil {
+		return nil, err
+	}
+	d.decoded.Add(record.Name, decodedUser{record.Revision, user})
+	return user, nil
+}
+
+func decode(record store.Record) (*person, error) {
+	var found person
+	if err := json.Unmarshal(record.Object, &found); err != nil {
+		return nil, fmt.Errorf("reading the user or team %q: %w", record.Name, err)
+	}
+	return &found, nil
+}
+
+// Read reads what Refs asks for about owners, in one round trip. Errors: those of the store.
+func (d *Directory) Read(ctx context.Context, owners ...identity.Owner) (map[store.Ref]store.Record, error) {
+	return d.users.GetRefs(ctx, Refs(owners...)...)
+}
+
+// Fits says why a credential does not work that was made for an owner in a state; nil if it works. Made is what was noted of the
+// owner then; nil: nothing.
+//
+// Errors: ErrGone and ErrSignedOut.
+func (s State) Fits(made *model.AccessKeyOwner) error {
+	switch {
+	case made != nil && made.UID != s.UID:
+		return ErrGone
+	case s.Generation > 0 && (made == nil || made.Generation < s.Generation):
+		return ErrSignedOut
+	default:
+		return nil
+	}
+}
