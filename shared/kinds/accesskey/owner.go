@@ -103,11 +103,12 @@ func grantable(group string) bool { return !strings.HasPrefix(group, identity.Pl
 // noteOwner notes the owner of a new key, and which of its groups an admin grants. Source: ADR-0029.
 func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *model.OwnedAccessKey) (field.ErrorList, error) {
 	owner := OwnerOf(&key.Spec)
-	if r.people == nil || owner.Name == "" || owner.Kind == identity.Subject || !caller.Owns(owner.String()) {
+	if r.people == nil || r.people.Empty() || owner.Name == "" || owner.Kind == identity.Subject || !caller.Owns(owner.String()) {
 		return nil, nil
 	}
-	if owner == caller.Owner && (len(key.Spec.Groups) == 0 || !caller.Admin()) {
-		// The caller was authenticated with what the owner may do, and has all groups that they can name.
+	beyond := slices.ContainsFunc(key.Spec.Groups, func(group string) bool { return !caller.In(group) })
+	if owner == caller.Owner && !beyond {
+		// The caller was authenticated with what the owner may do.
 		key.Status.Owner = caller.OwnerObject
 		return nil, nil
 	}

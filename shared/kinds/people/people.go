@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,8 @@ type Directory struct {
 	users, teams store.Store
 	decoded      *lru.Cache[string, decodedUser]
 	snapshot     snapshots
+	// written is true once the process has seen that there are or were users or teams.
+	written atomic.Bool
 }
 
 // decodedUser is a user at a revision.
@@ -94,12 +97,12 @@ func Open(env *platform.Environment) *Directory {
 	return platform.Single(env, func(env *platform.Environment) *Directory { return New(env.Stores(Users), env.Stores(Teams)) })
 }
 
-// revisionOfTeams asks for the revision of the teams.
-var revisionOfTeams = store.Ref{Resource: Teams}
+// The revisions of users and teams.
+var revisionOfUsers, revisionOfTeams = store.Ref{Resource: Users}, store.Ref{Resource: Teams}
 
-// Refs returns what must be read to know what owners may do: the users among them, each once, and the revision of the teams.
+// Refs returns what must be read to know what owners may do: the users among them, each once, and both revisions.
 func Refs(owners ...identity.Owner) []store.Ref {
-	refs := []store.Ref{revisionOfTeams}
+	refs := []store.Ref{revisionOfUsers, revisionOfTeams}
 	for _, owner := range owners {
 		if ref := (store.Ref{Resource: Users, Name: owner.Name}); owner.Kind == identity.User && !slices.Contains(refs, ref) {
 			refs = append(refs, ref)
@@ -118,6 +121,9 @@ func (d *Directory) Prepare(ctx context.Context) {
 
 // Prepared tells that the process has the teams.
 func (d *Directory) Prepared() bool { return d.snapshot.current.Load() != nil }
+
+// Empty tells that there was no user and no team when the last request was authenticated.
+func (d *Directory) Empty() bool { return !d.written.Load() }
 
 // State is what an owner may do at a moment.
 type State struct {
@@ -145,6 +151,9 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 	}
 	if _, asked := read[revisionOfTeams]; !asked {
 		return State{}, errors.New("the revision of the teams was not read")
+	}
+	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || read[revisionOfTeams].Revision > store.Beginning) {
+		d.written.Store(true)
 	}
 	if owner.Kind == identity.Team {
 		return d.ofTeam(ctx, owner.Name, read)
