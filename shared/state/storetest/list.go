@@ -208,7 +208,7 @@ func testListLarge(t *testing.T, open Open) {
 // testListAlike: the names of several owners are in byte order, however long the part is that they have in common.
 func testListAlike(t *testing.T, open Open) {
 	const start = "pipeline-of-a-team-"
-	s, random := open(t), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same names each time
+	s, random := open(t), rand.New(rand.NewPCG(1, 2))
 	var want []string
 	for len(want) < 120 {
 		name := []byte(start[:random.IntN(len(start))+1])
