@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,8 +37,20 @@ var (
 	ben   = identity.New(identity.Owner{Kind: identity.User, Name: "ben"}, nil)
 )
 
+// locked is a source of random bytes that several goroutines may read, as they read that of a process.
+type locked struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+func (l *locked) Read(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.source.Read(p)
+}
+
 // seeded returns the same random text in every run.
-func seeded(seed byte) io.Reader { return rand.NewChaCha8([32]byte{seed}) }
+func seeded(seed byte) io.Reader { return &locked{source: rand.NewChaCha8([32]byte{seed})} }
 
 // repeating is random text that never changes.
 type repeating struct{}
