@@ -7,23 +7,33 @@ import (
 	"management.platform.sh/functions/authorizescopes"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/createaccesskey"
+	"management.platform.sh/functions/createteam"
+	"management.platform.sh/functions/createuser"
 	"management.platform.sh/functions/createvirtualclusterinstance"
 	"management.platform.sh/functions/deleteaccesskey"
+	"management.platform.sh/functions/deleteteam"
 	"management.platform.sh/functions/deletetoken"
+	"management.platform.sh/functions/deleteuser"
 	"management.platform.sh/functions/deletevirtualclusterinstance"
 	"management.platform.sh/functions/discoverapi"
 	"management.platform.sh/functions/evaluatepatches"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/expiretokens"
 	"management.platform.sh/functions/getaccesskey"
+	"management.platform.sh/functions/getteam"
 	"management.platform.sh/functions/gettoken"
+	"management.platform.sh/functions/getuser"
 	"management.platform.sh/functions/getvirtualclusterinstance"
 	"management.platform.sh/functions/issuetoken"
 	"management.platform.sh/functions/listaccesskeys"
+	"management.platform.sh/functions/listteams"
 	"management.platform.sh/functions/listtokens"
+	"management.platform.sh/functions/listusers"
 	"management.platform.sh/functions/listvirtualclusterinstances"
 	"management.platform.sh/functions/patchaccesskey"
 	"management.platform.sh/functions/patchconfig"
+	"management.platform.sh/functions/patchteam"
+	"management.platform.sh/functions/patchuser"
 	"management.platform.sh/functions/patchvirtualclusterinstance"
 	"management.platform.sh/functions/publishkeys"
 	"management.platform.sh/functions/readconfig"
@@ -34,6 +44,8 @@ import (
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/updateconfig"
+	"management.platform.sh/functions/updateteam"
+	"management.platform.sh/functions/updateuser"
 	"management.platform.sh/functions/updatevirtualclusterinstance"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/shared/api/frame"
@@ -57,6 +69,18 @@ var Functions = []*frame.Function{
 	patchvirtualclusterinstance.Function,
 	deletevirtualclusterinstance.Function,
 	renderkubeconfig.Function,
+	createuser.Function,
+	getuser.Function,
+	listusers.Function,
+	updateuser.Function,
+	patchuser.Function,
+	deleteuser.Function,
+	createteam.Function,
+	getteam.Function,
+	listteams.Function,
+	updateteam.Function,
+	patchteam.Function,
+	deleteteam.Function,
 	readconfig.Function,
 	updateconfig.Function,
 	patchconfig.Function,

@@ -47,7 +47,8 @@ var (
 // reviews say that the API does not have them: test/api compares the list with the routes of the catalog.
 //
 // Callers see and change only their own objects, which the rules of each kind decide. Creating an instance is for admins,
-// because nothing says yet who belongs to the project of its namespace (ADR-0017). The configuration can be read without
+// because nothing says yet who belongs to the project of its namespace (ADR-0017). Creating users and teams is for admins
+// (ADR-0029). The configuration can be read without
 // its secrets (ADR-0015). Reviews reveal nothing: callers with a bearer to review could also use it, and a review of
 // access evaluates what the caller sends (ADR-0012).
 var policy = []rule{
@@ -57,6 +58,10 @@ var policy = []rule{
 	{who: everybody, resource: model.Resource("virtualclusterinstances"), subresource: "status", verbs: []string{"get", "update", "patch"}},
 	{who: everybody, resource: model.Resource("virtualclusterinstances"), subresource: "kubeconfig", verbs: create},
 	{who: everybody, resource: model.Resource("directclusterendpointtokens"), verbs: []string{"get", "list", "watch", "create", "delete", "deletecollection"}},
+	{who: everybody, resource: model.Resource("users"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
+	{who: admins, resource: model.Resource("users"), verbs: create},
+	{who: everybody, resource: model.Resource("teams"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
+	{who: admins, resource: model.Resource("teams"), verbs: create},
 	{who: everybody, resource: model.Resource("configs"), verbs: []string{"get", "list", "watch"}},
 	{who: admins, resource: model.Resource("configs"), verbs: []string{"reveal", "update", "patch"}},
 	{who: admins, resource: model.Resource("configs"), subresource: "history", verbs: get},

@@ -13,6 +13,8 @@ import (
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 )
@@ -22,6 +24,8 @@ type Stored struct {
 	AccessKeys   *accesskey.Registry
 	IssuedTokens *issuedtoken.Register
 	Instances    *instance.Registry
+	Users        *user.Registry
+	Teams        *team.Registry
 	// Graph joins all of them.
 	Graph *resource.Graph
 }
@@ -30,8 +34,12 @@ type Stored struct {
 // them.
 func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
-		stored := &Stored{AccessKeys: accesskey.Open(env), IssuedTokens: issuedtoken.Open(env), Instances: instance.Open(env)}
-		stored.Graph = resource.NewGraph(permission(env), stored.AccessKeys, stored.IssuedTokens.Registry, stored.Instances)
+		stored := &Stored{
+			AccessKeys: accesskey.Open(env), IssuedTokens: issuedtoken.Open(env), Instances: instance.Open(env),
+			Users: user.Open(env), Teams: team.Open(env),
+		}
+		stored.Graph = resource.NewGraph(permission(env),
+			stored.AccessKeys, stored.IssuedTokens.Registry, stored.Instances, stored.Users, stored.Teams)
 		return stored
 	})
 }

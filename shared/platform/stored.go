@@ -28,4 +28,6 @@ var StoredKinds = []StoredKind{
 	{Resource: model.SchemeGroupVersion.WithResource("ownedaccesskeys"), Kind: "OwnedAccessKey"},
 	{Resource: model.SchemeGroupVersion.WithResource("directclusterendpointtokens"), Kind: "DirectClusterEndpointToken"},
 	{Resource: model.SchemeGroupVersion.WithResource("virtualclusterinstances"), Kind: "VirtualClusterInstance", Namespaced: true},
+	{Resource: model.SchemeGroupVersion.WithResource("users"), Kind: "User"},
+	{Resource: model.SchemeGroupVersion.WithResource("teams"), Kind: "Team"},
 }

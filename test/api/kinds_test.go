@@ -27,6 +27,8 @@ type storedKind struct {
 	shown bool
 	// adminsCreate tells that only admins can create objects.
 	adminsCreate bool
+	// waits tells that a deleted object waits for its credentials: it is marked before it is gone.
+	waits bool
 	// writes and deletes tell whether clients can change and delete objects.
 	writes, deletes bool
 }
@@ -59,6 +61,14 @@ var storedKinds = []storedKind{
 		kind: "DirectClusterEndpointToken", resource: "directclusterendpointtokens", bearer: anaBearer,
 		path: "/apis/management.platform.sh/v1/directclusterendpointtokens", section: "spec",
 		content: func(string) string { return "" }, shown: true, deletes: true,
+	},
+	{
+		kind: "User", resource: "users", path: "/apis/management.platform.sh/v1/users", bearer: adminBearer, section: "spec", field: "displayName",
+		content: func(string) string { return `"groups":["developers"]` }, adminsCreate: true, waits: true, writes: true, deletes: true,
+	},
+	{
+		kind: "Team", resource: "teams", path: "/apis/management.platform.sh/v1/teams", bearer: adminBearer, section: "spec", field: "displayName",
+		content: func(string) string { return `"users":["ana"]` }, adminsCreate: true, waits: true, writes: true, deletes: true,
 	},
 	{kind: "Config", resource: "configs", path: configs, bearer: adminBearer, section: "status", field: "platformHost", writes: true},
 }
@@ -522,6 +532,9 @@ func TestWatch(t *testing.T) {
 		}
 		if w.deletes {
 			w.does(http.StatusOK, request{method: "DELETE", path: "/one"})
+			if w.waits {
+				want = append(want, "MODIFIED "+w.one())
+			}
 			want = append(want, "DELETED "+w.one())
 		}
 		expect("from a version", w.bearer, "&resourceVersion="+version, want...)

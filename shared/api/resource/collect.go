@@ -333,6 +333,9 @@ func (c *collection) endInForeground(ctx context.Context, n node, owners []node)
 // dependent blocks it.
 func (c *collection) foreground(ctx context.Context, n node) error {
 	if uid := n.object.GetUID(); !c.walked[uid] {
+		if ended, err := c.endCredentials(ctx, n); err != nil || !ended {
+			return err
+		}
 		if ended, err := c.endLine(ctx, n, &c.left); err != nil || !ended {
 			return err
 		}

@@ -184,6 +184,12 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	if !in.NoQuota {
 		record.Quota = r.Quota
 	}
+	var none T
+	release, err := r.keep(ctx, object, none)
+	if err != nil {
+		return Result[T]{}, r.translate(err, object.GetName())
+	}
+	defer release()
 	if in.DryRun {
 		if err := r.wouldCreate(ctx, record); err != nil {
 			return Result[T]{}, r.notCreated(ctx, in.Caller, object, err)
@@ -206,7 +212,6 @@ func (d *Draft[T]) store(ctx context.Context) (Result[T], error) {
 	} else if d.sealed.Reveal != nil {
 		d.sealed.Reveal(object)
 	}
-	var none T
 	return Result[T]{Object: object, Created: true, Warnings: r.warn(object, none)}, nil
 }
 
@@ -246,6 +251,6 @@ func (r *Registry[T]) wouldCreate(ctx context.Context, record store.Record) erro
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	default:
-		return nil
+		return r.wouldTake(ctx, record.Digest, record.Name)
 	}
 }

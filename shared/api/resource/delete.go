@@ -87,9 +87,18 @@ func (r *Registry[T]) checkDelete(in DeleteInput, object T) error {
 
 // deleteAs deletes the object of a record that was read, unless it has been written since.
 func (r *Registry[T]) deleteAs(ctx context.Context, in DeleteInput, record store.Record) (runtime.Object, outcome, error) {
-	object, record, gone, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) {
-		markDeleted(object, deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation}, r.Now())
-	})
+	var none T
+	old, err := r.Parse(record)
+	if err != nil {
+		return nil, outcome{}, err
+	}
+	release, err := r.keep(ctx, none, old)
+	if err != nil {
+		return nil, outcome{}, r.translate(err, in.Name)
+	}
+	defer release()
+	asked := r.terms(deleteTerms{grace: in.GracePeriodSeconds, propagation: in.Propagation})
+	object, record, gone, err := r.rewriteMetadata(ctx, record, in.DryRun, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
 	if err != nil {
 		return nil, outcome{}, r.translate(err, in.Name)
 	}

@@ -55,6 +55,11 @@ type Member interface {
 	// empty unless makes, which tells whether objects of the resource make each other.
 	ancestors(object metav1.Object) (bounding, others []metav1.OwnerReference)
 	makes() bool
+	// owns is the owner whose credentials go with an object; empty for kinds that own none. Credentials tells whether the objects
+	// of the kind are credentials, and ownedBy returns a page of those of an owner, as referring does.
+	owns(object metav1.Object) string
+	credentials() bool
+	ownedBy(ctx context.Context, owner, after string, limit int) (page []node, last string, more bool, err error)
 	// edit changes the metadata of an object on behalf of the system.
 	edit(ctx context.Context, n node, change func(metav1.Object)) (after outcome, err error)
 }
@@ -227,6 +232,7 @@ func (r *Registry[T]) referring(ctx context.Context, uid types.UID, after string
 }
 
 func (r *Registry[T]) end(ctx context.Context, n node, asked deleteTerms) (outcome, error) {
+	asked = r.terms(asked)
 	return r.edit(ctx, n, func(object metav1.Object) { markDeleted(object, asked, r.Now()) })
 }
 

@@ -63,6 +63,12 @@ type Definition[T Object] struct {
 	// Unfit is the problem of a new object whose secret another object has. Nil: objects have no secrets of clients. It may not
 	// say more than the problem of a secret that is refused for another reason. Source: ADR-0022.
 	Unfit *field.Error
+	// Taken is the problem of an object whose digest, which is no secret, another object has. Nil: the digest is a secret, or
+	// there is none. Source: ADR-0029.
+	Taken *field.Error
+	// Credentials tells that the objects act for the owner of their record: they are deleted with an owner that has an object.
+	// Source: ADR-0029.
+	Credentials bool
 	// DecodeBody reads an object that a client sent, if the kind is stricter than clients request. Nil: codec.Decode.
 	DecodeBody func(body codec.Body) (T, error)
 	// Fields are the fields for field selectors, besides metadata.name and metadata.namespace.
@@ -187,6 +193,20 @@ type Blinder[T Object] interface {
 	Blind(object T)
 }
 
+// Principal is an optional part of Rules, for kinds whose objects own credentials. The deletion of such an object begins at once
+// and waits until its credentials are deleted. Source: ADR-0029.
+type Principal[T Object] interface {
+	// Owns returns the owner, in the form of Rules.Index, whose credentials go with an object.
+	Owns(object T) string
+}
+
+// Keeper is an optional part of Rules, for kinds of which something must remain whatever is written. Source: ADR-0029.
+type Keeper[T Object] interface {
+	// Keep refuses a write after which something would be missing: old is nil for a create, and object for a deletion. The error
+	// is for the caller. If it is nil, release is called after the write.
+	Keep(ctx context.Context, object, old T) (release func(), err error)
+}
+
 // Sealed is the result of Rules.Seal.
 type Sealed[T Object] struct {
 	// Digest is a second key by which the store finds the object. Empty: none.
@@ -245,6 +265,8 @@ func (r *Registry[T]) translate(err error, name string) error {
 		return apierror.Unavailable().Because(err)
 	case errors.Is(err, store.ErrTaken) && r.Definition.Unfit != nil:
 		return apierror.Invalid(r.Definition.GroupVersionKind().GroupKind(), name, field.ErrorList{r.Definition.Unfit}).Because(err)
+	case errors.Is(err, store.ErrTaken) && r.Definition.Taken != nil:
+		return apierror.Invalid(r.Definition.GroupVersionKind().GroupKind(), name, field.ErrorList{r.Definition.Taken}).Because(err)
 	default:
 		return fmt.Errorf("%s %q: %w", r.Definition.GroupResource(), name, err)
 	}

@@ -249,15 +249,9 @@ func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T
 	object, next := planned.object, planned.next
 	if planned.same {
 		next = planned.record
-	} else if !in.dryRun {
+	} else {
 		var err error
-		if planned.gone {
-			next.Revision, err = r.Store.Delete(ctx, next.Name, planned.record.Revision)
-		} else {
-			next.Quota = r.Quota
-			next.Revision, err = r.Store.Update(ctx, next)
-		}
-		if err != nil {
+		if next.Revision, err = r.write(ctx, in, planned); err != nil {
 			return Result[T]{}, r.translate(err, planned.old.GetName())
 		}
 	}
@@ -270,6 +264,27 @@ func (r *Registry[T]) carryOut(ctx context.Context, in target, planned *change[T
 	written := r.written(object, planned.old, next)
 	written.Warnings = append(planned.warnings, written.Warnings...)
 	return written, nil
+}
+
+// write writes a change that is not the same, unless the request is a dry run, and returns the revision.
+func (r *Registry[T]) write(ctx context.Context, in target, planned *change[T]) (int64, error) {
+	release, err := r.keep(ctx, planned.object, planned.old)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	next := planned.next
+	switch {
+	case in.dryRun && next.Digest != planned.record.Digest:
+		return next.Revision, r.wouldTake(ctx, next.Digest, next.Name)
+	case in.dryRun:
+		return next.Revision, nil
+	case planned.gone:
+		return r.Store.Delete(ctx, next.Name, planned.record.Revision)
+	default:
+		next.Quota = r.Quota
+		return r.Store.Update(ctx, next)
+	}
 }
 
 // written is the answer to an update that has stored an object, or found it stored.
@@ -304,6 +319,7 @@ func (r *Registry[T]) prepareReplacement(
 	ctx context.Context, in target, own own[T], object, old, stored T, record store.Record,
 ) (string, error) {
 	keepMetadata(object, old)
+	r.keepWaiting(object, old)
 	if blinder, blind := r.Rules.(Blinder[T]); blind && in.dryRun {
 		blinder.Blind(object)
 	}

@@ -13,6 +13,8 @@ import (
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
@@ -38,6 +40,8 @@ func OpenAccess(env *platform.Environment) *Access {
 			instance.Definition.GroupResource():       ofInstances(env),
 			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,
 			platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
+			user.Definition.GroupResource():           user.Open(env).Decide,
+			team.Definition.GroupResource():           team.Open(env).Decide,
 			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
 				return platform.Patches(env.Edition), nil
 			},

@@ -41,11 +41,12 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 	NewList: func(meta metav1.ListMeta, items []*model.OwnedAccessKey) runtime.Object {
 		return &model.OwnedAccessKeyList{ListMeta: meta, Items: resource.Values(items)}
 	},
-	OwnersIn:  OwnerNamespaceLabel,
-	Columns:   columns,
-	Cells:     cells,
-	WriteOnly: [][]string{{"spec", "key"}},
-	Unfit:     field.Invalid(field.NewPath("spec", "key"), field.OmitValueType{}, errUnfit.Error()),
+	OwnersIn:    OwnerNamespaceLabel,
+	Credentials: true,
+	Columns:     columns,
+	Cells:       cells,
+	WriteOnly:   [][]string{{"spec", "key"}},
+	Unfit:       field.Invalid(field.NewPath("spec", "key"), field.OmitValueType{}, errUnfit.Error()),
 	Fields: func(key *model.OwnedAccessKey) fields.Set {
 		return fields.Set{
 			"spec.user":    key.Spec.User,

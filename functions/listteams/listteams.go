@@ -1,0 +1,47 @@
+// Package listteams is GET on teams: those that the caller may see, as a list or as a watch. Source: ADR-0029.
+package listteams
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Teams *team.Registry }
+
+// Input is the request.
+type Input = resource.ListInput
+
+// Output is the answer.
+type Output = runtime.Object
+
+// WatchInput is a request to watch.
+type WatchInput = resource.WatchInput
+
+// Do returns a page of the teams that the caller may see. Errors: BadRequest, Expired or Timeout as resource.List says.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return resource.List(ctx, deps.Teams, in)
+}
+
+// Watch follows the teams that the caller may see. Errors: BadRequest, Expired or Timeout as resource.Watch says.
+func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*model.Team], error) {
+	return resource.Watch(ctx, deps.Teams, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name: "listteams",
+	Endpoints: []frame.Endpoint{
+		frame.List(team.Definition, open, Do),
+		frame.Watch(team.Definition, open, Watch),
+	},
+}
+
+func open(env *platform.Environment) Deps { return Deps{Teams: team.Open(env)} }

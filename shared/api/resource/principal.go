@@ -1,0 +1,122 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/state/store"
+)
+
+// owns returns the owner whose credentials go with an object. Empty: none.
+func (r *Registry[T]) owns(object metav1.Object) string {
+	rules, principal := r.Rules.(Principal[T])
+	if !principal {
+		return ""
+	}
+	return rules.Owns(object.(T))
+}
+
+func (r *Registry[T]) credentials() bool { return r.Definition.Credentials }
+
+// terms are how an object is deleted, if that is what a request asks for: what owns credentials has no grace period and
+// waits for the end of its credentials. Source: ADR-0029.
+func (r *Registry[T]) terms(asked deleteTerms) deleteTerms {
+	if _, principal := r.Rules.(Principal[T]); principal {
+		return deleteTerms{grace: new(int64), propagation: metav1.DeletePropagationForeground}
+	}
+	return asked
+}
+
+// keepWaiting keeps the finalizer for which a principal waits for the end of its credentials: clients cannot remove it.
+func (r *Registry[T]) keepWaiting(object, old T) {
+	if r.owns(old) == "" || old.GetDeletionTimestamp() == nil || !slices.Contains(old.GetFinalizers(), metav1.FinalizerDeleteDependents) ||
+		slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return
+	}
+	object.SetFinalizers(append(slices.Clone(object.GetFinalizers()), metav1.FinalizerDeleteDependents))
+}
+
+// keep asks the Keeper of the kind, if it has one.
+func (r *Registry[T]) keep(ctx context.Context, object, old T) (release func(), err error) {
+	if keeper, keeps := r.Rules.(Keeper[T]); keeps {
+		return keeper.Keep(ctx, object, old)
+	}
+	return func() {}, nil
+}
+
+// wouldTake returns the error of the store for an object of that name with a digest that is no secret, and writes nothing.
+func (r *Registry[T]) wouldTake(ctx context.Context, digest, name string) error {
+	if r.Definition.Taken == nil || digest == "" {
+		return nil
+	}
+	holder, err := r.Store.GetByDigest(ctx, digest)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case holder.Name != name && !r.deleted(holder):
+		return store.ErrTaken
+	default:
+		return nil
+	}
+}
+
+func (r *Registry[T]) ownedBy(ctx context.Context, owner, after string, limit int) (page []node, last string, more bool, err error) {
+	records, err := r.Store.List(ctx, store.Query{Owners: []string{owner}, After: after, Limit: limit})
+	if err != nil {
+		return nil, "", false, err
+	}
+	for _, record := range records.Records {
+		last = record.Name
+		each, broken := r.parse(record)
+		if broken != nil {
+			err = errors.Join(err, broken)
+			continue
+		}
+		page = append(page, each)
+	}
+	return page, last, records.Remaining > 0, err
+}
+
+// endCredentials deletes the credentials of an object, without grace periods, as many as the run may still look at. Ended tells
+// that none is left that works. Those that finalizers keep work no longer. One that cannot be read does not work either, and
+// is left. Source: ADR-0029.
+func (c *collection) endCredentials(ctx context.Context, n node) (ended bool, err error) {
+	owner := n.member.owns(n.object)
+	if owner == "" {
+		return true, nil
+	}
+	for _, member := range c.graph.members {
+		if !member.credentials() {
+			continue
+		}
+		for after, more := "", true; more; {
+			var page []node
+			page, after, more, err = member.ownedBy(ctx, owner, after, pageOfDependents)
+			if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+				return false, err
+			} else if err != nil {
+				c.note(err)
+			}
+			for _, credential := range page {
+				if credential.object.GetDeletionTimestamp() != nil && !pending(credential.object, member.now()) {
+					continue
+				}
+				if c.left == 0 {
+					c.done.Unfinished = true
+					return false, nil
+				}
+				c.left--
+				// Somebody else has written or removed it: the caller tries again.
+				if err := c.end(ctx, credential, deleteTerms{grace: new(int64)}); err != nil && !errors.Is(err, store.ErrNotFound) {
+					return false, err
+				}
+			}
+		}
+	}
+	return true, nil
+}

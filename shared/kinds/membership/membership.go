@@ -1,0 +1,81 @@
+// Package membership says who belongs to teams and who is an admin by that, and keeps the last admin. It has the rules that
+// users and teams share; each kind has its own package. Source: ADR-0029.
+package membership
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"strings"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// The limits on what users and teams hold: bytes of a group, and groups. Source: ADR-0029.
+const (
+	maxGroup  = 256
+	maxGroups = 256
+)
+
+// Has tells whether a user belongs to a team: the team lists the user or one of their groups. Whether the team is enabled does
+// not count.
+func Has(team *model.Team, user *model.User) bool {
+	listed := func(group string) bool { return slices.Contains(team.Spec.Groups, group) }
+	return slices.Contains(team.Spec.Users, user.Name) || slices.ContainsFunc(user.Spec.Groups, listed) || slices.ContainsFunc(user.Spec.SSOGroups, listed)
+}
+
+// Admins tells whether roles make admins.
+func Admins(roles []model.ClusterRole) bool {
+	return slices.ContainsFunc(roles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
+}
+
+// ValidateGroups checks the names of groups: none is empty, reserved or there twice.
+func ValidateGroups(groups []string, path *field.Path) field.ErrorList {
+	if len(groups) > maxGroups {
+		return field.ErrorList{field.TooMany(path, len(groups), maxGroups)}
+	}
+	var problems field.ErrorList
+	for i, group := range groups {
+		at := path.Index(i)
+		switch {
+		case group == "":
+			problems = append(problems, field.Required(at, "must not be empty"))
+			continue
+		case slices.Contains(groups[:i], group):
+			problems = append(problems, field.Duplicate(at, group))
+			continue
+		}
+		problems = append(problems, resource.ValidateText(group, maxGroup, at)...)
+		for _, prefix := range []string{identity.KubernetesPrefix, identity.PlatformPrefix} {
+			if strings.HasPrefix(group, prefix) {
+				problems = append(problems, field.Invalid(at, group, identity.ReservedText(prefix)+": teams and spec.clusterRoles give them"))
+			}
+		}
+	}
+	return problems
+}
+
+// ValidateRoles checks cluster roles: each is known, and there once.
+func ValidateRoles(roles []model.ClusterRole, path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	for i, role := range roles {
+		at := path.Index(i).Child("name")
+		switch {
+		case role.Name != model.ClusterRoleAdmin:
+			return append(problems, field.NotSupported(at, role.Name, []string{model.ClusterRoleAdmin}))
+		case i > 0:
+			return append(problems, field.Duplicate(at, role.Name))
+		}
+	}
+	return problems
+}
+
+// ValidateOwners refuses owner references: users and teams are not deleted with other objects.
+func ValidateOwners(count int) field.ErrorList {
+	if count == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "users and teams are not deleted with other objects")}
+}

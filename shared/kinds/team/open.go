@@ -1,0 +1,16 @@
+package team
+
+import (
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/platform"
+)
+
+// Open returns the teams of an environment. It is for functions that read them; functions that write use kinds.Open.
+func Open(env *platform.Environment) *Registry {
+	return platform.Single(env, func(env *platform.Environment) *Registry {
+		teams := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, membership.OpenGuard(env))
+		resource.JoinForReading(env, teams)
+		return teams
+	})
+}

@@ -1,0 +1,142 @@
+// Package user has the rules of users: what a user holds, who sees and changes what of it, and what identifies a user at a
+// connector. What follows from a user for their credentials is decided with each request. Source: Spec 5.4; ADR-0029.
+package user
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// Registry is the users with their state.
+type Registry = resource.Registry[*model.User]
+
+// Definition is the resource users. Source: ADR-0029.
+var Definition = &resource.Definition[*model.User]{
+	Resource:   model.SchemeGroupVersion.WithResource("users"),
+	Kind:       "User",
+	Singular:   "user",
+	ShortNames: []string{"usr"},
+	NamePrefix: "user-",
+	New:        func() *model.User { return &model.User{} },
+	NewList: func(meta metav1.ListMeta, items []*model.User) runtime.Object {
+		return &model.UserList{ListMeta: meta, Items: resource.Values(items)}
+	},
+	Columns: columns,
+	Cells:   cells,
+	Taken:   field.Invalid(specPath.Child("subject"), field.OmitValueType{}, "another user has this spec.connector and spec.subject"),
+	Fields: func(user *model.User) fields.Set {
+		return fields.Set{
+			"spec.disabled": strconv.FormatBool(user.Spec.Disabled), "spec.connector": user.Spec.Connector, "spec.email": user.Spec.Email,
+		}
+	},
+}
+
+// NewRegistry returns the users in a store. Guard keeps the last admin.
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader, guard *membership.Guard) *Registry {
+	return &Registry{Definition: Definition, Rules: &rules{guard: guard}, Store: state, Now: now, Random: random}
+}
+
+// rules implements resource.Rules, resource.Visibility, resource.Guard, resource.Principal and resource.Keeper.
+type rules struct{ guard *membership.Guard }
+
+// SignOut is the subresource at which all credentials of a user are refused that exist until then.
+const SignOut = "signout"
+
+// is tells whether a caller is a user.
+func is(caller identity.Caller, user *model.User) bool {
+	return caller.Owner == identity.Owner{Kind: identity.User, Name: user.Name}
+}
+
+const (
+	reasonAdmin = "the caller is in the group " + identity.Admins
+	reasonSelf  = "this user is you"
+)
+
+// Sees implements resource.Visibility: users see themselves.
+func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
+	switch {
+	case caller.Admin():
+		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+	case is(caller, user):
+		return auth.Decision{Allowed: true, Reason: reasonSelf}
+	default:
+		return auth.Decision{Hidden: true}
+	}
+}
+
+// SeenBy implements resource.Visibility.
+func (r *rules) SeenBy() string { return "the user and members of " + identity.Admins }
+
+// May implements resource.Guard: users change themselves and sign themselves out. Authorize says what they change.
+func (r *rules) May(caller identity.Caller, verb, _ string, user *model.User) auth.Decision {
+	switch {
+	case caller.Admin():
+		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+	case is(caller, user) && verb != "delete":
+		return auth.Decision{Allowed: true, Reason: reasonSelf}
+	default:
+		return auth.Decision{Reason: "only members of " + identity.Admins + " may " + verb + " users"}
+	}
+}
+
+// Default fills in spec.username, and removes what clients cannot write.
+func (r *rules) Default(_ identity.Caller, user, old *model.User) {
+	user.Status = model.UserStatus{}
+	if user.Spec.Username == "" && old != nil {
+		user.Spec.Username = old.Spec.Username
+	}
+	if user.Spec.Username == "" {
+		user.Spec.Username = user.Name
+	}
+}
+
+// Seal returns the digest of the identity at the connector: two users cannot have the same.
+func (r *rules) Seal(user *model.User, _ store.Record) (resource.Sealed[*model.User], field.ErrorList) {
+	return resource.Sealed[*model.User]{Digest: Digest(user.Spec.Connector, user.Spec.Subject)}, nil
+}
+
+// Digest is the second name of a user in the store: it finds the user with an identity at a connector. Empty: there is none.
+func Digest(connector, subject string) string {
+	if connector == "" || subject == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("id\x00" + connector + "\x00" + subject))
+	return hex.EncodeToString(sum[:])
+}
+
+// Index returns no owner: admins write users, so that no quota of an owner counts them. Users never expire.
+func (r *rules) Index(*model.User, time.Time) (owner string, expires time.Time) {
+	return "", time.Time{}
+}
+
+// Observe removes the status: nothing of it is stored.
+func (r *rules) Observe(user *model.User, _ store.Record) { user.Status = model.UserStatus{} }
+
+// Owns implements resource.Principal.
+func (r *rules) Owns(user *model.User) string {
+	return identity.Owner{Kind: identity.User, Name: user.Name}.String()
+}
+
+// Keep implements resource.Keeper.
+func (r *rules) Keep(ctx context.Context, user, old *model.User) (release func(), err error) {
+	return r.guard.User(ctx, user, old)
+}
+
+// Warn returns no warnings.
+func (r *rules) Warn(*model.User) []string { return nil }
