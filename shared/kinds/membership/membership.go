@@ -4,9 +4,9 @@ package membership
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"strings"
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
