@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/state/store"
 )
 
 func TestDo(t *testing.T) {
@@ -32,5 +34,20 @@ func TestDo(t *testing.T) {
 	}
 	if err := process.NewServer(w.Env).Run(t.Context(), Function); err != nil {
 		t.Error(err)
+	}
+}
+
+// A disabled user counts as the end of their access keys: their tokens are revoked for verifiers that ask nobody. Source: ADR-0029.
+func TestDisabledUser(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	w.Issue(w.Key("ana", "ana", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{})
+	w.Issue(w.Key("ben", "ben", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{})
+	record := store.Record{Name: "ana", Created: time.Now(), Object: []byte(`{"metadata":{"name":"ana","uid":"u"},"spec":{"disabled":true}}`)}
+	if _, err := w.Env.Stores(people.Users).Create(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := Do(t.Context(), open(w.Env)); err != nil || done != (Output{Revoked: 1}) {
+		t.Errorf("%+v, %v", done, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
@@ -56,6 +57,15 @@ func body(t *testing.T, token string) []byte {
 	return text
 }
 
+// disable makes a user that is disabled.
+func disable(t *testing.T, w *issuertest.World, name string) {
+	t.Helper()
+	record := store.Record{Name: name, Created: time.Now(), Object: []byte(`{"metadata":{"name":"` + name + `","uid":"u"},"spec":{"disabled":true}}`)}
+	if _, err := w.Env.Stores(people.Users).Create(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Each row is a story of one bearer: what happens to it, and then one review. Source: Spec 3, 5.2, 5.3; ADR-0012.
 func TestReviews(t *testing.T) {
 	t.Parallel()
@@ -82,6 +92,15 @@ func TestReviews(t *testing.T) {
 			w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
 			return text
 		}, "token revoked"},
+		{"a token whose user is disabled", func(w *issuertest.World) string {
+			text := w.Issue(w.Caller("ci"), hour).Status.Token
+			disable(t, w, "ana")
+			return text
+		}, "token revoked"},
+		{"an access key whose user is disabled", func(w *issuertest.World) string {
+			disable(t, w, "ana")
+			return issuertest.Bearer + "ci"
+		}, "the owner of this access key is disabled"},
 		{"a token that was altered", func(w *issuertest.World) string {
 			text := []byte(w.Issue(w.Caller("ci"), hour).Status.Token)
 			at := len(text) - 20
