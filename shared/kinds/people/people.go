@@ -146,14 +146,14 @@ func (s State) Has(group string) bool {
 //
 // Errors: ErrDisabled and ErrGone; those of the store.
 func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
+	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || read[revisionOfTeams].Revision > store.Beginning) {
+		d.written.Store(true)
+	}
 	if owner.Kind == identity.Subject {
 		return State{}, nil
 	}
 	if _, asked := read[revisionOfTeams]; !asked {
 		return State{}, errors.New("the revision of the teams was not read")
-	}
-	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || read[revisionOfTeams].Revision > store.Beginning) {
-		d.written.Store(true)
 	}
 	if owner.Kind == identity.Team {
 		return d.ofTeam(ctx, owner.Name, read)
