@@ -252,6 +252,23 @@ func TestBoundToAnotherOwner(t *testing.T) {
 	}
 }
 
+// A process in which nobody but a subject has sent a request notes the owners of new keys as well.
+func TestKeyMadeBySubject(t *testing.T) {
+	t.Parallel()
+	s := newSociety(t)
+	keys, _ := s.process()
+	bearer := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{Subject: "terraform", Groups: []string{identity.Admins}})
+	s.put(user("ana", model.UserSpec{}))
+	keys, a := s.process()
+	caller, err := a.Bearer(t.Context(), bearer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err := s.create(keys, caller, model.OwnedAccessKeySpec{User: "ana"}); err != nil || key.Status.Owner == nil {
+		t.Errorf("%+v, %v", key, err)
+	}
+}
+
 // New keys note their owner. They are refused for owners who may not use the platform, and with groups that only teams and roles
 // give. Source: ADR-0029.
 func TestKeysOfOwners(t *testing.T) {

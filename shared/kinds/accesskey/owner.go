@@ -29,7 +29,7 @@ func ownerOf(
 	ctx context.Context, directory *people.Directory, key *model.OwnedAccessKey, read map[store.Ref]store.Record,
 ) (people.State, error) {
 	owner := OwnerOf(&key.Spec)
-	if directory == nil || owner.Kind == identity.Subject {
+	if directory == nil || owner.Kind == identity.Subject && read == nil {
 		return people.State{}, nil
 	}
 	if read == nil {
