@@ -146,20 +146,22 @@ func (s State) Has(group string) bool {
 //
 // Errors: ErrDisabled and ErrGone; those of the store.
 func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
-	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || read[revisionOfTeams].Revision > store.Beginning) {
-		d.written.Store(true)
-	}
-	if owner.Kind == identity.Subject {
-		return State{}, nil
-	}
-	if _, asked := read[revisionOfTeams]; !asked {
+	revision, asked := read[revisionOfTeams]
+	if !asked {
 		return State{}, errors.New("the revision of the teams was not read")
 	}
+	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || revision.Revision > store.Beginning) {
+		d.written.Store(true)
+	}
+	teams, err := d.at(ctx, revision.Revision)
+	if err != nil {
+		return State{}, err
+	}
 	if owner.Kind == identity.Team {
-		return d.ofTeam(ctx, owner.Name, read)
+		return teams.stateOf(owner.Name)
 	}
 	record, exists := read[store.Ref{Resource: Users, Name: owner.Name}]
-	if !exists {
+	if owner.Kind == identity.Subject || !exists {
 		return State{}, nil
 	}
 	user, err := d.user(record)
@@ -169,32 +171,21 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 	if err := user.refused(); err != nil {
 		return State{}, err
 	}
-	teams, err := d.at(ctx, read[revisionOfTeams].Revision)
-	if err != nil {
-		return State{}, err
-	}
 	return State{
 		Managed: true, UID: user.Metadata.UID, Generation: user.Spec.TokenGeneration, Groups: teams.groupsOf(owner.Name, user),
 	}, nil
 }
 
-func (d *Directory) ofTeam(ctx context.Context, name string, read map[store.Ref]store.Record) (State, error) {
-	teams, err := d.at(ctx, read[revisionOfTeams].Revision)
-	if err != nil {
-		return State{}, err
+// TeamsOf returns the names of the enabled teams of a user who has these groups, sorted: as they were when the process authenticated
+// its last request.
+func (d *Directory) TeamsOf(name string, groups ...string) []string {
+	now := d.snapshot.current.Load()
+	if now == nil {
+		return nil
 	}
-	team, exists := teams.byName[name]
-	if !exists {
-		return State{}, nil
-	}
-	if err := team.refused(); err != nil {
-		return State{}, err
-	}
-	groups := []string{identity.TeamPrefix + name}
-	if team.admin() {
-		groups = []string{identity.Admins, identity.TeamPrefix + name}
-	}
-	return State{Managed: true, UID: team.Metadata.UID, Groups: groups}, nil
+	member := now.of(name, groups)
+	slices.Sort(member)
+	return slices.Compact(member)
 }
 
 // user returns the user of a record, and keeps it decoded.

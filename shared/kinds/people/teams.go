@@ -45,18 +45,39 @@ func newTeams(revision int64, byName map[string]*person) *teams {
 	return t
 }
 
+// of returns the names of the teams of a user who has these groups, some of them perhaps twice.
+func (t *teams) of(name string, groups []string) []string {
+	member := slices.Clone(t.ofUser[name])
+	for _, group := range groups {
+		member = append(member, t.ofGroup[group]...)
+	}
+	return member
+}
+
+// stateOf returns what a team may do as an owner.
+func (t *teams) stateOf(name string) (State, error) {
+	team, exists := t.byName[name]
+	if !exists {
+		return State{}, nil
+	}
+	if err := team.refused(); err != nil {
+		return State{}, err
+	}
+	groups := []string{identity.TeamPrefix + name}
+	if team.admin() {
+		groups = []string{identity.Admins, identity.TeamPrefix + name}
+	}
+	return State{Managed: true, UID: team.Metadata.UID, Groups: groups}, nil
+}
+
 // groupsOf returns the groups of a user, sorted.
 func (t *teams) groupsOf(name string, user *person) []string {
 	own := append(slices.Clone(user.Spec.Groups), user.Spec.SSOGroups...)
-	member := slices.Clone(t.ofUser[name])
-	for _, group := range own {
-		member = append(member, t.ofGroup[group]...)
-	}
 	// The platform alone gives its own groups: by the name, by teams and by roles.
 	groups := identity.WithoutReserved(own)
 	groups = append(groups, identity.UserPrefix+name)
 	admin := user.admin()
-	for _, team := range member {
+	for _, team := range t.of(name, own) {
 		groups = append(groups, identity.TeamPrefix+team)
 		admin = admin || t.byName[team].admin()
 	}

@@ -3,13 +3,14 @@ package user
 import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/platform"
 )
 
 // Open returns the users of an environment. It is for functions that read them; functions that write use kinds.Open.
 func Open(env *platform.Environment) *Registry {
 	return platform.Single(env, func(env *platform.Environment) *Registry {
-		users := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, membership.OpenGuard(env))
+		users := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random, membership.OpenGuard(env), people.Open(env))
 		resource.JoinForReading(env, users)
 		return users
 	})

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
 	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
@@ -47,16 +49,18 @@ var Definition = &resource.Definition[*model.User]{
 	},
 }
 
-// NewRegistry returns the users in a store. Guard keeps the last admin.
-func NewRegistry(state store.Store, now func() time.Time, random io.Reader, guard *membership.Guard) *Registry {
-	return &Registry{Definition: Definition, Rules: &rules{guard: guard}, Store: state, Now: now, Random: random}
+// NewRegistry returns the users in a store. Guard keeps the last admin, and directory has the teams.
+func NewRegistry(
+	state store.Store, now func() time.Time, random io.Reader, guard *membership.Guard, directory *people.Directory,
+) *Registry {
+	return &Registry{Definition: Definition, Rules: &rules{guard, directory}, Store: state, Now: now, Random: random}
 }
 
 // rules implements resource.Rules, resource.Visibility, resource.Guard, resource.Principal and resource.Keeper.
-type rules struct{ guard *membership.Guard }
-
-// SignOut is the subresource at which all credentials of a user are refused that exist until then.
-const SignOut = "signout"
+type rules struct {
+	guard  *membership.Guard
+	people *people.Directory
+}
 
 // is tells whether a caller is a user.
 func is(caller identity.Caller, user *model.User) bool {
@@ -83,7 +87,7 @@ func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
 // SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "the user and members of " + identity.Admins }
 
-// May implements resource.Guard: users change themselves and sign themselves out. Authorize says what they change.
+// May implements resource.Guard: users change themselves. Authorize says what they change.
 func (r *rules) May(caller identity.Caller, verb, _ string, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
@@ -125,8 +129,10 @@ func (r *rules) Index(*model.User, time.Time) (owner string, expires time.Time) 
 	return "", time.Time{}
 }
 
-// Observe removes the status: nothing of it is stored.
-func (r *rules) Observe(user *model.User, _ store.Record) { user.Status = model.UserStatus{} }
+// Observe fills in the teams of the user. Nothing of the status is stored.
+func (r *rules) Observe(user *model.User, _ store.Record) {
+	user.Status = model.UserStatus{Teams: r.people.TeamsOf(user.Name, slices.Concat(user.Spec.Groups, user.Spec.SSOGroups)...)}
+}
 
 // Owns implements resource.Principal.
 func (r *rules) Owns(user *model.User) string {
