@@ -28,7 +28,7 @@ func TestServerlessFinds(t *testing.T) {
 		{`"RESPONSE_STREAM"`, `"BUFFERED"`, "no URL streams"},
 		{`"PLATFORM_STREAM":"true"`, `"PLATFORM_STREAM":"false"`, "does not know it"},
 		{`"ReservedConcurrentExecutions":25`, `"ReservedConcurrentExecutions":0`, "may take all instances"},
-		{`"ReservedConcurrentExecutions":25`, `"ReservedConcurrentExecutions":250`, "1000 instances are reserved"},
+		{`"ReservedConcurrentExecutions":25`, `"ReservedConcurrentExecutions":250`, "instances are reserved, of 1000"},
 		{`"ThrottlingRateLimit":500`, `"ThrottlingRateLimit":0`, "has no ThrottlingRateLimit"},
 		{`"secretsmanager:GetSecretValue"`, `"secretsmanager:*"`, `may do ["secretsmanager:*"]`},
 		{`"Resource":"` + parameters["redisSecretArn"], `"Resource":"*","x":"`, "may do secretsmanager:GetSecretValue to everything"},
