@@ -503,6 +503,10 @@ func (unreachable) GetWith(context.Context, string, []string, ...store.Ref) (sto
 	return store.Record{}, store.Together{}, store.ErrUnavailable
 }
 
+func (unreachable) List(context.Context, store.Query) (store.Page, error) {
+	return store.Page{}, store.ErrUnavailable
+}
+
 // A request that cannot be checked is refused (Promise 6): 503, and the client may retry in a second.
 func TestStateUnavailable(t *testing.T) {
 	t.Parallel()
