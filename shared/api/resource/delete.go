@@ -87,12 +87,7 @@ func (r *Registry[T]) checkDelete(in DeleteInput, object T) error {
 
 // deleteAs deletes the object of a record that was read, unless it has been written since.
 func (r *Registry[T]) deleteAs(ctx context.Context, in DeleteInput, record store.Record) (runtime.Object, outcome, error) {
-	var none T
-	old, err := r.Parse(record)
-	if err != nil {
-		return nil, outcome{}, err
-	}
-	release, err := r.keep(ctx, none, old)
+	release, err := r.keepDeleted(ctx, record)
 	if err != nil {
 		return nil, outcome{}, r.translate(err, in.Name)
 	}

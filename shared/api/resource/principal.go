@@ -47,6 +47,20 @@ func (r *Registry[T]) keep(ctx context.Context, object, old T) (release func(), 
 	return func() {}, nil
 }
 
+// keepDeleted is keep for the deletion of the object of a record, which is decoded only if the kind has a Keeper.
+func (r *Registry[T]) keepDeleted(ctx context.Context, record store.Record) (release func(), err error) {
+	keeper, keeps := r.Rules.(Keeper[T])
+	if !keeps {
+		return func() {}, nil
+	}
+	old, err := r.Parse(record)
+	if err != nil {
+		return nil, err
+	}
+	var none T
+	return keeper.Keep(ctx, none, old)
+}
+
 // wouldTake returns the error of the store for an object of that name with a digest that is no secret, and writes nothing.
 func (r *Registry[T]) wouldTake(ctx context.Context, digest, name string) error {
 	if r.Definition.Taken == nil || digest == "" {
