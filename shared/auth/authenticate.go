@@ -38,9 +38,9 @@ var (
 	ErrDisabled = errors.New("the bearer is disabled")
 	// ErrBound: another bearer that it is bound to no longer works. Source: ADR-0021.
 	ErrBound = errors.New("the bearer is bound to one that has ended")
-	// ErrOwnerDisabled: the user or team to whom it belongs is disabled. Source: ADR-0029.
+	// ErrOwnerDisabled: its user or team is disabled. Source: ADR-0029.
 	ErrOwnerDisabled = errors.New("the owner of the bearer is disabled")
-	// ErrOwnerGone: the user or team to whom it belongs no longer exists. Source: ADR-0029.
+	// ErrOwnerGone: its user or team no longer exists. Source: ADR-0029.
 	ErrOwnerGone = errors.New("the owner of the bearer is gone")
 	// ErrSignedOut: its user has ended all credentials. Source: ADR-0029.
 	ErrSignedOut = errors.New("the owner of the bearer has signed out")

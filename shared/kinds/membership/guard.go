@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -46,7 +47,7 @@ type Guard struct {
 func OpenGuard(env *platform.Environment) *Guard {
 	return platform.Single(env, func(env *platform.Environment) *Guard {
 		return &Guard{
-			users: env.Stores("users"), teams: env.Stores("teams"), locks: env.Stores(LockResource),
+			users: env.Stores(people.Users), teams: env.Stores(people.Teams), locks: env.Stores(LockResource),
 			keys: accesskey.Open(env), limits: accesskey.OpenLimits(env), now: env.Now,
 		}
 	})
@@ -92,7 +93,7 @@ func (g *Guard) create(ctx context.Context, owner identity.Owner, write change) 
 func enabledUser(user *model.User) bool { return !user.Spec.Disabled && user.DeletionTimestamp == nil }
 
 func adminTeam(team *model.Team) bool {
-	return !team.Spec.Disabled && team.DeletionTimestamp == nil && Admins(team.Spec.ClusterRoles)
+	return !team.Spec.Disabled && team.DeletionTimestamp == nil && people.Admins(team.Spec.ClusterRoles)
 }
 
 // sameRights tells whether two forms of a user have the same roles and groups.
@@ -165,7 +166,7 @@ func (g *Guard) left(ctx context.Context, write change, owner identity.Owner) (b
 
 // admin tells whether a user is an enabled admin, by their own roles or by one of the teams that give it.
 func admin(user *model.User, teams []*model.Team) bool {
-	return enabledUser(user) && (Admins(user.Spec.ClusterRoles) ||
+	return enabledUser(user) && (people.Admins(user.Spec.ClusterRoles) ||
 		slices.ContainsFunc(teams, func(team *model.Team) bool { return Has(team, user) }))
 }
 

@@ -26,11 +26,6 @@ func Has(team *model.Team, user *model.User) bool {
 	return slices.Contains(team.Spec.Users, user.Name) || slices.ContainsFunc(user.Spec.Groups, listed) || slices.ContainsFunc(user.Spec.SSOGroups, listed)
 }
 
-// Admins tells whether roles make admins.
-func Admins(roles []model.ClusterRole) bool {
-	return slices.ContainsFunc(roles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
-}
-
 // ValidateGroups checks the names of groups: none is empty, reserved or there twice.
 func ValidateGroups(groups []string, path *field.Path) field.ErrorList {
 	if len(groups) > maxGroups {

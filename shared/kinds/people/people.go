@@ -69,8 +69,9 @@ type person struct {
 	} `json:"spec"`
 }
 
-func (p *person) admin() bool {
-	return slices.ContainsFunc(p.Spec.ClusterRoles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
+// Admins tells whether roles make admins.
+func Admins(roles []model.ClusterRole) bool {
+	return slices.ContainsFunc(roles, func(role model.ClusterRole) bool { return role.Name == model.ClusterRoleAdmin })
 }
 
 // refused says why the credentials of a user or a team do not work.

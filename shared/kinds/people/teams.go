@@ -64,7 +64,7 @@ func (t *teams) stateOf(name string) (State, error) {
 		return State{}, err
 	}
 	groups := []string{identity.TeamPrefix + name}
-	if team.admin() {
+	if Admins(team.Spec.ClusterRoles) {
 		groups = []string{identity.Admins, identity.TeamPrefix + name}
 	}
 	return State{Managed: true, UID: team.Metadata.UID, Groups: groups}, nil
@@ -76,10 +76,10 @@ func (t *teams) groupsOf(name string, user *person) []string {
 	// The platform alone gives its own groups: by the name, by teams and by roles.
 	groups := identity.WithoutReserved(own)
 	groups = append(groups, identity.UserPrefix+name)
-	admin := user.admin()
+	admin := Admins(user.Spec.ClusterRoles)
 	for _, team := range t.of(name, own) {
 		groups = append(groups, identity.TeamPrefix+team)
-		admin = admin || t.byName[team].admin()
+		admin = admin || Admins(t.byName[team].Spec.ClusterRoles)
 	}
 	if admin {
 		groups = append(groups, identity.Admins)
