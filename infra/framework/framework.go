@@ -161,6 +161,7 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	f, wrongTarget := Target(all, lookup)
 	limit, wrongLimit := timeLimit(lookup)
 	port, wrongPort := portOf(lookup)
+	process.ShareProcessors()
 	server, wrongSettings := process.Open(lookup, out, true)
 	if err := errors.Join(wrongTarget, wrongLimit, wrongPort, wrongSettings); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -80,7 +79,7 @@ func places(s settings.Settings, observer fairness.Observer) *fairness.Places {
 	// The rest of the connections is for callers who are known, and half of these for other addresses.
 	connections := cmp.Or(s.Redis.PoolSize, settings.DefaultPoolSize)
 	// One processor is left to requests that cost little.
-	heavy := max(1, runtime.GOMAXPROCS(0)-1)
+	heavy := max(1, processors()-1)
 	return fairness.New(map[fairness.Class]fairness.Bound{
 		fairness.Authentications: {Total: max(1, connections*3/4), PerCaller: max(1, connections/2), Waiting: limits.WaitingRequests},
 		fairness.Requests:        {Total: s.Shares.Requests, PerCaller: s.Shares.RequestsPerCaller, Waiting: limits.WaitingRequests},

@@ -59,7 +59,7 @@ func New(settings Settings) *Pool {
 	}
 	settings.Limits = settings.Limits.WithDefaults()
 	if settings.Processes <= 0 {
-		settings.Processes = runtime.GOMAXPROCS(0)
+		settings.Processes = runtime.NumCPU()
 	}
 	if settings.Grace <= 0 {
 		settings.Grace = 250 * time.Millisecond
