@@ -18,7 +18,7 @@ const (
 	// inlineSteps and inlineTime bound the work of a request on the dependents of the object that it deleted. The schedule
 	// does the rest. Source: ADR-0009.
 	inlineSteps = 100
-	inlineTime  = 2 * time.Second
+	inlineTime  = 10 * time.Second
 	// lineSteps and lineTime are those bounds for a credential that is deleted together with everything that it made: the
 	// request ends that before it is answered. Source: ADR-0021.
 	lineSteps = 10_000
