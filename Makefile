@@ -113,7 +113,7 @@ fuzz: ## Run each fuzz target for FUZZTIME.
 		done; \
 	done
 
-gen: ## Write the generated files anew.
+gen: npm ## Write the generated files anew.
 	$(TOOL) deepcopy-gen --go-header-file test/tools/boilerplate.go.txt --output-file zz_generated.deepcopy.go ./shared/model
 	$(TOOL) openapi-gen --go-header-file test/tools/boilerplate.go.txt --report-filename /dev/null \
 		--output-dir infra/openapi/generated --output-pkg management.platform.sh/infra/openapi/generated \
@@ -123,10 +123,11 @@ gen: ## Write the generated files anew.
 	go run ./infra/deployment
 	go run ./infra/shells generate
 	go run ./infra/limits
+	go run ./infra/console
 
 verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
-		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative docs/limits.md
+		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative docs/limits.md functions/serveconsole/assets
 
 redis: # Install redis-server where it is missing and apt-get is there for root.
 	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
@@ -138,10 +139,12 @@ postgres: # Install PostgreSQL where it is missing and apt-get is there for root
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } || \
 		echo "PostgreSQL is not installed: tests that need it are skipped outside CI" >&2
 
-node: # Install the packager of serverless.yml, and node and npm where they are missing and apt-get is there for root.
+npm: # Install node and npm where they are missing and apt-get is there for root.
 	@{ command -v node && command -v npm; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || \
-		echo "node and npm are not installed: tests that need them are skipped outside CI" >&2
+		echo "node and npm are not installed: the console cannot be built, and tests that need them are skipped outside CI" >&2
+
+node: npm # Install the packager of serverless.yml.
 	@! command -v npm >/dev/null || $(MAKE) infra/serverless/node_modules/.package-lock.json
 
 # Where the Node.js of the machine is too old for the packager, one comes with it, in node_modules/.bin.
@@ -150,4 +153,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test suites stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres node stage-serverless
+.PHONY: help run test suites stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres npm node stage-serverless

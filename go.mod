@@ -2,7 +2,10 @@ module management.platform.sh
 
 go 1.26.0
 
-ignore ./infra/serverless/node_modules
+ignore (
+	./functions/serveconsole/web/node_modules
+	./infra/serverless/node_modules
+)
 
 require (
 	github.com/DeRuina/timberjack v1.4.9

@@ -44,7 +44,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*authorizationv1.SubjectAcces
 
 // endpoint returns an endpoint whose path parameters may also be in the query.
 var endpoint = frame.Review(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
-	"SubjectAccessReview", "subjectaccessreview", open, Do)
+	"SubjectAccessReview", "subjectaccessreview", open, Do).WithoutSessions()
 
 // Function is the operation as it is deployed. A kube-apiserver drops the query of a webhook's URL, so each kind of
 // target also has a path.

@@ -30,6 +30,7 @@ import (
 	"management.platform.sh/functions/listtokens"
 	"management.platform.sh/functions/listusers"
 	"management.platform.sh/functions/listvirtualclusterinstances"
+	"management.platform.sh/functions/opensession"
 	"management.platform.sh/functions/patchaccesskey"
 	"management.platform.sh/functions/patchconfig"
 	"management.platform.sh/functions/patchteam"
@@ -42,6 +43,7 @@ import (
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/rollbackconfig"
 	"management.platform.sh/functions/rotatesigningkeys"
+	"management.platform.sh/functions/serveconsole"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/updateteam"
@@ -93,6 +95,8 @@ var Functions = []*frame.Function{
 	publishkeys.Function,
 	reviewtokens.Function,
 	authorizescopes.Function,
+	opensession.Function,
+	serveconsole.Function,
 	expirekeys.Function,
 	expiretokens.Function,
 	rotatesigningkeys.Function,

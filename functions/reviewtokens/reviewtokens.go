@@ -36,7 +36,7 @@ func Do(ctx context.Context, deps Deps, in Input) (*authenticationv1.TokenReview
 var Function = &frame.Function{
 	Name: "reviewtokens", Encrypts: true,
 	Endpoints: []frame.Endpoint{frame.Review(authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
-		"TokenReview", "tokenreview", open, Do).AboutAuthentication()},
+		"TokenReview", "tokenreview", open, Do).AboutAuthentication().WithoutSessions()},
 }
 
 func open(env *platform.Environment) Deps {

@@ -287,6 +287,7 @@ func announce(version, folder, address, plain, state string, deleted bool) {
 	out := os.Stdout
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
 	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, frame.BasePath)
+	_, _ = fmt.Fprintf(out, "  console     https://%s/console\n", address)
 	if plain != "" {
 		_, _ = fmt.Fprintf(out, "  plain HTTP  http://%s%s\n", plain, frame.BasePath)
 	}

@@ -19,11 +19,11 @@ var compressors = sync.Pool{New: func() any {
 }}
 
 // body returns a writer for the body of a response of at least a number of bytes, which it compresses if the client asks for
-// that. It sets the headers that say so, so it must be called before the headers are sent. Done sends what is buffered.
+// that and it is not compressed already. It sets the headers that say so, so it must be called before the headers are sent. Done sends what is buffered.
 // Abandon frees the writer without that.
 func body(w http.ResponseWriter, r *http.Request, size int) (out io.Writer, done func() error, abandon func()) {
 	plain := parts{w}
-	if size < limits.CompressedBytes {
+	if size < limits.CompressedBytes || w.Header().Get("Content-Encoding") != "" {
 		return plain, func() error { return nil }, func() {}
 	}
 	header := w.Header()

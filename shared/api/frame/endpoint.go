@@ -86,6 +86,8 @@ type Endpoint struct {
 	authenticates bool
 	// unconfigured tells that the response does not depend on the configuration.
 	unconfigured bool
+	// sessionless tells that a session cookie is no credential here. Set it with WithoutSessions.
+	sessionless bool
 	// object is the type of the request and response body; nil if it is not known. stored tells that the server stores
 	// such objects.
 	object reflect.Type
@@ -155,6 +157,13 @@ func (e Endpoint) AlsoAtRoot() Endpoint {
 // ADR-0015.
 func (e Endpoint) AboutAuthentication() Endpoint {
 	e.authenticates = true
+	return e
+}
+
+// WithoutSessions returns the endpoint so that a session cookie is no credential for it. It is for what clusters call, and no
+// browser. Source: ADR-0032.
+func (e Endpoint) WithoutSessions() Endpoint {
+	e.sessionless = true
 	return e
 }
 

@@ -92,6 +92,9 @@ type call struct {
 // ServeHTTP serves a request: it runs the phases in their order.
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	received := time.Now()
+	if !f.endpoint.sessionless {
+		r = auth.WithSession(r)
+	}
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := f.server.tracer().Start(ctx, f.function, trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()

@@ -1,7 +1,9 @@
 package frame
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -139,6 +141,10 @@ type Page struct {
 	// MaxAge is how long clients and shared caches may use the page without revalidating it, in whole seconds. 0: they may
 	// not.
 	MaxAge time.Duration
+	// Gzipped tells that Body is compressed with gzip. Clients that do not accept that get it decompressed.
+	Gzipped bool
+	// Header are further header fields, by name. They replace those that follow from the other fields.
+	Header map[string]string
 }
 
 // DocumentInput is a request for a document.
@@ -170,6 +176,14 @@ func Document[D any](
 				if page.MaxAge > 0 {
 					result.header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int64(page.MaxAge/time.Second)))
 				}
+				if page.Gzipped {
+					if err := result.unzip(c.http.Header); err != nil {
+						return nil, err
+					}
+				}
+				for name, value := range page.Header {
+					result.header.Set(name, value)
+				}
 				if page.ETag == "" {
 					return result, nil
 				}
@@ -182,6 +196,31 @@ func Document[D any](
 			}
 		},
 	}
+}
+
+// unzip is for an answer whose body is compressed: it sends the body as it is to a client that accepts gzip, and decompresses it
+// for others.
+func (a *answer) unzip(header http.Header) error {
+	a.header.Add("Vary", "Accept-Encoding")
+	if acceptsGzip(header.Values("Accept-Encoding")) {
+		a.header.Set("Content-Encoding", "gzip")
+		return nil
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(a.raw))
+	if err == nil {
+		a.raw, err = io.ReadAll(plain)
+	}
+	if err != nil {
+		return fmt.Errorf("decompressing a page: %w", err)
+	}
+	return nil
+}
+
+// Unconfigured returns the endpoint of a document that does not depend on the configuration: it is served although the state
+// cannot be reached.
+func (e Endpoint) Unconfigured() Endpoint {
+	e.unconfigured = true
+	return e
 }
 
 // Head returns the endpoint for HEAD: it responds with the header fields of a GET and without a body, and is audited as a

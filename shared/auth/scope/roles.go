@@ -113,6 +113,10 @@ var always = []permission{
 		paths: []string{"/api", "/apis", "/apis/*", "/openapi/*", "/version"},
 	},
 	{
+		verbs: []string{"post"},
+		paths: []string{"/auth/session"},
+	},
+	{
 		verbs: []string{"create"},
 		resources: []schema.GroupResource{
 			model.Resource("selves"),

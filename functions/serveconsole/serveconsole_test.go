@@ -1,0 +1,245 @@
+package serveconsole
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+)
+
+// down is a configuration that cannot be read, as when the state cannot be reached.
+type down struct{}
+
+func (down) Refresh(context.Context) error { return errors.New("the state cannot be reached") }
+
+func serve(t testing.TB) func(method, path string, header http.Header) *http.Response {
+	t.Helper()
+	server := &frame.Server{Configuration: down{}, Env: &platform.Environment{
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), Config: func() *model.ConfigStatus { return &model.ConfigStatus{} },
+	}}
+	handler := server.Mount(Function)
+	return func(method, path string, header http.Header) *http.Response {
+		request := httptest.NewRequest(method, path, nil)
+		request.Header = header
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		return answer.Result()
+	}
+}
+
+func read(t testing.TB, from io.Reader) []byte {
+	t.Helper()
+	text, err := io.ReadAll(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+var asset = regexp.MustCompile(`="((?:console/)?assets/[\w.-]+)"`)
+
+// The console is served without a credential, a configuration and a state, below the base path and at the root. Its page names
+// assets that exist, from every path. Source: ADR-0032.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	ask := serve(t)
+	paths := []string{root}
+	for _, page := range names {
+		paths = append(paths, root+"/"+page)
+	}
+	for _, base := range []string{"", frame.BasePath} {
+		for _, path := range paths {
+			first := ask("GET", base+path, nil)
+			body, header := read(t, first.Body), first.Header
+			if first.StatusCode != http.StatusOK || header.Get("Content-Type") != "text/html; charset=utf-8" || header.Get("Cache-Control") != "no-cache" {
+				t.Fatalf("%s: %d %v", base+path, first.StatusCode, header)
+			}
+			for name, want := range map[string]string{
+				"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+			} {
+				if header.Get(name) != want {
+					t.Errorf("%s: %s is %q", base+path, name, header.Get(name))
+				}
+			}
+			if header.Get("Permissions-Policy") == "" || header.Get("Set-Cookie") != "" {
+				t.Errorf("%s: %v", base+path, header)
+			}
+			if again := ask("GET", base+path, http.Header{"If-None-Match": {header.Get("ETag")}}); again.StatusCode != http.StatusNotModified {
+				t.Errorf("%s again: %d", base+path, again.StatusCode)
+			}
+			if head := ask("HEAD", base+path, nil); head.StatusCode != http.StatusOK || len(read(t, head.Body)) > 0 {
+				t.Errorf("HEAD %s: %d", base+path, head.StatusCode)
+			}
+			named := asset.FindAllSubmatch(body, -1)
+			if len(named) < 3 {
+				t.Errorf("%s names %d assets", base+path, len(named))
+			}
+			folder := base + path[:strings.LastIndex(path, "/")+1]
+			for _, one := range named {
+				if answer := ask("GET", folder+string(one[1]), nil); answer.StatusCode != http.StatusOK {
+					t.Errorf("%s names %s: %d", base+path, one[1], answer.StatusCode)
+				}
+			}
+		}
+	}
+}
+
+// Assets are stored compressed and named by their content: browsers keep them for ever. A client that does not accept gzip gets
+// the same text.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	ask := serve(t)
+	found, err := readAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, page := range found {
+		if !strings.Contains(path, "/assets/") {
+			continue
+		}
+		plain, packed := ask("GET", path, nil), ask("GET", path, http.Header{"Accept-Encoding": {"br, gzip"}})
+		for _, answer := range []*http.Response{plain, packed} {
+			if answer.StatusCode != http.StatusOK || answer.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" ||
+				answer.Header.Get("Vary") != "Accept-Encoding" || answer.Header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+				t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
+			}
+		}
+		want, got := read(t, plain.Body), read(t, packed.Body)
+		if page.Gzipped {
+			if packed.Header.Get("Content-Encoding") != "gzip" || !bytes.Equal(got, page.Body) {
+				t.Errorf("%s: %v", path, packed.Header)
+			}
+			text, err := gzip.NewReader(bytes.NewReader(got))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = read(t, text)
+		}
+		if plain.Header.Get("Content-Encoding") != "" || !bytes.Equal(got, want) {
+			t.Errorf("%s: the texts differ: %v", path, plain.Header)
+		}
+	}
+}
+
+// What does not exist is 404 and never the page: an old page that asks for a script of its own version would run a page.
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	ask := serve(t)
+	for _, path := range []string{
+		"/console/assets/main-00000000.js", "/console/assets/", "/console/assets", "/console/absent", "/console/keys/", "/console/assets/index.html", "/console/index.html",
+		"/console/assets/..%2f..%2findex.html", "/console/web/main.tsx", "/consoles",
+	} {
+		if answer := ask("GET", path, nil); answer.StatusCode != http.StatusNotFound || answer.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
+		}
+	}
+	if answer := ask("POST", root, nil); answer.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", answer.StatusCode)
+	}
+}
+
+// Budgets of the console, in bytes as they are sent. Source: ADR-0032.
+const (
+	firstLoad = 40 << 10
+	allAssets = 600 << 10
+)
+
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	files, err := os.ReadDir("assets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("assets/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, first := 0, len(page)
+	for _, file := range files {
+		about, err := file.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += int(about.Size())
+		if name, _ := strings.CutSuffix(file.Name(), ".gz"); bytes.Contains(page, []byte(name)) {
+			first += int(about.Size())
+		}
+	}
+	if first > firstLoad || all > allAssets {
+		t.Errorf("the first page takes %d bytes of %d, and all assets %d of %d", first, firstLoad, all, allAssets)
+	}
+}
+
+// shipped are the packages that the console may contain. A new one needs a reason.
+var shipped = map[string]string{
+	"preact":               "draws the page",
+	"@preact/signals":      "state that redraws what reads it",
+	"@preact/signals-core": "the same, without preact",
+}
+
+// LICENSES.txt names each package in the scripts, and no package is there that the list does not have.
+func TestPackages(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("assets/LICENSES.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, line := range regexp.MustCompile(`(?m)^(\S+) \d\S* \(\S+\)$`).FindAllStringSubmatch(string(text), -1) {
+		found[line[1]] = true
+		if shipped[line[1]] == "" {
+			t.Errorf("the console contains %s, which is not on the list", line[1])
+		}
+	}
+	for name := range shipped {
+		if !found[name] {
+			t.Errorf("LICENSES.txt has no %s", name)
+		}
+	}
+}
+
+// The policy forbids inline scripts and styles, so the sources have none. Everything that people read is in texts.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	inline := regexp.MustCompile(`\sstyle=|\son[a-z]+="|dangerouslySetInnerHTML|innerHTML|eval\(|https?://`)
+	literal := regexp.MustCompile(`>\s*[A-Za-z][A-Za-z ,.']{2,}\s*<(?:/|[a-z])`)
+	count := 0
+	err := filepath.WalkDir("web", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if entry != nil && entry.Name() == "node_modules" {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		if ext := filepath.Ext(path); ext != ".tsx" && ext != ".ts" && ext != ".html" {
+			return nil
+		}
+		count++
+		text, err := os.ReadFile(path)
+		if found := inline.Find(text); found != nil {
+			t.Errorf("%s contains %q", path, found)
+		}
+		if found := literal.Find(text); found != nil && filepath.Ext(path) == ".tsx" {
+			t.Errorf("%s contains the text %q: put it into texts", path, found)
+		}
+		return err
+	})
+	if err != nil || count < 10 {
+		t.Errorf("read %d sources: %v", count, err)
+	}
+}

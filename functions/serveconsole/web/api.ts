@@ -1,0 +1,153 @@
+import { signal } from "@preact/signals";
+
+/** The path below which the API is. The page may be below it, at the root, or below the prefix of a proxy. */
+const basePath = "/kubernetes/management";
+const before = location.pathname.slice(0, location.pathname.lastIndexOf("/console"));
+export const base = before.endsWith(basePath) ? before : before + basePath;
+
+/** The group of the platform's own resources. */
+export const group = "/apis/management.platform.sh/v1";
+
+/** A cause of a refusal: the field that is wrong, and why. */
+export interface Cause {
+  field?: string;
+  message?: string;
+}
+
+/** An error that the API, or the network, has reported. Code 0: the platform was not reached. */
+export class Refusal extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+    readonly causes: Cause[] = [],
+    readonly retryAfter = 0,
+  ) {
+    super(message);
+  }
+}
+
+/** The metadata of objects, as far as the console reads it. */
+export interface Meta {
+  name: string;
+  uid: string;
+  resourceVersion?: string;
+  creationTimestamp: string;
+}
+
+/** A column of a Table. */
+export interface Column {
+  name: string;
+  description: string;
+  priority: number;
+}
+
+/** A row of a Table, with the whole object. */
+export interface Row<T> {
+  cells: unknown[];
+  object: T;
+}
+
+/** A Table, as the API serves it. */
+export interface Table<T> {
+  columnDefinitions?: Column[];
+  rows?: Row<T>[];
+  metadata?: { resourceVersion?: string; continue?: string; remainingItemCount?: number };
+}
+
+/** An event of a watch: a Table of one row, or a Status. */
+export interface Event<T> {
+  type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+  object: Table<T> & { code?: number };
+}
+
+/** Whether somebody is signed in. "ended" is a session that was there: the page stays as it is behind a dialog. */
+export const session = signal<"unknown" | "out" | "in" | "ended">("unknown");
+
+let waiting: (() => void)[] = [];
+
+/** Notes that there is a session, and repeats the requests that wait for one. */
+export function signedIn(): void {
+  session.value = "in";
+  const all = waiting;
+  waiting = [];
+  for (const go of all) go();
+}
+
+const tables = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
+
+/** How a request differs from a plain GET. */
+export interface Asking {
+  method?: string;
+  body?: string;
+  mediaType?: string;
+  accept?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/**
+ * Sends a request below the API, and returns the response. A refusal of the API, and a network that fails, is a Refusal. When the
+ * session has ended, the request waits until somebody has signed in again, and is then repeated with the same headers.
+ */
+export async function send(path: string, asking: Asking = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: asking.accept ?? "application/json", ...asking.headers };
+  if (asking.body !== undefined) headers["Content-Type"] = asking.mediaType ?? "application/json";
+  for (;;) {
+    let response: Response;
+    try {
+      response = await fetch(base + path, {
+        method: asking.method ?? "GET", body: asking.body, headers, signal: asking.signal, credentials: "same-origin", cache: "no-store",
+      });
+    } catch (failure) {
+      if (asking.signal?.aborted) throw failure;
+      throw new Refusal(0, "");
+    }
+    if (response.ok) return response;
+    const refusal = await refused(response);
+    const own = "Authorization" in headers;
+    if (response.status !== 401 || own || session.value === "unknown" || session.value === "out") throw refusal;
+    session.value = "ended";
+    await new Promise<void>((go) => waiting.push(go));
+  }
+}
+
+async function refused(response: Response): Promise<Refusal> {
+  let status: { message?: string; details?: { causes?: Cause[]; retryAfterSeconds?: number } } = {};
+  try {
+    status = await response.json();
+  } catch {
+    // A gateway answered, with a text of its own.
+  }
+  return new Refusal(
+    response.status, status.message ?? `${response.status} ${response.statusText}`,
+    status.details?.causes ?? [], status.details?.retryAfterSeconds ?? 0,
+  );
+}
+
+/** Sends a request and returns the JSON of the response. */
+export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
+  return (await send(path, asking)).json() as Promise<T>;
+}
+
+/** Returns one page of a list as a Table with whole objects. */
+export function list<T>(path: string, query: Record<string, string> = {}, signal?: AbortSignal): Promise<Table<T>> {
+  return ask<Table<T>>(`${path}?${new URLSearchParams({ includeObject: "Object", ...query })}`, { accept: tables, signal });
+}
+
+/** Reads the events of a watch until it ends. Each is passed on as it comes. */
+export async function watch<T>(path: string, resourceVersion: string, signal: AbortSignal, on: (event: Event<T>) => void): Promise<void> {
+  const query = new URLSearchParams({
+    watch: "true", includeObject: "Object", resourceVersion, allowWatchBookmarks: "true", timeoutSeconds: "290",
+  });
+  const response = await send(`${path}?${query}`, { accept: tables, signal });
+  if (!response.body) return;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") on(JSON.parse(line) as Event<T>);
+  }
+}

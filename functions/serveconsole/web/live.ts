@@ -1,0 +1,140 @@
+import { batch, computed, signal } from "@preact/signals";
+import { list, watch, Refusal, type Column, type Meta, type Row } from "./api";
+
+/** How a list is kept up to date. */
+export type Mode = "stream" | "poll" | "paused";
+
+/** A page of the list has this many rows. */
+const pageSize = 500;
+/** A deployment whose watches end sooner than this cannot stream: each would keep a function running for nothing. */
+const shortest = 20_000;
+const pollEvery = 30_000;
+const idleAfter = 5 * 60_000;
+
+/**
+ * Keeps a list up to date while somebody looks at it. Nothing is requested while the tab is hidden, nor after five minutes
+ * without a key press or a click.
+ */
+export function live<T extends { metadata: Meta }>(path: string) {
+  const columns = signal<Column[]>([]);
+  const rows = signal<Map<string, Row<T>>>(new Map());
+  const more = signal("");
+  const mode = signal<Mode>("stream");
+  const problem = signal<Refusal | null>(null);
+  const loaded = signal(false);
+  let polls = false;
+  let version = "";
+  let current: AbortController | null = null;
+  let lastInput = Date.now();
+
+  const idle = () => document.hidden || Date.now() - lastInput > idleAfter;
+  const wait = (ms: number, signal: AbortSignal) =>
+    new Promise<void>((done) => {
+      const timer = setTimeout(done, ms);
+      signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+    });
+
+  async function read(signal: AbortSignal) {
+    const table = await list<T>(path, { limit: String(pageSize) }, signal);
+    batch(() => {
+      if (table.columnDefinitions) columns.value = table.columnDefinitions;
+      rows.value = new Map((table.rows ?? []).map((row) => [row.object.metadata.uid, row]));
+      more.value = table.metadata?.continue ?? "";
+      problem.value = null;
+      loaded.value = true;
+    });
+    version = table.metadata?.resourceVersion ?? "";
+  }
+
+  async function follow(signal: AbortSignal) {
+    const begun = Date.now();
+    let lost = false;
+    await watch<T>(path, version, signal, (event) => {
+      if (event.type === "ERROR") {
+        lost = true;
+        return;
+      }
+      version = event.object.metadata?.resourceVersion ?? version;
+      const next = new Map(rows.value);
+      for (const row of event.object.rows ?? []) {
+        const { uid, resourceVersion } = row.object.metadata;
+        if (resourceVersion) version = resourceVersion;
+        if (event.type === "DELETED") next.delete(uid);
+        else if (event.type !== "BOOKMARK") next.set(uid, row);
+      }
+      if (event.type !== "BOOKMARK") rows.value = next;
+    });
+    if (!signal.aborted && Date.now() - begun < shortest) polls = true;
+    if (lost) await read(signal);
+  }
+
+  async function run(signal: AbortSignal) {
+    let failures = 0;
+    while (!signal.aborted) {
+      try {
+        if (failures > 0 || version === "" || polls) await read(signal);
+        failures = 0;
+        mode.value = polls ? "poll" : "stream";
+        if (polls) await wait(pollEvery, signal);
+        else await follow(signal);
+      } catch (failure) {
+        if (signal.aborted) return;
+        problem.value = failure instanceof Refusal ? failure : new Refusal(0, "");
+        failures++;
+        await wait(Math.min(60_000, Math.max(1000 * 2 ** failures, 1000 * problem.value.retryAfter)), signal);
+      }
+    }
+  }
+
+  function stop() {
+    current?.abort();
+    current = null;
+  }
+
+  function start() {
+    if (idle()) {
+      if (current) { stop(); mode.value = "paused"; }
+      return;
+    }
+    if (current) return;
+    current = new AbortController();
+    version = "";
+    void run(current.signal);
+  }
+
+  function input() {
+    lastInput = Date.now();
+    if (!current) start();
+  }
+
+  /** Begins, and returns the function that ends it. */
+  function begin(): () => void {
+    const timer = setInterval(start, 1000);
+    document.addEventListener("visibilitychange", start);
+    for (const name of ["keydown", "pointerdown"]) document.addEventListener(name, input, { passive: true });
+    lastInput = Date.now();
+    start();
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", start);
+      for (const name of ["keydown", "pointerdown"]) document.removeEventListener(name, input);
+      stop();
+    };
+  }
+
+  /** Reads the list again at once, after an own write, where nothing streams. */
+  async function refresh() {
+    if (mode.value !== "stream" && current) await read(current.signal).catch(() => undefined);
+  }
+
+  async function next() {
+    const table = await list<T>(path, { limit: String(pageSize), continue: more.value });
+    batch(() => {
+      rows.value = new Map([...rows.value, ...(table.rows ?? []).map((row) => [row.object.metadata.uid, row] as const)]);
+      more.value = table.metadata?.continue ?? "";
+    });
+  }
+
+  const sorted = computed(() => [...rows.value.values()].sort((a, b) => (a.object.metadata.name < b.object.metadata.name ? -1 : 1)));
+  return { columns, rows: sorted, more, mode, problem, loaded, begin, refresh, next, resume: input };
+}

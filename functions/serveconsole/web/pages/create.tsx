@@ -1,0 +1,176 @@
+import { useComputed, useSignal } from "@preact/signals";
+import { ask, type Refusal } from "../api";
+import { Copy, quoted } from "../parts/copy";
+import { Dialog } from "../parts/dialog";
+import { Problem, asRefusal } from "../parts/problem";
+import { text, type Text } from "../texts";
+import type { Key } from "./key";
+import { path } from "./keys";
+
+const lifetimes: [number, Text][] = [[3600, "hour"], [28_800, "eightHours"], [86_400, "day"], [604_800, "week"], [2_592_000, "month"], [0, "noEnd"]];
+const kinds: [string, Text][] = [
+  ["read", "mayRead"], ["project", "mayProject"], ["cluster", "mayCluster"], ["nothing", "mayNothing"], ["all", "mayAll"], ["yaml", "mayYaml"],
+];
+
+/** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. */
+export function scopeLines(kind: string, project: string, cluster: string, yaml: string): string {
+  const entry = (value: unknown) => ` ${JSON.stringify(value)}`;
+  switch (kind) {
+    case "read": return entry({ roles: [{ role: "platformCLI" }] });
+    case "project": return entry({ projects: [{ project }] });
+    case "cluster": return entry({ virtualClusters: [{ project, virtualCluster: cluster }] });
+    case "nothing": return " {}";
+    case "yaml": return `\n${yaml.split("\n").map((line) => `    ${line}`).join("\n")}`;
+    default: return "";
+  }
+}
+
+/** The dialog in which somebody makes a key. */
+export function Create({ close, made }: { close: () => void; made: (key: Key) => void }) {
+  const name = useSignal("");
+  const display = useSignal("");
+  const ttl = useSignal(86_400);
+  const idle = useSignal(false);
+  const kind = useSignal("read");
+  const project = useSignal("");
+  const cluster = useSignal("");
+  const yaml = useSignal("roles:\n- role: platformCLI");
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  const attempt = useSignal(crypto.randomUUID());
+
+  const body = useComputed(() => {
+    const scope = scopeLines(kind.value, project.value, cluster.value, yaml.value);
+    return [
+      "apiVersion: management.platform.sh/v1",
+      "kind: OwnedAccessKey",
+      name.value ? `metadata: {name: ${JSON.stringify(name.value)}}` : 'metadata: {generateName: "key-"}',
+      "spec:",
+      `  displayName: ${JSON.stringify(display.value)}`,
+      `  ttl: ${ttl.value}`,
+      ...(idle.value && ttl.value > 0 ? ["  ttlAfterLastActivity: true"] : []),
+      ...(scope ? [`  scope:${scope}`] : []),
+      "",
+    ].join("\n");
+  });
+
+  async function submit(event: Event) {
+    event.preventDefault();
+    busy.value = true;
+    problem.value = null;
+    try {
+      made(await ask<Key>(`${path}?fieldValidation=Strict`, {
+        method: "POST", body: body.value, mediaType: "application/yaml", headers: { "Idempotency-Key": attempt.value },
+      }));
+    } catch (failure) {
+      const refusal = asRefusal(failure);
+      problem.value = refusal;
+      // An attempt that may have made a key is repeated under its name; one that was refused is over.
+      if (refusal.code >= 400 && refusal.code < 500) attempt.value = crypto.randomUUID();
+    } finally {
+      busy.value = false;
+    }
+  }
+
+  return (
+    <Dialog title={text("newKey")} close={close} wide>
+      <form onSubmit={submit}>
+        <p class="quiet">{text("createLead")}</p>
+        <div class="two">
+          <label>
+            {text("createDisplay")}
+            <input value={display.value} maxLength={256} onInput={(event) => (display.value = event.currentTarget.value)} autofocus />
+          </label>
+          <div class="field">
+            <label for="key-name">{text("createName")}</label>
+            <input id="key-name" value={name.value} aria-describedby="name-hint" maxLength={253} autocapitalize="off" spellcheck={false} onInput={(event) => (name.value = event.currentTarget.value)} />
+            <small id="name-hint" class="quiet">{text("createNameHint")}</small>
+          </div>
+        </div>
+        <fieldset>
+          <legend>{text("createMay")}</legend>
+          {kinds.map(([value, label]) => (
+            <label class="choice">
+              <input type="radio" name="kind" value={value} checked={kind.value === value} onChange={() => (kind.value = value)} />
+              {text(label)}
+            </label>
+          ))}
+          {(kind.value === "project" || kind.value === "cluster") && (
+            <div class="two">
+              <label>
+                {text("project")}
+                <input value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} />
+              </label>
+              {kind.value === "cluster" && (
+                <label>
+                  {text("virtualCluster")}
+                  <input value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} />
+                </label>
+              )}
+            </div>
+          )}
+          {kind.value === "yaml" && (
+            <div class="field">
+              <label for="scope-yaml">{text("scopeYaml")}</label>
+              <textarea id="scope-yaml" rows={6} spellcheck={false} value={yaml.value} aria-describedby="scope-hint" onInput={(event) => (yaml.value = event.currentTarget.value)} />
+              <small id="scope-hint" class="quiet">{text("scopeHint")}</small>
+            </div>
+          )}
+        </fieldset>
+        <fieldset>
+          <legend>{text("createLifetime")}</legend>
+          <div class="choices">
+            {lifetimes.map(([seconds, label]) => (
+              <label class="choice">
+                <input type="radio" name="ttl" checked={ttl.value === seconds} onChange={() => (ttl.value = seconds)} />
+                {text(label)}
+              </label>
+            ))}
+          </div>
+          <label class="choice">
+            <input type="checkbox" checked={idle.value} disabled={ttl.value === 0} onChange={(event) => (idle.value = event.currentTarget.checked)} />
+            {text("createIdle")}
+          </label>
+        </fieldset>
+        <details>
+          <summary>{text("asKubectl")}</summary>
+          <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.spec.key}' <<'END'\n${body.value}END`}</pre>
+        </details>
+        <Problem of={problem.value} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("cancel")}</button>
+          <button class="primary" disabled={busy.value}>{text("create")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Shows a new key, once. It leaves the page when the dialog closes. */
+export function Once({ of, close }: { of: Key; close: () => void }) {
+  const shown = useSignal(false);
+  const key = of.spec.key ?? "";
+  function download() {
+    const address = URL.createObjectURL(new Blob([key, "\n"], { type: "application/octet-stream" }));
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = `${of.metadata.name}.key`;
+    link.click();
+    URL.revokeObjectURL(address);
+  }
+  return (
+    <Dialog title={text("onceTitle")}>
+      <p>{text("onceLead")}</p>
+      <p class="secret"><code>{shown.value ? key : "•".repeat(24)}</code></p>
+      <div class="buttons start">
+        <button type="button" aria-pressed={shown.value} onClick={() => (shown.value = !shown.value)}>{text(shown.value ? "hide" : "show")}</button>
+        <Copy what={() => key} />
+        <button type="button" onClick={download}>{text("download")}</button>
+      </div>
+      <p class="quiet"><code>kubectl --token "$(cat {quoted(`${of.metadata.name}.key`)})" get ownedaccesskeys</code></p>
+      <div class="buttons">
+        <button type="button" class="primary" onClick={close}>{text("kept")}</button>
+      </div>
+    </Dialog>
+  );
+}

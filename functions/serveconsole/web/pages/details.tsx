@@ -1,0 +1,178 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { ask, group, list, send, type Meta, type Refusal } from "../api";
+import { AsKubectl, quoted } from "../parts/copy";
+import { Dialog } from "../parts/dialog";
+import { Problem, asRefusal } from "../parts/problem";
+import { person } from "../person";
+import { text } from "../texts";
+import { distance, exact } from "../times";
+import { ownerOf, type Key } from "./key";
+import { path } from "./keys";
+
+/** What was made with a key. The lists show as much of it as the caller may see. */
+interface Children {
+  keys: string[];
+  tokens: number;
+}
+
+async function childrenOf(uid: string): Promise<Children> {
+  const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: "500" };
+  const [keys, tokens] = await Promise.all([
+    list<{ metadata: Meta }>(path, query),
+    list<{ metadata: Meta }>(`${group}/directclusterendpointtokens`, query).catch(() => ({ rows: [] })),
+  ]);
+  return { keys: (keys.rows ?? []).map((row) => row.object.metadata.name), tokens: tokens.rows?.length ?? 0 };
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}
+
+function Time({ of, none }: { of?: string; none: string }) {
+  return of ? <time dateTime={of} title={exact(of)}>{exact(of)} ({distance(of)})</time> : <>{none}</>;
+}
+
+function Made({ children, open }: { children: Children | null; open?: (name: string) => void }) {
+  if (!children) return <p class="quiet">{text("loading")}</p>;
+  const { keys, tokens } = children;
+  if (keys.length + tokens === 0) return <p>{text("childrenNone")}</p>;
+  return (
+    <ul>
+      {keys.length > 0 && (
+        <li>
+          {text(keys.length === 1 ? "childrenKeysOne" : "childrenKeys", { count: keys.length })}:{" "}
+          {keys.slice(0, 20).map((name, i) => (
+            <>
+              {i > 0 && ", "}
+              {open ? <button type="button" class="link" onClick={() => open(name)}>{name}</button> : name}
+            </>
+          ))}
+          {keys.length > 20 && " …"}
+        </li>
+      )}
+      {tokens > 0 && <li>{text(tokens === 1 ? "childrenTokensOne" : "childrenTokens", { count: tokens })}</li>}
+    </ul>
+  );
+}
+
+/** One key: what it is, where it comes from, and what was made with it. */
+export function Details(props: {
+  name: string; row: Key | undefined; loaded: boolean; open: (name: string) => void; changed: () => void; close: () => void;
+}) {
+  const { name, row: key, open, changed, close } = props;
+  const problem = useSignal<Refusal | null>(null);
+  const children = useSignal<Children | null>(null);
+  const deleting = useSignal(false);
+  const typed = useSignal("");
+  const uid = key?.metadata.uid;
+  useEffect(() => {
+    children.value = null;
+    deleting.value = false;
+    typed.value = "";
+    if (uid) childrenOf(uid).then((found) => (children.value = found), (failure) => (problem.value = asRefusal(failure)));
+  }, [uid]);
+  if (!key) {
+    return (
+      <Dialog title={name} close={close}>
+        <p>{text(props.loaded ? "gone" : "loading")}</p>
+        <div class="buttons"><button type="button" onClick={close}>{text("close")}</button></div>
+      </Dialog>
+    );
+  }
+  const at = `${path}/${encodeURIComponent(name)}`;
+  async function setDisabled(disabled: boolean) {
+    problem.value = null;
+    try {
+      await ask(at, { method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ spec: { disabled } }) });
+      deleting.value = false;
+      changed();
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+  async function remove(event: Event) {
+    event.preventDefault();
+    problem.value = null;
+    try {
+      // The key that was looked at, and not another one that has its name by now.
+      await send(at, { method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }) });
+      close();
+      changed();
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+  if (deleting.value) {
+    return (
+      <Dialog title={text("deleteTitle", { name })} close={() => (deleting.value = false)}>
+        <form onSubmit={remove}>
+          <p>{text("deleteLead")}</p>
+          {person.value?.accessKey === name && <p class="problem">{text("deleteOwn")}</p>}
+          {key.status?.lastActivity && <p>{text("deleteUsed", { when: distance(key.status.lastActivity) })}</p>}
+          {children.value && children.value.keys.length + children.value.tokens > 0 && (
+            <>
+              <p>{text("deleteBound")}</p>
+              <Made children={children.value} />
+            </>
+          )}
+          <label>
+            {text("deleteType", { name })}
+            <input value={typed.value} autocomplete="off" autocapitalize="off" spellcheck={false} onInput={(event) => (typed.value = event.currentTarget.value)} autofocus />
+          </label>
+          <Problem of={problem.value} />
+          <div class="buttons">
+            <button type="button" onClick={() => (deleting.value = false)}>{text("back")}</button>
+            {!key.spec.disabled && <button type="button" onClick={() => void setDisabled(true)}>{text("disableInstead")}</button>}
+            <button class="danger" disabled={typed.value !== name}>{text("delete")}</button>
+          </div>
+        </form>
+      </Dialog>
+    );
+  }
+  const lineage = key.status?.lineage ?? [];
+  return (
+    <Dialog title={name} close={close} wide key={name}>
+      <dl>
+        {key.spec.displayName && <Fact name={text("name")}>{key.spec.displayName}</Fact>}
+        {key.spec.description && <Fact name={text("description")}>{key.spec.description}</Fact>}
+        <Fact name={text("owner")}>{ownerOf(key)}</Fact>
+        <Fact name={text("type")}>{key.spec.type}</Fact>
+        <Fact name={text("state")}>{text(key.status?.disabledByAdmin ? "disabledByAdmin" : key.spec.disabled ? "disabled" : "enabled")}</Fact>
+        <Fact name={text("created")}><Time of={key.metadata.creationTimestamp} none="" /></Fact>
+        <Fact name={text("ends")}><Time of={key.status?.expirationTimestamp} none={text("endsNever")} /></Fact>
+        <Fact name={text("used")}><Time of={key.status?.lastActivity} none={text("usedNever")} /></Fact>
+      </dl>
+      <h3>{text("scope")}</h3>
+      {key.spec.scope ? <pre tabIndex={0}>{JSON.stringify(key.spec.scope, null, 2)}</pre> : <p>{text("scopeNone")}</p>}
+      <h3>{text("lineage")}</h3>
+      {lineage.length === 0 ? <p>{text("lineageFirst")}</p> : (
+        <ol class="lineage">
+          {[...lineage].reverse().map((ancestor) => (
+            <li>
+              <button type="button" class="link" onClick={() => open(ancestor.name)}>{ancestor.name}</button>{" "}
+              {ancestor.bounds && <span class="quiet">({text("lineageBounds")})</span>}
+            </li>
+          ))}
+          <li><strong>{name}</strong></li>
+        </ol>
+      )}
+      <h3>{text("children")}</h3>
+      <Made children={children.value} open={open} />
+      <AsKubectl command={`kubectl describe ownedaccesskey ${quoted(name)}`} />
+      <Problem of={problem.value} />
+      <div class="buttons">
+        <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>
+        <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "enable" : "disable")}</button>
+        <span class="room" />
+        <button type="button" class="primary" onClick={close}>{text("close")}</button>
+      </div>
+    </Dialog>
+  );
+}

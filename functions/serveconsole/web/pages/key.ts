@@ -1,0 +1,31 @@
+import type { Meta } from "../api";
+
+/** An access key, as far as the console reads it. */
+export interface Key {
+  metadata: Meta;
+  spec: {
+    key?: string;
+    displayName?: string;
+    description?: string;
+    user?: string;
+    team?: string;
+    subject?: string;
+    type?: string;
+    disabled?: boolean;
+    ttl?: number;
+    scope?: Record<string, unknown>;
+  };
+  status?: {
+    lastActivity?: string;
+    expirationTimestamp?: string;
+    disabledByAdmin?: boolean;
+    lineage?: { name: string; uid: string; bounds?: boolean }[];
+  };
+}
+
+/** Who a key acts as. */
+export function ownerOf(key: Key): string {
+  const { user, team, subject } = key.spec;
+  if (team) return `team:${team}`;
+  return user ? `user:${user}` : `subject:${subject ?? ""}`;
+}

@@ -1,0 +1,35 @@
+import { useSignal } from "@preact/signals";
+import { text } from "../texts";
+
+/** A button that copies what its function returns. */
+export function Copy({ what, label }: { what: () => string; label?: string }) {
+  const done = useSignal(false);
+  return (
+    <button
+      type="button"
+      onClick={async () => {
+        await navigator.clipboard.writeText(what());
+        done.value = true;
+        setTimeout(() => (done.value = false), 2000);
+      }}
+    >
+      <span aria-live="polite">{done.value ? text("copied") : (label ?? text("copy"))}</span>
+    </button>
+  );
+}
+
+/** The command that does the same as the page. */
+export function AsKubectl({ command }: { command: string }) {
+  return (
+    <div class="kubectl">
+      <span class="quiet">{text("asKubectl")}</span>
+      <code>{command}</code>
+      <Copy what={() => command} />
+    </div>
+  );
+}
+
+/** Quotes a word for a shell. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

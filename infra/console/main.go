@@ -1,0 +1,215 @@
+// Command console builds the web console: it bundles functions/serveconsole/web with esbuild, a pinned tool, and writes
+// what serveconsole embeds to functions/serveconsole/assets. The same sources make the same bytes. The packages come from the
+// lock file through npm, and each one in the bundles must have a licence of the list below. Run it from the top of the
+// repository. Source: ADR-0032.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	sources = "functions/serveconsole/web"
+	assets  = "functions/serveconsole/assets"
+)
+
+// licences are those of packages that the console may ship.
+var licences = []string{"MIT", "ISC"}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "console:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if err := install(); err != nil {
+		return err
+	}
+	if err := command(sources, "node_modules/.bin/tsc"); err != nil {
+		return fmt.Errorf("checking the types: %w", err)
+	}
+	built, err := os.MkdirTemp("", "console-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(built) }()
+	meta := filepath.Join(built, "meta.json")
+	if err := command("", "go", "tool", "-modfile=test/tools/go.mod", "esbuild",
+		sources+"/main.tsx", sources+"/app.css", sources+"/icon.svg",
+		"--bundle", "--minify", "--splitting", "--format=esm", "--target=es2022,chrome123,firefox120,safari17.5", "--jsx=automatic", "--jsx-import-source=preact",
+		"--loader:.svg=file", "--legal-comments=none", "--log-level=warning",
+		"--entry-names=[name]-[hash]", "--chunk-names=[name]-[hash]", "--asset-names=[name]-[hash]",
+		"--outdir="+built, "--metafile="+meta); err != nil {
+		return fmt.Errorf("bundling: %w", err)
+	}
+	text, err := os.ReadFile(meta)
+	if err != nil {
+		return err
+	}
+	var bundle metafile
+	if err := json.Unmarshal(text, &bundle); err != nil {
+		return fmt.Errorf("reading what the bundler has done: %w", err)
+	}
+	return write(built, &bundle)
+}
+
+// metafile is what the bundler says about its output.
+type metafile struct {
+	Outputs map[string]struct {
+		EntryPoint string `json:"entryPoint"`
+		Inputs     map[string]struct {
+			BytesInOutput int `json:"bytesInOutput"`
+		} `json:"inputs"`
+	} `json:"outputs"`
+}
+
+// install gets the packages of the lock file, unless they are there.
+func install() error {
+	const done = sources + "/node_modules/.package-lock.json"
+	installed, err := os.Stat(done)
+	wanted, missing := os.Stat(sources + "/package-lock.json")
+	if missing != nil {
+		return missing
+	}
+	if err == nil && !installed.ModTime().Before(wanted.ModTime()) {
+		return nil
+	}
+	if err := command("", "npm", "ci", "--prefix", sources, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
+		return fmt.Errorf("installing the packages of the console: %w", err)
+	}
+	now := wanted.ModTime()
+	return os.Chtimes(done, now, now)
+}
+
+func command(folder, name string, args ...string) error {
+	if strings.Contains(name, "/") {
+		absolute, err := filepath.Abs(filepath.Join(folder, name))
+		if err != nil {
+			return err
+		}
+		name = absolute
+	}
+	command := exec.Command(name, args...)
+	command.Dir = folder
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, output)
+	}
+	return nil
+}
+
+// write replaces the embedded files by what was built.
+func write(built string, bundle *metafile) error {
+	files := map[string][]byte{}
+	page, err := os.ReadFile(sources + "/index.html")
+	if err != nil {
+		return err
+	}
+	shipped := map[string]bool{}
+	for _, output := range slices.Sorted(maps.Keys(bundle.Outputs)) {
+		one := bundle.Outputs[output]
+		name := filepath.Base(output)
+		body, err := os.ReadFile(filepath.Join(built, name))
+		if err != nil {
+			return err
+		}
+		for input, part := range one.Inputs {
+			if found := inPackage.FindStringSubmatch(input); found != nil && part.BytesInOutput > 0 {
+				shipped[found[1]] = true
+			}
+		}
+		if filepath.Base(one.EntryPoint) == "icon.svg" && filepath.Ext(name) == ".js" {
+			continue // It is a script that exports the name of the picture.
+		}
+		if plain := hash.ReplaceAllString(name, "."); plain != name && (one.EntryPoint != "" || filepath.Ext(name) == ".svg") {
+			page = bytes.ReplaceAll(page, []byte(`"assets/`+plain+`"`), []byte(`"assets/`+name+`"`))
+		}
+		if filepath.Ext(name) == ".svg" {
+			files[name] = body
+			continue
+		}
+		if files[name+".gz"], err = compressed(body); err != nil {
+			return err
+		}
+	}
+	files["index.html"] = page
+	if files["LICENSES.txt"], err = notices(slices.Sorted(maps.Keys(shipped))); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(assets); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(assets, 0o755); err != nil {
+		return err
+	}
+	for name, body := range files {
+		if err := os.WriteFile(filepath.Join(assets, name), body, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	inPackage = regexp.MustCompile(`node_modules/((?:@[^/]+/)?[^/]+)/[^:]*$`)
+	hash      = regexp.MustCompile(`-[0-9A-Z]{8}\.`)
+)
+
+// compressed returns a text as gzip, without a time, so that the same text makes the same bytes.
+func compressed(text []byte) ([]byte, error) {
+	var out bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = writer.Write(text)
+	}
+	if err == nil {
+		err = writer.Close()
+	}
+	return out.Bytes(), err
+}
+
+// notices returns the licences of the shipped packages, with their texts. Errors: a package has a licence that is not on the
+// list.
+func notices(packages []string) ([]byte, error) {
+	if len(packages) == 0 {
+		return nil, errors.New("no package is shipped: the bundler has changed what it says")
+	}
+	var out bytes.Buffer
+	out.WriteString("The console contains these packages.\n")
+	for _, name := range packages {
+		folder := filepath.Join(sources, "node_modules", filepath.FromSlash(name))
+		text, err := os.ReadFile(filepath.Join(folder, "package.json"))
+		if err != nil {
+			return nil, err
+		}
+		var about struct{ Version, License string }
+		if err := json.Unmarshal(text, &about); err != nil {
+			return nil, fmt.Errorf("reading the package.json of %s: %w", name, err)
+		}
+		if !slices.Contains(licences, about.License) {
+			return nil, fmt.Errorf("the package %s has the licence %q; use one of %s", name, about.License, strings.Join(licences, ", "))
+		}
+		found, err := filepath.Glob(filepath.Join(folder, "LICENSE*"))
+		if err != nil || len(found) == 0 {
+			return nil, fmt.Errorf("the package %s has no text of its licence", name)
+		}
+		if text, err = os.ReadFile(found[0]); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&out, "\n%s %s (%s)\n\n%s\n", name, about.Version, about.License, bytes.TrimSpace(text))
+	}
+	return out.Bytes(), nil
+}
