@@ -44,6 +44,7 @@ import (
 	"management.platform.sh/functions/rollbackconfig"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/serveconsole"
+	"management.platform.sh/functions/signoutuser"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/updateteam"
@@ -77,6 +78,7 @@ var Functions = []*frame.Function{
 	updateuser.Function,
 	patchuser.Function,
 	deleteuser.Function,
+	signoutuser.Function,
 	createteam.Function,
 	getteam.Function,
 	listteams.Function,

@@ -98,6 +98,28 @@ type UserStatus struct {
 	Teams []string `json:"teams,omitempty"`
 }
 
+// UserSignOut ends every credential that a user has. It is the request and the response of users/{name}/signout. The request is
+// empty. Source: ADR-0029.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type UserSignOut struct {
+	metav1.TypeMeta `json:",inline"`
+	// Metadata is standard object metadata, with the name of the user. Source: Spec 2.2.
+	// +optional
+	metav1.ObjectMeta `json:"metadata"`
+	// Status is the result of the sign-out. Source: ADR-0029.
+	// +optional
+	Status UserSignOutStatus `json:"status"`
+}
+
+// UserSignOutStatus is the result of a sign-out. Source: ADR-0029.
+type UserSignOutStatus struct {
+	// TokenGeneration is the spec.tokenGeneration of the user from now on. Credentials that were made before are refused.
+	// Source: ADR-0029.
+	// +optional
+	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
+}
+
 // Team is a group of users. The members of a team see and change what belongs to the team. It is cluster-scoped and served at
 // teams. Source: ADR-0029.
 //

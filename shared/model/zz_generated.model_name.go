@@ -568,6 +568,16 @@ func (in UserList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserSignOut) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserSignOut"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserSignOutStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserSignOutStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UserSpec) OpenAPIModelName() string {
 	return "sh.platform.management.v1.UserSpec"
 }

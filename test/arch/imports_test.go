@@ -92,7 +92,7 @@ github.com/prometheus/client_golang:
 github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2:
 k8s.io/client-go: functions/renderkubeconfig
-google.golang.org/protobuf: functions/create* functions/update* functions/patch* functions/rollbackconfig
+google.golang.org/protobuf: functions/create* functions/update* functions/patch* functions/rollbackconfig functions/signoutuser
 `
 
 // support tells whether a package exists for tests alone: the names of such packages end in "test".

@@ -32,6 +32,7 @@ var budgets = map[string]int{
 	"createteam":                   19,
 	"updateteam":                   19,
 	"patchteam":                    19,
+	"signoutuser":                  19,
 	"updateconfig":                 19,
 	"patchconfig":                  19,
 	"rollbackconfig":               19,

@@ -186,6 +186,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.TeamStatus{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_TeamStatus(ref),
 		model.User{}.OpenAPIModelName():                                   schema_managementplatformsh_shared_model_User(ref),
 		model.UserList{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_UserList(ref),
+		model.UserSignOut{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_UserSignOut(ref),
+		model.UserSignOutStatus{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_UserSignOutStatus(ref),
 		model.UserSpec{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_UserSpec(ref),
 		model.UserStatus{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_UserStatus(ref),
 		model.VirtualClusterInstance{}.OpenAPIModelName():                 schema_managementplatformsh_shared_model_VirtualClusterInstance(ref),
@@ -8866,6 +8868,69 @@ func schema_managementplatformsh_shared_model_UserList(ref common.ReferenceCallb
 		},
 		Dependencies: []string{
 			v1.ListMeta{}.OpenAPIModelName(), model.User{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_UserSignOut(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserSignOut ends every credential that a user has. It is the request and the response of users/{name}/signout. The request is empty. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata, with the name of the user. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the result of the sign-out. Source: ADR-0029.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.UserSignOutStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.UserSignOutStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_UserSignOutStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserSignOutStatus is the result of a sign-out. Source: ADR-0029.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"tokenGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "TokenGeneration is the spec.tokenGeneration of the user from now on. Credentials that were made before are refused. Source: ADR-0029.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

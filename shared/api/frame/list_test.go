@@ -128,7 +128,7 @@ func TestListsInParts(t *testing.T) {
 func TestLongLists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fill(40, 100<<10)
+	w.fill(24, 100<<10)
 	// The first request notes the use of the key.
 	w.do(request{path: root + "/admin"})
 	list, err := resource.List(t.Context(), kinds.Open(w.env).AccessKeys, resource.ListInput{Caller: identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})})

@@ -88,12 +88,14 @@ func (r *rules) Sees(caller identity.Caller, user *model.User) auth.Decision {
 func (r *rules) SeenBy() string { return "the user and members of " + identity.Admins }
 
 // May implements resource.Guard: users change themselves. Authorize says what they change.
-func (r *rules) May(caller identity.Caller, verb, _ string, user *model.User) auth.Decision {
+func (r *rules) May(caller identity.Caller, verb, subresource string, user *model.User) auth.Decision {
 	switch {
 	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
 	case is(caller, user) && verb != "delete":
 		return auth.Decision{Allowed: true, Reason: reasonSelf}
+	case subresource == SignOut:
+		return auth.Decision{Reason: "only the user and members of " + identity.Admins + " may sign a user out"}
 	default:
 		return auth.Decision{Reason: "only members of " + identity.Admins + " may " + verb + " users"}
 	}

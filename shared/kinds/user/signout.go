@@ -1,0 +1,63 @@
+package user
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// SignOut is the subresource at which a user is signed out everywhere.
+const SignOut = "signout"
+
+// SignOutDefinition is the kind of the subresource. Its objects are not stored. Source: ADR-0029.
+var SignOutDefinition = &resource.Definition[*model.UserSignOut]{
+	Resource: Definition.Resource,
+	Kind:     "UserSignOut",
+	New:      func() *model.UserSignOut { return &model.UserSignOut{} },
+}
+
+// raiser writes the raised generation, which users may not write themselves.
+var raiser = identity.New(identity.Owner{Kind: identity.Subject, Name: "signout"}, []string{identity.Admins})
+
+// maxConflicts bounds how often a sign-out starts over while others write the user.
+const maxConflicts = 32
+
+// SignOutUser raises spec.tokenGeneration of a user by one. Every credential of the user that exists, that of the request
+// included, is refused at the next request.
+//
+// Errors: NotFound if there is no such user for the caller; Forbidden if the caller is neither the user nor an admin; Conflict
+// if others keep writing the user. On an error nothing is stored. Source: ADR-0029.
+func SignOutUser(ctx context.Context, users *Registry, in resource.SubresourceInput[*model.UserSignOut]) (resource.Result[*model.UserSignOut], error) {
+	for attempt := 1; ; attempt++ {
+		object, _, err := users.Read(ctx, in.Caller, "", in.Name)
+		if err != nil {
+			return resource.Result[*model.UserSignOut]{}, err
+		}
+		if err := users.Admit(in.Caller, "create", SignOut, object); err != nil {
+			return resource.Result[*model.UserSignOut]{}, err
+		}
+		// The resourceVersion of what was read makes the write conditional, so that two sign-outs raise it twice.
+		object = object.DeepCopy()
+		object.Spec.TokenGeneration++
+		written, err := resource.Update(ctx, users, resource.UpdateInput[*model.User]{
+			Caller: raiser, Name: in.Name, Object: object, Manager: in.Manager, DryRun: in.DryRun,
+		})
+		switch {
+		case apierrors.IsConflict(err) && attempt < maxConflicts && ctx.Err() == nil:
+			continue
+		case err != nil:
+			return resource.Result[*model.UserSignOut]{}, err
+		}
+		answer := &model.UserSignOut{
+			ObjectMeta: metav1.ObjectMeta{Name: in.Name},
+			Status:     model.UserSignOutStatus{TokenGeneration: written.Object.Spec.TokenGeneration},
+		}
+		answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(SignOutDefinition.Kind))
+		return resource.Result[*model.UserSignOut]{Object: answer}, nil
+	}
+}
