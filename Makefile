@@ -15,7 +15,7 @@ PROFILE := infra/profile/default.pgo
 # How long the tests of one package may take on a machine that others use as well.
 TIMEOUT ?= 40m
 # What `make test` leaves to targets of their own: whole sessions, what is deployed, and what is bounded.
-APART := test/(script|deploy|cold|links|attack|cost|limits)
+APART := test/(script|browser|deploy|cold|links|attack|cost|limits)
 # The code. `make race` runs its tests with the race detector.
 CODE := ./functions/... ./infra/... ./local/... ./shared/...
 # Much of the time of a test is waiting, so more packages and tests run at a time than there are processors.
@@ -40,6 +40,11 @@ suites: redis ## Run what neither race nor another target runs: the other tests 
 stories: redis ## Run whole sessions of users, with a real kubectl, in each shape in which the API is deployed.
 	go test -timeout $(TIMEOUT) ./test/script
 
+# The stories run in node, which the cache of go test does not see.
+browser: npm chromium ## Drive the console in a real browser. PICTURES=folder keeps pictures of its pages.
+	@! command -v npm >/dev/null || $(MAKE) test/browser/node_modules/.package-lock.json
+	go test -count=1 -timeout $(TIMEOUT) ./test/browser
+
 bounds: redis ## Hold each row of docs/limits.md, the cost of random input, and an honest tenant under attack.
 	go test -timeout $(TIMEOUT) ./test/limits ./test/cost ./test/attack
 
@@ -59,7 +64,7 @@ stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml
 		function=$${zip#build/lambda/}; cp "$$zip" "build/serverless/$${function%%/*}.zip"; \
 	done
 
-check: verify lint suites race stories bounds packaging contract ## What CI runs: generated files, linters, and all tests.
+check: verify lint suites race stories browser bounds packaging contract ## What CI runs: generated files, linters, and all tests.
 
 lint: ## Run the linters.
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -144,6 +149,15 @@ npm: # Install node and npm where they are missing and apt-get is there for root
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || \
 		echo "node and npm are not installed: the console cannot be built, and tests that need them are skipped outside CI" >&2
 
+chromium: # Install chromium where it is missing and apt-get is there for root.
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || \
+		echo "chromium is not installed: tests that need it are skipped outside CI" >&2
+
+test/browser/node_modules/.package-lock.json: test/browser/package.json test/browser/package-lock.json
+	@npm ci --prefix test/browser --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
 node: npm # Install the packager of serverless.yml.
 	@! command -v npm >/dev/null || $(MAKE) infra/serverless/node_modules/.package-lock.json
 
@@ -153,4 +167,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test suites stories bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres npm node stage-serverless
+.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres npm node stage-serverless

@@ -5,6 +5,7 @@ go 1.26.0
 ignore (
 	./functions/serveconsole/web/node_modules
 	./infra/serverless/node_modules
+	./test/browser/node_modules
 )
 
 require (

@@ -82,6 +82,8 @@ export interface Asking {
   mediaType?: string;
   accept?: string;
   headers?: Record<string, string>;
+  /** The request finds out whether there is a session: a 401 is an answer, and nothing waits for another session. */
+  probing?: boolean;
   signal?: AbortSignal;
 }
 
@@ -104,8 +106,7 @@ export async function send(path: string, asking: Asking = {}): Promise<Response>
     }
     if (response.ok) return response;
     const refusal = await refused(response);
-    const own = "Authorization" in headers;
-    if (response.status !== 401 || own || session.value === "unknown" || session.value === "out") throw refusal;
+    if (response.status !== 401 || asking.probing || session.value === "unknown" || session.value === "out") throw refusal;
     session.value = "ended";
     await new Promise<void>((go) => waiting.push(go));
   }

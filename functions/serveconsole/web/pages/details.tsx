@@ -17,13 +17,25 @@ interface Children {
   tokens: number;
 }
 
-async function childrenOf(uid: string): Promise<Children> {
+/** Children, and those of them that stop with the key. */
+interface Family {
+  all: Children;
+  bound: Children;
+}
+
+async function childrenOf(uid: string): Promise<Family> {
   const query = { fieldSelector: `status.createdBy.uid=${uid}`, limit: "500" };
   const [keys, tokens] = await Promise.all([
-    list<{ metadata: Meta }>(path, query),
+    list<Key>(path, query),
     list<{ metadata: Meta }>(`${group}/directclusterendpointtokens`, query).catch(() => ({ rows: [] })),
   ]);
-  return { keys: (keys.rows ?? []).map((row) => row.object.metadata.name), tokens: tokens.rows?.length ?? 0 };
+  const found = (keys.rows ?? []).map((row) => row.object);
+  const names = (of: Key[]) => of.map((key) => key.metadata.name);
+  const count = tokens.rows?.length ?? 0;
+  return {
+    all: { keys: names(found), tokens: count },
+    bound: { keys: names(found.filter((key) => key.status?.lineage?.[0]?.bounds)), tokens: count },
+  };
 }
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
@@ -68,7 +80,7 @@ export function Details(props: {
 }) {
   const { name, row: key, open, changed, close } = props;
   const problem = useSignal<Refusal | null>(null);
-  const children = useSignal<Children | null>(null);
+  const children = useSignal<Family | null>(null);
   const deleting = useSignal(false);
   const typed = useSignal("");
   const uid = key?.metadata.uid;
@@ -116,10 +128,10 @@ export function Details(props: {
           <p>{text("deleteLead")}</p>
           {person.value?.accessKey === name && <p class="problem">{text("deleteOwn")}</p>}
           {key.status?.lastActivity && <p>{text("deleteUsed", { when: distance(key.status.lastActivity) })}</p>}
-          {children.value && children.value.keys.length + children.value.tokens > 0 && (
+          {children.value && children.value.bound.keys.length + children.value.bound.tokens > 0 && (
             <>
               <p>{text("deleteBound")}</p>
-              <Made children={children.value} />
+              <Made children={children.value.bound} />
             </>
           )}
           <label>
@@ -164,7 +176,7 @@ export function Details(props: {
         </ol>
       )}
       <h3>{text("children")}</h3>
-      <Made children={children.value} open={open} />
+      <Made children={children.value?.all ?? null} open={open} />
       <AsKubectl command={`kubectl describe ownedaccesskey ${quoted(name)}`} />
       <Problem of={problem.value} />
       <div class="buttons">

@@ -1,9 +1,8 @@
 import { useSignal } from "@preact/signals";
-import { ask, group, send, session, signedIn, type Refusal } from "../api";
+import { ask, group, send, signedIn, Refusal } from "../api";
 import { person, type Self } from "../person";
 import { text } from "../texts";
 import { Problem, asRefusal } from "./problem";
-import { Refusal as Failure } from "../api";
 
 /** The form with which somebody signs in by an access key. */
 export function SignIn({ again }: { again?: boolean }) {
@@ -17,21 +16,18 @@ export function SignIn({ again }: { again?: boolean }) {
     busy.value = true;
     problem.value = null;
     try {
-      await send("/auth/session", { method: "POST", headers: { Authorization: `Bearer ${key}` } });
+      await send("/auth/session", { method: "POST", headers: { Authorization: `Bearer ${key}` }, probing: true });
       field.value = "";
-      const was = session.value;
-      session.value = "out";
       try {
         person.value = await whoami();
       } catch (failure) {
-        session.value = was === "ended" ? "ended" : "out";
-        throw asRefusal(failure).code === 401 ? new Failure(401, text("notSignedIn")) : failure;
+        throw asRefusal(failure).code === 401 ? new Refusal(401, text("notSignedIn")) : failure;
       }
       signedIn();
     } catch (failure) {
       const refusal = asRefusal(failure);
       problem.value = refusal.code === 401 && refusal.message !== text("notSignedIn")
-        ? new Failure(401, text("keyRefused", { message: refusal.message })) : refusal;
+        ? new Refusal(401, text("keyRefused", { message: refusal.message })) : refusal;
     } finally {
       busy.value = false;
     }
@@ -53,7 +49,7 @@ export function SignIn({ again }: { again?: boolean }) {
 /** Asks the API who the session acts as. */
 export async function whoami(): Promise<Self> {
   const answer = await ask<{ status: Self }>(`${group}/selves`, {
-    method: "POST", body: JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "Self" }),
+    method: "POST", probing: true, body: JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "Self" }),
   });
   return answer.status;
 }

@@ -1,0 +1,131 @@
+// Package browser_test drives the console in a real browser: chromium, by playwright-core. The stories are in console.mjs. It
+// needs node with the packages of package.json, which `make browser` installs, and chromium. Source: ADR-0032.
+package browser_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"management.platform.sh/local/runner"
+	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/redisstore/redistest"
+)
+
+// within is how long all stories may take together, on a machine that does other work as well.
+const within = 8 * time.Minute
+
+// browser returns the path of chromium. On a laptop without it, or without the packages, the test is skipped; CI has both.
+func browser(t *testing.T) string {
+	t.Helper()
+	missing := func(what string) {
+		if os.Getenv("CI") != "" {
+			t.Fatal(what)
+		}
+		t.Skip(what)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		missing("node is not installed")
+	}
+	if _, err := os.Stat("node_modules/playwright-core"); err != nil {
+		missing("the packages are not installed: run make browser")
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	missing("chromium is not installed: run make browser")
+	return ""
+}
+
+// serve starts a runner, and returns its origin and the file of its admin key.
+func serve(t *testing.T) (origin, key string) {
+	t.Helper()
+	data := t.TempDir()
+	command := runner.New("test")
+	command.Getenv = func(string) string { return "" }
+	for name, value := range map[string]string{
+		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.Data: data, settings.LogLevel: "error",
+	} {
+		command.Set(name, value)
+	}
+	ready := make(chan struct{})
+	command.Ready = func() { close(ready) }
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- command.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("the runner has ended: %v", err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the runner: %v", err)
+		}
+	})
+	kubeconfig, err := os.ReadFile(filepath.Join(data, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := regexp.MustCompile(`https://[^/\s"]+`).Find(kubeconfig)
+	if server == nil {
+		t.Fatal("the kubeconfig names no server")
+	}
+	return string(server), filepath.Join(data, "admin.key")
+}
+
+// line is what console.mjs prints: the outcome of a story or, at the end, of all of them.
+type line struct {
+	Story, Failure string
+	Stories        int
+	Violations     int
+	Foreign        []string
+}
+
+// The stories of the console hold, none of its requests leaves its host, and its policy is never violated.
+func TestConsole(t *testing.T) {
+	program := browser(t)
+	origin, key := serve(t)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	arguments := []string{"console.mjs", origin, key, program}
+	if pictures := os.Getenv("PICTURES"); pictures != "" {
+		arguments = append(arguments, pictures)
+	}
+	command := exec.CommandContext(ctx, "node", arguments...)
+	var said bytes.Buffer
+	command.Stderr = &said
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, output, said.Bytes())
+	}
+	told, last := 0, line{}
+	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
+		var one line
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			t.Fatalf("%v: %s", err, lines.Bytes())
+		}
+		if one.Story == "" {
+			last = one
+			continue
+		}
+		told++
+		if one.Failure != "" {
+			t.Errorf("%s: %s", one.Story, one.Failure)
+		}
+	}
+	if told < 10 || last.Stories != told || last.Violations > 0 || len(last.Foreign) > 0 {
+		t.Errorf("%d stories were told; the end says %+v", told, last)
+	}
+}
