@@ -1,6 +1,6 @@
 // Package opensession begins and ends the sessions of browsers. A session is a cookie with the access key that the browser
 // signs in with: there is no other state, so that everything that ends the key ends the session. The frame reads the cookie,
-// and says when it counts. Source: ADR-0032.
+// and says when it counts. Source: ADR-0030.
 package opensession
 
 import (

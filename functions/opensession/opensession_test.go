@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// A session lasts as long as its key. Source: ADR-0032.
+// A session lasts as long as its key. Source: ADR-0030.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

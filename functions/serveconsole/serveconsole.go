@@ -1,7 +1,7 @@
 // Package serveconsole serves the web console: one page, and the scripts and styles that it loads. They are embedded, and the
 // same for everybody: a request for them needs no credential, no configuration and no state. What the console shows, its
 // scripts ask the API for, like any other client. infra/console builds what is embedded from the folder web.
-// Source: ADR-0032.
+// Source: ADR-0030.
 package serveconsole
 
 import (

@@ -53,7 +53,7 @@ func read(t testing.TB, from io.Reader) []byte {
 var asset = regexp.MustCompile(`="((?:console/)?assets/[\w.-]+)"`)
 
 // The console is served without a credential, a configuration and a state, below the base path and at the root. Its page names
-// assets that exist, from every path. Source: ADR-0032.
+// assets that exist, from every path. Source: ADR-0030.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	ask := serve(t)
@@ -153,7 +153,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// Budgets of the console, in bytes as they are sent. Source: ADR-0032.
+// Budgets of the console, in bytes as they are sent. Source: ADR-0030.
 const (
 	firstLoad = 40 << 10
 	allAssets = 600 << 10

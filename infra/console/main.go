@@ -1,7 +1,7 @@
 // Command console builds the web console: it bundles functions/serveconsole/web with esbuild, a pinned tool, and writes
 // what serveconsole embeds to functions/serveconsole/assets. The same sources make the same bytes. The packages come from the
 // lock file through npm, and each one in the bundles must have a licence of the list below. Run it from the top of the
-// repository. Source: ADR-0032.
+// repository. Source: ADR-0030.
 package main
 
 import (

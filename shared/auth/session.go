@@ -10,7 +10,7 @@ import (
 )
 
 // SessionCookie is the name of the cookie in which a browser keeps its access key. The prefix makes browsers refuse it from
-// another host, another path or without TLS. Source: ADR-0032.
+// another host, another path or without TLS. Source: ADR-0030.
 const SessionCookie = "__Host-platform"
 
 // formTypes are the media types that a form, or a script of another site, can send without the consent of the server.
@@ -25,7 +25,7 @@ func SessionValue(bearer secret.String) string {
 // WithSession returns a request whose bearer is that of its session cookie, if the cookie counts: there is no Authorization
 // header, there is one cookie of that name, the browser says that a page of the same origin sends the request, and no form can
 // send its body. Otherwise it returns the request as it is, and the cookie is ignored. It does not change the given request.
-// Source: ADR-0032.
+// Source: ADR-0030.
 func WithSession(r *http.Request) *http.Request {
 	if len(r.Header["Cookie"]) == 0 || len(r.Header["Authorization"]) > 0 {
 		return r

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// A session cookie counts only in requests that a page of the same origin sends, and that no form can send. Source: ADR-0032.
+// A session cookie counts only in requests that a page of the same origin sends, and that no form can send. Source: ADR-0030.
 func TestWithSession(t *testing.T) {
 	t.Parallel()
 	const bearer = `with "; , \ and ~ in its thirty-two characters`

@@ -67,7 +67,7 @@ func serveSessions(t *testing.T) func(method, path string, header http.Header) (
 	}
 }
 
-// A session is the access key in a cookie that scripts cannot read, which ends with the key. Source: ADR-0032.
+// A session is the access key in a cookie that scripts cannot read, which ends with the key. Source: ADR-0030.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	ask := serveSessions(t)

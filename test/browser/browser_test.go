@@ -1,5 +1,5 @@
 // Package browser_test drives the console in a real browser: chromium, by playwright-core. The stories are in console.mjs. It
-// needs node with the packages of package.json, which `make browser` installs, and chromium. Source: ADR-0032.
+// needs node with the packages of package.json, which `make browser` installs, and chromium. Source: ADR-0030.
 package browser_test
 
 import (

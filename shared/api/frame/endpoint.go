@@ -161,7 +161,7 @@ func (e Endpoint) AboutAuthentication() Endpoint {
 }
 
 // WithoutSessions returns the endpoint so that a session cookie is no credential for it. It is for what clusters call, and no
-// browser. Source: ADR-0032.
+// browser. Source: ADR-0030.
 func (e Endpoint) WithoutSessions() Endpoint {
 	e.sessionless = true
 	return e

@@ -32,7 +32,7 @@ type Session struct {
 }
 
 // BeginSession binds an operation to POST on a path that is no resource. The response has a cookie that stands for the bearer of
-// the Authorization header. Scripts cannot read it, and browsers send it to this host alone. Source: ADR-0032.
+// the Authorization header. Scripts cannot read it, and browsers send it to this host alone. Source: ADR-0030.
 func BeginSession[D any](
 	path string, open func(*platform.Environment) D, do func(context.Context, D, SessionInput) (Session, error),
 ) Endpoint {
@@ -43,7 +43,7 @@ func BeginSession[D any](
 }
 
 // EndSession binds an operation to DELETE on a path that is no resource. The response removes the cookie, and what the browser has
-// stored for this host. It needs no credential, because the key of the session may have ended. Source: ADR-0032.
+// stored for this host. It needs no credential, because the key of the session may have ended. Source: ADR-0030.
 func EndSession[D any](
 	path string, open func(*platform.Environment) D, do func(context.Context, D, SessionInput) (Session, error),
 ) Endpoint {
