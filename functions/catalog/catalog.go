@@ -6,6 +6,7 @@ package catalog
 import (
 	"management.platform.sh/functions/authorizescopes"
 	"management.platform.sh/functions/collectgarbage"
+	"management.platform.sh/functions/confirmlogin"
 	"management.platform.sh/functions/createaccesskey"
 	"management.platform.sh/functions/createteam"
 	"management.platform.sh/functions/createuser"
@@ -15,10 +16,13 @@ import (
 	"management.platform.sh/functions/deletetoken"
 	"management.platform.sh/functions/deleteuser"
 	"management.platform.sh/functions/deletevirtualclusterinstance"
+	"management.platform.sh/functions/describelogin"
 	"management.platform.sh/functions/discoverapi"
 	"management.platform.sh/functions/evaluatepatches"
+	"management.platform.sh/functions/exchangetoken"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/expiretokens"
+	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/getaccesskey"
 	"management.platform.sh/functions/getteam"
 	"management.platform.sh/functions/gettoken"
@@ -45,6 +49,7 @@ import (
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/serveconsole"
 	"management.platform.sh/functions/signoutuser"
+	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/updateteam"
@@ -99,6 +104,11 @@ var Functions = []*frame.Function{
 	authorizescopes.Function,
 	opensession.Function,
 	serveconsole.Function,
+	describelogin.Function,
+	startlogin.Function,
+	finishlogin.Function,
+	confirmlogin.Function,
+	exchangetoken.Function,
 	expirekeys.Function,
 	expiretokens.Function,
 	rotatesigningkeys.Function,

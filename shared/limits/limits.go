@@ -42,6 +42,8 @@ const (
 	// BodyBytes is the maximum size of a body, in bytes. It is also that of YAML with its aliases resolved, and of an
 	// object that a patch makes.
 	BodyBytes = 3 << 20
+	// FormBytes is the maximum size of a form, in bytes.
+	FormBytes = 64 << 10
 	// BodyDepth is the maximum number of lists and objects that contain each other.
 	BodyDepth = 100
 	// BodyValues is the maximum number of values in a body, at all levels: objects, lists, texts, numbers and literals.
@@ -190,6 +192,10 @@ var List = []Limit{
 	{
 		"body-bytes", "size of the body of a request", "3 MiB", "shared/api/frame",
 		"413: the body is larger than 3145728 bytes", "",
+	},
+	{
+		"form-bytes", "size of a form of the sign-in", "64 KiB", "shared/api/frame",
+		"413: the form is larger than 65536 bytes", "",
 	},
 	{
 		"body-depth", "levels of lists and objects in a body", "100 levels", "shared/api/codec",

@@ -54,6 +54,9 @@ github.com/GoogleCloudPlatform/functions-framework-go: infra/framework
 github.com/cloudevents/sdk-go/v2: infra/framework
 # Signatures are made and checked in one place.
 github.com/golang-jwt/jwt/v5: shared/signing/token
+# One client of OpenID Connect providers.
+github.com/coreos/go-oidc/v3: shared/credentials/signin/oidc
+golang.org/x/oauth2: shared/credentials/signin/oidc
 # One client of Redis, one of PostgreSQL.
 github.com/redis/go-redis/v9: shared/state/redisstore test/load test/slots
 github.com/jackc/pgx/v5: shared/audit/postgressink
@@ -65,9 +68,9 @@ github.com/alecthomas/kong: local/... test/attack test/load
 github.com/prometheus/client_golang: shared/api/metrics local/...
 
 # Rules and operations know nothing of HTTP, files and other processes. apierror knows the status codes.
-net/http: shared/model/apierror shared/auth shared/api/frame shared/process shared/signing/clusterca/csr shared/signing/token/remote infra/... local/... test/...
+net/http: shared/model/apierror shared/auth shared/api/frame shared/credentials/signin/oidc shared/process shared/signing/clusterca/csr shared/signing/token/remote infra/... local/... test/...
 net: shared/model/destination shared/state/redisstore infra/... local/... test/...
-os: shared/settings shared/audit/chain shared/audit/filesink shared/audit/redissink shared/kinds/platformconfig shared/state/redisstore shared/syncpatch/worker infra/... local/... test/...
+os: shared/settings shared/audit/chain shared/audit/filesink shared/audit/redissink shared/credentials/signin/oidc shared/kinds/platformconfig shared/state/redisstore shared/syncpatch/worker infra/... local/... test/...
 os/exec: shared/syncpatch/worker infra/... local/... test/...
 os/signal: shared/syncpatch/worker infra/... local/... test/...
 syscall: shared/audit/filesink shared/model/destination shared/state/redisstore shared/syncpatch/worker infra/... local/... test/...
@@ -93,6 +96,9 @@ github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2:
 k8s.io/client-go: functions/renderkubeconfig
 google.golang.org/protobuf: functions/create* functions/update* functions/patch* functions/rollbackconfig functions/signoutuser
+github.com/coreos/go-oidc/v3: functions/startlogin functions/finishlogin
+golang.org/x/oauth2: functions/startlogin functions/finishlogin functions/renderkubeconfig
+github.com/go-jose/go-jose/v4: functions/startlogin functions/finishlogin
 `
 
 // support tells whether a package exists for tests alone: the names of such packages end in "test".

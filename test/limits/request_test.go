@@ -102,6 +102,25 @@ var requestRows = map[string]row{
 			ask: func(n int) request { return ignored(padded(n)) },
 		}.try(t)
 	}},
+	"form-bytes": {bytes(limits.FormBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		ask := func(n int) answer {
+			return w.send(request{
+				bearer: anonymous, method: http.MethodPost, path: "/auth/token", kind: "application/x-www-form-urlencoded", body: "x=" + strings.Repeat("y", n-2),
+			})
+		}
+		for _, n := range []int{limits.FormBytes - 1, limits.FormBytes} {
+			// The form is read: it has no grant_type.
+			if got := ask(n); got.status != http.StatusBadRequest || !strings.Contains(got.body, "invalid_request") {
+				t.Errorf("%d: %d %.500s", n, got.status, got.body)
+			}
+		}
+		got := ask(limits.FormBytes + 1)
+		if got.status != http.StatusRequestEntityTooLarge {
+			t.Fatalf("%d %.500s", got.status, got.body)
+		}
+		got.wants(t, "", fmt.Sprint(limits.FormBytes))
+	}},
 	"body-depth": {fmt.Sprintf("%d levels", limits.BodyDepth), func(t *testing.T) {
 		sized{limit: limits.BodyDepth, status: http.StatusBadRequest, ask: func(n int) request {
 			return ignored(`{"x":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}")

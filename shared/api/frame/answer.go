@@ -80,6 +80,9 @@ func (f *frame) setHeaders(w http.ResponseWriter, c *call, r *reply) {
 		header.Set("WWW-Authenticate", challenge)
 	}
 	header.Set(requestIDHeader, c.id)
+	if f.endpoint.pages {
+		guardPage(header)
+	}
 	f.addCustomHeaders(header)
 }
 
@@ -130,6 +133,7 @@ func (f *frame) render(c *call, result *answer, err error) (*reply, error) {
 	}
 	text = append(text, '\n')
 	rendered.body = text
+	f.errorPage(c, status, rendered)
 	return rendered, err
 }
 

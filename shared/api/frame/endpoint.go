@@ -84,6 +84,8 @@ type Endpoint struct {
 	reveals bool
 	// authenticates tells that the endpoint is about authentication. Set it with AboutAuthentication.
 	authenticates bool
+	// pages tells that people see the answers in a browser. Set by Form.
+	pages bool
 	// unconfigured tells that the response does not depend on the configuration.
 	unconfigured bool
 	// sessionless tells that a session cookie is no credential here. Set it with WithoutSessions.

@@ -60,6 +60,8 @@ type call struct {
 	reveal bool
 	// unconfigured is the reason why there is no configuration. Without a configuration, the request is refused.
 	unconfigured error
+	// client is the address of the client, without a port. Only calls of forms have it.
+	client string
 	// received is the time at which the request was received.
 	received time.Time
 	// auditID is the audit ID of the request's events; empty if there is no audit. recording is nil if there is none, and before
@@ -101,6 +103,9 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	done := f.server.metrics().Request(f.function)
 
 	c := &call{http: r, control: http.NewResponseController(w), now: f.server.Env.Now, id: requestID(r), received: received, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
+	if f.endpoint.pages {
+		c.client = f.client(r)
+	}
 	if !f.endpoint.unconfigured {
 		c.unconfigured = f.server.refresh(ctx)
 	}

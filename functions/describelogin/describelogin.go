@@ -1,0 +1,69 @@
+// Package describelogin is GET /auth/info: how people can sign in, for programs and pages that offer it. Source: Spec 5.4; ADR-0031.
+package describelogin
+
+import (
+	"context"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	// Config returns the current platform configuration.
+	Config func() *model.ConfigStatus
+}
+
+// Input is the request.
+type Input = frame.FormInput
+
+// Output is how people can sign in.
+type Output struct {
+	Methods methods `json:"methods"`
+}
+
+// methods are the ways to sign in.
+type methods struct {
+	// SSO are the connectors, in the order of the configuration. Empty: there is none.
+	SSO []method `json:"sso"`
+	// Password is the sign-in with a password.
+	Password password `json:"password"`
+}
+
+// method is a connector.
+type method struct {
+	ID          string `json:"id"`
+	DisplayName string `json:"displayName"`
+	Type        string `json:"type,omitempty"`
+	// Issuer is what answers to programs name as iss.
+	Issuer        string `json:"issuer"`
+	LoginEndpoint string `json:"loginEndpoint"`
+	TokenEndpoint string `json:"tokenEndpoint"`
+}
+
+// password is the sign-in with a password.
+type password struct {
+	Enabled bool `json:"enabled"`
+}
+
+// Do returns how people can sign in now. It never fails.
+func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
+	info := Output{Methods: methods{SSO: []method{}}}
+	for _, connector := range signin.Connectors(deps.Config()) {
+		info.Methods.SSO = append(info.Methods.SSO, method{
+			ID: connector.ID, DisplayName: connector.DisplayName, Type: connector.Type, Issuer: connector.Issuer(),
+			LoginEndpoint: connector.LoginURL(), TokenEndpoint: connector.TokenURL(),
+		})
+	}
+	return frame.FormResult{JSON: info}, nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:      "describelogin",
+	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/info", open, Do)},
+}
+
+func open(env *platform.Environment) Deps { return Deps{Config: env.Config} }

@@ -1,0 +1,48 @@
+// Package startlogin is GET /auth/{connector}/login: it sends a browser to a connector, where the person signs in. It stores nothing:
+// the attempt is in a sealed cookie of the browser. Source: Spec 5.4; ADR-0031.
+package startlogin
+
+import (
+	"context"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/oidc"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	Doors    *signin.Doors
+	Provider signin.Provider
+}
+
+// Input is the request.
+type Input = frame.FormInput
+
+// Do begins a sign-in. Errors: those of signin.Doors.Start.
+func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	id := in.Segment("connector")
+	notes := map[string]string{signin.AnnotationConnector: id, signin.AnnotationOutcome: "started"}
+	address, cookies, err := deps.Doors.Start(ctx, deps.Provider, id, in.Query, in.Cookies)
+	if err != nil {
+		signin.Annotate(notes, err)
+		return frame.FormResult{Annotations: notes}, err
+	}
+	result := frame.FormResult{Location: address, Annotations: notes}
+	for _, cookie := range cookies {
+		result.Cookies = append(result.Cookies, frame.Cookie(cookie))
+	}
+	return result, nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:      "startlogin",
+	Encrypts:  true,
+	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/{connector}/login", open, Do)},
+}
+
+func open(env *platform.Environment) Deps {
+	return Deps{Doors: signin.OpenDoors(env), Provider: oidc.Open(env)}
+}

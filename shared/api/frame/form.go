@@ -1,0 +1,195 @@
+package frame
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/api/codec"
+	"management.platform.sh/shared/api/webpage"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/platform"
+)
+
+// formType is the media type of the forms of browsers and of the requests of OAuth.
+const formType = "application/x-www-form-urlencoded"
+
+// formDuration bounds a request of a sign-in, which may ask a server that answers slowly.
+const formDuration = 20 * time.Second
+
+// FormInput is a request of a browser, or of a client of OAuth.
+type FormInput struct {
+	// Segment returns a parameter of the path.
+	Segment func(name string) string
+	// Query are the parameters of the URL, and Form those of the body.
+	Query, Form url.Values
+	// Cookies are the cookies by name.
+	Cookies map[string]string
+	// Address is the address of the client.
+	Address string
+	// RequestID is the ID that pages name.
+	RequestID string
+}
+
+// FormResult is the answer to a FormInput. One of Location, Page and JSON is set.
+type FormResult struct {
+	// Status is the status of a page or of JSON. 0: 200.
+	Status int
+	// Location is where the browser goes next, with a GET.
+	Location string
+	// Page is shown to a person.
+	Page *webpage.Page
+	// JSON is encoded for a program.
+	JSON any
+	// Cookies are set or removed.
+	Cookies []Cookie
+	// Annotations are annotations of the audit event. They are recorded also together with an error.
+	Annotations map[string]string
+}
+
+// Cookie is a cookie that only this host gets, over TLS alone, and that no script reads. Its name must begin with `__Host-`.
+type Cookie struct {
+	Name, Value string
+	// MaxAge is how long the browser keeps it. 0: the browser removes it.
+	MaxAge time.Duration
+}
+
+// Form binds an operation to a path for browsers and clients of OAuth. It needs no credential and ignores one. Nothing of an
+// answer is stored by browsers, and no other site learns the address of a page. Errors are pages if the client prefers HTML.
+// A form of another site is refused. Source: ADR-0031.
+func Form[D any](
+	method, path string, open func(*platform.Environment) D, do func(context.Context, D, FormInput) (FormResult, error),
+) Endpoint {
+	return Endpoint{
+		Method: method, Path: path, Verb: strings.ToLower(method), Root: true,
+		public: Everyone, authenticates: true, pages: true,
+		open: func(env *platform.Environment) operation {
+			deps, protection := open(env), http.NewCrossOriginProtection()
+			return func(ctx context.Context, c *call) (*answer, error) {
+				ctx, cancel := context.WithTimeout(ctx, formDuration)
+				defer cancel()
+				if err := protection.Check(c.http); err != nil {
+					return nil, apierror.Forbidden(schema.GroupResource{}, "", "the form is that of another site", nil).Because(err)
+				}
+				form, err := readForm(c)
+				if err != nil {
+					return nil, err
+				}
+				in := FormInput{
+					Segment: c.http.PathValue, Query: c.query, Form: form, Cookies: map[string]string{}, Address: c.client, RequestID: c.id,
+				}
+				for _, cookie := range c.http.Cookies() {
+					in.Cookies[cookie.Name] = cookie.Value
+				}
+				result, err := do(ctx, deps, in)
+				if err != nil {
+					return &answer{annotations: result.Annotations}, err
+				}
+				return result.answer(env)
+			}
+		},
+	}
+}
+
+// readForm reads the body of a POST.
+func readForm(c *call) (url.Values, error) {
+	if reads(c.http) {
+		return url.Values{}, nil
+	}
+	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
+	if err != nil || media != formType {
+		return nil, apierror.UnsupportedMediaType(c.http.Header.Get("Content-Type"), formType)
+	}
+	tooLarge := apierror.TooLarge(fmt.Sprintf("the form is larger than %d bytes", limits.FormBytes))
+	if c.http.ContentLength > limits.FormBytes {
+		return nil, tooLarge
+	}
+	text, err := c.body()
+	// A form has secrets, so that nothing records it.
+	c.sent = nil
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > limits.FormBytes:
+		return nil, tooLarge
+	}
+	form, err := url.ParseQuery(string(text))
+	if err != nil {
+		// The error quotes the form.
+		return nil, apierror.BadRequest("the form cannot be read", nil)
+	}
+	return form, nil
+}
+
+// answer returns the result as an answer.
+func (r FormResult) answer(env *platform.Environment) (*answer, error) {
+	result := &answer{status: http.StatusOK, header: http.Header{}, annotations: r.Annotations, raw: []byte{}, mediaType: codec.JSON}
+	if r.Status != 0 {
+		result.status = r.Status
+	}
+	for _, cookie := range r.Cookies {
+		set := http.Cookie{ //nolint:gosec // Secure, HttpOnly and SameSite are set
+			Name: cookie.Name, Value: cookie.Value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+			MaxAge: int(cookie.MaxAge / time.Second),
+		}
+		if cookie.MaxAge == 0 {
+			set.MaxAge = -1
+		}
+		result.header.Add("Set-Cookie", set.String())
+	}
+	switch {
+	case r.Location != "":
+		result.status, result.mediaType = http.StatusSeeOther, "text/plain; charset=utf-8"
+		result.header.Set("Location", r.Location)
+	case r.Page != nil:
+		var policy string
+		result.raw, policy = r.Page.Render(env.Config().UISettings)
+		result.mediaType = webpage.MediaType
+		result.header.Set(securityPolicy, policy)
+	default:
+		text, err := json.Marshal(r.JSON)
+		if err != nil {
+			return nil, fmt.Errorf("encoding an answer: %w", err)
+		}
+		text = append(text, '\n')
+		result.raw = text
+	}
+	return result, nil
+}
+
+// securityPolicy is the header that says what a page may load and do.
+const securityPolicy = "Content-Security-Policy"
+
+// guardPage sets the headers that all answers of a Form have.
+func guardPage(header http.Header) {
+	header.Set("Cache-Control", "no-store")
+	header.Set("Referrer-Policy", "no-referrer")
+	if header.Get(securityPolicy) == "" {
+		header.Set(securityPolicy, webpage.Policy)
+	}
+}
+
+// errorPage makes a page of a refusal, if the client prefers one.
+func (f *frame) errorPage(c *call, status metav1.Status, rendered *reply) {
+	if !f.endpoint.pages {
+		return
+	}
+	accepted := ParseAccept(c.http.Header.Values("Accept"))
+	if len(accepted) == 0 || accepted[0].MediaType != "text/html" {
+		return
+	}
+	page := webpage.Page{Title: "This did not work", Text: []string{status.Message}, Facts: []webpage.Fact{{Name: "Request", Value: c.id}}}
+	var policy string
+	rendered.body, policy = page.Render(f.server.Env.Config().UISettings)
+	rendered.header.Set("Content-Type", webpage.MediaType)
+	rendered.header.Set(securityPolicy, policy)
+}

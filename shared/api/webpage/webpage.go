@@ -1,0 +1,124 @@
+// Package webpage makes the few HTML pages that the platform shows to people: a title, some text, and at most one form. A page
+// runs no script, loads nothing but the logo, cannot be framed, and shows every text as text. Source: ADR-0031.
+//
+// It builds the text itself: the templates of the standard library look up methods by name (ADR-0010).
+package webpage
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"management.platform.sh/shared/model"
+)
+
+// MediaType is the media type of a page.
+const MediaType = "text/html; charset=utf-8"
+
+// Policy is the Content-Security-Policy of answers that are no pages.
+const Policy = "default-src 'none'; frame-ancestors 'none'"
+
+// Page is one page. All texts are plain texts.
+type Page struct {
+	// Title is the heading.
+	Title string
+	// Text are the paragraphs below it.
+	Text []string
+	// Facts are names with values, such as the account that signs in.
+	Facts []Fact
+	// Action is the path to which the form is sent. Empty: the page has no form.
+	Action string
+	// Hidden are fields of the form that nobody sees.
+	Hidden []Fact
+	// Buttons send the form.
+	Buttons []Button
+	// Target is the origin of another server to which the answer to the form leads, such as http://127.0.0.1:4711. Empty: none.
+	Target string
+}
+
+// Fact is a name with a value.
+type Fact struct{ Name, Value string }
+
+// Button is a button of a form. Its field has the name and the value.
+type Button struct{ Name, Value, Label string }
+
+// color is what a color of the configuration may have. Everything else could end the rule that it stands in.
+var color = regexp.MustCompile(`^[#a-zA-Z0-9(),.%/ -]{1,64}$`)
+
+const style = `body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f5f6f8;color:#1c2430}` +
+	`main{max-width:34rem;margin:3rem auto;padding:2rem;background:#fff;border-radius:8px}` +
+	`h1{font-size:1.4rem;margin:0 0 1rem}dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem}dt{color:#566}` +
+	`dd{margin:0;overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1.25rem;margin-right:.75rem;border-radius:6px;border:1px solid #889;background:#fff}` +
+	`button:first-of-type{background:var(--primary);color:#fff;border-color:var(--primary)}small{color:#566;white-space:pre-wrap}img{max-height:3rem}`
+
+// Render returns the HTML of a page and its Content-Security-Policy. UI are the settings of the configuration; nil: none.
+func (p Page) Render(ui *model.ConfigUISettings) (text []byte, policy string) {
+	if ui == nil {
+		ui = &model.ConfigUISettings{}
+	}
+	primary := "#1b4fd8"
+	if color.MatchString(ui.PrimaryColor) {
+		primary = ui.PrimaryColor
+	}
+	css := ":root{--primary:" + primary + "}" + style
+	sum := sha256.Sum256([]byte(css))
+	rules := []string{
+		"default-src 'none'", "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
+		"base-uri 'none'", "frame-ancestors 'none'",
+	}
+	var out strings.Builder
+	write := func(parts ...string) {
+		for _, part := range parts {
+			out.WriteString(part)
+		}
+	}
+	escape := html.EscapeString
+	write(`<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">`,
+		`<title>`, escape(p.Title), `</title><style>`, css, `</style></head><body><main>`)
+	if origin := imageOrigin(ui.LogoURL); origin != "" {
+		rules = append(rules, "img-src "+origin)
+		write(`<img src="`, escape(ui.LogoURL), `" alt="">`)
+	}
+	write(`<h1>`, escape(p.Title), `</h1>`)
+	for _, paragraph := range p.Text {
+		write(`<p>`, escape(paragraph), `</p>`)
+	}
+	if len(p.Facts) > 0 {
+		write(`<dl>`)
+		for _, fact := range p.Facts {
+			write(`<dt>`, escape(fact.Name), `</dt><dd>`, escape(fact.Value), `</dd>`)
+		}
+		write(`</dl>`)
+	}
+	if p.Action == "" {
+		rules = append(rules, "form-action 'none'")
+	} else {
+		rules = append(rules, strings.TrimSpace("form-action 'self' "+p.Target))
+		write(`<form method="post" action="`, escape(p.Action), `">`)
+		for _, field := range p.Hidden {
+			write(`<input type="hidden" name="`, escape(field.Name), `" value="`, escape(field.Value), `">`)
+		}
+		for _, button := range p.Buttons {
+			write(`<button name="`, escape(button.Name), `" value="`, escape(button.Value), `">`, escape(button.Label), `</button>`)
+		}
+		write(`</form>`)
+	}
+	if legal := ui.LegalTemplate; legal != "" {
+		write(`<p><small>`, escape(legal), `</small></p>`)
+	}
+	write("</main></body></html>\n")
+	return []byte(out.String()), strings.Join(rules, "; ")
+}
+
+// imageOrigin returns the origin from which a browser loads a logo. Empty: the address is not one that a page loads.
+func imageOrigin(address string) string {
+	at, err := url.Parse(address)
+	if err != nil || at.Scheme != "https" || at.Host == "" || strings.ContainsAny(at.Host, " ;,'\"") {
+		return ""
+	}
+	return cmp.Or(at.Scheme, "https") + "://" + at.Host
+}

@@ -1,0 +1,369 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/state/store"
+)
+
+// Parameter returns the only value of a parameter. Error: Refusal if there are several.
+func Parameter(values url.Values, name string) (string, error) {
+	switch given := values[name]; len(given) {
+	case 0:
+		return "", nil
+	case 1:
+		return given[0], nil
+	default:
+		return "", badRequest("the parameter " + name + " is given more than once")
+	}
+}
+
+// parameters returns several parameters, in the order of their names.
+func parameters(values url.Values, names ...string) ([]string, error) {
+	found := make([]string, len(names))
+	for i, name := range names {
+		var err error
+		if found[i], err = Parameter(values, name); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Cookie is a cookie of an attempt. An empty value removes it.
+type Cookie struct {
+	Name, Value string
+	MaxAge      time.Duration
+}
+
+// Start begins a sign-in at a connector for a program that asks as RFC 8252 says. It returns where the browser goes, and the cookies
+// that it keeps: the one of this attempt, and those of old attempts if it has too many.
+//
+// Errors: Refusal; nothing is stored in any case.
+func (d *Doors) Start(ctx context.Context, provider Provider, id string, query url.Values, sent map[string]string) (string, []Cookie, error) {
+	chosen, known := connector(d.env.Config(), id)
+	if !known {
+		return "", nil, unknownConnector()
+	}
+	given, err := parameters(query, "response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state")
+	if err != nil {
+		return "", nil, err
+	}
+	switch {
+	case given[0] != "code":
+		return "", nil, badRequest("response_type must be code")
+	case given[1] != ClientID:
+		return "", nil, badRequest("client_id must be " + ClientID)
+	case !isLoopback(given[2]):
+		return "", nil, badRequest("redirect_uri must be an address on this computer, such as http://127.0.0.1:4711/callback")
+	case given[4] != "S256" || !isToken(given[3], 43, 43):
+		return "", nil, badRequest("code_challenge must be that of the method S256")
+	case !isToken(given[5], 8, 128):
+		return "", nil, badRequest("state must have 8 to 128 letters, digits and - . _ ~")
+	}
+	begun := attempt{
+		Connector: chosen.ID, Settings: chosen.Fingerprint(), Started: d.env.Now().Unix(),
+		Client: client{Redirect: given[2], Challenge: given[3], State: given[5]},
+	}
+	for _, text := range []*string{&begun.State, &begun.Nonce, &begun.Verifier} {
+		if *text, err = random(d.env.Random); err != nil {
+			return "", nil, err
+		}
+	}
+	value, err := seal(ctx, d.env, begun)
+	if err != nil {
+		return "", nil, err
+	}
+	address, err := provider.Begin(ctx, chosen, Request{State: begun.State, Nonce: begun.Nonce, Verifier: begun.Verifier})
+	if err != nil {
+		return "", nil, err
+	}
+	cookies := []Cookie{{Name: cookiePrefix + begun.id(), Value: value, MaxAge: attemptFor}}
+	var old []string
+	for name := range sent {
+		if strings.HasPrefix(name, cookiePrefix) {
+			old = append(old, name)
+		}
+	}
+	if len(old) >= maxAttempts {
+		slices.Sort(old)
+		for _, name := range old {
+			cookies = append(cookies, Cookie{Name: name})
+		}
+	}
+	return address, cookies, nil
+}
+
+// The stages of a stored sign-in.
+const (
+	proven    = "proven"
+	confirmed = "confirmed"
+	used      = "used"
+)
+
+// signIn is a sign-in whose person is known, as it is stored.
+type signIn struct {
+	Stage string `json:"stage"`
+	// User, UID and Generation are those of the user at the sign-in.
+	User       string `json:"user"`
+	UID        string `json:"uid"`
+	Generation int64  `json:"generation,omitempty"`
+	// Identity is who the user is at the connector.
+	Identity model.AccessKeyIdentity `json:"identity"`
+	Client   client                  `json:"client"`
+	// Ends is when the code expires, in Unix seconds. 0: there is none yet.
+	Ends int64 `json:"ends,omitempty"`
+}
+
+// nameOf is the name of the record of a sign-in: a state has one record, and so one person.
+func nameOf(state string) string { return digest("state", state) }
+
+// Finish takes a browser back from a provider: it learns who the person is, finds or makes their user, and stores the sign-in. It
+// returns the path of the page that asks for a confirmation. Notes are for the audit, also after an error.
+//
+// Errors: Refusal; those of the store and of the users.
+func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query url.Values, cookies map[string]string) (path string, notes map[string]string, err error) {
+	notes = map[string]string{AnnotationConnector: id}
+	defer func() { Annotate(notes, err) }()
+	given, err := parameters(query, "state", "code", "iss", "error", "error_description")
+	if err != nil {
+		return "", notes, err
+	}
+	begun, err := unseal(ctx, f.env, idOf(given[0]), cookies)
+	if err != nil {
+		return "", notes, err
+	}
+	chosen, known := connector(f.env.Config(), begun.Connector)
+	switch {
+	case !same(begun.State, given[0]) || begun.Connector != id:
+		// The answer of one provider at the address of another.
+		return "", notes, notStartedHere("state")
+	case !known || !same(chosen.Fingerprint(), begun.Settings):
+		return "", notes, expired("settings")
+	case given[3] != "":
+		return "", notes, Refused(given[3] + " " + given[4])
+	case given[1] == "":
+		return "", notes, Refused("no code")
+	}
+	person, err := provider.Finish(ctx, chosen, Answer{Code: given[1], Issuer: given[2], Nonce: begun.Nonce, Verifier: begun.Verifier})
+	if err != nil {
+		return "", notes, err
+	}
+	found, mapped, err := f.admit(ctx, chosen, person, notes)
+	if err != nil {
+		return "", notes, err
+	}
+	notes[AnnotationUser] = found.Name
+	now := f.env.Now()
+	object, err := json.Marshal(signIn{
+		Stage: proven, User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration, Identity: mapped, Client: begun.Client,
+	})
+	if err != nil {
+		return "", notes, fmt.Errorf("encoding a sign-in: %w", err)
+	}
+	_, err = f.records.Create(ctx, store.Record{
+		Name: nameOf(begun.State), Owner: identity.Owner{Kind: identity.User, Name: found.Name}.String(),
+		Created: now, Expires: now.Add(attemptFor + codeFor), Object: object,
+	})
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return "", notes, notStartedHere("replay")
+	case err != nil:
+		return "", notes, fmt.Errorf("storing a sign-in: %w", err)
+	}
+	notes[AnnotationOutcome] = proven
+	base, _ := chosen.base()
+	return with(base+"/auth/confirm", url.Values{"id": {begun.id()}}), notes, nil
+}
+
+// Pending is a sign-in that the person has not confirmed yet.
+type Pending struct {
+	// User is the name of the user, and Account who they are at the connector.
+	User, Account string
+	// Origin is that of the program that gets the key.
+	Origin string
+	// Cookie is the name of the cookie of the attempt.
+	Cookie string
+	// Platform is the address of the platform, and ID that of the attempt.
+	Platform, ID string
+
+	begun  attempt
+	record store.Record
+	state  signIn
+}
+
+// Pending returns the sign-in with an ID that this browser began. Errors: Refusal; those of the store.
+func (f *Flow) Pending(ctx context.Context, id string, cookies map[string]string) (*Pending, error) {
+	begun, err := unseal(ctx, f.env, id, cookies)
+	if err != nil {
+		return nil, err
+	}
+	chosen, known := connector(f.env.Config(), begun.Connector)
+	if !known || !same(chosen.Fingerprint(), begun.Settings) {
+		return nil, expired("settings")
+	}
+	found := &Pending{begun: begun, ID: id, Cookie: cookiePrefix + id, Origin: origin(begun.Client.Redirect), Platform: chosen.Issuer()}
+	found.record, err = f.records.Get(ctx, nameOf(begun.State))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, notStartedHere("not proven")
+	case err != nil:
+		return nil, fmt.Errorf("reading a sign-in: %w", err)
+	}
+	if err := json.Unmarshal(found.record.Object, &found.state); err != nil {
+		return nil, fmt.Errorf("reading a sign-in: %w", err)
+	}
+	if found.state.Stage != proven {
+		return nil, notStartedHere("confirmed before")
+	}
+	found.User, found.Account = found.state.User, found.state.Identity.Username
+	return found, nil
+}
+
+// Decide stores what the person decided, and returns where the browser goes: with a code if the person allows the sign-in. Of several
+// decisions, the first one counts. Errors: Refusal; those of the store.
+func (f *Flow) Decide(ctx context.Context, pending *Pending, allow bool) (string, error) {
+	answer := url.Values{"state": {pending.begun.Client.State}, "iss": {pending.Platform}}
+	record, now := pending.record, f.env.Now()
+	if allow {
+		code, err := random(f.env.Random)
+		if err != nil {
+			return "", err
+		}
+		answer.Set("code", code)
+		record.Digest = codeDigest(code)
+		pending.state.Stage, pending.state.Ends = confirmed, now.Add(codeFor).Unix()
+	} else {
+		answer.Set("error", "access_denied")
+		pending.state.Stage = used
+	}
+	if err := f.write(ctx, record, pending.state); err != nil {
+		if lost(err) {
+			return "", notStartedHere("confirmed before")
+		}
+		return "", err
+	}
+	return with(pending.begun.Client.Redirect, answer), nil
+}
+
+// codeDigest is the digest by which the state finds a code.
+func codeDigest(code string) string { return digest("code", code) }
+
+// write replaces the record of a sign-in.
+func (f *Flow) write(ctx context.Context, record store.Record, state signIn) error {
+	var err error
+	if record.Object, err = json.Marshal(state); err != nil {
+		return fmt.Errorf("encoding a sign-in: %w", err)
+	}
+	if _, err = f.records.Update(ctx, record); err != nil {
+		return fmt.Errorf("storing a sign-in: %w", err)
+	}
+	return nil
+}
+
+// lost tells that another request was faster.
+func lost(err error) bool {
+	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound)
+}
+
+// Grant is what a program gets for a code.
+type Grant struct {
+	// Key is the access key, and Name that of its object.
+	Key  secret.String
+	Name string
+	User string
+	// Expires is when the key stops working. Zero: never.
+	Expires time.Time
+}
+
+// ErrGrant says that a code, or what proves that the program asked for it, is not valid, or not any more.
+var ErrGrant = errors.New("the code is not valid any more, or not for this program")
+
+// Exchange makes the key of a sign-in. A code works once, whether or not the rest of the request is right. Notes are for the audit.
+//
+// Errors: ErrGrant, also if the user is gone, disabled or has signed out since; those of the store and of the keys.
+func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (Grant, map[string]string, error) {
+	notes := map[string]string{AnnotationOutcome: "refused"}
+	record, err := f.records.GetByDigest(ctx, codeDigest(code))
+	var state signIn
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return Grant{}, notes, ErrGrant
+	case err != nil:
+		return Grant{}, notes, fmt.Errorf("reading a sign-in: %w", err)
+	}
+	if err := json.Unmarshal(record.Object, &state); err != nil {
+		return Grant{}, notes, fmt.Errorf("reading a sign-in: %w", err)
+	}
+	notes[AnnotationUser], notes[AnnotationConnector] = state.User, state.Identity.Connector
+	if state.Stage != confirmed {
+		return Grant{}, notes, ErrGrant
+	}
+	state.Stage = used
+	if err := f.write(ctx, record, state); lost(err) {
+		return Grant{}, notes, ErrGrant
+	} else if err != nil {
+		return Grant{}, notes, err
+	}
+	now := f.env.Now()
+	fits := isToken(verifier, 43, 128) && same(S256(verifier), state.Client.Challenge) && same(redirect, state.Client.Redirect)
+	if !fits || now.Unix() >= state.Ends {
+		return Grant{}, notes, ErrGrant
+	}
+	owner := identity.Owner{Kind: identity.User, Name: state.User}
+	read, err := f.people.Read(ctx, owner)
+	if err != nil {
+		return Grant{}, notes, fmt.Errorf("reading the user of a sign-in: %w", err)
+	}
+	made := &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
+	present, err := f.people.Of(ctx, owner, read)
+	if err == nil {
+		err = present.Fits(made)
+	}
+	switch {
+	case refusedOwner(err) || err == nil && !present.Managed:
+		return Grant{}, notes, ErrGrant
+	case err != nil:
+		return Grant{}, notes, err
+	}
+	// The key is made with the rights of the user, for the user as they were when they signed in.
+	caller := identity.New(owner, nil)
+	caller.OwnerObject = made
+	written, err := resource.Create(ctx, f.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: f.key(&state)})
+	if err != nil {
+		return Grant{}, notes, err
+	}
+	granted := Grant{Key: secret.String(written.Object.Spec.Key), Name: written.Object.Name, User: state.User}
+	if end := written.Object.Status.ExpirationTimestamp; end != nil {
+		granted.Expires = end.Time
+	}
+	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", written.Object.Name
+	return granted, notes, nil
+}
+
+// key returns the key of a sign-in. Source: Spec 2.5 (type, ttl, identity).
+func (f *Flow) key(state *signIn) *model.OwnedAccessKey {
+	_, ttl := accesskey.LimitSeconds(f.env.Config())
+	who := state.Identity
+	return &model.OwnedAccessKey{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: accesskey.LoginPrefix},
+		Spec: model.OwnedAccessKeySpec{
+			User: state.User, Type: model.AccessKeyTypeLogin, TTLSeconds: max(0, ttl), Identity: &who,
+			Description: "Sign-in of a program at " + origin(state.Client.Redirect),
+		},
+	}
+}

@@ -1,0 +1,291 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"regexp"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// signer is the caller who writes users at sign-ins.
+var signer = identity.New(identity.Owner{Kind: identity.Subject, Name: "finishlogin"}, []string{identity.Admins})
+
+// The limits on what a provider says of a person. Source: ADR-0031.
+const (
+	maxGroups = 500
+	maxText   = 256
+	maxKept   = 256
+	maxClaim  = 4096
+	maxName   = 50
+	// maxTries is how often a user is written whom others write as well.
+	maxTries = 4
+)
+
+// refusedOwner tells whether an error says that the credentials of an owner do not work.
+func refusedOwner(err error) bool {
+	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrSignedOut)
+}
+
+// admit returns the user of a person: the one with their identity at the connector, or a new one. The groups of the user are replaced.
+// Neither the name nor the email address of a person identifies them.
+func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes map[string]string) (*model.User, model.AccessKeyIdentity, error) {
+	settings := f.env.Config().Auth
+	if err := check(person); err != nil {
+		return nil, model.AccessKeyIdentity{}, err
+	}
+	if gate := chosen.OIDC.Groups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
+		return nil, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups")
+	}
+	groups, dropped := keep(person.Groups, chosen.OIDC.GroupsPrefix, settings.GroupsFilters)
+	if len(dropped) > 0 {
+		notes[AnnotationDropped] = fmt.Sprint(len(dropped))
+	}
+	if len(groups) > maxKept {
+		return nil, model.AccessKeyIdentity{}, misconfigured(fmt.Sprintf("%d groups are left after the filters; the limit is %d", len(groups), maxKept))
+	}
+	extra := map[string]string{}
+	for _, name := range chosen.OIDC.AllowedExtraClaims {
+		if value, given := person.Extra[name]; given {
+			extra[name] = value
+		}
+	}
+	if len(extra) == 0 {
+		extra = nil
+	}
+	mapped := model.AccessKeyIdentity{
+		UserID: person.Subject, Username: person.Username, PreferredUsername: person.PreferredUsername, Email: person.Email,
+		EmailVerified: person.EmailVerified, ExtraClaims: extra, Groups: groups, Connector: chosen.ID,
+	}
+	said := model.UserSpec{
+		Connector: chosen.ID, Subject: person.Subject, SSOGroups: groups, ExtraClaims: extra, DisplayName: person.DisplayName,
+	}
+	if address, err := mail.ParseAddress(person.Email); err == nil && address.Address == person.Email {
+		said.Email = person.Email
+	}
+	for range maxTries {
+		found, err := f.find(ctx, chosen.ID, person.Subject)
+		if err == nil && found == nil {
+			if settings.DisableUserCreation {
+				return nil, mapped, notSetUp("disableUserCreation")
+			}
+			if found, err = f.register(ctx, said, chosen.OIDC.UsernamePrefix+first(person.Username, person.PreferredUsername, localPart(person.Email))); err == nil {
+				notes[AnnotationCreated] = found.Name
+			}
+		} else if err == nil {
+			found, err = f.renew(ctx, found, said)
+		}
+		switch {
+		case err == nil:
+			return found, mapped, nil
+		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTaken):
+			// Another sign-in of the same person, or another write, was faster.
+		default:
+			return nil, mapped, err
+		}
+	}
+	return nil, mapped, misconfigured("the user is written by others at the same time, or an admin would be the last one")
+}
+
+// errTaken says that another user has the identity.
+var errTaken = errors.New("another user has the identity")
+
+// check refuses what no provider says.
+func check(person Person) error {
+	texts := []string{person.Subject, person.Username, person.PreferredUsername, person.DisplayName, person.Email}
+	switch {
+	case strings.TrimSpace(person.Subject) == "":
+		return misconfigured("the provider names no subject")
+	case slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxText || strings.ContainsFunc(text, control) }):
+		return misconfigured("a claim is too long or has control characters")
+	case len(person.Groups) > maxGroups:
+		return misconfigured(fmt.Sprintf("the provider names %d groups; the limit is %d", len(person.Groups), maxGroups))
+	case slices.ContainsFunc(person.Groups, func(group string) bool { return len(group) > maxText || strings.ContainsFunc(group, control) }):
+		return misconfigured("the name of a group is too long or has control characters")
+	}
+	for _, value := range person.Extra {
+		if len(value) > maxClaim || strings.ContainsFunc(value, control) {
+			return misconfigured("an extra claim is too long or has control characters")
+		}
+	}
+	return nil
+}
+
+func control(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }
+
+// keep returns the groups that are saved with the user, sorted, and those that are left out because they are the platform's own.
+func keep(groups []string, prefix string, filters []string) (kept, dropped []string) {
+	for _, group := range groups {
+		if group = strings.TrimSpace(group); group == "" {
+			continue
+		}
+		group = prefix + group
+		passes := len(filters) == 0
+		for _, filter := range filters {
+			// The configuration has been checked; a filter that does not compile keeps nothing.
+			pattern, err := regexp.Compile(filter)
+			passes = passes || err == nil && pattern.MatchString(group)
+		}
+		switch {
+		case !passes:
+		case (identity.Owner{Name: group}).Reserved() != "" || len(group) > maxText:
+			dropped = append(dropped, group)
+		default:
+			kept = append(kept, group)
+		}
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept), dropped
+}
+
+// find returns the user with an identity at a connector. Nil: there is none.
+func (f *Flow) find(ctx context.Context, connector, subject string) (*model.User, error) {
+	record, err := f.users.Store.GetByDigest(ctx, user.Digest(connector, subject))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil //nolint:nilnil // nil is nobody
+	case err != nil:
+		return nil, fmt.Errorf("looking for the user of a sign-in: %w", err)
+	}
+	found, err := f.users.Decode(record)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case found.DeletionTimestamp != nil:
+		return nil, notAdmitted("the user is being deleted")
+	case found.Spec.Disabled:
+		return nil, notAdmitted("the user is disabled")
+	}
+	return found, nil
+}
+
+// renew writes what a provider says of a user, if it is not what it said before.
+func (f *Flow) renew(ctx context.Context, found *model.User, said model.UserSpec) (*model.User, error) {
+	next := found.DeepCopy()
+	next.Spec.SSOGroups, next.Spec.ExtraClaims, next.Spec.Email = said.SSOGroups, said.ExtraClaims, said.Email
+	if apiequality.Semantic.DeepEqual(next.Spec, found.Spec) {
+		return found, nil
+	}
+	written, err := resource.Update(ctx, f.users, resource.UpdateInput[*model.User]{Caller: signer, Name: next.Name, Object: next, Manager: ClientID})
+	return written.Object, err
+}
+
+// register makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
+// member of a team. Then it has an ending that follows from the identity.
+func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string) (*model.User, error) {
+	base, ending := slug(wanted), user.Digest(said.Connector, said.Subject)
+	for _, name := range []string{base, base + "-" + ending[:5], base + "-" + ending[:16]} {
+		if name == base && reserved(base) {
+			continue
+		}
+		free, err := f.free(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if !free {
+			continue
+		}
+		written, err := resource.Create(ctx, f.users, resource.CreateInput[*model.User]{
+			Caller: signer, Manager: ClientID, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: said},
+		})
+		switch {
+		case err == nil:
+			return written.Object, nil
+		case apierrors.IsAlreadyExists(err):
+			// Somebody took the name. If it is the same person, the next turn finds them.
+			return nil, err
+		case apierrors.IsInvalid(err):
+			if again, lookErr := f.find(ctx, said.Connector, said.Subject); lookErr == nil && again != nil {
+				return nil, errTaken
+			}
+			return nil, err
+		default:
+			return nil, err
+		}
+	}
+	return nil, misconfigured("no name is free for the user")
+}
+
+// free tells whether a name belongs to nobody: no user has it, no stored object names it as its owner, and no team lists it.
+func (f *Flow) free(ctx context.Context, name string) (bool, error) {
+	owner := identity.Owner{Kind: identity.User, Name: name}
+	read, err := f.people.Read(ctx, owner)
+	if err != nil {
+		return false, fmt.Errorf("looking for a name: %w", err)
+	}
+	// This brings the teams up to date as well.
+	if state, err := f.people.Of(ctx, owner, read); refusedOwner(err) || err == nil && state.Managed {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if len(f.people.TeamsOf(name)) > 0 {
+		return false, nil
+	}
+	for _, kind := range platform.StoredKinds {
+		page, err := f.env.Stores(kind.Resource.Resource).List(ctx, store.Query{Owners: []string{owner.String()}, Limit: 1})
+		if err != nil {
+			return false, fmt.Errorf("looking for a name: %w", err)
+		}
+		if len(page.Records) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// slug returns a text as the name of an object.
+func slug(text string) string {
+	var out strings.Builder
+	for _, c := range strings.ToLower(text) {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			out.WriteRune(c)
+		} else {
+			out.WriteByte('-')
+		}
+	}
+	name := out.String()
+	for strings.Contains(name, "--") {
+		name = strings.ReplaceAll(name, "--", "-")
+	}
+	name = strings.Trim(name, "-")
+	if len(name) > maxName {
+		name = strings.Trim(name[:maxName], "-")
+	}
+	return first(name, "user")
+}
+
+// reserved tells whether a name could be taken for one of the platform.
+func reserved(name string) bool {
+	return name == "admin" || name == "root" || name == "user" || strings.HasPrefix(name, "system") || strings.HasPrefix(name, "platform")
+}
+
+func localPart(email string) string {
+	part, _, _ := strings.Cut(email, "@")
+	return part
+}
+
+// first returns the first text that is not empty.
+func first(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,119 @@
+package signin
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+)
+
+// The annotations of audit events about sign-ins. Source: ADR-0031.
+const (
+	AnnotationConnector = model.GroupName + "/signin-connector"
+	AnnotationOutcome   = model.GroupName + "/signin-outcome"
+	AnnotationDetail    = model.GroupName + "/signin-detail"
+	AnnotationUser      = model.GroupName + "/signin-user"
+	AnnotationCreated   = model.GroupName + "/signin-created-user"
+	AnnotationDropped   = model.GroupName + "/signin-dropped-groups"
+	AnnotationKey       = model.GroupName + "/signin-key"
+)
+
+// Refusal says why somebody is not signed in. The person reads what to do; only the audit has the detail.
+type Refusal struct {
+	// Class is the outcome in the audit.
+	Class string
+	// Detail is for the audit. It may quote what a provider says of an error, and never a secret.
+	Detail string
+	answer *apierror.Error
+	cause  error
+}
+
+// Error returns the class and the detail.
+func (r *Refusal) Error() string { return r.Class + ": " + r.Detail }
+
+// Unwrap returns the answer for the person.
+func (r *Refusal) Unwrap() error { return r.answer }
+
+func (r *Refusal) because(cause error) *Refusal {
+	r.cause, r.answer = cause, r.answer.Because(cause)
+	return r
+}
+
+// maxDetail is the longest detail, in bytes.
+const maxDetail = 256
+
+func refuse(class, detail string, answer *apierror.Error) *Refusal {
+	detail = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, detail)
+	if len(detail) > maxDetail {
+		detail = strings.ToValidUTF8(detail[:maxDetail], "")
+	}
+	return &Refusal{Class: class, Detail: detail, answer: answer}
+}
+
+func bad(text string) *apierror.Error { return apierror.BadRequest(text, nil) }
+
+func forbidden(text string) *apierror.Error {
+	return apierror.Forbidden(schema.GroupResource{}, "", text, nil)
+}
+
+// NotFound: there is no such connector.
+func unknownConnector() *Refusal { return refuse("unknown_connector", "", apierror.NoRoute()) }
+
+func badRequest(why string) *Refusal { return refuse("bad_request", why, bad(why)) }
+
+func notStartedHere(detail string) *Refusal {
+	return refuse("not_started_here", detail, bad("this sign-in was not started in this browser, or it was used before: start again where you began"))
+}
+
+func expired(detail string) *Refusal {
+	return refuse("expired", detail, bad("this sign-in has expired, or its settings have changed: start again where you began"))
+}
+
+func misconfigured(detail string) *Refusal {
+	return refuse("misconfigured", detail, bad("the sign-in is not set up correctly: show this page to an admin of the platform"))
+}
+
+func notAdmitted(detail string) *Refusal {
+	return refuse("not_admitted", detail, forbidden("your account may not use this platform: ask an admin of the platform"))
+}
+
+func notSetUp(detail string) *Refusal {
+	return refuse("not_set_up", detail, forbidden("your account has no user here: ask an admin of the platform to create one"))
+}
+
+// Refused is the Refusal for an answer of a provider that signs nobody in.
+func Refused(detail string) *Refusal {
+	return refuse("provider_refused", detail, bad("the provider did not sign you in: start again where you began"))
+}
+
+// Misconfigured is the Refusal for an answer of a provider that breaks the protocol.
+func Misconfigured(detail string) *Refusal { return misconfigured(detail) }
+
+// Unreachable is the Refusal for a provider that does not answer. The cause is for the log.
+func Unreachable(cause error) *Refusal {
+	return refuse("provider_unreachable", "", apierror.Upstream("the provider cannot be reached: try again later")).because(cause)
+}
+
+// Annotate adds what the audit says about an error.
+func Annotate(annotations map[string]string, err error) {
+	var refusal *Refusal
+	switch {
+	case err == nil:
+	case errors.As(err, &refusal):
+		annotations[AnnotationOutcome] = refusal.Class
+		if refusal.Detail != "" {
+			annotations[AnnotationDetail] = refusal.Detail
+		}
+	default:
+		annotations[AnnotationOutcome] = "failed"
+	}
+}

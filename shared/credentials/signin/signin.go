@@ -1,0 +1,316 @@
+// Package signin signs people in: it sends them to the connector that they choose, learns from it who they are, finds or makes their
+// user, and gives an access key of the type Login to the program that asked. Before a connector has said who somebody is, nothing
+// is stored: the attempt is in a sealed cookie of the browser. The key is made when the program fetches it, so that no URL, cookie
+// or record has it. Source: Spec 5.4; ADR-0031.
+//
+// The package knows no HTTP and no protocol of a connector: the frame serves it, and package oidc is a Provider.
+package signin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/store"
+)
+
+// Resource is the name under which sign-ins are stored in the state. Clients cannot read it.
+const Resource = "logins"
+
+// ClientID is the id of the only client: the program platform.
+const ClientID = "platform-cli"
+
+const (
+	// attemptFor is how long a person has for a sign-in, from the start to the confirmation.
+	attemptFor = 10 * time.Minute
+	// codeFor is how long a program has to fetch the key after that.
+	codeFor = time.Minute
+	// maxAttempts is how many attempts a browser may have open, because all their cookies come with each request.
+	maxAttempts = 5
+	// cookiePrefix begins the names of the cookies of attempts.
+	cookiePrefix = "__Host-signin-"
+	// randomBytes is the size of a state, nonce, verifier and code.
+	randomBytes = 32
+)
+
+// Connector is a connector of the configuration at which people can sign in.
+type Connector struct {
+	// ID is part of its URLs: oidc for the provider in auth.oidc.
+	ID string
+	// DisplayName and Type are shown to people.
+	DisplayName, Type string
+	// OIDC are its settings.
+	OIDC *model.OIDCProvider
+}
+
+// Connectors returns the connectors of a configuration that work, in its order.
+func Connectors(config *model.ConfigStatus) []Connector {
+	var found []Connector
+	if config.Auth == nil {
+		return nil
+	}
+	add := func(id, name string, provider *model.OIDCProvider) {
+		if provider == nil {
+			return
+		}
+		one := Connector{ID: id, DisplayName: name, Type: provider.Type, OIDC: provider}
+		if one.DisplayName == "" {
+			one.DisplayName = id
+		}
+		if _, usable := one.base(); usable {
+			found = append(found, one)
+		}
+	}
+	add("oidc", "", config.Auth.OIDC)
+	for i := range config.Auth.Connectors {
+		connector := &config.Auth.Connectors[i]
+		if connector.ID == "oidc" && config.Auth.OIDC != nil {
+			continue
+		}
+		add(connector.ID, connector.DisplayName, connector.OIDC)
+	}
+	return found
+}
+
+// base returns the address of the platform below which its redirectURI is. Not usable: redirectURI is another address, or there is
+// no issuer or client.
+func (c Connector) base() (base string, usable bool) {
+	base, usable = strings.CutSuffix(c.OIDC.RedirectURI, "/auth/"+c.ID+"/callback")
+	return base, usable && strings.HasPrefix(base, "https://") && c.OIDC.IssuerURL != "" && c.OIDC.ClientID != ""
+}
+
+// LoginURL is the address at which a sign-in begins.
+func (c Connector) LoginURL() string {
+	base, _ := c.base()
+	return base + "/auth/" + c.ID + "/login"
+}
+
+// TokenURL is the address at which a program fetches its key.
+func (c Connector) TokenURL() string {
+	base, _ := c.base()
+	return base + "/auth/token"
+}
+
+// Issuer is what the platform calls itself in its answers to programs: the address of the platform.
+func (c Connector) Issuer() string {
+	base, _ := c.base()
+	return base
+}
+
+// Fingerprint changes with each change of the settings that decide who may answer for the connector.
+func (c Connector) Fingerprint() string {
+	p := c.OIDC
+	return digest(c.ID, p.IssuerURL, p.ClientID, p.ClientSecret.Reveal(), p.RedirectURI, p.CAFile, strconv.FormatBool(p.InsecureCA))
+}
+
+// Request is what a Provider needs to begin.
+type Request struct{ State, Nonce, Verifier string }
+
+// Answer is what a browser brings back from a provider.
+type Answer struct {
+	// Code is the authorization code, and Issuer the parameter iss of RFC 9207; empty if there is none.
+	Code, Issuer string
+	// Nonce and Verifier are those of the Request.
+	Nonce, Verifier string
+}
+
+// Person is who a provider says that somebody is. Its groups are those of the provider.
+type Person struct {
+	Subject, Username, PreferredUsername, DisplayName, Email string
+	EmailVerified                                            bool
+	Groups                                                   []string
+	Extra                                                    map[string]string
+}
+
+// Provider speaks the protocol of a connector. Implementations are safe for concurrent use.
+type Provider interface {
+	// Begin returns the address at which the person signs in. Errors: Refusal.
+	Begin(ctx context.Context, connector Connector, request Request) (string, error)
+	// Finish returns who has signed in. Errors: Refusal; whatever the provider answers, nobody is signed in then.
+	Finish(ctx context.Context, connector Connector, answer Answer) (Person, error)
+}
+
+// Flow is the sign-in of an environment. It is safe for concurrent use.
+type Flow struct {
+	env     *platform.Environment
+	records store.Store
+	users   *user.Registry
+	people  *people.Directory
+	keys    *accesskey.Registry
+}
+
+// Open returns the sign-in of an environment. Functions that write users or keys call kinds.Open first.
+func Open(env *platform.Environment) *Flow {
+	return &Flow{
+		env: env, records: Records(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
+	}
+}
+
+// Records returns the state of sign-ins.
+func Records(env *platform.Environment) store.Store { return env.Stores(Resource) }
+
+// Doors is the part of the sign-in before a person is known. It reads and writes no state.
+type Doors struct{ env *platform.Environment }
+
+// OpenDoors returns the doors of an environment.
+func OpenDoors(env *platform.Environment) *Doors { return &Doors{env} }
+
+// connector returns the connector with an ID.
+func connector(config *model.ConfigStatus, id string) (Connector, bool) {
+	for _, one := range Connectors(config) {
+		if one.ID == id {
+			return one, true
+		}
+	}
+	return Connector{}, false
+}
+
+// client is what a program asked for that wants a key.
+type client struct {
+	// Redirect is where the browser brings the code, Challenge what proves that the program asked, State what the program knows the
+	// request by.
+	Redirect  string `json:"redirect"`
+	Challenge string `json:"challenge"`
+	State     string `json:"state"`
+}
+
+// attempt is a sign-in whose person is not known. It is in a cookie, sealed.
+type attempt struct {
+	State     string `json:"state"`
+	Nonce     string `json:"nonce"`
+	Verifier  string `json:"verifier"`
+	Connector string `json:"connector"`
+	// Settings are the Fingerprint of the connector.
+	Settings string `json:"settings"`
+	Client   client `json:"client"`
+	// Started is the time of the start, in Unix seconds.
+	Started int64 `json:"started"`
+}
+
+// id names an attempt in cookies and URLs of the platform. Nobody can compute the state from it.
+func (a attempt) id() string { return idOf(a.State) }
+
+func idOf(state string) string { return digest("cookie", state)[:16] }
+
+// place is what the cookie of an attempt is sealed for.
+func place(id string) string { return Resource + "/cookie/" + id }
+
+// seal returns the cookie value of an attempt.
+func seal(ctx context.Context, env *platform.Environment, a attempt) (string, error) {
+	ring, err := env.Keyring(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return "", fmt.Errorf("encoding a sign-in: %w", err)
+	}
+	sealed, err := ring.Seal(text, place(a.id()))
+	if errors.Is(err, encryption.ErrNoKey) {
+		return "", misconfigured("the platform has no encryption key").because(err)
+	}
+	return sealed, err
+}
+
+// unseal returns the attempt with an ID whose cookie a browser has sent.
+func unseal(ctx context.Context, env *platform.Environment, id string, cookies map[string]string) (attempt, error) {
+	var found attempt
+	ring, err := env.Keyring(ctx)
+	if err != nil {
+		return found, err
+	}
+	sealed, sent := cookies[cookiePrefix+id]
+	if !sent || id == "" {
+		return found, notStartedHere("cookie")
+	}
+	text, err := ring.Open(sealed, place(id))
+	if err != nil || json.Unmarshal(text, &found) != nil {
+		return attempt{}, notStartedHere("sealed cookie")
+	}
+	if age := env.Now().Sub(time.Unix(found.Started, 0)); age < 0 || age >= attemptFor {
+		return attempt{}, expired("cookie")
+	}
+	return found, nil
+}
+
+// random returns a random text that nobody guesses.
+func random(source io.Reader) (string, error) {
+	var bytes [randomBytes]byte
+	if _, err := io.ReadFull(source, bytes[:]); err != nil {
+		return "", fmt.Errorf("reading random bytes: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(bytes[:]), nil
+}
+
+// digest returns one name for several texts.
+func digest(parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	return hex.EncodeToString(sum[:])
+}
+
+// same compares secrets in constant time.
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// S256 is the challenge of a verifier. Source: RFC 7636, 4.2.
+func S256(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// isToken tells whether a text has a length and only characters that URLs have as they are.
+func isToken(text string, least, most int) bool {
+	if len(text) < least || len(text) > most {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("-._~", c)
+	})
+}
+
+// isLoopback tells whether an address is one of a program on the computer of the browser: http, one of two literal addresses, a port,
+// a path. A name such as localhost may lead elsewhere. Source: RFC 8252, 7.3 and 8.3.
+func isLoopback(address string) bool {
+	at, err := url.Parse(address)
+	if err != nil || at.Scheme != "http" || at.User != nil || at.RawQuery != "" || at.ForceQuery || at.Fragment != "" ||
+		strings.Contains(address, "#") || at.Opaque != "" {
+		return false
+	}
+	port := at.Port()
+	if port == "" || at.Host != "127.0.0.1:"+port && at.Host != "[::1]:"+port {
+		return false
+	}
+	path, simple := strings.CutPrefix(at.EscapedPath(), "/")
+	for part := range strings.SplitSeq(path, "/") {
+		simple = simple && isToken(part, 1, 64) && strings.Trim(part, ".") != ""
+	}
+	return simple && address == "http://"+at.Host+at.EscapedPath()
+}
+
+// origin returns the origin of a loopback address.
+func origin(address string) string {
+	at, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return "http://" + at.Host
+}
+
+// with returns an address with parameters.
+func with(address string, parameters url.Values) string { return address + "?" + parameters.Encode() }

@@ -1,0 +1,40 @@
+package accesskey
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// LoginPrefix begins the name of the key of a sign-in. Source: ADR-0031.
+const LoginPrefix = "login-"
+
+// OfLogins returns the registry in which sign-ins create keys: its keys have the type Login and the identity of the user at their
+// connector, neither of which clients can give. It is for creates alone. Source: ADR-0031.
+func OfLogins(keys *Registry) *Registry {
+	own, ok := keys.Rules.(*rules)
+	if !ok {
+		panic("accesskey: the registry is not that of NewRegistry")
+	}
+	return keys.WithRules(loginRules{own})
+}
+
+// loginRules are the rules of the keys of sign-ins.
+type loginRules struct{ *rules }
+
+// Validate accepts the type that clients cannot give.
+func (l loginRules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
+	checked := *key
+	if checked.Spec.Type == model.AccessKeyTypeLogin {
+		checked.Spec.Type = model.AccessKeyTypeUser
+	}
+	return l.rules.Validate(&checked, old)
+}
+
+// Authorize accepts the identity that clients cannot write.
+func (l loginRules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
+	checked := *key
+	checked.Spec.Identity = nil
+	return l.rules.Authorize(caller, &checked, old)
+}

@@ -1,0 +1,197 @@
+package signin_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	clientID     = "platform"
+	clientSecret = "hush-8Kx20wQm57ZtLp93VrNc4Hd6"
+)
+
+// provider is an OpenID Connect provider that signs with a real key, and that can break the protocol. Set its fields before a
+// request, never during one.
+type provider struct {
+	t      *testing.T
+	server *httptest.Server
+	caFile string
+	key    *ecdsa.PrivateKey
+	now    func() time.Time
+
+	// person are the claims about who signs in.
+	person map[string]any
+	// info are the claims of the UserInfo endpoint.
+	info map[string]any
+	// claims, metadata, token and answer change what the provider says. Nil: nothing.
+	claims   func(map[string]any)
+	metadata func(map[string]any)
+	token    func(raw string) string
+	answer   func(url.Values)
+	// serve replaces the answer at a path.
+	serve map[string]http.HandlerFunc
+
+	mu    sync.Mutex
+	codes map[string]url.Values
+	asked []string
+}
+
+func newProvider(t *testing.T, now func() time.Time) *provider {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &provider{t: t, key: key, now: now, codes: map[string]url.Values{}, serve: map[string]http.HandlerFunc{}, person: map[string]any{
+		"sub": "1001", "preferred_username": "ana", "name": "Ana", "email": "ana@example.com", "email_verified": true, "groups": []string{"dev"},
+	}}
+	p.server = httptest.NewTLSServer(p)
+	t.Cleanup(p.server.Close)
+	p.caFile = filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+	if err := os.WriteFile(p.caFile, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.asked = append(p.asked, r.URL.Path)
+	p.mu.Unlock()
+	if instead := p.serve[r.URL.Path]; instead != nil {
+		instead(w, r)
+		return
+	}
+	reply := func(status int, object any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(object)
+	}
+	at := p.server.URL
+	switch r.URL.Path {
+	case "/.well-known/openid-configuration":
+		metadata := map[string]any{
+			"issuer": at, "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token", "jwks_uri": at + "/keys",
+			"userinfo_endpoint": at + "/userinfo", "id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"},
+		}
+		if p.metadata != nil {
+			p.metadata(metadata)
+		}
+		reply(http.StatusOK, metadata)
+	case "/keys":
+		point, err := p.key.PublicKey.Bytes()
+		if err != nil {
+			p.t.Error(err)
+		}
+		encode := base64.RawURLEncoding.EncodeToString
+		reply(http.StatusOK, map[string]any{"keys": []any{map[string]any{
+			"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig", "x": encode(point[1:33]), "y": encode(point[33:]),
+		}}})
+	case "/userinfo":
+		reply(http.StatusOK, p.info)
+	case "/token":
+		_ = r.ParseForm()
+		id, secret, _ := r.BasicAuth()
+		p.mu.Lock()
+		began := p.codes[r.PostForm.Get("code")]
+		delete(p.codes, r.PostForm.Get("code"))
+		p.mu.Unlock()
+		sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
+		if began == nil || id != clientID || secret != clientSecret || r.PostForm.Get("redirect_uri") != began.Get("redirect_uri") ||
+			base64.RawURLEncoding.EncodeToString(sum[:]) != began.Get("code_challenge") {
+			reply(http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
+			return
+		}
+		claims := maps.Clone(p.person)
+		maps.Copy(claims, map[string]any{
+			"iss": at, "aud": clientID, "nonce": began.Get("nonce"), "iat": p.now().Unix(), "exp": p.now().Add(time.Minute).Unix(),
+		})
+		if p.claims != nil {
+			p.claims(claims)
+		}
+		raw := p.sign(map[string]any{"alg": "ES256", "kid": "1", "typ": "JWT"}, claims)
+		if p.token != nil {
+			raw = p.token(raw)
+		}
+		reply(http.StatusOK, map[string]any{"access_token": "opaque", "token_type": "Bearer", "id_token": raw})
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// sign returns a signed token.
+func (p *provider) sign(header, claims map[string]any) string {
+	input := part(p.t, header) + "." + part(p.t, claims)
+	sum := sha256.Sum256([]byte(input))
+	r, s, err := ecdsa.Sign(rand.Reader, p.key, sum[:])
+	if err != nil {
+		p.t.Error(err)
+	}
+	signature := make([]byte, 64)
+	r.FillBytes(signature[:32])
+	s.FillBytes(signature[32:])
+	return input + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+func part(t *testing.T, object any) string {
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Error(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// resigned replaces the header of a token, and signs with HMAC or not at all.
+func (p *provider) resigned(raw, algorithm string) string {
+	_, rest, _ := strings.Cut(raw, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	input := part(p.t, map[string]any{"alg": algorithm, "kid": "1"}) + "." + payload
+	if algorithm == "none" {
+		return input + "."
+	}
+	mac := hmac.New(sha256.New, []byte(clientSecret))
+	_, _ = mac.Write([]byte(input))
+	return input + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// login is what a person does at the provider: it takes the address to which the platform sent the browser, and returns the query
+// with which the browser comes back.
+func (p *provider) login(location string) url.Values {
+	p.t.Helper()
+	at, err := url.Parse(location)
+	if err != nil || !strings.HasPrefix(location, p.server.URL+"/authorize?") {
+		p.t.Fatalf("the browser was sent to %s", location)
+	}
+	query := at.Query()
+	scopes := " " + query.Get("scope") + " "
+	if query.Get("code_challenge_method") != "S256" || query.Get("nonce") == "" || query.Get("state") == "" ||
+		!strings.Contains(scopes, " openid ") || query.Get("client_id") != clientID || query.Get("response_type") != "code" {
+		p.t.Errorf("the request is %v", query)
+	}
+	code := rand.Text()
+	p.mu.Lock()
+	p.codes[code] = query
+	p.mu.Unlock()
+	answer := url.Values{"code": {code}, "state": {query.Get("state")}}
+	if p.answer != nil {
+		p.answer(answer)
+	}
+	return answer
+}
