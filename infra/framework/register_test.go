@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,13 +16,24 @@ import (
 	"management.platform.sh/shared/process/processtest"
 )
 
+// lasting is a test whose state ends with the process.
+type lasting struct{ testing.TB }
+
+func (lasting) Cleanup(func()) {}
+
+// register registers all functions, once: the framework takes each name once in a process, however often the test runs. The
+// state lasts as long, because a function keeps the state that it opened first.
+var register sync.Once
+
 // The server of Cloud Functions finds a registered function, and calls it for every path.
 func TestRegister(t *testing.T) {
 	t.Setenv("FUNCTION_TARGET", "getaccesskey")
-	t.Setenv("PLATFORM_REDIS_URL", processtest.New(t).URL)
-	for _, f := range catalog.Functions {
-		framework.Register(f)
-	}
+	register.Do(func() {
+		t.Setenv("PLATFORM_REDIS_URL", processtest.New(lasting{t}).URL)
+		for _, f := range catalog.Functions {
+			framework.Register(f)
+		}
+	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
