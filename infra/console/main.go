@@ -152,11 +152,11 @@ func write(built string, bundle *metafile) error {
 	if err := os.RemoveAll(assets); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(assets, 0o755); err != nil {
+	if err := os.MkdirAll(assets, 0o750); err != nil {
 		return err
 	}
 	for name, body := range files {
-		if err := os.WriteFile(filepath.Join(assets, name), body, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(assets, name), body, 0o600); err != nil {
 			return err
 		}
 	}
