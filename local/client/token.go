@@ -177,8 +177,7 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 // is the file of the platform's certificate authority; empty: those of the system.
 func connect(server, authority, resource string) (endpoint string, client *http.Client, err error) {
 	parsed, err := url.Parse(server)
-	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.User != nil ||
-		parsed.Scheme != "https" && (parsed.Scheme != "http" || !onThisMachine(parsed.Hostname())) {
+	if err != nil || !safe(parsed) {
 		return "", nil, errors.New("--server: must be an https URL such as https://platform.example/kubernetes/management")
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -198,6 +197,12 @@ func connect(server, authority, resource string) (endpoint string, client *http.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return strings.TrimSuffix(server, "/") + "/apis/" + model.SchemeGroupVersion.String() + "/" + resource, client, nil
+}
+
+// safe tells whether an address is one of a platform: with TLS, or on this machine, and nothing behind the path.
+func safe(address *url.URL) bool {
+	return address.Host != "" && address.RawQuery == "" && address.User == nil &&
+		(address.Scheme == "https" || address.Scheme == "http" && onThisMachine(address.Hostname()))
 }
 
 func onThisMachine(host string) bool {

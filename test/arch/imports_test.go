@@ -56,7 +56,7 @@ github.com/cloudevents/sdk-go/v2: infra/framework
 github.com/golang-jwt/jwt/v5: shared/signing/token
 # One client of OpenID Connect providers.
 github.com/coreos/go-oidc/v3: shared/credentials/signin/oidc
-golang.org/x/oauth2: shared/credentials/signin/oidc
+golang.org/x/oauth2: shared/credentials/signin/oidc local/client
 # One client of Redis, one of PostgreSQL.
 github.com/redis/go-redis/v9: shared/state/redisstore test/load test/slots
 github.com/jackc/pgx/v5: shared/audit/postgressink

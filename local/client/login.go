@@ -1,0 +1,398 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"management.platform.sh/local/atomicfile"
+	"management.platform.sh/shared/model/secret"
+)
+
+// Login signs a person in: at a connector of the platform with a browser, or with an access key that they have. The key is kept in
+// a file, and a context of the kubeconfig names that file. Source: ADR-0031; RFC 8252.
+type Login struct {
+	Host      string        `arg:"" name:"host" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
+	Authority string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+	Connector string        `placeholder:"ID" help:"Connector to sign in at. Absent: the only one."`
+	Browser   bool          `default:"true" negatable:"" help:"Open the browser. With --no-browser the address is only printed."`
+	Port      uint16        `placeholder:"NUMBER" help:"Port of this computer to which the browser comes back, such as one that SSH forwards. Absent: any free one."`
+	Timeout   time.Duration `default:"5m" placeholder:"DURATION" help:"How long to wait for the browser (${default})."`
+	KeyStdin  bool          `name:"access-key-stdin" help:"Read an access key from standard input in place of using a browser."`
+	Output    string        `type:"path" short:"o" placeholder:"FILE" help:"Kubeconfig to add the platform to. Absent: the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
+
+	// Open opens an address in a browser. Nil: the browser of the system.
+	Open func(address string) error `kong:"-"`
+
+	// Input is the standard input. Nil: that of the process.
+	Input io.Reader `kong:"-"`
+}
+
+const (
+	// loginClient is the name of this program at the platform.
+	loginClient = "platform-cli"
+	// basePath is where the API is below a host.
+	basePath = "/kubernetes/management"
+)
+
+// connector is a way to sign in. It is what describelogin serves.
+type connector struct {
+	ID            string `json:"id"`
+	DisplayName   string `json:"displayName"`
+	Issuer        string `json:"issuer"`
+	LoginEndpoint string `json:"loginEndpoint"`
+	TokenEndpoint string `json:"tokenEndpoint"`
+}
+
+// Run signs in, writes the key and adds a context to the kubeconfig. After an error nothing is written.
+func (c *Login) Run(ctx context.Context) error {
+	server, folder, err := platformOf(c.Host)
+	if err != nil {
+		return err
+	}
+	file, err := destination(c.output())
+	if err == nil && file == "" {
+		err = errors.New("a context cannot be added to the standard output; name a file")
+	}
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	// The file is checked first: no key is made for a file that cannot take it.
+	if _, err := load(file); err != nil {
+		return err
+	}
+	endpoint, client, err := connect(server, c.Authority, "selves")
+	if err != nil {
+		return err
+	}
+	var key secret.String
+	if c.KeyStdin {
+		key, err = c.given(ctx, client, endpoint)
+	} else {
+		key, err = c.ask(ctx, client, server)
+	}
+	if err != nil {
+		return err
+	}
+	keyFile := filepath.Join(folder, "access.key")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("writing the access key: %w", err)
+	}
+	if err := atomicfile.Write(keyFile, []byte(key.Reveal())); err != nil {
+		return err
+	}
+	name, err := c.merge(ctx, server, keyFile, file)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Printf("You are signed in. The context %s of %s uses the access key in %s\n", name, file, keyFile)
+	return err
+}
+
+// output returns the kubeconfig to write.
+func (c *Login) output() string {
+	if c.Output != "" {
+		return c.Output
+	}
+	return mergesInto("")
+}
+
+// platformOf returns the base address of the API at a host, and the folder for its key.
+func platformOf(host string) (server, folder string, err error) {
+	if !strings.Contains(host, "://") {
+		host = "https://" + host
+	}
+	at, err := url.Parse(host)
+	if err != nil || !safe(at) || at.Fragment != "" {
+		return "", "", fmt.Errorf("invalid platform %q: use HOST, or https://HOST%s", host, basePath)
+	}
+	if at.Path = strings.TrimSuffix(at.Path, "/"); at.Path == "" {
+		at.Path = basePath
+	}
+	server = at.String()
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return "", "", fmt.Errorf("the folder for the access key: %w", err)
+	}
+	return server, filepath.Join(config, "management.platform.sh", url.PathEscape(strings.ReplaceAll(at.Host, ":", "_"))), nil
+}
+
+// given returns the key on the standard input, if the platform knows it.
+func (c *Login) given(ctx context.Context, client *http.Client, endpoint string) (secret.String, error) {
+	input := c.Input
+	if input == nil {
+		input = os.Stdin
+	}
+	line, err := bufio.NewReader(io.LimitReader(input, 1<<16)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading the standard input: %w", err)
+	}
+	key := secret.String(strings.TrimSpace(line))
+	if key == "" {
+		return "", errors.New("the standard input has no access key")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader("{}"))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+key.Reveal())
+	response, err := client.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("asking the platform about the access key: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, refusal, err := readAnswer(response)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("asking the platform about the access key: %w", err)
+	case refusal != "":
+		return "", fmt.Errorf("the platform refuses the access key: %s", refusal)
+	}
+	return key, nil
+}
+
+// ask signs in at a connector with a browser.
+func (c *Login) ask(ctx context.Context, client *http.Client, server string) (secret.String, error) {
+	chosen, err := c.choose(ctx, client, server)
+	if err != nil {
+		return "", err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", c.Port))
+	if err != nil {
+		return "", fmt.Errorf("--port: %w", err)
+	}
+	path, state, verifier := "/callback/"+rand.Text(), rand.Text(), oauth2.GenerateVerifier()
+	flow := &oauth2.Config{
+		ClientID: loginClient, RedirectURL: "http://" + listener.Addr().String() + path,
+		Endpoint: oauth2.Endpoint{AuthURL: chosen.LoginEndpoint, TokenURL: chosen.TokenEndpoint, AuthStyle: oauth2.AuthStyleInParams},
+	}
+	back := &callback{path: path, state: state, issuer: chosen.Issuer, answers: make(chan url.Values, 1)}
+	listening := &http.Server{Handler: back, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 16}
+	go func() { _ = listening.Serve(listener) }()
+	// The page that says that the sign-in is over has been sent by then.
+	defer func() { _ = listening.Shutdown(context.WithoutCancel(ctx)) }()
+
+	c.show(flow.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)), listener.Addr())
+	timer := time.NewTimer(c.Timeout)
+	defer timer.Stop()
+	var answer url.Values
+	select {
+	case answer = <-back.answers:
+	case <-timer.C:
+		return "", fmt.Errorf("nobody has signed in within %s; run the command again, or wait longer with --timeout", c.Timeout)
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if refused := answer.Get("error"); refused != "" {
+		return "", fmt.Errorf("the sign-in was refused (%s)", refused)
+	}
+	made, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), answer.Get("code"), oauth2.VerifierOption(verifier))
+	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode != "" {
+		return "", fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking for the access key: %w", err)
+	}
+	return secret.String(made.AccessToken), nil
+}
+
+// choose returns the connector to sign in at.
+func (c *Login) choose(ctx context.Context, client *http.Client, server string) (connector, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/auth/info", nil)
+	if err != nil {
+		return connector{}, err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return connector{}, fmt.Errorf("asking how to sign in: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return connector{}, fmt.Errorf("asking how to sign in: %s answered %s", server, response.Status)
+	}
+	var info struct {
+		Methods struct {
+			SSO []connector `json:"sso"`
+		} `json:"methods"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&info); err != nil {
+		return connector{}, fmt.Errorf("asking how to sign in: %s gave no answer of a platform: %w", server, err)
+	}
+	var ids []string
+	for _, one := range info.Methods.SSO {
+		ids = append(ids, one.ID)
+	}
+	i := slices.Index(ids, c.Connector)
+	switch {
+	case len(ids) == 0:
+		return connector{}, errors.New("this platform has no connector to sign in at; use --access-key-stdin")
+	case c.Connector == "" && len(ids) == 1:
+		i = 0
+	case i < 0:
+		return connector{}, fmt.Errorf("--connector: must be one of %s", strings.Join(ids, ", "))
+	}
+	chosen := info.Methods.SSO[i]
+	for _, address := range []string{chosen.LoginEndpoint, chosen.TokenEndpoint} {
+		// A code and its verifier never travel without TLS.
+		if at, err := url.Parse(address); err != nil || !safe(at) {
+			return connector{}, fmt.Errorf("the platform names %q to sign in at, which is no https URL", address)
+		}
+	}
+	return chosen, nil
+}
+
+// show prints where to sign in, and opens it in a browser. A browser that cannot be opened is no error.
+func (c *Login) show(address string, listening net.Addr) {
+	_, _ = fmt.Fprintf(os.Stderr, "Sign in with a browser on this computer:\n\n  %s\n\n", address)
+	if os.Getenv("SSH_CONNECTION") != "" {
+		_, port, _ := net.SplitHostPort(listening.String())
+		_, _ = fmt.Fprintf(os.Stderr, "If the browser is on another computer, let it come back with ssh -L %s:%s, or use --access-key-stdin.\n", port, listening)
+	}
+	if !c.Browser {
+		return
+	}
+	open := c.Open
+	if open == nil {
+		open = openBrowser
+	}
+	if err := open(address); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "platform: the browser was not opened: %v\n", err)
+	}
+}
+
+// openBrowser opens an address in the browser of the system.
+func openBrowser(address string) error {
+	command := []string{"xdg-open", address}
+	switch {
+	case os.Getenv("BROWSER") != "":
+		command = []string{os.Getenv("BROWSER"), address}
+	case runtime.GOOS == "darwin":
+		command = []string{"open", address}
+	case runtime.GOOS == "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler", address}
+	}
+	started := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // the browser of the user, which outlives the command
+	if err := started.Start(); err != nil {
+		return err
+	}
+	return started.Process.Release()
+}
+
+// callback is where the browser comes back.
+type callback struct {
+	path, state, issuer string
+	answers             chan url.Values
+}
+
+// ServeHTTP takes the answer to this sign-in. It ignores everything else, so that other programs and pages cannot end it.
+func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	query := r.URL.Query()
+	known := func(name, want string) bool {
+		return subtle.ConstantTimeCompare([]byte(query.Get(name)), []byte(want)) == 1
+	}
+	if r.Method != http.MethodGet || r.URL.Path != b.path || !known("state", b.state) || !known("iss", b.issuer) ||
+		query.Get("code") == "" && query.Get("error") == "" {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, "This is not the answer to a sign-in that the program waits for.\n")
+		return
+	}
+	select {
+	case b.answers <- query:
+	default:
+		// The first answer counts.
+	}
+	_, _ = io.WriteString(w, "You can close this page and go back to the program.\n")
+}
+
+// merge adds a context for the platform to a kubeconfig, and makes it the current one.
+func (c *Login) merge(ctx context.Context, server, keyFile, file string) (name string, err error) {
+	at, err := url.Parse(server)
+	if err != nil {
+		return "", err
+	}
+	name = at.Host
+	cluster := &clientcmdapi.Cluster{Server: server}
+	if c.Authority != "" {
+		if cluster.CertificateAuthorityData, err = os.ReadFile(c.Authority); err != nil {
+			return "", fmt.Errorf("--certificate-authority: %w", err)
+		}
+	}
+	added := clientcmdapi.NewConfig()
+	added.Clusters[name], added.AuthInfos[name] = cluster, &clientcmdapi.AuthInfo{TokenFile: keyFile}
+	added.Contexts[name], added.CurrentContext = &clientcmdapi.Context{Cluster: name, AuthInfo: name}, name
+	text, err := clientcmd.Write(*added)
+	if err != nil {
+		return "", fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", fmt.Errorf("--output: %w", err)
+	}
+	unlock, err := lock(ctx, file)
+	if err != nil {
+		return "", fmt.Errorf("--output: %w", err)
+	}
+	defer unlock()
+	if text, err = merged(file, text, name); err != nil {
+		return "", err
+	}
+	return name, atomicfile.Write(file, text)
+}
+
+// Logout ends the access key of a sign-in and removes its file.
+type Logout struct {
+	Host      string `arg:"" name:"host" placeholder:"HOST" help:"The platform, as at platform login."`
+	Authority string `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
+}
+
+// Run revokes the key, so that it and what is bound to it are refused at the next request. The file stays after an error. The
+// context of the kubeconfig stays for the next sign-in.
+func (c *Logout) Run(ctx context.Context) error {
+	server, folder, err := platformOf(c.Host)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(folder, "access.key")
+	key, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("you are not signed in at %s", c.Host)
+	case err != nil:
+		return err
+	}
+	endpoint, client, err := connect(server, c.Authority, "credentialrevocations")
+	if err != nil {
+		return err
+	}
+	if err := post(ctx, client, endpoint, []string{string(key)}); err != nil {
+		return err
+	}
+	if err := os.Remove(file); err != nil {
+		return err
+	}
+	_, err = fmt.Println("You are signed out. The access key is refused from now on.")
+	return err
+}
