@@ -368,10 +368,20 @@ func (s *Source) loadFile() (*version, error) {
 	case now == nil || now.assumed:
 		next.assumed, next.steps = true, keyLimits{}.next(next.effective, s.Now())
 	default:
-		next.steps = now.steps.next(next.effective, s.Now())
+		next.steps = now.steps.next(next.effective, s.changed(about.ModTime()))
 	}
 	next.limits = next.steps.limits(next.effective)
 	return next, nil
+}
+
+// changed returns when a file has changed that this process has looked at before. It is the time that the file says, so that all
+// processes agree on it. A file that says that it is older than the last look at it was moved here: the change is noticed now.
+func (s *Source) changed(modified time.Time) time.Time {
+	now := s.Now()
+	if modified.After(now) || modified.UnixNano() <= s.checked.Load() {
+		return now
+	}
+	return modified
 }
 
 // unwritten returns the record of a configuration that nobody has written yet. It exists all the same.

@@ -192,6 +192,50 @@ func TestFileLimits(t *testing.T) {
 	}
 }
 
+// Processes that notice a changed file one after the other agree on when it changed: a key that was made in between has the same end
+// in all of them. A file that says that it is older than the last look at it has changed now. Source: ADR-0024.
+func TestFileChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, "auth: {accessKeyMaxTTLSeconds: 90}\n")
+	processes := []*platformconfig.Source{w.process(file), w.process(file)}
+	began := w.now
+	for _, source := range processes {
+		if err := source.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		seconds        int
+		modified, want time.Duration
+	}{
+		{60, time.Minute, time.Minute},
+		{30, -time.Hour, 0},
+		{20, 24 * time.Hour, 0},
+	} {
+		write(t, file, fmt.Sprintf("auth: {accessKeyMaxTTLSeconds: %d}\n", step.seconds))
+		modified := began.Add(step.modified)
+		if err := os.Chtimes(file, modified, modified); err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range processes {
+			w.now = w.now.Add(2 * time.Minute)
+			if err := source.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			steps := source.KeyLimits().MaxSteps
+			want := w.now
+			if step.want > 0 {
+				want = began.Add(step.want)
+			}
+			if last := steps[len(steps)-1]; last.Seconds != int64(step.seconds) || !last.Since.Equal(want.Truncate(time.Second)) {
+				t.Errorf("%d: %d since %s, want %s", step.seconds, last.Seconds, last.Since, want)
+			}
+		}
+	}
+}
+
 // closed is a store that cannot be read while it is closed.
 type closed struct {
 	store.Store
