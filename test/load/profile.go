@@ -12,12 +12,13 @@ import (
 	"management.platform.sh/local/runner"
 )
 
-// profileCommand measures every operation once, and keeps where the runner spent its processor time. The operations share
+// profileCommand measures operations, each once, and keeps where the runner spent its processor time. The operations share
 // the profile by the time that they were measured, which is the same for each.
 type profileCommand struct {
 	Output   string        `required:"" placeholder:"FILE" help:"Where the profile goes."`
 	Duration time.Duration `default:"5s" help:"Time for each operation (${default})."`
 	Clients  int           `default:"16" help:"How many clients ask at the same time (${default})."`
+	Op       []string      `default:"${ops}" enum:"${ops}" help:"Operations, all if none is named: ${enum}."`
 }
 
 // Run writes the profile.
@@ -58,7 +59,7 @@ func (c *profileCommand) Run(ctx context.Context) error {
 }
 
 func (c *profileCommand) measure(ctx context.Context, side *side) error {
-	for _, op := range operations {
+	for _, op := range c.Op {
 		one, err := measure(ctx, side, op, c.Clients, c.Duration)
 		if err != nil {
 			return fmt.Errorf("measuring %s: %w", op, err)

@@ -192,10 +192,11 @@ func with(owners []identity.Owner, owner identity.Owner) []identity.Owner {
 
 // refs returns what to read about owners.
 func (b *Bearers) refs(owners []identity.Owner) []store.Ref {
-	if b.people() == nil {
+	directory := b.people()
+	if directory == nil {
 		return nil
 	}
-	return people.Refs(owners...)
+	return directory.Refs(owners...)
 }
 
 // people returns the users and teams; nil if there are none.

@@ -25,7 +25,7 @@ const (
 	Teams = "teams"
 )
 
-// maxUsers is how many users a process keeps decoded. What they may do is computed anew for each request.
+// maxUsers is how many users a process keeps decoded, each with the groups that follow from the teams.
 const maxUsers = 1024
 
 // The reasons for which the credentials of an owner do not work.
@@ -67,6 +67,15 @@ type person struct {
 		Disabled        bool                `json:"disabled"`
 		TokenGeneration int64               `json:"tokenGeneration"`
 	} `json:"spec"`
+
+	// groups are those of the user with the teams that asked last.
+	groups atomic.Pointer[groupsAt]
+}
+
+// groupsAt are the groups of a user with the teams at a revision.
+type groupsAt struct {
+	teams  *teams
+	groups []string
 }
 
 // Admins tells whether roles make admins.
@@ -101,9 +110,14 @@ func Open(env *platform.Environment) *Directory {
 // The revisions of users and teams.
 var revisionOfUsers, revisionOfTeams = store.Ref{Resource: Users}, store.Ref{Resource: Teams}
 
-// Refs returns what must be read to know what owners may do: the users among them, each once, and both revisions.
-func Refs(owners ...identity.Owner) []store.Ref {
-	refs := []store.Ref{revisionOfUsers, revisionOfTeams}
+// Refs returns what must be read to know what owners may do: the users among them, each once, and the revision of the teams. The
+// revision of the users is among them until the process has seen a user or a team: it tells only whether there is any.
+func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
+	refs := make([]store.Ref, 1, 2+len(owners))
+	refs[0] = revisionOfTeams
+	if d.Empty() {
+		refs = append(refs, revisionOfUsers)
+	}
 	for _, owner := range owners {
 		if ref := (store.Ref{Resource: Users, Name: owner.Name}); owner.Kind == identity.User && !slices.Contains(refs, ref) {
 			refs = append(refs, ref)
@@ -212,7 +226,7 @@ func decode(record store.Record) (*person, error) {
 
 // Read reads what Refs asks for about owners, in one round trip. Errors: those of the store.
 func (d *Directory) Read(ctx context.Context, owners ...identity.Owner) (map[store.Ref]store.Record, error) {
-	return d.users.GetRefs(ctx, Refs(owners...)...)
+	return d.users.GetRefs(ctx, d.Refs(owners...)...)
 }
 
 // Fits says why a credential does not work that was made for an owner in a state; nil if it works. Made is what was noted of the

@@ -70,8 +70,17 @@ func (t *teams) stateOf(name string) (State, error) {
 	return State{Managed: true, UID: team.Metadata.UID, Groups: groups}, nil
 }
 
-// groupsOf returns the groups of a user, sorted.
+// groupsOf returns the groups of a user, sorted. The slice is shared.
 func (t *teams) groupsOf(name string, user *person) []string {
+	known := user.groups.Load()
+	if known == nil || known.teams != t {
+		known = &groupsAt{t, t.computeGroups(name, user)}
+		user.groups.Store(known)
+	}
+	return known.groups
+}
+
+func (t *teams) computeGroups(name string, user *person) []string {
 	own := append(slices.Clone(user.Spec.Groups), user.Spec.SSOGroups...)
 	// The platform alone gives its own groups: by the name, by teams and by roles.
 	groups := identity.WithoutReserved(own)
