@@ -22,6 +22,9 @@ import (
 const (
 	sources = "functions/serveconsole/web"
 	assets  = "functions/serveconsole/assets"
+	// examples are those of the patch studio. They come from patchesPage.
+	examples    = sources + "/examples.json"
+	patchesPage = "docs/patches.md"
 )
 
 // licences are those of packages that the console may ship.
@@ -36,6 +39,9 @@ func main() {
 
 func run() error {
 	if err := install(); err != nil {
+		return err
+	}
+	if err := writeExamples(); err != nil {
 		return err
 	}
 	if err := command(sources, "node_modules/.bin/tsc"); err != nil {
@@ -70,7 +76,11 @@ func run() error {
 type metafile struct {
 	Outputs map[string]struct {
 		EntryPoint string `json:"entryPoint"`
-		Inputs     map[string]struct {
+		Imports    []struct {
+			Path string `json:"path"`
+			Kind string `json:"kind"`
+		} `json:"imports"`
+		Inputs map[string]struct {
 			BytesInOutput int `json:"bytesInOutput"`
 		} `json:"inputs"`
 	} `json:"outputs"`
@@ -136,6 +146,15 @@ func write(built string, bundle *metafile) error {
 		}
 		if plain := hash.ReplaceAllString(name, "."); plain != name && (one.EntryPoint != "" || filepath.Ext(name) == ".svg") {
 			page = bytes.ReplaceAll(page, []byte(`"assets/`+plain+`"`), []byte(`"assets/`+name+`"`))
+		}
+		if filepath.Base(one.EntryPoint) == "main.tsx" {
+			// What the first script imports is loaded beside it, and not after it.
+			for _, imported := range one.Imports {
+				if imported.Kind == "import-statement" {
+					preload := fmt.Sprintf("<link rel=\"modulepreload\" href=\"assets/%s\">\n</head>", filepath.Base(imported.Path))
+					page = bytes.Replace(page, []byte("</head>"), []byte(preload), 1)
+				}
+			}
 		}
 		if filepath.Ext(name) == ".svg" {
 			files[name] = body
@@ -212,4 +231,53 @@ func notices(packages []string) ([]byte, error) {
 		fmt.Fprintf(&out, "\n%s %s (%s)\n\n%s\n", name, about.Version, about.License, bytes.TrimSpace(text))
 	}
 	return out.Bytes(), nil
+}
+
+// example is a configuration with an object on both sides, as the studio shows it.
+type example struct {
+	Title         string `json:"title"`
+	Configuration string `json:"configuration"`
+	Tenant        string `json:"tenant"`
+	Host          string `json:"host"`
+}
+
+var (
+	exampleFile  = regexp.MustCompile("(?ms)^```yaml\n# (\\S+)\n(.*?)^```$")
+	recipeBlock  = regexp.MustCompile("(?ms)^```yaml (\\w+)\n(.*?)^```$")
+	recipesBegin = "\n## Recipes\n"
+)
+
+// writeExamples writes the examples of the studio: the files and the recipes of the page about patches.
+func writeExamples() error {
+	text, err := os.ReadFile(patchesPage)
+	if err != nil {
+		return err
+	}
+	first, recipes, _ := strings.Cut(string(text), recipesBegin)
+	files := map[string]string{}
+	for _, file := range exampleFile.FindAllStringSubmatch(first, -1) {
+		files[file[1]] = file[2]
+	}
+	all := []example{{Title: "A configuration and a Pod", Configuration: files["vcluster.yaml"], Tenant: files["pod.yaml"], Host: files["host.yaml"]}}
+	for _, part := range strings.Split(recipes, "\n### ")[1:] {
+		title, _, _ := strings.Cut(part, "\n")
+		blocks := map[string]string{}
+		for _, block := range recipeBlock.FindAllStringSubmatch(part, -1) {
+			blocks[block[1]] = block[2]
+		}
+		all = append(all, example{Title: title, Configuration: blocks["patches"], Tenant: blocks["tenant"], Host: blocks["host"]})
+	}
+	for _, one := range all {
+		if one.Configuration == "" || one.Tenant == "" || one.Host == "" {
+			return fmt.Errorf("%s: %q lacks patches or an object", patchesPage, one.Title)
+		}
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(all); err != nil {
+		return err
+	}
+	return os.WriteFile(examples, out.Bytes(), 0o600)
 }

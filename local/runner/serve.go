@@ -159,6 +159,10 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 
 	env.Tokens.Issuer = cmp.Or(s.Tokens.Issuer, server)
 	handler := routes(api, redis.Client, registry)
+	if s.Runner.Studio {
+		handler = withStudio(handler, api)
+	}
+	handler = forOwnHosts(handler, s.Runner.Listen, env.Tokens.Issuer)
 	servers := []*http.Server{process.Listening(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
@@ -179,7 +183,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if err := applyManifests(ctx, newClient(server, authority.certificatePEM, key), s.Runner.Manifests); err != nil {
 		return err
 	}
-	announce(c.version, folder, address, plainAddress, redis.Description, deleted)
+	announce(c.version, folder, address, plainAddress, redis.Description, deleted, s.Runner.Studio)
 	if c.Ready != nil {
 		c.Ready()
 	}
@@ -283,11 +287,14 @@ func isLocal(r *http.Request) bool {
 }
 
 // announce prints where everything is, and what to try next.
-func announce(version, folder, address, plain, state string, deleted bool) {
+func announce(version, folder, address, plain, state string, deleted, studio bool) {
 	out := os.Stdout
 	_, _ = fmt.Fprintf(out, "management.platform.sh %s\n", version)
 	_, _ = fmt.Fprintf(out, "  API         https://%s%s\n", address, frame.BasePath)
 	_, _ = fmt.Fprintf(out, "  console     https://%s/console\n", address)
+	if studio {
+		_, _ = fmt.Fprintf(out, "  studio      https://%s/console/studio (without sign-in)\n", address)
+	}
 	if plain != "" {
 		_, _ = fmt.Fprintf(out, "  plain HTTP  http://%s%s\n", plain, frame.BasePath)
 	}

@@ -57,6 +57,8 @@ func TestServeRefuses(t *testing.T) {
 		{"a pause below none", func(c *Serve) { c.Set(settings.ExpireEvery, "-1s") }, "--expire-every"},
 		{"no time for the state", func(c *Serve) { c.Set(settings.RedisTimeout, "99ms") }, "--redis-timeout"},
 		{"more time than a gateway has", func(c *Serve) { c.Set(settings.RedisTimeout, "21s") }, "--redis-timeout"},
+		{"a studio for others", func(c *Serve) { c.Set(settings.Studio, "true"); c.Set(settings.Listen, "0.0.0.0:0") }, "--studio"},
+		{"a studio at a name", func(c *Serve) { c.Set(settings.Studio, "true"); c.Set(settings.Listen, "platform.example:0") }, "--studio"},
 		{"memory that no worker starts with", func(c *Serve) { c.Set(settings.PatchMemory, "1Ki") }, "--patch-memory"},
 	} {
 		t.Run(row.about, func(t *testing.T) {
@@ -256,7 +258,9 @@ func TestReachable(t *testing.T) {
 // The welcome says where everything is.
 func TestAnnounce(t *testing.T) {
 	for _, plain := range []string{"", "127.0.0.1:81"} {
-		text := localtest.Stdout(t, func() { announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379", plain == "") })
+		text := localtest.Stdout(t, func() {
+			announce("test", "data", "127.0.0.1:80", plain, "Redis at example.com:6379", plain == "", plain == "")
+		})
 		for _, part := range []string{"https://127.0.0.1:80/kubernetes/management\n", "example.com:6379\n", filepath.Join("data", "admin.key"), filepath.Join("data", "kubeconfig")} {
 			if !strings.Contains(text, part) {
 				t.Errorf("it does not say %q:\n%s", part, text)
@@ -264,6 +268,9 @@ func TestAnnounce(t *testing.T) {
 		}
 		if says := strings.Contains(text, "was deleted"); says != (plain == "") {
 			t.Errorf("it says that the first admin key was deleted: %v", says)
+		}
+		if strings.Contains(text, "https://127.0.0.1:80/console/studio (without sign-in)\n") != (plain == "") {
+			t.Errorf("it names the studio:\n%s", text)
 		}
 		if strings.Contains(text, "http://127.0.0.1:81/kubernetes/management\n") != (plain != "") {
 			t.Errorf("with plain HTTP at %q:\n%s", plain, text)

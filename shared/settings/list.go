@@ -63,6 +63,7 @@ const (
 	Data        = "--data"
 	Manifests   = "--manifests"
 	ExpireEvery = "--expire-every"
+	Studio      = "--studio"
 )
 
 // The editions of the platform. Source: Spec 2.8 (patches are enterprise-only).
@@ -206,6 +207,8 @@ var List = []Setting{
 		describe("path", Serve, "Folder of objects to apply at the start."),
 	duration("", "expire-every", "30s", time.Millisecond, maxPeriod, func(s *Settings) *time.Duration { return &s.Runner.ExpireEvery }).
 		describe("duration", Serve, "How often expired keys are removed and deletions finished."),
+	boolean("", "studio", func(s *Settings) *bool { return &s.Runner.Studio }).
+		describe("boolean", Serve, "Serve the patch studio of the console without sign-in, to browsers of this machine. --listen must then be a loopback address."),
 
 	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
 	elsewhere(AccessKey, "").describe("access key", Commands, "The access key that a command uses."),

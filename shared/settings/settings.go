@@ -162,6 +162,8 @@ type Runner struct {
 	Manifests string
 	// ExpireEvery is the interval between two runs of the scheduled functions.
 	ExpireEvery time.Duration
+	// Studio tells that browsers of this machine use the patch studio without a credential. Source: ADR-0030.
+	Studio bool
 }
 
 // Extension is the address of the extension for parameters and secrets of AWS Lambda, from variables that AWS sets.
@@ -273,6 +275,9 @@ func read(reader Readers, list []Setting, lookup, called func(string) string) (S
 	}
 	if found.Tokens.RotateEvery < 2*found.Tokens.PublishBefore {
 		refuse(SigningRotateEvery, fmt.Errorf("must be at least twice %s", SigningPublishBefore))
+	}
+	if found.Runner.Studio && checkLoopback(found.Runner.Listen) != nil {
+		refuse(Studio, fmt.Errorf("needs a loopback address in %s, such as 127.0.0.1:8443: everybody who reaches the address could evaluate patches", Listen))
 	}
 	return found, errors.Join(wrong...)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/local/patch"
 	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -88,9 +89,24 @@ func serve(t *testing.T) (origin, key string) {
 // line is what console.mjs prints: the outcome of a story or, at the end, of all of them.
 type line struct {
 	Story, Failure string
+	Seconds        float64
 	Stories        int
-	Violations     int
+	Violations     []string
 	Foreign        []string
+}
+
+// runExported runs the test files that the studio has exported, as `platform patch test` does.
+func runExported(ctx context.Context, t *testing.T, folder string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.yaml"))
+	if err != nil || len(files) < 12 {
+		t.Fatalf("the studio exported %d files: %v", len(files), err)
+	}
+	command := patch.New().Test
+	command.Files, command.Output, command.Color = files, "diff", "never"
+	if err := command.Run(ctx); err != nil {
+		t.Errorf("the exported files: %v", err)
+	}
 }
 
 // The stories of the console hold, none of its requests leaves its host, and its policy is never violated.
@@ -99,7 +115,8 @@ func TestConsole(t *testing.T) {
 	origin, key := serve(t)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	arguments := []string{"console.mjs", origin, key, program}
+	exported := t.TempDir()
+	arguments := []string{"console.mjs", origin, key, program, exported}
 	if pictures := os.Getenv("PICTURES"); pictures != "" {
 		arguments = append(arguments, pictures)
 	}
@@ -121,11 +138,15 @@ func TestConsole(t *testing.T) {
 			continue
 		}
 		told++
+		t.Logf("%5.1f s  %s", one.Seconds, one.Story)
 		if one.Failure != "" {
 			t.Errorf("%s: %s", one.Story, one.Failure)
 		}
 	}
-	if told < 10 || last.Stories != told || last.Violations > 0 || len(last.Foreign) > 0 {
+	if os.Getenv("STORY") == "" {
+		runExported(ctx, t, exported)
+	}
+	if told < 10 && os.Getenv("STORY") == "" || last.Stories != told || len(last.Violations) > 0 || len(last.Foreign) > 0 {
 		t.Errorf("%d stories were told; the end says %+v", told, last)
 	}
 }

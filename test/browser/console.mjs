@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
+import { constants, deflateRawSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
-const [origin, keyFile, executablePath, pictures] = process.argv.slice(2);
+const [origin, keyFile, executablePath, exported, pictures] = process.argv.slice(2);
 const admin = readFileSync(keyFile, "utf8").trim();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const api = `${origin}/kubernetes/management/apis/management.platform.sh/v1`;
@@ -14,7 +15,7 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }
 const foreign = new Set();
 /** Origins of pages that a story opens beside the console. */
 const others = new Set();
-let violations = 0;
+const violations = [];
 
 /** A window of somebody, whose requests and violations of the policy are counted. */
 async function open(options = {}) {
@@ -27,16 +28,44 @@ async function open(options = {}) {
   });
   page.on("pageerror", (failure) => problems.push(failure.message));
   page.on("console", (message) => {
-    if (/Content Security Policy|Trusted/.test(message.text())) violations++;
+    if (/Content Security Policy|Trusted/.test(message.text())) violations.push(message.text());
   });
   return { context, page, problems };
 }
 
-async function signIn(page, key = admin, path = "/console") {
+async function signIn(page, key = admin, path = "/console", ready = page.getByRole("table")) {
   await page.goto(origin + path);
   await page.getByLabel("Access key", { exact: true }).fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("table").waitFor();
+  await ready.waitFor();
+}
+
+/** Opens the patch studio. */
+async function studio(options, path = "/console/studio") {
+  const opened = await open(options);
+  const { page } = opened;
+  const editor = (name) => page.getByRole("textbox", { name });
+  await signIn(page, admin, path, editor("Configuration"));
+  const result = (name) => page.getByRole("region", { name, exact: true });
+  const forward = result("From tenant to host");
+  const back = result("From host to tenant");
+  return {
+    ...opened, editor, forward, back,
+    evaluated: (side = forward) => side.getByText("Evaluated.", { exact: true }).waitFor(),
+    async type(name, text) {
+      await editor(name).focus();
+      await page.keyboard.press("Control+a");
+      await page.keyboard.insertText(text);
+    },
+  };
+}
+
+/** The fragment of a link with some work. */
+function linkOf(work, raw) {
+  const bytes = raw ?? Buffer.from(JSON.stringify({
+    configuration: "", tenant: "", host: "", resource: "", name: "t", namespace: "n", mode: "Single", ...work,
+  }));
+  return `#1${deflateRawSync(bytes).toString("base64url")}`;
 }
 
 /** Makes a key, and returns it after "I have kept it". */
@@ -267,8 +296,183 @@ const stories = {
       await look("key");
       await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
       await look("delete");
+      await page.goto(`${origin}/console/studio`);
+      for (const side of ["From tenant to host", "From host to tenant"]) {
+        await page.getByRole("region", { name: side, exact: true }).getByText("Evaluated.", { exact: true }).waitFor();
+      }
+      await look("studio");
+      await page.getByRole("textbox", { name: "Configuration" }).focus();
+      await page.keyboard.press("Control+Home");
+      await page.keyboard.insertText("sync: {}\n");
+      await page.getByRole("list", { name: "Mistakes in: Configuration" }).waitFor();
+      await look("studio-mistakes");
+      await page.getByRole("button", { name: "Share by link" }).click();
+      await page.getByRole("dialog").getByLabel("Link", { exact: true }).waitFor();
+      await look("studio-share");
       await context.close();
     }
+  },
+  async "the studio shows both directions, the trace, the proofs and the references"() {
+    const { context, page, problems, editor, forward, back, evaluated, type } = await studio();
+    await evaluated();
+    await evaluated(back);
+    await forward.getByText("+   - image: registry.internal/nginx").waitFor();
+    await forward.getByText("Round trip: lossless").waitFor();
+    await forward.getByText("Fix point: stable").waitFor();
+    await forward.getByText("v1 Secret default/my-secret").waitFor();
+    await forward.getByText('spec has no field "nodeSelectors"').waitFor();
+    await forward.getByText("The object after patch 0").click();
+    await forward.getByRole("region", { name: "The object after patch 0" }).getByText("secretName: my-secret").waitFor();
+    await back.getByText("+   - image: docker.io/nginx").waitFor();
+    await back.getByText("secretName: my-secret").first().waitFor();
+    // What is typed is evaluated after a pause, once.
+    const asked = [];
+    page.on("request", (request) => { if (request.url().includes("syncpatchevaluations")) asked.push(request.postDataJSON()); });
+    await type("Object in the tenant cluster", "kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - image: docker.io/redis\n    ports: [{containerPort: 9007199254740993}]\n  volumes:\n  - {name: m, configMap: {defaultMode: 0644}}\n");
+    await forward.getByText("registry.internal/redis").first().waitFor();
+    // Numbers are those that Kubernetes reads, and none is rounded.
+    await forward.getByText("containerPort: 9007199254740993").waitFor();
+    await forward.getByText("defaultMode: 420").waitFor();
+    // Another host object than the result: the way back loses it.
+    await page.getByRole("button", { name: "Take the result as the object on the host" }).click();
+    await back.getByText("docker.io/redis").first().waitFor();
+    assert.ok(asked.length <= 4, `${asked.length} evaluations`);
+    await type("Configuration", "- path: spec.a\n  expression: value.toUpperCase()\n  reverseExpression: value.toLowerCase()\n");
+    await type("Object in the tenant cluster", "spec: {a: Word}\n");
+    await forward.getByText("Round trip: values are lost.").waitFor();
+    // The tab key leaves the editor.
+    await editor("Configuration").focus();
+    await page.keyboard.press("Tab");
+    assert.ok(!(await editor("Configuration").evaluate((element) => element.getRootNode().activeElement === element)));
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "mistakes are shown at their places, and the last good result stays"() {
+    const { context, page, problems, forward, evaluated, type } = await studio();
+    await evaluated();
+    const found = page.getByRole("list", { name: "Mistakes in: Configuration" });
+    await type("Configuration", "sync:\n  toHost:\n    pods:\n      patches:\n      - path: spec.a\n        expression: value + require(1)\n      - path: spec[\n        expression: value\n");
+    await found.getByRole("button", { name: "Line 6" }).waitFor();
+    await found.getByText("require is not defined").waitFor();
+    await found.getByRole("button", { name: "Line 7" }).waitFor();
+    await forward.getByText("This is the last result.").waitFor();
+    await forward.getByText("registry.internal/nginx").first().waitFor();
+    assert.ok(await page.getByRole("button", { name: "Export patches_test.yaml" }).isDisabled());
+    await found.getByRole("button", { name: "Line 6" }).click();
+    await page.keyboard.insertText("x");
+    await type("Configuration", "sync:\n  toHost: {pods: [\n");
+    await found.getByRole("button", { name: /Line \d/ }).first().waitFor();
+    // An expression that fails is no mistake of the request: its place is known too.
+    await type("Configuration", "- path: spec.containers[*].image\n  expression: value.absent.field\n");
+    await found.getByRole("button", { name: "Line 2" }).waitFor();
+    await forward.getByText("A patch failed.").waitFor();
+    await type("Configuration", "sync: {}\n");
+    await found.getByText("There are no patches").waitFor();
+    await type("Object in the tenant cluster", "a: &a [1,2,3,4,5,6,7,8,9]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n");
+    await page.getByRole("list", { name: "Mistakes in: Object in the tenant cluster" }).waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "each example loads, and its test file is exported"() {
+    const { context, page, problems, forward, back, evaluated } = await studio();
+    const chooser = page.getByRole("combobox", { name: "Example" });
+    const titles = (await chooser.locator("option").allTextContents()).slice(1);
+    assert.ok(titles.length >= 12, `${titles.length} examples`);
+    for (const [i, title] of titles.entries()) {
+      await chooser.selectOption(title);
+      await evaluated();
+      await evaluated(back);
+      assert.equal(await page.getByRole("list", { name: /Mistakes/ }).count(), 0, title);
+      assert.equal(await forward.getByRole("alert").count(), 0, title);
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Export patches_test.yaml" }).click();
+      const file = await saved;
+      assert.equal(file.suggestedFilename(), "patches_test.yaml");
+      await file.saveAs(`${exported}/${i}_test.yaml`);
+    }
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a shared link reaches no server, and runs when somebody says so"() {
+    const { context, page, problems, evaluated, type } = await studio({ permissions: ["clipboard-read", "clipboard-write"] });
+    await evaluated();
+    await type("Object in the tenant cluster", "# hello\nkind: Secret\nmetadata:\n  annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2}\ndata: {password: aHVudGVyMg==}\nstringData: {other: hunter2}\n");
+    await page.getByRole("button", { name: "Share by link" }).click();
+    const link = page.getByRole("dialog").getByLabel("Link", { exact: true });
+    const masked = await link.inputValue();
+    await page.getByLabel("Include the data of Secrets").check();
+    await link.waitFor();
+    await page.waitForFunction((before) => document.querySelector("dialog textarea")?.value !== before, masked);
+    const whole = await link.inputValue();
+    await page.keyboard.press("Escape");
+    for (const [address, secret] of [[masked, false], [whole, true]]) {
+      const other = await open();
+      const asked = [];
+      other.page.on("request", (request) => asked.push(`${request.method()} ${request.url()} ${request.postData() ?? ""}`));
+      await signIn(other.page, admin, address.slice(origin.length), other.page.getByRole("button", { name: "Run" }));
+      const tenant = other.page.getByRole("textbox", { name: "Object in the tenant cluster" });
+      await tenant.getByText("Secret", { exact: true }).waitFor();
+      assert.equal((await tenant.textContent()).includes("aHVudGVyMg=="), secret);
+      assert.equal((await tenant.textContent()).includes("hunter2"), secret);
+      await other.page.waitForTimeout(500); // longer than the pause after which the studio evaluates
+      assert.equal(asked.filter((one) => one.includes("syncpatchevaluations")).length, 1, "the probe without a session only");
+      assert.ok(!asked.some((one) => one.includes(address.split("#")[1])), "a server saw the link");
+      await other.page.getByRole("button", { name: "Run" }).click();
+      await other.page.getByRole("region", { name: "From tenant to host", exact: true }).getByText("Evaluated.", { exact: true }).waitFor();
+      assert.equal(new URL(other.page.url()).hash, "");
+      assert.deepEqual(other.problems, []);
+      await other.context.close();
+    }
+    // A text that cannot be read may have Secrets in it.
+    await type("Object in the tenant cluster", "kind: Secret\ndata: {a: [\n");
+    await page.getByRole("button", { name: "Share by link" }).click();
+    await page.getByRole("alert").getByText("Secrets in it cannot be found").waitFor();
+    await page.keyboard.press("Escape");
+    // A file holds the same, and is held as well.
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as a file" }).click();
+    const path = await (await saved).path();
+    await page.getByLabel("Open a file").setInputFiles(path);
+    await page.getByText("nothing is evaluated before you press Run").waitFor();
+    await page.getByLabel("Open a file").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("[]") });
+    await page.getByRole("alert").getByText("it is damaged").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a hostile link does nothing"() {
+    const { context, page, problems } = await studio();
+    // A gibibyte of blanks, of blocks that a full flush makes independent.
+    const block = deflateRawSync(Buffer.alloc(1 << 20, " "), { finishFlush: constants.Z_FULL_FLUSH });
+    const bomb = Buffer.concat([...Array(1024).fill(block), deflateRawSync("")]);
+    for (const [hash, says] of [
+      ["#1!!!", "it is damaged"], [`#1${bomb.toString("base64url")}`, "larger than 1 MB"],
+      [`#1${Buffer.from("no deflate").toString("base64url")}`, "it is damaged"], ["#2abc", "another version"],
+      [linkOf({}, Buffer.from("{")), "it is damaged"], ["#", "it is damaged"], ["#x", "another version"], [linkOf({ tenant: 1 }), "it is damaged"],
+    ]) {
+      await page.evaluate((to) => { location.hash = to; }, hash);
+      await page.getByRole("alert").getByText(says).waitFor();
+    }
+    const script = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=1</script>';
+    await page.evaluate((to) => { location.hash = to; }, linkOf({ configuration: `- path: a\n  expression: value`, tenant: `a: '${script}'`, name: script, resource: script, mode: script }));
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("alert").getByText("spec.namespaceMode").first().waitFor();
+    assert.equal(await page.evaluate(() => globalThis.broken), undefined);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a page of an earlier version is loaded again, once"() {
+    const { context, page } = await open();
+    await signIn(page);
+    let loads = 0;
+    await page.route("**/assets/studio-*.js", (route) => route.fulfill({ status: 404, body: "{}" }));
+    page.on("request", (request) => { if (request.isNavigationRequest()) loads++; });
+    await page.getByRole("link", { name: "Patch studio" }).click();
+    await page.getByRole("alert").waitFor();
+    assert.equal(loads, 2);
+    await page.unroute("**/assets/studio-*.js");
+    await page.reload();
+    await page.getByRole("textbox", { name: "Configuration" }).waitFor();
+    await context.close();
   },
   async "without JavaScript, the page has the commands"() {
     const { context, page } = await open({ javaScriptEnabled: false });
@@ -278,15 +482,18 @@ const stories = {
   },
 };
 
-for (const [name, story] of Object.entries(stories)) {
+const wanted = Object.entries(stories).filter(([name]) => name.includes(process.env.STORY ?? ""));
+for (const [name, story] of wanted) {
   const line = { story: name };
+  const begun = performance.now();
   try {
     await story();
   } catch (failure) {
     line.failure = failure.stack;
   }
+  line.seconds = Math.round((performance.now() - begun) / 100) / 10;
   console.log(JSON.stringify(line));
 }
 await browser.close();
-console.log(JSON.stringify({ stories: Object.keys(stories).length, violations, foreign: [...foreign] }));
+console.log(JSON.stringify({ stories: wanted.length, violations, foreign: [...foreign] }));
 process.exit(0);

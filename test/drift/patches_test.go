@@ -1,6 +1,7 @@
 package drift_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"regexp"
 	"slices"
@@ -100,6 +101,34 @@ func TestRecipes(t *testing.T) {
 		for _, check := range result.Checks {
 			if !check.Passed {
 				t.Errorf("%s: %s: %+v", r.title, check.Type, check)
+			}
+		}
+	}
+}
+
+// The examples of the patch studio are the files and the recipes of the page, word for word.
+func TestStudioExamples(t *testing.T) {
+	t.Parallel()
+	p := files(t)
+	var examples []struct{ Title, Configuration, Tenant, Host string }
+	if err := json.Unmarshal([]byte(p["functions/serveconsole/web/examples.json"]), &examples); err != nil {
+		t.Fatal(err)
+	}
+	page := p[patchesPage]
+	if len(examples) != 1+len(recipes(t, page)) {
+		t.Fatalf("there are %d examples", len(examples))
+	}
+	named := map[string]string{}
+	for _, file := range fileBlock.FindAllStringSubmatch(page, -1) {
+		named[file[1]] = file[2]
+	}
+	if first := examples[0]; first.Configuration != named["vcluster.yaml"] || first.Tenant != named["pod.yaml"] || first.Host != named["host.yaml"] {
+		t.Errorf("the first example has other files: %+v", first)
+	}
+	for _, one := range examples[1:] {
+		for _, text := range []string{"\n### " + one.Title + "\n", "```yaml patches\n" + one.Configuration + "```", "```yaml tenant\n" + one.Tenant + "```", "```yaml host\n" + one.Host + "```"} {
+			if !strings.Contains(page, text) {
+				t.Errorf("%s: the page does not have %q", one.Title, text)
 			}
 		}
 	}

@@ -5,6 +5,9 @@ const basePath = "/kubernetes/management";
 const before = location.pathname.slice(0, location.pathname.lastIndexOf("/console"));
 export const base = before.endsWith(basePath) ? before : before + basePath;
 
+/** The path of the console. */
+export const home = `${before}/console`;
+
 /** The group of the platform's own resources. */
 export const group = "/apis/management.platform.sh/v1";
 
@@ -60,8 +63,11 @@ export interface Event<T> {
   object: Table<T> & { code?: number };
 }
 
-/** Whether somebody is signed in. "ended" is a session that was there: the page stays as it is behind a dialog. */
-export const session = signal<"unknown" | "out" | "in" | "ended">("unknown");
+/**
+ * Whether somebody is signed in. "ended" is a session that was there: the page stays as it is behind a dialog. "guest": the page
+ * needs no session.
+ */
+export const session = signal<"unknown" | "out" | "in" | "ended" | "guest">("unknown");
 
 let waiting: (() => void)[] = [];
 
@@ -106,7 +112,7 @@ export async function send(path: string, asking: Asking = {}): Promise<Response>
     }
     if (response.ok) return response;
     const refusal = await refused(response);
-    if (response.status !== 401 || asking.probing || session.value === "unknown" || session.value === "out") throw refusal;
+    if (response.status !== 401 || asking.probing || (session.value !== "in" && session.value !== "ended")) throw refusal;
     session.value = "ended";
     await new Promise<void>((go) => waiting.push(go));
   }

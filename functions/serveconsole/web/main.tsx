@@ -1,9 +1,10 @@
-import { render } from "preact";
+import { render, type ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
-import { effect, signal } from "@preact/signals";
-import { send, session } from "./api";
+import { effect, signal, useSignal } from "@preact/signals";
+import { group, home, send, session, Refusal } from "./api";
 import { Keys } from "./pages/keys";
 import { Dialog } from "./parts/dialog";
+import { Problem } from "./parts/problem";
 import { SignIn, whoami } from "./parts/signin";
 import { nameOf, person } from "./person";
 import { text } from "./texts";
@@ -21,6 +22,10 @@ effect(() => {
   }
 });
 
+/** The pages, by the end of their path. */
+const pages = [["keys", "keys"], ["studio", "studio"]] as const;
+const page = location.pathname.slice(home.length + 1) === "studio" ? "studio" : "keys";
+
 async function signOut() {
   await send("/auth/session", { method: "DELETE" }).catch(() => undefined);
   location.reload();
@@ -33,6 +38,9 @@ function Bar() {
     <header>
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{text("skip")}</a>
       <strong class="brand"><span class="mark" aria-hidden="true" />{text("product")}</strong>
+      <nav aria-label={text("navigation")}>
+        {pages.map(([name, label]) => <a href={`${home}/${name}`} aria-current={page === name ? "page" : undefined}>{text(label)}</a>)}
+      </nav>
       <span class="room" />
       <label class="inline">
         <span class="hidden">{text("theme")}</span>
@@ -40,7 +48,8 @@ function Bar() {
           {themes.map((name) => <option value={name}>{text(label[name])}</option>)}
         </select>
       </label>
-      {who && session.value !== "out" && (
+      {session.value === "guest" && <a href={`${home}/keys`}>{text("signIn")}</a>}
+      {who && session.value !== "out" && session.value !== "guest" && (
         <>
           <span class="who" title={(who.groups ?? []).join("\n")}>{text("signedInAs", { name: nameOf(who) })}</span>
           <button type="button" onClick={signOut}>{text("signOut")}</button>
@@ -50,6 +59,41 @@ function Bar() {
   );
 }
 
+/** Whether the studio needs no session here: then an evaluation of nothing is refused for what it lacks. */
+async function open(): Promise<boolean> {
+  if (page !== "studio") return false;
+  try {
+    await send(`${group}/syncpatchevaluations`, { method: "POST", body: "{}", probing: true });
+  } catch (failure) {
+    return failure instanceof Refusal && (failure.code === 400 || failure.code === 422);
+  }
+  return true;
+}
+
+/** The studio is large, and loaded by those who open it. A page of an earlier version asks for a script that is gone: it is loaded again, once. */
+function StudioPage() {
+  const found = useSignal<ComponentType | null>(null);
+  const failed = useSignal(false);
+  useEffect(() => {
+    import("./pages/studio").then(
+      ({ Studio }) => {
+        if (history.state?.reloaded) history.replaceState(null, "");
+        found.value = Studio;
+      },
+      () => {
+        if (history.state?.reloaded) failed.value = true;
+        else {
+          history.replaceState({ reloaded: true }, "");
+          location.reload();
+        }
+      },
+    );
+  }, []);
+  if (failed.value) return <Problem of={new Refusal(0, "")} />;
+  const Page = found.value;
+  return Page ? <Page /> : <p class="quiet" role="status">{text("loading")}</p>;
+}
+
 function App() {
   useEffect(() => {
     whoami().then(
@@ -57,7 +101,7 @@ function App() {
         person.value = self;
         session.value = "in";
       },
-      () => (session.value = "out"),
+      async () => (session.value = (await open()) ? "guest" : "out"),
     );
   }, []);
   const state = session.value;
@@ -72,7 +116,8 @@ function App() {
             <SignIn />
           </div>
         )}
-        {(state === "in" || state === "ended") && <Keys />}
+        {(state === "in" || state === "ended") && page === "keys" && <Keys />}
+        {(state === "in" || state === "ended" || state === "guest") && page === "studio" && <StudioPage />}
       </main>
       {state === "ended" && (
         <Dialog title={text("signIn")}>

@@ -2,6 +2,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { ask, type Refusal } from "../api";
 import { Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
+import { download } from "../parts/download";
 import { Problem, asRefusal } from "../parts/problem";
 import { text, type Text } from "../texts";
 import type { Key } from "./key";
@@ -150,14 +151,6 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
 export function Once({ of, close }: { of: Key; close: () => void }) {
   const shown = useSignal(false);
   const key = of.spec.key ?? "";
-  function download() {
-    const address = URL.createObjectURL(new Blob([key, "\n"], { type: "application/octet-stream" }));
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = `${of.metadata.name}.key`;
-    link.click();
-    URL.revokeObjectURL(address);
-  }
   return (
     <Dialog title={text("onceTitle")}>
       <p>{text("onceLead")}</p>
@@ -165,7 +158,7 @@ export function Once({ of, close }: { of: Key; close: () => void }) {
       <div class="buttons start">
         <button type="button" aria-pressed={shown.value} onClick={() => (shown.value = !shown.value)}>{text(shown.value ? "hide" : "show")}</button>
         <Copy what={() => key} />
-        <button type="button" onClick={download}>{text("download")}</button>
+        <button type="button" onClick={() => download(`${of.metadata.name}.key`, `${key}\n`)}>{text("download")}</button>
       </div>
       <p class="quiet"><code>kubectl --token "$(cat {quoted(`${of.metadata.name}.key`)})" get ownedaccesskeys</code></p>
       <div class="buttons">

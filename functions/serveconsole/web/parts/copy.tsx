@@ -19,10 +19,10 @@ export function Copy({ what, label }: { what: () => string; label?: string }) {
 }
 
 /** The command that does the same as the page. */
-export function AsKubectl({ command }: { command: string }) {
+export function AsKubectl({ command, label }: { command: string; label?: string }) {
   return (
     <div class="kubectl">
-      <span class="quiet">{text("asKubectl")}</span>
+      <span class="quiet">{label ?? text("asKubectl")}</span>
       <code>{command}</code>
       <Copy what={() => command} />
     </div>

@@ -1,0 +1,153 @@
+import { isMap, isScalar, isSeq, parseDocument, stringify, type Document, type Node } from "yaml";
+
+/** A mistake, and its place in a text. */
+export interface Finding {
+  from: number;
+  to: number;
+  severity: "error" | "warning";
+  message: string;
+}
+
+/** A text in YAML, read as Kubernetes reads it. */
+export interface Read {
+  text: string;
+  /** Its value. Whole numbers are of type bigint, so that none is rounded. Undefined: the text has errors. null: it is empty. */
+  value: unknown;
+  document: Document;
+  findings: Finding[];
+}
+
+/** A value that is a map. */
+export type Fields = Record<string, unknown>;
+
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** YAML 1.1 without times and numbers to the base of 60, as Kubernetes has it: 0644 is octal, and yes is true. */
+const reading = {
+  version: "1.1" as const,
+  intAsBigInt: true,
+  customTags: (tags: unknown[]) => (tags as { format?: string; tag?: string }[])
+    .filter((tag) => typeof tag === "string" || (tag.format !== "TIME" && tag.tag !== "tag:yaml.org,2002:timestamp")) as never[],
+};
+
+/** Reads a text that is one document. */
+export function read(text: string): Read {
+  const document = parseDocument(text, { ...reading, prettyErrors: false });
+  const findings: Finding[] = document.errors.map((failure) => ({
+    from: Math.min(failure.pos[0], text.length), to: Math.min(Math.max(failure.pos[1], failure.pos[0] + 1), text.length),
+    severity: "error", message: failure.message,
+  }));
+  let value: unknown;
+  if (findings.length === 0) {
+    try {
+      value = document.toJS({ maxAliasCount: 100 }) ?? null;
+      json(value);
+    } catch (failure) {
+      value = undefined;
+      findings.push({ from: 0, to: 0, severity: "error", message: failure instanceof Error ? failure.message : String(failure) });
+    }
+  }
+  return { text, value, document, findings };
+}
+
+/** Returns a value as JSON. JSON.stringify knows no bigint. */
+export function json(value: unknown): string {
+  if (typeof value === "bigint") return String(value);
+  if (Array.isArray(value)) return `[${value.map(json).join(",")}]`;
+  if (isFields(value)) {
+    return `{${Object.entries(value).filter(([, one]) => one !== undefined).map(([key, one]) => `${JSON.stringify(key)}:${json(one)}`).join(",")}}`;
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) throw new Error(`${value} is no number of JSON`);
+  return JSON.stringify(value) ?? "null";
+}
+
+/** Reads JSON without rounding whole numbers. */
+export function fromJson(text: string): unknown {
+  // Only long numbers can be rounded, and the reader of YAML is slower.
+  return /[0-9]{16}/.test(text) ? parseDocument(text, { intAsBigInt: true, prettyErrors: false }).toJS() : JSON.parse(text);
+}
+
+/** Returns a value as YAML, with the keys of maps in their order. */
+export function yaml(value: unknown, sorted = true): string {
+  return stringify(value, { version: "1.1", sortMapEntries: sorted, lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+/** Returns the steps of a field path: spec.patches[0].path has spec, patches, 0 and path. */
+export function stepsOf(field: string): string[] {
+  return [...field.matchAll(/\[([^\]]*)\]|([^.[\]]+)/g)].map((found) => (found[1] ?? found[2] ?? "").replace(/^"(.*)"$/, "$1"));
+}
+
+/** Returns the place of a field, or of the nearest parent that is there. A key may have dots: it is then more than one step. */
+export function placeOf(of: Read, steps: (string | number)[]): { from: number; to: number; node: Node | null } {
+  let node = of.document.contents as Node | null;
+  for (let i = 0; i < steps.length; ) {
+    let next: Node | undefined;
+    let used = 1;
+    if (isSeq(node)) next = node.items[Number(steps[i])] as Node | undefined;
+    else if (isMap(node)) {
+      for (used = Math.min(8, steps.length - i); used > 0 && !next; used--) {
+        const key = steps.slice(i, i + used).join(".");
+        const pair = node.items.find((one) => isScalar(one.key) && String(one.key.value) === key);
+        if (pair) {
+          next = (pair.value ?? pair.key) as Node;
+          break;
+        }
+      }
+    }
+    if (!next) break;
+    node = next;
+    i += used;
+  }
+  const range = node?.range;
+  if (!range) return { from: 0, to: Math.min(1, of.text.length), node };
+  // Of a block, the first line is enough.
+  const end = of.text.indexOf("\n", range[0]);
+  const to = isScalar(node) ? range[1] : Math.min(range[1], end < 0 ? range[1] : end);
+  return { from: range[0], to: Math.max(to, range[0]), node };
+}
+
+/** Returns the place of a line and a column in the text of a field, both from 1, or that of the whole field. */
+export function placeIn(of: Read, steps: (string | number)[], line: number, column: number): { from: number; to: number } {
+  const { from, to, node } = placeOf(of, steps);
+  if (line !== 1 || column < 1 || !isScalar(node) || typeof node.value !== "string") return { from, to };
+  const source = of.text.slice(from, to);
+  const quoted = source.startsWith('"') || source.startsWith("'") ? 1 : 0;
+  if (source.slice(quoted, quoted + node.value.length) !== node.value) return { from, to };
+  const at = Math.min(from + quoted + column - 1, to);
+  return { from: at, to: Math.min(at + 1, to) };
+}
+
+/** Returns the line of a place, from 1. */
+export function lineOf(text: string, place: number): number {
+  return text.slice(0, place).split("\n").length;
+}
+
+/**
+ * Returns an object without what a Secret has in it. An object without a kind that has data may be one. Null: the text cannot be
+ * read, so that nobody knows what is secret.
+ */
+export function masked(text: string): string | null {
+  const { value, findings } = read(text);
+  if (findings.length > 0) return null;
+  let found = false;
+  const mask = (of: unknown, top: boolean): unknown => {
+    if (Array.isArray(of)) return of.map((one) => mask(one, false));
+    if (!isFields(of)) return of;
+    const copy: Fields = Object.fromEntries(Object.entries(of).map(([key, one]) => [key, mask(one, false)]));
+    if (of.kind !== "Secret" && !(top && of.kind === undefined && (of.data !== undefined || of.stringData !== undefined))) return copy;
+    found = true;
+    // "Kioq" is "***" in base64.
+    for (const [name, by] of [["data", "Kioq"], ["stringData", "***"]] as const) {
+      if (isFields(copy[name])) copy[name] = Object.fromEntries(Object.keys(copy[name]).map((key) => [key, by]));
+      else if (copy[name] !== undefined) copy[name] = by;
+    }
+    const meta = copy.metadata;
+    // kubectl apply keeps the whole object there.
+    if (isFields(meta) && isFields(meta.annotations)) delete meta.annotations["kubectl.kubernetes.io/last-applied-configuration"];
+    return copy;
+  };
+  const result = mask(value, true);
+  return found ? yaml(result, false) : text;
+}

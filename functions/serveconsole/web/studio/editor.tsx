@@ -1,0 +1,105 @@
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { yaml } from "@codemirror/lang-yaml";
+import { HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef } from "preact/hooks";
+import { text } from "../texts";
+import { lineOf, type Finding } from "./documents";
+
+const colours = HighlightStyle.define([
+  { tag: [tags.definition(tags.propertyName), tags.propertyName], color: "var(--code-key)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--code-text)" },
+  { tag: [tags.comment, tags.lineComment], color: "var(--quiet)", fontStyle: "italic" },
+  { tag: [tags.labelName, tags.typeName, tags.keyword], color: "var(--code-word)" },
+]);
+
+const looks = EditorView.theme({
+  "&": { backgroundColor: "var(--paper)", color: "var(--text)", fontSize: "13px", borderRadius: "8px", border: "1px solid var(--edge)" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "1px" },
+  ".cm-scroller": { fontFamily: 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, monospace', lineHeight: "1.5", minHeight: "9rem", maxHeight: "24rem", overflow: "auto" },
+  ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--quiet)", border: "none", borderInlineEnd: "1px solid var(--line)", borderStartStartRadius: "7px", borderEndStartRadius: "7px" },
+  ".cm-content": { caretColor: "var(--text)" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-activeLine": { backgroundColor: "transparent" },
+  "&.cm-focused .cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--accent) 8%, transparent)" },
+  "& .cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--accent) 25%, transparent)" },
+  ".cm-tooltip": { backgroundColor: "var(--paper)", color: "var(--text)", border: "1px solid var(--edge)", borderRadius: "6px" },
+  ".cm-panels": { backgroundColor: "var(--ground)", color: "var(--text)" },
+  ".cm-diagnostic": { whiteSpace: "pre-wrap", maxWidth: "30rem" },
+});
+
+/**
+ * An editor of YAML, and the mistakes in it. The tab key leaves it. It is in a shadow root, where its styles need no exception of
+ * the policy.
+ */
+export function Editor(props: { label: string; value: string; findings: Finding[]; change: (text: string) => void }) {
+  const host = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const change = useRef(props.change);
+  change.current = props.change;
+  useEffect(() => {
+    const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: "open" });
+    const editor = new EditorView({
+      root,
+      parent: root,
+      state: EditorState.create({
+        doc: props.value,
+        extensions: [
+          lineNumbers(), history(), drawSelection(), highlightActiveLine(), yaml(), syntaxHighlighting(colours), looks, indentUnit.of("  "),
+          keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]), EditorView.lineWrapping,
+          // A browser that replaces a selection itself adds an inline style, which the policy refuses.
+          EditorView.domEventHandlers({
+            beforeinput(event, editor) {
+              if (event.inputType !== "insertText" || event.data === null || editor.composing || editor.state.selection.main.empty) return false;
+              editor.dispatch(editor.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+              event.preventDefault();
+              return true;
+            },
+          }),
+          EditorView.contentAttributes.of({ "aria-label": props.label, spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
+          EditorView.updateListener.of((update) => { if (update.docChanged) change.current(update.state.doc.toString()); }),
+        ],
+      }),
+    });
+    view.current = editor;
+    return () => editor.destroy();
+  }, []);
+  useEffect(() => {
+    const editor = view.current;
+    if (editor && editor.state.doc.toString() !== props.value) {
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.value } });
+    }
+  }, [props.value]);
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor) return;
+    const end = editor.state.doc.length;
+    editor.dispatch(setDiagnostics(editor.state, props.findings.map((one) => ({ ...one, from: Math.min(one.from, end), to: Math.min(one.to, end) }))));
+  }, [props.findings, props.value]);
+  return (
+    <div class="editor">
+      <div ref={host} />
+      {props.findings.length > 0 && (
+        <ul class="findings" aria-label={text("studioFindings", { of: props.label })}>
+          {props.findings.slice(0, 20).map((one) => (
+            <li class={one.severity}>
+              <button
+                type="button" class="link"
+                onClick={() => {
+                  view.current?.dispatch({ selection: { anchor: one.from, head: one.to }, scrollIntoView: true });
+                  view.current?.focus();
+                }}
+              >
+                {text("studioLine", { line: lineOf(props.value, one.from) })}
+              </button>{" "}
+              {one.message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

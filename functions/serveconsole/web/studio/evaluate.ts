@@ -1,0 +1,157 @@
+import { group, send, type Cause, type Refusal } from "../api";
+import { fromJson, isFields, json, placeIn, placeOf, stepsOf, type Fields, type Finding, type Read } from "./documents";
+import type { Work } from "./share";
+
+/** The path of evaluations. */
+export const path = `${group}/syncpatchevaluations`;
+
+export type Direction = "TenantToHost" | "HostToTenant";
+
+/** The spec of an evaluation, as it is sent and as a test file has it. */
+export interface Spec {
+  direction: Direction;
+  namespaceMode: string;
+  patches?: unknown[];
+  resource?: string;
+  configuration?: unknown;
+  object: unknown;
+  context: Fields;
+  checks?: string[];
+}
+
+export interface Match {
+  path: string;
+  outcome: string;
+  reason?: string;
+  before?: unknown;
+  after?: unknown;
+}
+
+export interface Reference {
+  apiVersion?: string;
+  kind?: string;
+  name: string;
+  namespace?: string;
+  hostName?: string;
+  hostNamespace?: string;
+}
+
+/** The status of an evaluation, as far as the studio reads it. */
+export interface Status {
+  object?: unknown;
+  patches?: { index: bigint | number; path: string; outcome: string; reason?: string; matches?: Match[]; omittedMatches?: bigint | number }[];
+  references?: Reference[];
+  error?: { index: bigint | number; path: string; message: string; line?: bigint | number; column?: bigint | number };
+  warnings?: string[];
+  checks?: { type: string; passed: boolean; reason?: string; differences?: { path: string; want?: unknown; got?: unknown }[] }[];
+}
+
+/** A list of patches in a configuration: its name in the API, and where it is. */
+export interface Resource {
+  name: string;
+  steps: string[];
+}
+
+/** Returns the lists of patches in a configuration. */
+export function resourcesOf(configuration: unknown): Resource[] {
+  const found: Resource[] = [];
+  const walk = (value: unknown, at: string[]) => {
+    if (!isFields(value)) return;
+    if (at.length > 1 && Array.isArray(value.patches)) found.push({ name: at.join("."), steps: ["sync", ...at, "patches"] });
+    if (at.length < 3) for (const [key, one] of Object.entries(value)) if (key !== "patches") walk(one, [...at, key]);
+  };
+  const sync = isFields(configuration) ? configuration.sync : undefined;
+  if (isFields(sync)) for (const side of ["toHost", "fromHost"]) walk(sync[side], [side]);
+  return found;
+}
+
+/** Returns the list of patches for the kind of an object, or the first one. */
+export function resourceFor(resources: Resource[], object: unknown): Resource | undefined {
+  const kind = isFields(object) && typeof object.kind === "string" ? object.kind.toLowerCase() : "";
+  const version = isFields(object) && typeof object.apiVersion === "string" ? object.apiVersion : "";
+  const plurals = [kind, `${kind}s`, `${kind}es`, kind.replace(/y$/, "ies")];
+  return resources.find(({ name }) => {
+    const key = name.replace(/^(toHost|fromHost)\./, "");
+    const custom = key.startsWith("customResources.") ? key.slice("customResources.".length).split("/")[0] : undefined;
+    if (custom !== undefined) return plurals.some((plural) => custom === `${plural}.${version.split("/")[0]}`);
+    return plurals.includes(key.slice(key.lastIndexOf(".") + 1).toLowerCase());
+  }) ?? resources[0];
+}
+
+/** Returns what is evaluated in a direction. */
+export function specOf(
+  work: Work, configuration: unknown, list: Resource | undefined, direction: Direction, tenant: unknown, host: unknown, references: Reference[],
+): Spec {
+  const source = JSON.stringify([work.configuration]);
+  const context: Fields = { tenant: { name: work.name, namespace: work.namespace, ...(isFields(configuration) ? { config: configuration } : {}) } };
+  // Expressions of most configurations do not read them, and a test file is easier to read without.
+  if (source.includes("hostObject") && host !== null) context.hostObject = host;
+  if (source.includes("virtualObject") && tenant !== null) context.virtualObject = tenant;
+  if (direction === "HostToTenant" && references.length > 0) context.references = references;
+  return {
+    direction, namespaceMode: work.mode,
+    ...(Array.isArray(configuration) ? { patches: configuration } : { resource: list?.name ?? "", configuration }),
+    object: direction === "TenantToHost" ? tenant : host, context, checks: ["RoundTrip", "Fixpoint"],
+  };
+}
+
+/** Returns the patches of a spec. */
+export function patchesOf(spec: Spec, list: Resource | undefined): unknown[] {
+  if (spec.patches) return spec.patches;
+  let value = spec.configuration;
+  for (let steps = list?.steps ?? []; steps.length > 0; steps = steps.slice(1)) value = isFields(value) ? value[steps[0]!] : undefined;
+  return Array.isArray(value) ? value : [];
+}
+
+/** Evaluates a spec. */
+export async function evaluate(spec: Spec, signal: AbortSignal): Promise<Status> {
+  const body = json({ apiVersion: "management.platform.sh/v1", kind: "SyncPatchEvaluation", spec });
+  const answer = await send(`${path}?fieldValidation=Strict`, { method: "POST", body, signal });
+  return (fromJson(await answer.text()) as { status?: Status }).status ?? {};
+}
+
+/** The findings of one evaluation, by the text in which they are. Those without a place are other. */
+export interface Findings {
+  configuration: Finding[];
+  object: Finding[];
+  other: Cause[];
+}
+
+function put(into: Findings, configuration: Read, list: Resource | undefined, object: Read, cause: Cause, severity: Finding["severity"]) {
+  const steps = stepsOf(cause.field ?? "");
+  const message = cause.message ?? "";
+  const within = steps[1] === "object" ? object : configuration;
+  const inside = steps[0] !== "spec" ? null : steps[1] === "object" || steps[1] === "configuration" || steps[1] === "patches" ? steps.slice(2) : null;
+  if (!inside) {
+    into.other.push(cause);
+    return;
+  }
+  const [, line, column] = /line (\d+), column (\d+)/.exec(message) ?? [];
+  const { from, to } = line && column ? placeIn(within, inside, Number(line), Number(column)) : placeOf(within, inside);
+  const where = inside.length > 0 ? `${inside.slice(list && within === configuration ? Math.min(list.steps.length, inside.length - 1) : 0).join(".")}: ` : "";
+  into[within === object ? "object" : "configuration"].push({ from, to, severity, message: where + message });
+}
+
+/** Returns the causes of a refusal, at their places. */
+export function findingsOf(refusal: Refusal, configuration: Read, list: Resource | undefined, object: Read): Findings {
+  const found: Findings = { configuration: [], object: [], other: [] };
+  for (const cause of refusal.causes) put(found, configuration, list, object, cause, "error");
+  return found;
+}
+
+/** Returns the failure and the warnings of an evaluation, at their places. */
+export function failuresOf(status: Status, spec: Spec, configuration: Read, list: Resource | undefined, object: Read): Findings {
+  const found: Findings = { configuration: [], object: [], other: [] };
+  if (status.error) {
+    const { index, path: at, message, line, column } = status.error;
+    const expression = spec.direction === "TenantToHost" ? "expression" : "reverseExpression";
+    const steps = [...(spec.patches ? [] : list?.steps ?? []), String(index), expression];
+    found.configuration.push({ ...placeIn(configuration, steps, Number(line ?? 0), Number(column ?? 0)), severity: "error", message: `${at}: ${message}` });
+  }
+  for (const warning of status.warnings ?? []) {
+    const [, field, message] = /^(spec\.\S+): (.*)$/s.exec(warning) ?? [];
+    if (field) put(found, configuration, list, object, { field, message }, "warning");
+    else found.other.push({ message: warning });
+  }
+  return found;
+}

@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"management.platform.sh/functions/evaluatepatches"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/model/apierror"
+)
+
+// forOwnHosts refuses requests for the console whose Host is not one of this runner. A page of another site can bind its name to
+// an address of this machine: for the browser, the console would then belong to that site. A name is needed for that, so that
+// every address is accepted. Own names are localhost, that of the listener and that of the issuer. Source: ADR-0030.
+func forOwnHosts(next http.Handler, listen, issuer string) http.Handler {
+	names := []string{hostname(listen)}
+	if own, err := url.Parse(issuer); err == nil {
+		names = append(names, hostname(own.Host))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostname(r.Host)
+		_, err := netip.ParseAddr(host)
+		if err != nil && !isLocalhost(host) && (host == "" || !slices.Contains(names, host)) && isConsole(r.URL.Path) {
+			frame.Refuse(w, apierror.Forbidden(schema.GroupResource{Resource: "console"}, "",
+				"the Host of the request is no name of this runner; use an address, localhost, or the name in --listen or --issuer", nil))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isConsole tells whether a path is one of the console.
+func isConsole(path string) bool {
+	path = strings.TrimPrefix(path, frame.BasePath)
+	return path == "/console" || strings.HasPrefix(path, "/console/")
+}
+
+// withStudio serves evaluations of patches without a credential to the pages of this runner in browsers of this machine. They
+// store nothing. Everything else needs a credential as before. Source: ADR-0030.
+func withStudio(next http.Handler, api *frame.Server) http.Handler {
+	evaluation := evaluatepatches.Function.Endpoints[0]
+	open := api.Mount(&frame.Function{Name: evaluatepatches.Function.Name, Endpoints: []frame.Endpoint{evaluation.Anonymous()}})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == evaluation.Method && strings.TrimPrefix(r.URL.Path, frame.BasePath) == evaluation.Path && isOwnPage(r) {
+			open.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isOwnPage tells whether a page of this runner, in a browser of this machine, sends a request without a credential in its header.
+// Other sites cannot send these fields: the browser sets them.
+func isOwnPage(r *http.Request) bool {
+	host := hostname(r.Host)
+	address, err := netip.ParseAddr(host)
+	site := r.Header["Sec-Fetch-Site"]
+	return isLocal(r) && (isLocalhost(host) || err == nil && address.IsLoopback()) && len(r.Header["Authorization"]) == 0 &&
+		len(site) == 1 && site[0] == "same-origin"
+}
+
+// hostname returns a host without its port and a dot at its end, in small letters.
+func hostname(host string) string {
+	return strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
+}
+
+// isLocalhost tells whether a name is that of the machine on which it is used. Source: RFC 6761, section 6.3.
+func isLocalhost(name string) bool {
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
