@@ -48,6 +48,7 @@ import (
 	"management.platform.sh/functions/rollbackconfig"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/functions/serveconsole"
+	"management.platform.sh/functions/setpassword"
 	"management.platform.sh/functions/signoutuser"
 	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/functions/updateaccesskey"
@@ -84,6 +85,7 @@ var Functions = []*frame.Function{
 	patchuser.Function,
 	deleteuser.Function,
 	signoutuser.Function,
+	setpassword.Function,
 	createteam.Function,
 	getteam.Function,
 	listteams.Function,

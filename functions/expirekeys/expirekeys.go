@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/idempotency"
+	"management.platform.sh/shared/credentials/password"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -25,8 +26,8 @@ type Deps struct {
 	Limits func() accesskey.Limits
 	// Attempts are the stored responses for repeated requests.
 	Attempts *idempotency.Store
-	// SignIns are the sign-ins that expire like stored responses.
-	SignIns *idempotency.Store
+	// SignIns are the sign-ins that expire like stored responses, and Failures the counts of wrong passwords that do.
+	SignIns, Failures *idempotency.Store
 	// Config is the platform configuration.
 	Config *platformconfig.Source
 }
@@ -34,7 +35,7 @@ type Deps struct {
 // Output counts what a run did.
 type Output struct {
 	Keys accesskey.Swept
-	// Forgotten is the number of stored responses and sign-ins that were removed.
+	// Forgotten is the number of stored responses, sign-ins and counts of wrong passwords that were removed.
 	Forgotten int
 	// TakenBack tells that an unconfirmed configuration was taken back.
 	TakenBack bool
@@ -57,9 +58,11 @@ func Do(ctx context.Context, deps Deps) (Output, error) {
 	if done.Forgotten, err = deps.Attempts.Sweep(ctx); err != nil {
 		return done, err
 	}
-	signIns, err := deps.SignIns.Sweep(ctx)
-	if done.Forgotten += signIns; err != nil {
-		return done, err
+	for _, expiring := range []*idempotency.Store{deps.SignIns, deps.Failures} {
+		removed, err := expiring.Sweep(ctx)
+		if done.Forgotten += removed; err != nil {
+			return done, err
+		}
 	}
 	done.Keys, err = accesskey.Sweep(ctx, deps.Keys, deps.Limits)
 	return done, err
@@ -83,6 +86,7 @@ func open(env *platform.Environment) Deps {
 		// Removing stored responses needs no encryption key.
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
 		SignIns:  &idempotency.Store{Records: signin.Records(env), Now: env.Now},
+		Failures: &idempotency.Store{Records: password.Failures(env), Now: env.Now},
 		Config:   platformconfig.Open(env),
 	}
 }

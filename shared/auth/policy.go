@@ -61,6 +61,7 @@ var policy = []rule{
 	{who: everybody, resource: model.Resource("users"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
 	{who: admins, resource: model.Resource("users"), verbs: create},
 	{who: everybody, resource: model.Resource("users"), subresource: "signout", verbs: create},
+	{who: everybody, resource: model.Resource("users"), subresource: "password", verbs: create},
 	{who: everybody, resource: model.Resource("teams"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
 	{who: admins, resource: model.Resource("teams"), verbs: create},
 	{who: everybody, resource: model.Resource("configs"), verbs: []string{"get", "list", "watch"}},

@@ -97,6 +97,16 @@ const (
 	Lineage = 64
 )
 
+// Bounds of passwords. Each hash takes 19 MiB and a processor for a tenth of a second.
+const (
+	// PasswordHashes is how many passwords a process hashes at a time.
+	PasswordHashes = 2
+	// PasswordFailures is the maximum number of wrong passwords for a user in PasswordFailuresWindow.
+	PasswordFailures = 10
+	// PasswordFailuresWindow is how long a wrong password counts.
+	PasswordFailuresWindow = 15 * time.Minute
+)
+
 // Bounds of an answer to a request that is refused.
 const (
 	// Faults is the maximum number of faults that an answer names. The rest is counted.
@@ -276,6 +286,10 @@ var List = []Limit{
 	{
 		"lineage", "access keys in the lineage of a credential", "64 keys", "shared/kinds/accesskey",
 		"403 with the field status.lineage: would have 65 keys; the limit is 64", "",
+	},
+	{
+		"password-failures", "wrong passwords for a user in 15 minutes, whether or not there is the user", "10 passwords", "shared/credentials/password",
+		"429: too many wrong passwords: try again later", "",
 	},
 	{
 		"faults", "faults that an answer names", "100 faults", "shared/model/apierror",

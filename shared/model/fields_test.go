@@ -30,7 +30,7 @@ func blocks() map[string]reflect.Type {
 		model.EndpointsSync{}, model.SyncPatch{},
 		model.VirtualClusterInstance{}, model.VirtualClusterInstanceList{},
 		model.Self{}, model.SyncPatchEvaluation{}, model.CredentialRevocation{},
-		model.User{}, model.UserList{}, model.UserSignOut{}, model.Team{}, model.TeamList{},
+		model.User{}, model.UserList{}, model.UserPassword{}, model.UserSignOut{}, model.Team{}, model.TeamList{},
 	} {
 		goType := reflect.TypeOf(sample)
 		blocks[goType.Name()] = goType

@@ -49,6 +49,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&TeamList{},
 		&User{},
 		&UserList{},
+		&UserPassword{},
 		&UserSignOut{},
 		&VirtualClusterInstance{},
 		&VirtualClusterInstanceKubeConfig{},

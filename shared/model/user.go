@@ -2,6 +2,8 @@ package model
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/model/secret"
 )
 
 // ClusterRoleAdmin is the cluster role that makes a user, or the members of a team, admins of the platform. It is the only one.
@@ -44,7 +46,8 @@ type UserSpec struct {
 	// DisplayName is the name shown in the UI, at most 256 bytes. Source: ADR-0029.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// Username is the name with which the user signs in, at most 256 bytes. Defaults to metadata.name. Source: ADR-0029.
+	// Username is the login name that is shown, at most 256 bytes. Defaults to metadata.name, with which users sign in by password.
+	// Source: ADR-0029.
 	// +optional
 	Username string `json:"username,omitempty"`
 	// Email is the email address of the user. It is shown and never identifies the user. Source: ADR-0029.
@@ -96,6 +99,45 @@ type UserStatus struct {
 	// +optional
 	// +listType=atomic
 	Teams []string `json:"teams,omitempty"`
+	// HasPassword tells that the user can sign in with a password. Source: ADR-0032.
+	// +optional
+	HasPassword bool `json:"hasPassword,omitempty"`
+}
+
+// UserPassword sets the password of a user. It is the request and the response of users/{name}/password. The response has no
+// password. Every credential that the user has is refused from then on. Source: ADR-0032.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type UserPassword struct {
+	metav1.TypeMeta `json:",inline"`
+	// Metadata is standard object metadata, with the name of the user. Source: Spec 2.2.
+	// +optional
+	metav1.ObjectMeta `json:"metadata"`
+	// Spec has the passwords. The response leaves it empty. Source: ADR-0032.
+	// +optional
+	Spec UserPasswordSpec `json:"spec"`
+	// Status is the result. It is ignored in requests. Source: ADR-0032.
+	// +optional
+	Status UserPasswordStatus `json:"status"`
+}
+
+// UserPasswordSpec has the new password of a user, and the current one. Source: ADR-0032.
+type UserPasswordSpec struct {
+	// Current is the current password of the user, a secret. Users need it to change their own password. Admins do not need it.
+	// Source: ADR-0032.
+	// +optional
+	Current secret.String `json:"current,omitempty"`
+	// Password is the new password, a secret: at least 12 characters, at most 1024 bytes, and not easy to guess. Source: ADR-0032.
+	// +optional
+	Password secret.String `json:"password,omitempty"`
+}
+
+// UserPasswordStatus is the result of setting a password. Source: ADR-0032.
+type UserPasswordStatus struct {
+	// TokenGeneration is the spec.tokenGeneration of the user from now on. Credentials that were made before are refused.
+	// Source: ADR-0032.
+	// +optional
+	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
 }
 
 // UserSignOut ends every credential that a user has. It is the request and the response of users/{name}/signout. The request is

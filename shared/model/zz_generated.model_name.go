@@ -568,6 +568,21 @@ func (in UserList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserPassword) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserPassword"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserPasswordSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserPasswordSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UserPasswordStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.UserPasswordStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UserSignOut) OpenAPIModelName() string {
 	return "sh.platform.management.v1.UserSignOut"
 }

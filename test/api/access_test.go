@@ -337,7 +337,7 @@ func (d *decided) absent(path string) bool {
 	defer func() { d.caller = caller }()
 	d.caller = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	path, _, _ = strings.Cut(path, "?")
-	for _, subresource := range []string{"/status", "/kubeconfig", "/history", "/rollback", "/signout"} {
+	for _, subresource := range []string{"/status", "/kubeconfig", "/history", "/rollback", "/signout", "/password"} {
 		path = strings.TrimSuffix(path, subresource)
 	}
 	answer, _ := d.ask("root", "GET", path, "")

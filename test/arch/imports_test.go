@@ -57,6 +57,8 @@ github.com/golang-jwt/jwt/v5: shared/signing/token
 # One client of OpenID Connect providers.
 github.com/coreos/go-oidc/v3: shared/credentials/signin/oidc
 golang.org/x/oauth2: shared/credentials/signin/oidc local/client
+# Passwords are hashed in one place.
+golang.org/x/crypto: shared/credentials/password
 # One client of Redis, one of PostgreSQL.
 github.com/redis/go-redis/v9: shared/state/redisstore test/load test/slots
 github.com/jackc/pgx/v5: shared/audit/postgressink
@@ -95,7 +97,7 @@ github.com/prometheus/client_golang:
 github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2:
 k8s.io/client-go: functions/renderkubeconfig
-google.golang.org/protobuf: functions/create* functions/update* functions/patch* functions/rollbackconfig functions/signoutuser
+google.golang.org/protobuf: functions/create* functions/update* functions/patch* functions/rollbackconfig functions/setpassword functions/signoutuser
 github.com/coreos/go-oidc/v3: functions/startlogin functions/finishlogin
 golang.org/x/oauth2: functions/startlogin functions/finishlogin functions/renderkubeconfig
 github.com/go-jose/go-jose/v4: functions/startlogin functions/finishlogin

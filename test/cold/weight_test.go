@@ -33,6 +33,7 @@ var budgets = map[string]int{
 	"updateteam":                   19,
 	"patchteam":                    19,
 	"signoutuser":                  19,
+	"setpassword":                  19,
 	"updateconfig":                 19,
 	"patchconfig":                  19,
 	"rollbackconfig":               19,

@@ -31,10 +31,10 @@ func TestWhoLinksTheFieldManager(t *testing.T) {
 					return o.Resource == endpoint.Resource && o.Verb == "update"
 				})
 			})
-			// Subresources return what they create and do not change the resource, except a rollback of the configuration and a
-			// sign-out of a user.
+			// Subresources return what they create and do not change the resource, except a rollback of the configuration, and a
+			// sign-out and a new password of a user.
 			changes = changes && (endpoint.Verb != "create" || endpoint.Subresource == "" ||
-				endpoint.Resource == platformconfig.Definition.Resource || endpoint.Subresource == "signout")
+				endpoint.Resource == platformconfig.Definition.Resource || endpoint.Subresource == "signout" || endpoint.Subresource == "password")
 			writes = writes || changes && slices.Contains([]string{"create", "update", "patch"}, endpoint.Verb)
 		}
 		if found, known := links[f.Name]; !known || found != writes {

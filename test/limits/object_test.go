@@ -204,6 +204,34 @@ var objectRows = map[string]row{
 			return request{method: http.MethodPost, path: group + "/credentialrevocations", body: `{"spec":{"credentials":[` + counted(n, `"unknown-%d"`) + `]}}`}
 		}}.try(t)
 	}},
+	"password-failures": {fmt.Sprintf("%d passwords", limits.PasswordFailures), func(t *testing.T) {
+		w := newWorld(t, nil)
+		const current = "gravel-otter-7-lampshade"
+		set := func(bearer, current string) answer {
+			return w.send(request{
+				bearer: bearer, method: http.MethodPost, path: group + "/users/zoe/password",
+				body: fmt.Sprintf(`{"spec":{"current":%q,"password":"violet-Anchor-93-tundra"}}`, current),
+			})
+		}
+		for _, r := range []request{
+			{path: group + "/users", body: `{"metadata":{"name":"zoe"}}`},
+			{path: group + "/users/zoe/password", body: fmt.Sprintf(`{"spec":{"password":%q}}`, current)},
+			{path: keys, body: fmt.Sprintf(`{"metadata":{"name":"zoe"},"spec":{"user":"zoe","key":%q}}`, bearer("zoe"))},
+		} {
+			r.bearer, r.method = "root-admin", http.MethodPost
+			if got := w.send(r); got.status != http.StatusCreated {
+				t.Fatalf("%s: %d %s", r.path, got.status, got.body)
+			}
+		}
+		for n := range limits.PasswordFailures {
+			if got := set("zoe", "another-"+current); got.status != http.StatusUnprocessableEntity {
+				t.Errorf("%d: %d %s", n, got.status, got.body)
+			}
+		}
+		if got := set("zoe", current); got.status != http.StatusTooManyRequests {
+			t.Errorf("above: %d %s", got.status, got.body)
+		}
+	}},
 	"instance-access": {"100 entries", func(t *testing.T) {
 		sized{limit: 100, status: http.StatusUnprocessableEntity, field: "spec.access", ask: func(n int) request {
 			return request{

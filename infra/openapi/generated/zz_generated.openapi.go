@@ -186,6 +186,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.TeamStatus{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_TeamStatus(ref),
 		model.User{}.OpenAPIModelName():                                   schema_managementplatformsh_shared_model_User(ref),
 		model.UserList{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_UserList(ref),
+		model.UserPassword{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_UserPassword(ref),
+		model.UserPasswordSpec{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_UserPasswordSpec(ref),
+		model.UserPasswordStatus{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_UserPasswordStatus(ref),
 		model.UserSignOut{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_UserSignOut(ref),
 		model.UserSignOutStatus{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_UserSignOutStatus(ref),
 		model.UserSpec{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_UserSpec(ref),
@@ -8871,6 +8874,103 @@ func schema_managementplatformsh_shared_model_UserList(ref common.ReferenceCallb
 	}
 }
 
+func schema_managementplatformsh_shared_model_UserPassword(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserPassword sets the password of a user. It is the request and the response of users/{name}/password. The response has no password. Every credential that the user has is refused from then on. Source: ADR-0032.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata, with the name of the user. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec has the passwords. The response leaves it empty. Source: ADR-0032.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.UserPasswordSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the result. It is ignored in requests. Source: ADR-0032.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.UserPasswordStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.UserPasswordSpec{}.OpenAPIModelName(), model.UserPasswordStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_UserPasswordSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserPasswordSpec has the new password of a user, and the current one. Source: ADR-0032.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"current": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Current is the current password of the user, a secret. Users need it to change their own password. Admins do not need it. Source: ADR-0032.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"password": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Password is the new password, a secret: at least 12 characters, at most 1024 bytes, and not easy to guess. Source: ADR-0032.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_UserPasswordStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserPasswordStatus is the result of setting a password. Source: ADR-0032.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"tokenGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "TokenGeneration is the spec.tokenGeneration of the user from now on. Credentials that were made before are refused. Source: ADR-0032.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_managementplatformsh_shared_model_UserSignOut(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -8950,7 +9050,7 @@ func schema_managementplatformsh_shared_model_UserSpec(ref common.ReferenceCallb
 					},
 					"username": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Username is the name with which the user signs in, at most 256 bytes. Defaults to metadata.name. Source: ADR-0029.",
+							Description: "Username is the login name that is shown, at most 256 bytes. Defaults to metadata.name, with which users sign in by password. Source: ADR-0029.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -9100,6 +9200,13 @@ func schema_managementplatformsh_shared_model_UserStatus(ref common.ReferenceCal
 									},
 								},
 							},
+						},
+					},
+					"hasPassword": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HasPassword tells that the user can sign in with a password. Source: ADR-0032.",
+							Type:        []string{"boolean"},
+							Format:      "",
 						},
 					},
 				},

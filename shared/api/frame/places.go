@@ -73,7 +73,7 @@ func (f *frame) needs(c *call, class fairness.Class) bool {
 		}
 	case fairness.Heavy:
 		// Evaluations compute in workers, and large lists have places of their own.
-		return f.endpoint.class == nil && !f.needs(c, fairness.Lists) &&
+		return f.endpoint.class != nil && *f.endpoint.class == class || f.endpoint.class == nil && !f.needs(c, fairness.Lists) &&
 			(f.needs(c, fairness.Bodies) || len(c.http.URL.RawQuery) > limits.LargeQueryBytes || headBytes(c.http.Header) > limits.LargeHeadBytes)
 	default:
 		return f.endpoint.class != nil && *f.endpoint.class == class

@@ -30,6 +30,8 @@ type UpdateInput[T Object] struct {
 	Manager string
 	// DryRun does everything but the write.
 	DryRun bool
+	// Private replaces the private part of the object. Empty: it stays. It is for kinds without a Splicer.
+	Private string
 	// Status replaces the status alone. Otherwise everything but the status is replaced. It is for resources with a
 	// status subresource. Source: ADR-0017.
 	Status bool
@@ -46,7 +48,7 @@ const maxConflicts = 32
 func Update[T Object](ctx context.Context, r *Registry[T], in UpdateInput[T]) (Result[T], error) {
 	target := target{
 		caller: in.Caller, namespace: in.Namespace, name: in.Name, prefetched: in.Prefetched,
-		manager: in.Manager, dryRun: in.DryRun, status: in.Status,
+		manager: in.Manager, dryRun: in.DryRun, status: in.Status, private: in.Private,
 	}
 	return r.rewrite(ctx, target, r.updatedBy(in.Manager, in.Status), func(T, store.Record) (T, []string, error) {
 		return in.Object.DeepCopyObject().(T), nil, nil
@@ -59,6 +61,7 @@ type target struct {
 	namespace, name, manager string
 	prefetched               map[string]store.Record
 	dryRun, status           bool
+	private                  string
 }
 
 // replacer returns the replacement of an object, which is another object, and warnings about it.
@@ -234,11 +237,16 @@ func (r *Registry[T]) complete(ctx context.Context, in target, own own[T], objec
 	}
 	r.index(&next, object)
 	planned.object, planned.next = object, next
-	if planned.same = bytes.Equal(known, updated) && next.Owner == record.Owner; planned.same {
+	if planned.same = bytes.Equal(known, updated) && next.Owner == record.Owner && in.private == ""; planned.same {
 		return nil
 	}
 	if planned.next.Object, err = r.replacement(record, known, updated, object); err != nil {
 		return err
+	}
+	if in.private != "" {
+		if planned.next.Object, err = withPrivate(planned.next.Object, in.private); err != nil {
+			return err
+		}
 	}
 	planned.gone = Deleted(object, r.Now())
 	return boundObject(planned.next.Object, record.Object)

@@ -8,7 +8,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// minBits is the least that a key of a client may be worth by estimateBits. 32 random hexadecimal digits are worth about 120,
+// minBits is the least that a key of a client may be worth by EstimateBits. 32 random hexadecimal digits are worth about 120,
 // and a random UUID about 140. Source: ADR-0022.
 const minBits = 90
 
@@ -32,7 +32,7 @@ var known = familiar + reversed(familiar)
 
 // checkGuessable refuses a key that a client brings if it is easy to guess, without quoting it.
 func checkGuessable(bearer secret.String) error {
-	if estimateBits(bearer.Reveal()) < minBits {
+	if EstimateBits(bearer.Reveal()) < minBits {
 		return errUnfit
 	}
 	return nil
@@ -42,15 +42,17 @@ func checkGuessable(bearer secret.String) error {
 // is or was a key. The answer is the same, so that it does not say which.
 var errUnfit = errors.New("cannot be used: bring a random text, or leave it out and the server generates one")
 
-// estimateBits estimates how many bits a text is worth to somebody who guesses: what it costs to write it down with
+// EstimateBits estimates how many bits a text is worth to somebody who guesses: what it costs to write it down with
 // repetitions left out. A character that is not part of a repetition is worth as much as one of its class. A part that
 // occurred before in the text, or in known, or that continues a progression, is worth matchBits. Case is ignored. It has no
-// dictionary of a language, so it values a sentence too highly. Source: ADR-0022.
-func estimateBits(text string) float64 {
+// dictionary of a language, so it values a sentence too highly. Also are further texts that whoever guesses knows.
+// Source: ADR-0022.
+func EstimateBits(text string, also ...string) float64 {
 	text = strings.ToLower(text)
+	known := known + strings.ToLower(strings.Join(also, " "))
 	bits := 0.0
 	for at := 0; at < len(text); {
-		length := max(repetition(text, at), progression(text, at))
+		length := max(repetition(text, at, known), progression(text, at))
 		if length < minMatch {
 			bits += characterBits(text[at])
 			at++
@@ -64,7 +66,7 @@ func estimateBits(text string) float64 {
 
 // repetition is the length of the longest part of a text at a position that occurs earlier, or in known. Earlier parts may
 // overlap it, as in a row of one character.
-func repetition(text string, at int) int {
+func repetition(text string, at int, known string) int {
 	longest := 0
 	for longest < len(text)-at {
 		next := text[at : at+longest+1]

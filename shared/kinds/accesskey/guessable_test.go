@@ -22,7 +22,7 @@ func TestGuessable(t *testing.T) {
 		"2026-11-22T17:36:20Z-2026-11-22T17:36:20Z", "my-secret-key-for-the-platform-1234", strings.Repeat("~", 32),
 	} {
 		if err := checkGuessable(secret.String(text)); err == nil {
-			t.Errorf("%q is accepted, worth %.0f bits", text, estimateBits(text))
+			t.Errorf("%q is accepted, worth %.0f bits", text, EstimateBits(text))
 		} else if strings.Contains(err.Error(), text) {
 			t.Errorf("the error quotes it: %v", err)
 		}
@@ -47,7 +47,7 @@ func TestGuessable(t *testing.T) {
 			fmt.Sprintf("%x", bits), fmt.Sprintf("%X", bits), fmt.Sprintf("%x-%x-%x-%x-%x", bits[:4], bits[4:6], bits[6:8], bits[8:10], bits[10:]), made.Reveal(),
 		} {
 			if err := checkGuessable(secret.String(text)); err != nil {
-				t.Errorf("%q is refused, worth %.0f bits", text, estimateBits(text))
+				t.Errorf("%q is refused, worth %.0f bits", text, EstimateBits(text))
 			}
 		}
 	}

@@ -67,6 +67,10 @@ func is(caller identity.Caller, user *model.User) bool {
 	return caller.Owner == identity.Owner{Kind: identity.User, Name: user.Name}
 }
 
+// Password is the subresource at which the password of a user is set. The sealed digest of the password is the private part of the
+// user. Source: ADR-0032.
+const Password = "password"
+
 const (
 	reasonAdmin = "the caller is in the group " + identity.Admins
 	reasonSelf  = "this user is you"
@@ -96,6 +100,8 @@ func (r *rules) May(caller identity.Caller, verb, subresource string, user *mode
 		return auth.Decision{Allowed: true, Reason: reasonSelf}
 	case subresource == SignOut:
 		return auth.Decision{Reason: "only the user and members of " + identity.Admins + " may sign a user out"}
+	case subresource == Password:
+		return auth.Decision{Reason: "only the user and members of " + identity.Admins + " may set the password of a user"}
 	default:
 		return auth.Decision{Reason: "only members of " + identity.Admins + " may " + verb + " users"}
 	}
@@ -131,9 +137,13 @@ func (r *rules) Index(*model.User, time.Time) (owner string, expires time.Time) 
 	return "", time.Time{}
 }
 
-// Observe fills in the teams of the user. Nothing of the status is stored.
-func (r *rules) Observe(user *model.User, _ store.Record) {
-	user.Status = model.UserStatus{Teams: r.people.TeamsOf(user.Name, slices.Concat(user.Spec.Groups, user.Spec.SSOGroups)...)}
+// Observe fills in the teams of the user, and whether there is a password. Nothing of the status is stored.
+func (r *rules) Observe(user *model.User, record store.Record) {
+	// Whoever uses the password reports an error.
+	password, _ := resource.Private(record)
+	user.Status = model.UserStatus{
+		Teams: r.people.TeamsOf(user.Name, slices.Concat(user.Spec.Groups, user.Spec.SSOGroups)...), HasPassword: password != "",
+	}
 }
 
 // Owns implements resource.Principal.

@@ -1,0 +1,44 @@
+// Package setpassword is POST on password of one of users: it sets the password with which the user signs in. Users give their current
+// password, and admins need none. Source: ADR-0032.
+package setpassword
+
+import (
+	"context"
+
+	"management.platform.sh/shared/api/fairness"
+	"management.platform.sh/shared/api/fieldmanager"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/password"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Passwords *password.Passwords }
+
+// Input is the request.
+type Input = resource.SubresourceInput[*model.UserPassword]
+
+// Output is the answer.
+type Output = resource.Result[*model.UserPassword]
+
+// Do sets the password of one user. Errors: those of password.Passwords.Set; nothing is stored then.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
+	return deps.Passwords.Set(ctx, in)
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:     "setpassword",
+	Encrypts: true,
+	Endpoints: []frame.Endpoint{
+		frame.CreateSubresource(password.Definition, user.Password, open, Do).Sharing(fairness.Heavy),
+	},
+}
+
+func open(env *platform.Environment) Deps {
+	return Deps{Passwords: password.Open(env, kinds.Open(env).Users.Managed(fieldmanager.New))}
+}

@@ -1,0 +1,166 @@
+// Package password sets the passwords of users. The state has a digest of each, by argon2id, sealed for its user as the private part of
+// the object. Wrong passwords are counted for all processes before anything is hashed. Source: Spec 5.4; ADR-0032.
+package password
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/encryption"
+)
+
+// Definition is the kind of the subresource. Its objects are not stored. Source: ADR-0032.
+var Definition = &resource.Definition[*model.UserPassword]{
+	Resource: user.Definition.Resource,
+	Kind:     "UserPassword",
+	New:      func() *model.UserPassword { return &model.UserPassword{} },
+}
+
+// setter writes the raised generation, which users may not write themselves.
+var setter = identity.New(identity.Owner{Kind: identity.Subject, Name: "setpassword"}, []string{identity.Admins})
+
+// Passwords are the passwords of the users of an environment. It is safe for concurrent use.
+type Passwords struct {
+	env      *platform.Environment
+	users    *user.Registry
+	hasher   *Hasher
+	failures *failures
+}
+
+// Open returns the passwords of the users of an environment.
+func Open(env *platform.Environment, users *user.Registry) *Passwords {
+	return &Passwords{
+		env: env, users: users, hasher: OpenHasher(env), failures: &failures{records: Failures(env), now: env.Now},
+	}
+}
+
+// OpenHasher returns the hasher of an environment: a process has one.
+func OpenHasher(env *platform.Environment) *Hasher {
+	return platform.Single(env, func(env *platform.Environment) *Hasher { return NewHasher(env.Random) })
+}
+
+// place is what the digest of the password of a user is sealed for.
+func place(of *model.User) string { return "users/" + string(of.UID) + "/password" }
+
+// maxTries is how often a user is written whom others write as well.
+const maxTries = 32
+
+// Set sets the password of a user, and raises spec.tokenGeneration: every credential that the user has is refused at the next request,
+// that of this request included. A user gives the current password. An admin, who also sets the first one, gives none.
+//
+// Errors: NotFound if there is no such user for the caller; Forbidden if the user has no password yet and the caller is no admin;
+// Invalid at spec.password and spec.current; TooManyRequests after too many wrong passwords; Conflict if the password was set by
+// somebody else meanwhile. On an error nothing is stored. Source: ADR-0032.
+func (p *Passwords) Set(ctx context.Context, in resource.SubresourceInput[*model.UserPassword]) (resource.Result[*model.UserPassword], error) {
+	var none resource.Result[*model.UserPassword]
+	object, record, err := p.users.Read(ctx, in.Caller, "", in.Name)
+	if err != nil {
+		return none, err
+	}
+	if err := p.users.Admit(in.Caller, "create", user.Password, object); err != nil {
+		return none, err
+	}
+	ring, err := p.env.Keyring(ctx)
+	if err != nil {
+		return none, err
+	}
+	before, err := resource.Private(record)
+	if err != nil {
+		return none, err
+	}
+	if err := p.admit(ctx, in, object, ring, before); err != nil {
+		return none, err
+	}
+	digest, err := p.hasher.Hash(ctx, in.Object.Spec.Password)
+	if err != nil {
+		return none, err
+	}
+	sealed, err := ring.Seal([]byte(digest), place(object))
+	if errors.Is(err, encryption.ErrNoKey) {
+		return none, apierror.Unprocessable("the platform has no encryption key: it cannot store passwords").Because(err)
+	} else if err != nil {
+		return none, err
+	}
+	for attempt := 1; ; attempt++ {
+		// The resourceVersion of what was read makes the write conditional.
+		next := object.DeepCopy()
+		next.Spec.TokenGeneration++
+		written, err := resource.Update(ctx, p.users, resource.UpdateInput[*model.User]{
+			Caller: setter, Name: in.Name, Object: next, Manager: in.Manager, DryRun: in.DryRun, Private: sealed,
+		})
+		if err == nil {
+			answer := &model.UserPassword{
+				ObjectMeta: metav1.ObjectMeta{Name: in.Name},
+				Status:     model.UserPasswordStatus{TokenGeneration: written.Object.Spec.TokenGeneration},
+			}
+			answer.SetGroupVersionKind(model.SchemeGroupVersion.WithKind(Definition.Kind))
+			return resource.Result[*model.UserPassword]{Object: answer}, nil
+		}
+		if !apierrors.IsConflict(err) || attempt == maxTries || ctx.Err() != nil {
+			return none, err
+		}
+		uid := object.UID
+		if object, record, err = p.users.Read(ctx, in.Caller, "", in.Name); err != nil {
+			return none, err
+		}
+		// What was checked holds only for the same user with the same password.
+		if now, err := resource.Private(record); err != nil || now != before || object.UID != uid {
+			return none, apierror.Modified(p.users.Definition.GroupResource(), in.Name)
+		}
+	}
+}
+
+// admit checks a request to set a password: the new one, and the current one where it is needed.
+func (p *Passwords) admit(
+	ctx context.Context, in resource.SubresourceInput[*model.UserPassword], of *model.User, ring *encryption.Keyring, sealed string,
+) error {
+	spec, needed := in.Object.Spec, !in.Caller.Admin()
+	if needed && sealed == "" {
+		return apierror.Forbidden(p.users.Definition.GroupResource(), in.Name, "you have no password yet: ask an admin to set the first one", nil)
+	}
+	invalid := func(problems field.ErrorList) error {
+		return apierror.Invalid(model.SchemeGroupVersion.WithKind(Definition.Kind).GroupKind(), in.Name, problems)
+	}
+	problems := validate(spec.Password, of, field.NewPath("spec", "password"))
+	current := field.NewPath("spec", "current")
+	switch {
+	case needed && spec.Current == "":
+		problems = append(problems, field.Required(current, "must be your current password"))
+	case len(spec.Current) > MaxBytes:
+		problems = append(problems, field.TooLong(current, field.OmitValueType{}, MaxBytes))
+	}
+	if len(problems) > 0 {
+		return invalid(problems)
+	}
+	if !needed {
+		return nil
+	}
+	giveBack, err := p.failures.take(ctx, ofUser(of.Name))
+	if err != nil {
+		return err
+	}
+	digest, err := ring.Open(sealed, place(of))
+	if err != nil {
+		return fmt.Errorf("opening the password of %q: %w", of.Name, err)
+	}
+	fits, err := p.hasher.Fits(ctx, string(digest), spec.Current)
+	switch {
+	case err != nil:
+		return err
+	case !fits:
+		return invalid(field.ErrorList{field.Invalid(current, field.OmitValueType{}, "is not your current password")})
+	}
+	giveBack(ctx)
+	return nil
+}

@@ -1,0 +1,51 @@
+package password
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
+)
+
+// What a password has at least and at most. Source: ADR-0032; NIST SP 800-63B, 3.1.1.
+const (
+	minCharacters = 12
+	// MaxBytes is the longest password, in bytes.
+	MaxBytes = 1024
+	// minBits is the least that a password may be worth by accesskey.EstimateBits. Twelve random letters are worth 56.
+	minBits = 35
+)
+
+// letters are what people write in place of letters.
+var letters = strings.NewReplacer("@", "a", "4", "a", "0", "o", "1", "l", "!", "i", "3", "e", "$", "s", "5", "s", "7", "t")
+
+// validate returns what is wrong with a new password of a user. The user may be nil.
+func validate(password secret.String, of *model.User, path *field.Path) field.ErrorList {
+	text := password.Reveal()
+	wrong := func(why string) field.ErrorList {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, why)}
+	}
+	switch {
+	case text == "":
+		return field.ErrorList{field.Required(path, "must be the new password")}
+	case len(text) > MaxBytes:
+		return field.ErrorList{field.TooLong(path, field.OmitValueType{}, MaxBytes)}
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return wrong("must be text without control characters, such as the end of a line")
+	}
+	text = normal(password)
+	if count := utf8.RuneCountInString(text); count < minCharacters {
+		return wrong(fmt.Sprintf("must have at least %d characters; it has %d", minCharacters, count))
+	}
+	known := []string{of.Name, of.Spec.Username, of.Spec.DisplayName, of.Spec.Email}
+	if accesskey.EstimateBits(text, known...) < minBits || accesskey.EstimateBits(letters.Replace(text), known...) < minBits {
+		return wrong("is easy to guess: leave out your name, common words, rows of keys and repetitions, or make it longer")
+	}
+	return nil
+}
