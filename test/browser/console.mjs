@@ -411,7 +411,7 @@ const stories = {
       other.page.on("request", (request) => asked.push(`${request.method()} ${request.url()} ${request.postData() ?? ""}`));
       await signIn(other.page, admin, address.slice(origin.length), other.page.getByRole("button", { name: "Run" }));
       const tenant = other.page.getByRole("textbox", { name: "Object in the tenant cluster" });
-      await tenant.getByText("Secret", { exact: true }).waitFor();
+      await tenant.getByText("kind: Secret").waitFor();
       assert.equal((await tenant.textContent()).includes("aHVudGVyMg=="), secret);
       assert.equal((await tenant.textContent()).includes("hunter2"), secret);
       await other.page.waitForTimeout(500); // longer than the pause after which the studio evaluates
