@@ -56,7 +56,7 @@ func sinks(server *frame.Server, flush bool) process.Sinks {
 // Register registers a function with the framework, for the server of Cloud Functions. A wrong setting ends the process.
 func Register(f *frame.Function) {
 	open := sync.OnceValue(func() *frame.Server {
-		server, err := process.Open(os.Getenv, os.Stderr, true)
+		server, err := process.Open(os.Getenv, process.Shell{Log: os.Stderr, Streams: true})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, f.Name+":", err)
 			os.Exit(1)
@@ -94,7 +94,7 @@ func Handler(f *frame.Function, server *frame.Server) http.Handler {
 	receive := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			frame.Refuse(w, apierror.MethodNotAllowed(r.Method))
+			server.Refusing(f.Name, apierror.MethodNotAllowed(r.Method)).ServeHTTP(w, r)
 			return
 		}
 		event, err := cloudevents.NewEventFromHTTPRequest(r)
@@ -102,15 +102,15 @@ func Handler(f *frame.Function, server *frame.Server) http.Handler {
 			err = event.Validate()
 		}
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			frame.Refuse(w, apierror.TooLarge(fmt.Sprintf("the event is larger than %d bytes", tooLarge.Limit)))
+			server.Refusing(f.Name, apierror.TooLarge(fmt.Sprintf("the event is larger than %d bytes", tooLarge.Limit))).ServeHTTP(w, r)
 			return
 		}
 		if err != nil {
-			frame.Refuse(w, apierror.BadRequest("the request is not a CloudEvent: "+err.Error(), nil))
+			server.Refusing(f.Name, apierror.BadRequest("the request is not a CloudEvent: "+err.Error(), nil)).ServeHTTP(w, r)
 			return
 		}
 		if err := run(r.Context(), f, server); err != nil {
-			frame.Refuse(w, apierror.Internal(err))
+			server.Refusing(f.Name, apierror.Internal(err)).ServeHTTP(w, r)
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -162,7 +162,7 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	limit, wrongLimit := timeLimit(lookup)
 	port, wrongPort := portOf(lookup)
 	process.ShareProcessors()
-	server, wrongSettings := process.Open(lookup, out, true)
+	server, wrongSettings := process.Open(lookup, process.Shell{Log: out, Streams: true})
 	if err := errors.Join(wrongTarget, wrongLimit, wrongPort, wrongSettings); err != nil {
 		return err
 	}

@@ -5,12 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"management.platform.sh/shared/api/frame"
 )
 
 // The largest answers that are sent in one piece. For a larger one the platform would return an error without a reason.
@@ -57,15 +58,27 @@ func (e *event) headed(of kind, status int, header http.Header) *answer {
 	return a
 }
 
-// buffer collects an answer.
+// buffer collects an answer that is sent in one piece. It implements frame.Bounded.
 type buffer struct {
 	header http.Header
 	sent   http.Header
 	status int
 	body   bytes.Buffer
+	// most is the size of the largest body that can be sent, in the form in which it is sent.
+	most int
+	// over tells that the body became larger than any form allows. It is not collected then.
+	over bool
 }
 
-func newBuffer() *buffer { return &buffer{header: http.Header{}} }
+var _ frame.Bounded = (*buffer)(nil)
+
+func newBuffer(of kind) *buffer {
+	b := &buffer{header: http.Header{}, most: maxAnswer}
+	if of == balancer {
+		b.most = maxBalancerAnswer
+	}
+	return b
+}
 
 // Header returns the headers that will be sent with the first byte.
 func (b *buffer) Header() http.Header { return b.header }
@@ -80,35 +93,50 @@ func (b *buffer) WriteHeader(status int) {
 // Write adds to the body.
 func (b *buffer) Write(p []byte) (int, error) {
 	b.WriteHeader(http.StatusOK)
-	if b.body.Len() > maxAnswer {
-		// It is too large for any kind of gateway.
+	if b.over = b.over || b.body.Len()+len(p) > b.most; b.over {
 		return len(p), nil
 	}
 	return b.body.Write(p)
 }
 
+// Fits implements frame.Bounded.
+func (b *buffer) Fits(more int) bool {
+	return !b.over && base64.StdEncoding.EncodedLen(b.body.Len()+more) <= b.most
+}
+
+// Excess implements frame.Bounded.
+func (b *buffer) Excess() int {
+	if b.over {
+		return b.most
+	}
+	if text, _ := b.encoded(); len(text) > b.most {
+		return b.most
+	}
+	return 0
+}
+
+// Reset implements frame.Bounded.
+func (b *buffer) Reset() {
+	b.status, b.sent, b.over = 0, nil, false
+	b.body.Reset()
+}
+
+// encoded returns the body as it is sent: as it is or, if it is no text or grows too much, in base64. JSON within JSON grows by its
+// escapes, and base64 by a third.
+func (b *buffer) encoded() (text string, inBase64 bool) {
+	text = b.body.String()
+	if utf8.Valid(b.body.Bytes()) && quoted(text) <= b.most {
+		return text, false
+	}
+	return base64.StdEncoding.EncodeToString(b.body.Bytes()), true
+}
+
 // answer returns the collected answer in the form of a kind.
 func (b *buffer) answer(e *event, of kind) *answer {
 	b.WriteHeader(http.StatusOK)
-	most := maxAnswer
-	if of == balancer {
-		most = maxBalancerAnswer
-	}
 	a := e.headed(of, b.status, b.sent)
-	a.Body = b.body.String()
-	// JSON within JSON grows by its escapes, and base64 by a third.
-	if text := utf8.Valid(b.body.Bytes()); !text || quoted(a.Body) > most {
-		a.Body, a.IsBase64Encoded = base64.StdEncoding.EncodeToString(b.body.Bytes()), true
-	}
-	if len(a.Body) <= most {
-		return a
-	}
-	refused := newBuffer()
-	refuse(refused, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
-		fmt.Sprintf("the response is larger than the %d bytes that can be sent here: request less, for example with limit", most))
-	refused.header.Set("X-Request-Id", b.sent.Get("X-Request-Id"))
-	refused.sent = refused.header
-	return refused.answer(e, of)
+	a.Body, a.IsBase64Encoded = b.encoded()
+	return a
 }
 
 // quoted returns the length of a text as a JSON string of the library's encoder, without the quotes.
@@ -123,17 +151,6 @@ func quoted(text string) int {
 		}
 	}
 	return length
-}
-
-// refuse answers with a Status where no frame does.
-func refuse(w http.ResponseWriter, code int, reason, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-cache, private")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{},
-		"status": "Failure", "reason": reason, "code": code, "message": message,
-	})
 }
 
 // stream sends an answer while it is being made: status and headers as a line of JSON, eight zero bytes, the body.

@@ -1,11 +1,11 @@
 package lambda
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -93,7 +93,8 @@ func (e *event) kind() kind {
 	}
 }
 
-// request makes an event into the request that the client sent. Errors are for events that no gateway makes.
+// request makes an event into the request that the client sent. Errors are for events that no gateway makes; the request then
+// has no body.
 func (e *event) request(ctx context.Context, of kind, invocation string) (*http.Request, error) {
 	method, address, source := e.HTTPMethod, &url.URL{}, e.Context.Identity.SourceIP
 	path := e.path(of)
@@ -118,20 +119,19 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 		}
 	}
 
-	var body io.Reader = strings.NewReader(e.Body)
-	length := len(e.Body)
+	body, wrong := []byte(e.Body), error(nil)
 	if e.IsBase64Encoded {
-		decoded, err := base64.StdEncoding.DecodeString(e.Body)
-		if err != nil {
-			return nil, errors.New("body: it is not base64, although isBase64Encoded is true")
+		var err error
+		if body, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
+			body, wrong = nil, errors.New("body: it is not base64, although isBase64Encoded is true")
 		}
-		body, length = strings.NewReader(string(decoded)), len(decoded)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "/", body)
+	r, err := http.NewRequestWithContext(ctx, method, "/", bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("the method %q is not an HTTP method", method)
+		wrong = fmt.Errorf("the method %q is not an HTTP method", method)
+		r = (&http.Request{Method: method, Header: http.Header{}, Body: http.NoBody}).WithContext(ctx)
 	}
-	r.URL, r.RequestURI, r.ContentLength = address, address.RequestURI(), int64(length)
+	r.URL, r.RequestURI, r.ContentLength = address, address.RequestURI(), int64(len(body))
 	for name, value := range e.Headers {
 		r.Header.Set(name, value)
 	}
@@ -157,7 +157,7 @@ func (e *event) request(ctx context.Context, of kind, invocation string) (*http.
 	if r.Header.Get("X-Request-Id") == "" {
 		r.Header.Set("X-Request-Id", e.requestID(r.Header, invocation))
 	}
-	return r, nil
+	return r, wrong
 }
 
 // path returns the gateway's path without the parts that the gateway adds in front: the name of a stage, and the mapping

@@ -10,9 +10,12 @@ package lambda
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -21,11 +24,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/process"
 )
 
@@ -65,6 +70,8 @@ func Start(f *frame.Function) {
 		fmt.Fprintln(os.Stderr, f.Name+":", err)
 		os.Exit(1)
 	}
+	log.SetFlags(0)
+	log.SetOutput(libraryLog{s})
 	options := []lambda.Option{}
 	if s.streams {
 		// The platform sends SIGTERM only to processes that have registered for it, which costs a round trip at the
@@ -78,7 +85,7 @@ func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*sh
 	s := &shell{function: f, streams: process.Streams(lookup)}
 	opens := func(streams bool) func() (*served, error) {
 		return sync.OnceValues(func() (*served, error) {
-			server, err := process.Open(lookup, out, streams)
+			server, err := process.Open(lookup, process.Shell{Log: out, Annotate: invocation, Streams: streams})
 			if err != nil {
 				return nil, err
 			}
@@ -133,7 +140,7 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 		return nil, s.run(ctx)
 	}
 	if of == unknown {
-		return nil, errors.New("the event is neither a request nor a schedule")
+		return nil, s.refused(ctx, errors.New("the event is neither a request nor a schedule"))
 	}
 	flows := s.streams && (of == functionURL || of == gatewayV1)
 	opens := s.whole
@@ -142,32 +149,41 @@ func (s *shell) handle(ctx context.Context, e *event) (any, error) {
 	}
 	to, err := opens()
 	if err != nil {
-		return nil, err
-	}
-	invocation := ""
-	if called, ok := lambdacontext.FromContext(ctx); ok {
-		invocation = called.AwsRequestID
+		return nil, s.refused(ctx, err)
 	}
 	handler := to.handler
-	r, err := e.request(ctx, of, invocation)
+	r, err := e.request(ctx, of, invocationID(ctx))
 	switch {
 	case err != nil:
-		r = nil
-		handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
-		})
+		handler = to.server.Refusing(s.function.Name, apierror.BadRequest(err.Error(), nil))
 	case of == balancer && strings.HasPrefix(r.UserAgent(), "ELB-HealthChecker/"):
 		handler = http.HandlerFunc(healthy)
 	}
 	if !flows {
-		whole := newBuffer()
-		if !s.serve(whole, r, handler) {
-			whole = newBuffer()
-			refuse(whole, http.StatusInternalServerError, "InternalError", "the request could not be answered")
+		whole := newBuffer(of)
+		if problem := serve(whole, r, handler); problem != nil {
+			whole = newBuffer(of)
+			s.failed(to, problem).ServeHTTP(whole, r)
 		}
 		return whole.answer(e, of), nil
 	}
-	return s.flow(e, of, r, handler), nil
+	return s.flow(e, of, r, to, handler), nil
+}
+
+// invocationID returns Lambda's id of the invocation; empty if there is none.
+func invocationID(ctx context.Context) string {
+	if called, ok := lambdacontext.FromContext(ctx); ok {
+		return called.AwsRequestID
+	}
+	return ""
+}
+
+// invocation returns what joins a log line with those of Lambda itself about the same invocation.
+func invocation(ctx context.Context) []slog.Attr {
+	if id := invocationID(ctx); id != "" {
+		return []slog.Attr{slog.String("invocation", id)}
+	}
+	return nil
 }
 
 // allowed returns how much of the remaining time a request may take: all but the margin, or all but a tenth if that is
@@ -182,19 +198,22 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 }
 
 // flow serves a request in a goroutine, while the library sends the answer that flow returns.
-func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *streamed {
+func (s *shell) flow(e *event, of kind, r *http.Request, to *served, handler http.Handler) *streamed {
 	read, write := io.Pipe()
 	out := &stream{event: e, kind: of, header: http.Header{}, out: write, prelude: make(chan []byte, 1)}
 	go func() {
 		// The panic of a handler would end the process, after an answer of 200.
-		done := s.serve(out, r, handler)
+		problem := serve(out, r, handler)
 		switch {
-		case done:
+		case problem == nil:
 			out.WriteHeader(http.StatusOK)
 		case !out.begun:
 			out.header = http.Header{}
-			refuse(out, http.StatusInternalServerError, "InternalError", "the request could not be answered")
+			s.failed(to, problem).ServeHTTP(out, r)
 		default:
+			if !errors.Is(problem, http.ErrAbortHandler) {
+				s.first.Env.Log.ErrorContext(r.Context(), "invocation", "function", s.function.Name, "cause", problem.Error())
+			}
 			_ = write.CloseWithError(errors.New("the response was cut off"))
 			return
 		}
@@ -203,21 +222,68 @@ func (s *shell) flow(e *event, of kind, r *http.Request, handler http.Handler) *
 	return &streamed{Reader: io.MultiReader(bytes.NewReader(<-out.prelude), read), body: read}
 }
 
-// serve calls a handler and reports whether the handler returned without a panic.
-func (s *shell) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (done bool) {
+// serve calls a handler, and returns the error of its panic; nil if it returned.
+func serve(w http.ResponseWriter, r *http.Request, handler http.Handler) (problem error) {
 	defer func() {
-		if problem := recover(); problem != nil {
-			s.first.Env.Log.Error("panic", "function", s.function.Name, "cause", fmt.Sprint(problem), "stack", string(debug.Stack()))
+		switch cause := recover(); cause {
+		case nil:
+		case http.ErrAbortHandler:
+			// The handler has logged why it cuts the answer off.
+			problem = http.ErrAbortHandler
+		default:
+			problem = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
 	handler.ServeHTTP(w, r)
-	return true
+	return nil
+}
+
+// failed answers a request whose handler panicked before it answered.
+func (s *shell) failed(to *served, problem error) http.Handler {
+	return to.server.Refusing(s.function.Name, apierror.Internal(problem))
 }
 
 // run does the scheduled work. Its error tells the platform that the run failed.
 func (s *shell) run(ctx context.Context) error {
 	if s.function.Schedule == nil {
-		return fmt.Errorf("the function %s has no schedule", s.function.Name)
+		return s.refused(ctx, fmt.Errorf("the function %s has no schedule", s.function.Name))
 	}
-	return s.first.Run(ctx, s.function)
+	if err := s.first.Run(ctx, s.function); err != nil {
+		return failure(err)
+	}
+	return nil
+}
+
+// refused logs why an event has no answer, and returns the error for the platform.
+func (s *shell) refused(ctx context.Context, err error) error {
+	s.first.Env.Log.ErrorContext(ctx, "invocation", "function", s.function.Name, "cause", err.Error())
+	return failure(err)
+}
+
+// logged is the type of the errors that the platform is told and that are logged already.
+const logged = "Failure"
+
+func failure(err error) error {
+	return messages.InvokeResponse_Error{Message: err.Error(), Type: logged}
+}
+
+// libraryLog makes log lines of what the library writes: it writes each error that it tells the platform, as JSON, and it writes
+// text.
+type libraryLog struct{ shell *shell }
+
+// Write writes one line.
+func (l libraryLog) Write(line []byte) (int, error) {
+	log, text := l.shell.first.Env.Log.With("function", l.shell.function.Name), strings.TrimSpace(string(line))
+	var told messages.InvokeResponse_Error
+	switch err := json.Unmarshal([]byte(text), &told); {
+	case err != nil || told.Message == "":
+		log.Error("runtime", "cause", text)
+	case told.Type == logged:
+	case told.StackTrace == nil:
+		// The library has not called the function.
+		log.Error("invocation", "cause", "the event cannot be read: "+told.Message)
+	default:
+		log.Error("invocation", "cause", text)
+	}
+	return len(line), nil
 }

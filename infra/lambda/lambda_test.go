@@ -3,6 +3,7 @@ package lambda
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,14 +14,18 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/infra/lambda/lambdatest"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/process/processtest"
+	"management.platform.sh/shared/state/store"
 )
 
 // parse reads an event in the way of the library.
@@ -155,8 +160,8 @@ func TestRemoteAddress(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	serve := func(body string) *buffer {
-		b := newBuffer()
+	serve := func(of kind, body string) *buffer {
+		b := newBuffer(of)
 		b.Header()["Warning"] = []string{`299 - "a"`, `299 - "b"`}
 		b.Header()["Set-Cookie"] = []string{"a=1", "b=2"}
 		b.Header().Set("Content-Length", "5")
@@ -182,36 +187,45 @@ func TestAnswer(t *testing.T) {
 		"balancer":         {&event{}, balancer, "hello", answer{StatusCode: 201, StatusDescription: "201 Created", Headers: single, Body: "hello"}},
 		"balancer, values": {multi, balancer, "hello", answer{StatusCode: 201, StatusDescription: "201 Created", MultiValueHeaders: many, Body: "hello"}},
 	} {
-		if found := serve(row.body).answer(row.event, row.kind); !reflect.DeepEqual(*found, row.want) {
+		if found := serve(row.kind, row.body).answer(row.event, row.kind); !reflect.DeepEqual(*found, row.want) {
 			t.Errorf("%s: got %+v, want %+v", what, *found, row.want)
 		}
 	}
 }
 
-// An answer that is too large for the platform is replaced by one that says so.
+// An answer that is too large for the platform says so, and can be taken back.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
 		kind    kind
 		body    string
-		status  int
+		excess  int
 		encoded bool
 	}{
-		"fits":                   {gatewayV2, strings.Repeat("x", maxAnswer), 200, false},
-		"grows less as base64":   {gatewayV2, strings.Repeat(`"`, 4<<20), 200, true},
-		"too large":              {gatewayV2, strings.Repeat("x", maxAnswer+1), 413, false},
-		"too large for balancer": {balancer, strings.Repeat("x", maxBalancerAnswer+1), 413, false},
-		"binary and too large":   {gatewayV1, strings.Repeat("\xff", 5<<20), 413, false},
+		"fits":                   {gatewayV2, strings.Repeat("x", maxAnswer), 0, false},
+		"grows less as base64":   {gatewayV2, strings.Repeat(`"`, 4<<20), 0, true},
+		"too large":              {gatewayV2, strings.Repeat("x", maxAnswer+1), maxAnswer, false},
+		"too large for balancer": {balancer, strings.Repeat("x", maxBalancerAnswer+1), maxBalancerAnswer, false},
+		"binary and too large":   {gatewayV1, strings.Repeat("\xff", 5<<20), maxAnswer, false},
 	} {
-		b := newBuffer()
-		b.Header().Set("X-Request-Id", "one")
-		b.Write([]byte(row.body))
-		a := b.answer(&event{}, row.kind)
-		if a.StatusCode != row.status || a.IsBase64Encoded != row.encoded {
-			t.Errorf("%s: %d, base64 %v", what, a.StatusCode, a.IsBase64Encoded)
+		b := newBuffer(row.kind)
+		if promised := b.Fits(len(row.body)); promised && row.excess > 0 {
+			t.Errorf("%s: the answer was said to fit", what)
 		}
-		if row.status == 413 && (!strings.Contains(a.Body, `"reason":"RequestEntityTooLarge"`) || a.Headers["X-Request-Id"]+strings.Join(a.MultiValueHeaders["X-Request-Id"], "") != "one") {
-			t.Errorf("%s: %+v", what, a)
+		for _, part := range []string{row.body[:1000], row.body[1000:]} {
+			b.Write([]byte(part))
+		}
+		if b.Excess() != row.excess {
+			t.Errorf("%s: an excess of %d, want %d", what, b.Excess(), row.excess)
+		}
+		if row.excess > 0 {
+			b.Reset()
+			b.WriteHeader(413)
+			b.Write([]byte("small"))
+		}
+		a := b.answer(&event{}, row.kind)
+		if want := map[bool]int{true: 413, false: 200}[row.excess > 0]; a.StatusCode != want || a.IsBase64Encoded != row.encoded {
+			t.Errorf("%s: %d, base64 %v", what, a.StatusCode, a.IsBase64Encoded)
 		}
 		text, err := json.Marshal(a)
 		if err != nil || len(text) > 6<<20 {
@@ -297,6 +311,162 @@ func (s *shell) whole1(t *testing.T, e *event) *answer {
 		t.Fatal(err)
 	}
 	return found.(*answer)
+}
+
+func (s *shell) served(t *testing.T) *served {
+	t.Helper()
+	to, err := s.whole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// invoked is the context of an invocation.
+func invoked(t *testing.T) context.Context {
+	return lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"})
+}
+
+// lines returns the log lines, and fails for a line that is not JSON.
+func lines(t *testing.T, log *bytes.Buffer) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for line := range strings.Lines(log.String()) {
+		var one map[string]any
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// A request that the shell refuses has an id, and a log line that names it and the invocation.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	body := ask("POST", "", "", "?")
+	body.IsBase64Encoded = true
+	for what, row := range map[string]struct {
+		event  *event
+		method string
+	}{
+		"body":   {body, "POST"},
+		"method": {ask("GE T", "", "", ""), "GE T"},
+	} {
+		row.event.Context.RequestID = "JKJaXmPLvHcESHA="
+		var log bytes.Buffer
+		s := open(t, "createaccesskey", &log, nil)
+		found, err := s.handle(invoked(t), row.event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := found.(*answer); a.StatusCode != 400 || a.Headers["X-Request-Id"] != "JKJaXmPLvHcESHA" || a.Headers["X-Content-Type-Options"] != "nosniff" {
+			t.Errorf("%s: %+v", what, a)
+		}
+		logged := lines(t, &log)
+		if len(logged) != 1 || logged[0]["status"] != 400.0 || logged[0]["requestID"] != "JKJaXmPLvHcESHA" || logged[0]["method"] != row.method ||
+			logged[0]["function"] != "createaccesskey" || logged[0]["invocation"] != "c6af9ac6-7b61-11e6-9a41-93e8deadbeef" {
+			t.Errorf("%s: logged %v", what, logged)
+		}
+	}
+}
+
+// What is too large to send is a 413 for the client, the log and the audit: an answer, a list that is put together from parts, and a
+// watch that has not sent what it begins with. A watch that has ends before it is full.
+func TestTooLargeToSend(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := open(t, "listaccesskeys", &log, nil)
+	keys := s.first.Env.Stores("ownedaccesskeys")
+	admin, err := keys.Get(t.Context(), "admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(admin.Object, &object); err != nil {
+		t.Fatal(err)
+	}
+	delete(object, "splice")
+	// Quotes grow when JSON is put into JSON.
+	noise, quotes := make([]byte, 100<<10), strings.Repeat(`"`, 32<<10)
+	for i := range 32 {
+		if _, err := rand.Read(noise); err != nil {
+			t.Fatal(err)
+		}
+		metadata := object["metadata"].(map[string]any)
+		metadata["name"], metadata["uid"] = fmt.Sprintf("large-%d", i), fmt.Sprintf("0000-%d", i)
+		metadata["annotations"] = map[string]any{"x/y": base64.StdEncoding.EncodeToString(noise) + quotes}
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keys.Create(t.Context(), store.Record{Name: metadata["name"].(string), Owner: admin.Owner, Created: admin.Created, Digest: metadata["uid"].(string), Object: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, row := range map[string]struct {
+		query    string
+		balancer bool
+		status   int
+	}{
+		"all in parts":          {"", false, 413},
+		"a small page":          {"limit=3", false, 200},
+		"a page for a balancer": {"limit=6", true, 413},
+		"initial events":        {"watch=true&resourceVersion=0", false, 413},
+	} {
+		log.Reset()
+		e := ask("GET", "", row.query, "")
+		if row.balancer {
+			e.HTTPMethod, e.Path, e.Context.HTTP.Method = "GET", e.RawPath, ""
+			e.Query, e.Context.ELB = map[string]string{"limit": "6"}, &struct{}{}
+		}
+		found, err := s.handle(invoked(t), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := found.(*answer)
+		if a.StatusCode != row.status || row.status == 413 && (!strings.Contains(a.Body, `"reason":"RequestEntityTooLarge"`) || a.Headers["Content-Encoding"] != "") {
+			t.Errorf("%s: %d, %d bytes: %.300s", what, a.StatusCode, len(a.Body), a.Body)
+		}
+		refused := lines(t, &log)
+		refused = slices.DeleteFunc(refused, func(line map[string]any) bool { return line["msg"] != "request" })
+		if row.status == 413 && (len(refused) != 1 || refused[0]["status"] != 413.0 || refused[0]["requestID"] != a.Headers["X-Request-Id"]) {
+			t.Errorf("%s: logged %.600v", what, refused)
+		}
+	}
+}
+
+// What the library writes becomes log lines, and what is logged already does not stand in the log twice.
+func TestLibraryLog(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"errorMessage":"EOF","errorType":"errorString"}` + "\n":                                    "the event cannot be read: EOF",
+		`{"errorMessage":"x","errorType":"string","stackTrace":[{"path":"a","line":1,"label":"b"}]}`: `"stackTrace"`,
+		"failed to get the next event\n":                                                             "failed to get the next event",
+		`{"errorMessage":"the run failed","errorType":"Failure"}` + "\n":                             "",
+	} {
+		var log bytes.Buffer
+		s := open(t, "getaccesskey", &log, nil)
+		if n, err := (libraryLog{s}).Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("%q: wrote %d, %v", text, n, err)
+		}
+		logged := lines(t, &log)
+		if want == "" {
+			if len(logged) != 0 {
+				t.Errorf("%q: logged %v", text, logged)
+			}
+			continue
+		}
+		if len(logged) != 1 || logged[0]["function"] != "getaccesskey" || !strings.Contains(fmt.Sprint(logged[0]["cause"]), strings.Trim(want, `"`)) {
+			t.Errorf("%q: logged %v", text, logged)
+		}
+	}
+	var log bytes.Buffer
+	s := open(t, "getaccesskey", &log, nil)
+	_, err := s.handle(invoked(t), &event{})
+	if logged := lines(t, &log); err == nil || len(logged) != 1 || logged[0]["invocation"] != "c6af9ac6-7b61-11e6-9a41-93e8deadbeef" {
+		t.Errorf("%v; logged %v", err, logged)
+	}
 }
 
 func TestBase64Body(t *testing.T) {
@@ -428,15 +598,15 @@ func TestPanic(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			s := open(t, "getaccesskey", &log, nil)
-			text, err := io.ReadAll(s.flow(&event{}, functionURL, nil, row.handler))
+			to, request := s.served(t), httptest.NewRequest("GET", "/", nil)
+			text, err := io.ReadAll(s.flow(&event{}, functionURL, request, to, row.handler))
 			if !strings.HasPrefix(string(text), "{"+row.status) || (err != nil) != row.broken || strings.Contains(string(text), "hunter2") {
 				t.Errorf("sent %q, %v", text, err)
 			}
 			if !strings.Contains(log.String(), "panic") {
 				t.Errorf("logged %s", &log)
 			}
-			whole := newBuffer()
-			if s.serve(whole, nil, row.handler) {
+			if serve(newBuffer(functionURL), request, row.handler) == nil {
 				t.Error("the handler came to its end")
 			}
 		})
@@ -448,7 +618,7 @@ func TestStreamClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t, "getaccesskey", io.Discard, nil)
 	gone := make(chan error, 1)
-	body := s.flow(&event{}, functionURL, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	body := s.flow(&event{}, functionURL, httptest.NewRequest("GET", "/", nil), s.served(t), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(200)
 		_, err := w.Write([]byte("x"))
 		gone <- err
@@ -463,7 +633,7 @@ func TestStreamClosed(t *testing.T) {
 func TestStreamedHeaders(t *testing.T) {
 	t.Parallel()
 	s := open(t, "getaccesskey", io.Discard, nil)
-	text, err := io.ReadAll(s.flow(&event{}, gatewayV1, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	text, err := io.ReadAll(s.flow(&event{}, gatewayV1, httptest.NewRequest("GET", "/", nil), s.served(t), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Warning"] = []string{"a", "b"}
 	})))
 	if want := `{"statusCode":200,"multiValueHeaders":{"Warning":["a","b"]}}` + strings.Repeat("\x00", 8); string(text) != want || err != nil {

@@ -17,7 +17,7 @@ import (
 // forOwnHosts refuses requests for the console whose Host is not one of this runner. A page of another site can bind its name to
 // an address of this machine: for the browser, the console would then belong to that site. A name is needed for that, so that
 // every address is accepted. Own names are localhost, that of the listener and that of the issuer. Source: ADR-0030.
-func forOwnHosts(next http.Handler, listen, issuer string) http.Handler {
+func forOwnHosts(next http.Handler, api *frame.Server, listen, issuer string) http.Handler {
 	names := []string{hostname(listen)}
 	if own, err := url.Parse(issuer); err == nil {
 		names = append(names, hostname(own.Host))
@@ -26,8 +26,8 @@ func forOwnHosts(next http.Handler, listen, issuer string) http.Handler {
 		host := hostname(r.Host)
 		_, err := netip.ParseAddr(host)
 		if err != nil && !isLocalhost(host) && (host == "" || !slices.Contains(names, host)) && isConsole(r.URL.Path) {
-			frame.Refuse(w, apierror.Forbidden(schema.GroupResource{Resource: "console"}, "",
-				"the Host of the request is no name of this runner; use an address, localhost, or the name in --listen or --issuer", nil))
+			api.Refusing("none", apierror.Forbidden(schema.GroupResource{Resource: "console"}, "",
+				"the Host of the request is no name of this runner; use an address, localhost, or the name in --listen or --issuer", nil)).ServeHTTP(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -21,12 +21,12 @@ import (
 func studio(t *testing.T) func(change func(*http.Request), method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	world := processtest.New(t)
-	api, err := process.Open(world.Lookup(nil), io.Discard, true)
+	api, err := process.Open(world.Lookup(nil), process.Shell{Log: io.Discard, Streams: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	handler := routes(api, redistest.Open(t, world.URL), prometheus.NewRegistry())
-	handler = forOwnHosts(withStudio(handler, api), "platform.internal:8443", "https://issuer.example/kubernetes/management")
+	handler = forOwnHosts(withStudio(handler, api), api, "platform.internal:8443", "https://issuer.example/kubernetes/management")
 	return func(change func(*http.Request), method, path, body string) *httptest.ResponseRecorder {
 		answer, request := httptest.NewRecorder(), httptest.NewRequest(method, "https://127.0.0.1:8443"+path, strings.NewReader(body))
 		request.RemoteAddr = "127.0.0.1:1"

@@ -162,7 +162,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	if s.Runner.Studio {
 		handler = withStudio(handler, api)
 	}
-	handler = forOwnHosts(handler, s.Runner.Listen, env.Tokens.Issuer)
+	handler = forOwnHosts(handler, api, s.Runner.Listen, env.Tokens.Issuer)
 	servers := []*http.Server{process.Listening(handler, log)}
 	failed := make(chan error, 2)
 	secure := tls.NewListener(listener, &tls.Config{
@@ -221,15 +221,16 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = fmt.Fprintln(w, "ok")
 	}
+	refuse := func(w http.ResponseWriter, r *http.Request, err error) { api.Refusing("none", err).ServeHTTP(w, r) }
 	tokens := issuer.Open(api.Env)
 	ready := func(w http.ResponseWriter, r *http.Request) {
 		if err := client.Ping(r.Context()); err != nil {
-			frame.Refuse(w, apierror.Unavailable().Because(err))
+			refuse(w, r, apierror.Unavailable().Because(err))
 			return
 		}
 		if _, err := tokens.Current(r.Context()); err != nil {
 			api.Env.Log.Error("not ready: no token can be signed", "error", err.Error(), "cause", fmt.Sprint(errors.Unwrap(err)))
-			frame.Refuse(w, apierror.Unavailable().Because(err))
+			refuse(w, r, apierror.Unavailable().Because(err))
 			return
 		}
 		alive(w, r)
@@ -247,7 +248,7 @@ func routes(api *frame.Server, client *redisstore.Client, registry prometheus.Ga
 			functions.ServeHTTP(w, r)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
-			frame.Refuse(w, apierror.MethodNotAllowed(r.Method))
+			refuse(w, r, apierror.MethodNotAllowed(r.Method))
 		default:
 			page.ServeHTTP(w, r)
 		}
@@ -267,7 +268,7 @@ func readable(api *frame.Server, page http.Handler) http.Handler {
 				err = auth.Authorize(caller, scope.Request{Verb: "get", Path: r.URL.Path})
 			}
 			if err != nil {
-				frame.Refuse(w, err)
+				api.Refusing("none", err).ServeHTTP(w, r)
 				return
 			}
 		}

@@ -14,19 +14,31 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-// Open returns a server that is built from environment variables, which lookup returns by name, and that logs to out.
-// Streams tells whether responses can be streamed. The server has no spans and no audit. Errors name each wrong variable,
-// and never quote a value.
-func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Server, error) {
+// Shell is what a shell passes to Open.
+type Shell struct {
+	// Log receives the log lines, as JSON.
+	Log io.Writer
+	// Annotate returns attributes of the log lines of a request or a run. Nil: there are none.
+	Annotate func(context.Context) []slog.Attr
+	// Streams tells whether responses can be streamed.
+	Streams bool
+}
+
+// Open returns a server that is built from environment variables, which lookup returns by name. The server has no spans and
+// no audit. Errors name each wrong variable, and never quote a value.
+func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 	s, wrong := settings.Read(lookup)
 	stores, noState := openStores(s)
 	keyring, noKeyring := openKeyring(s)
 	if err := errors.Join(wrong, noState, noKeyring); err != nil {
 		return nil, err
 	}
+	var lines slog.Handler = slog.NewJSONHandler(shell.Log, &slog.HandlerOptions{Level: s.LogLevel})
+	if shell.Annotate != nil {
+		lines = annotated{lines, shell.Annotate}
+	}
 	server := New(s, World{
-		Stores: stores, Encryption: keyring,
-		Log: slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: s.LogLevel})),
+		Stores: stores, Encryption: keyring, Log: slog.New(lines),
 		Lookup: func(name string) (string, bool) {
 			value := lookup(name)
 			return value, value != ""
@@ -38,7 +50,7 @@ func Open(lookup func(string) string, out io.Writer, streams bool) (*frame.Serve
 			return nil, s.Wrong(settings.Config, err)
 		}
 	}
-	if server.Watch.Window == 0 && !streams {
+	if server.Watch.Window == 0 && !shell.Streams {
 		server.Watch.Window = settings.WatchWindowWithoutStreams
 	}
 	return server, nil
@@ -72,4 +84,23 @@ func openStores(s settings.Settings) (func(string) store.Store, error) {
 		return client.Resource, nil
 	}
 	return nil, nil
+}
+
+// annotated adds attributes to log lines that are written with a context.
+type annotated struct {
+	slog.Handler
+	attrs func(context.Context) []slog.Attr
+}
+
+func (a annotated) Handle(ctx context.Context, record slog.Record) error {
+	record.AddAttrs(a.attrs(ctx)...)
+	return a.Handler.Handle(ctx, record)
+}
+
+func (a annotated) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return annotated{a.Handler.WithAttrs(attrs), a.attrs}
+}
+
+func (a annotated) WithGroup(name string) slog.Handler {
+	return annotated{a.Handler.WithGroup(name), a.attrs}
 }

@@ -90,7 +90,7 @@ func TestRefused(t *testing.T) {
 		"no config":     {map[string]string{settings.RedisURL: good, settings.Config: folder + "/none"}, []string{settings.Config}},
 		"broken config": {map[string]string{settings.RedisURL: good, settings.Config: broken}, []string{settings.Config}},
 	} {
-		_, err := Open(from(row.variables), io.Discard, false)
+		_, err := Open(from(row.variables), Shell{Log: io.Discard})
 		if err == nil {
 			t.Errorf("%s: no error", what)
 			continue
@@ -116,7 +116,7 @@ func TestWindow(t *testing.T) {
 		streams bool
 		want    time.Duration
 	}{{"", false, settings.WatchWindowWithoutStreams}, {"", true, 0}, {"280s", true, 280 * time.Second}, {"5s", false, 5 * time.Second}} {
-		server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.WatchWindow: row.given}), io.Discard, row.streams)
+		server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.WatchWindow: row.given}), Shell{Log: io.Discard, Streams: row.streams})
 		if err != nil || server.Watch.Window != row.want {
 			t.Errorf("%+v: %v, %v", row, server, err)
 		}
@@ -126,7 +126,7 @@ func TestWindow(t *testing.T) {
 // Without a setting, patches have the limits of the engine. Source: ADR-0014.
 func TestPatches(t *testing.T) {
 	t.Parallel()
-	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false)
+	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), Shell{Log: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestPatches(t *testing.T) {
 	server, err = Open(from(map[string]string{
 		settings.RedisURL: "redis://127.0.0.1:1", settings.Edition: "community", settings.PatchExpressionTime: "1s", settings.PatchObjectTime: "2s", settings.PatchMemory: "128Mi", settings.PatchResult: "2Mi",
 		settings.PatchDepth: "50", settings.PatchWorkers: "3", settings.PatchInProcess: "true",
-	}), io.Discard, false)
+	}), Shell{Log: io.Discard})
 	want := settings.Patches{
 		ExpressionTime: time.Second, ObjectTime: 2 * time.Second, MemoryBytes: 128 << 20, ResultBytes: 2 << 20, Depth: 50, Workers: 3, InProcess: true,
 	}
@@ -158,7 +158,7 @@ func TestQuota(t *testing.T) {
 		{map[string]string{settings.QuotaObjects: "3", settings.QuotaBytes: "4Ki"}, store.Quota{Objects: 3, Bytes: 4 << 10}},
 	} {
 		row.given[settings.RedisURL] = "redis://127.0.0.1:1"
-		server, err := Open(from(row.given), io.Discard, false)
+		server, err := Open(from(row.given), Shell{Log: io.Discard})
 		if err != nil || server.Env.Quota != row.want {
 			t.Errorf("%v: %+v, %v", row.given, server.Env.Quota, err)
 		}
@@ -184,7 +184,7 @@ func TestRates(t *testing.T) {
 		{map[string]string{settings.RateRequests: "1", settings.RateAnonymous: "0", settings.RateFailures: "2"}, 1, 0, 2},
 	} {
 		row.given[settings.RedisURL] = "redis://127.0.0.1:1"
-		server, err := Open(from(row.given), io.Discard, false)
+		server, err := Open(from(row.given), Shell{Log: io.Discard})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestURLFromFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(redistest.Embedded(t)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := Open(from(map[string]string{settings.RedisURLFile: path}), io.Discard, false)
+	server, err := Open(from(map[string]string{settings.RedisURLFile: path}), Shell{Log: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestURLFromSecret(t *testing.T) {
 		settings.RedisURLSecret: "arn:aws:x/y", "AWS_SESSION_TOKEN": "session",
 		"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": extension.URL[strings.LastIndex(extension.URL, ":")+1:],
 	}
-	server, err := Open(from(variables), io.Discard, false)
+	server, err := Open(from(variables), Shell{Log: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,21 +310,21 @@ func TestConfiguration(t *testing.T) {
 	if err := os.WriteFile(path, []byte("platformHost: a.example\naudit: {dataStoreEndpoint: 'redis://:${PLATFORM_SECRET_A}${VAULT_B}@a.example'}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, "PLATFORM_SECRET_A": "a", "VAULT_B": "b"}), io.Discard, false)
+	server, err := Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, "PLATFORM_SECRET_A": "a", "VAULT_B": "b"}), Shell{Log: io.Discard})
 	if err != nil || server.Env.Config().PlatformHost != "a.example" || server.Env.Config().Audit.DataStoreEndpoint != "redis://:a${VAULT_B}@a.example" || !platformconfig.Open(server.Env).FromFile() || platformconfig.Open(server.Env).Refresh(t.Context()) != nil {
 		t.Errorf("from a file: %v, %v", server, err)
 	}
-	if server, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, settings.ConfigVariables: "VAULT_", "PLATFORM_SECRET_A": "a", "VAULT_B": "b"}), io.Discard, false); err != nil ||
+	if server, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path, settings.ConfigVariables: "VAULT_", "PLATFORM_SECRET_A": "a", "VAULT_B": "b"}), Shell{Log: io.Discard}); err != nil ||
 		server.Env.Config().Audit.DataStoreEndpoint != "redis://:${PLATFORM_SECRET_A}b@a.example" {
 		t.Errorf("with other variables: %v", err)
 	}
-	if server, err = Open(from(map[string]string{settings.RedisURL: redistest.Embedded(t)}), io.Discard, false); err != nil || platformconfig.Open(server.Env).FromFile() {
+	if server, err = Open(from(map[string]string{settings.RedisURL: redistest.Embedded(t)}), Shell{Log: io.Discard}); err != nil || platformconfig.Open(server.Env).FromFile() {
 		t.Fatal(err)
 	}
 	if err := platformconfig.Open(server.Env).Refresh(t.Context()); err != nil || server.Env.Config().ProjectNamespacePrefix != model.DefaultProjectNamespacePrefix {
 		t.Errorf("from the state: %v", err)
 	}
-	if server, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), io.Discard, false); err != nil {
+	if server, err = Open(from(map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}), Shell{Log: io.Discard}); err != nil {
 		t.Fatal(err)
 	}
 	if err := platformconfig.Open(server.Env).Refresh(t.Context()); !errors.Is(err, store.ErrUnavailable) {
@@ -362,7 +362,7 @@ func TestEncryptionKey(t *testing.T) {
 		server, err := Open(from(map[string]string{
 			settings.RedisURL: "redis://127.0.0.1:1", name: value,
 			"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": strings.TrimPrefix(extension.URL, "http://127.0.0.1:"),
-		}), io.Discard, false)
+		}), Shell{Log: io.Discard})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +422,7 @@ func TestTokens(t *testing.T) {
 	} {
 		variables := map[string]string{settings.RedisURL: "redis://127.0.0.1:1"}
 		maps.Copy(variables, row.variables)
-		server, err := Open(from(variables), io.Discard, false)
+		server, err := Open(from(variables), Shell{Log: io.Discard})
 		if err != nil || !reflect.DeepEqual(server.Env.Tokens, row.want) {
 			t.Errorf("%s: %+v, %v", about, server, err)
 		}

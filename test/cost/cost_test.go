@@ -60,7 +60,7 @@ func newWorld(t testing.TB) *world {
 	state := processtest.New(t)
 	server, err := process.Open(state.Lookup(map[string]string{
 		settings.LogLevel: "error", settings.Issuer: "https://issuer.example", settings.EncryptionKey: base64.StdEncoding.EncodeToString(make([]byte, 32)),
-	}), io.Discard, true)
+	}), process.Shell{Log: io.Discard, Streams: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,13 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil && result.stream != nil {
 		c.keepWatching()
+		space := roomOf(w)
 		reply, attrs, err := f.serve(ctx, w, c, result.stream)
+		if over := space.check(); over != nil {
+			reply, err = f.render(c, nil, over)
+			f.setHeaders(w, c, reply)
+			reply.write(w, r)
+		}
 		// The response has been sent: it is too late to refuse the request if its event cannot be recorded.
 		_ = f.conclude(c, nil, reply, err)
 		took := time.Since(received)
@@ -148,6 +154,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	reply, err := f.render(c, result, err)
+	result, reply, err = f.fit(w, c, result, reply, err)
 	if unrecorded := f.conclude(c, result, reply, err); unrecorded != nil {
 		reply, err = f.render(c, nil, unrecorded)
 	}

@@ -1,14 +1,9 @@
 package frame
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-
-	"management.platform.sh/shared/api/codec"
-	"management.platform.sh/shared/model/apierror"
 )
 
 // Guarded returns a handler with the headers that all answers have: browsers must not guess the type of an answer, and must
@@ -32,22 +27,4 @@ func encrypted(r *http.Request) bool {
 // isLocalhost tells whether a host is the name that all programs of a machine share: browsers would demand TLS of the others too.
 func isLocalhost(host string) bool {
 	return strings.EqualFold((&url.URL{Host: host}).Hostname(), "localhost")
-}
-
-// Refuse answers a request with the Status of an error. It is for requests that reach no endpoint.
-func Refuse(w http.ResponseWriter, err error) {
-	status := apierror.From(err).Status()
-	status.Kind, status.APIVersion = "Status", "v1"
-	text, _ := json.Marshal(status) // a Status holds only strings and numbers
-	header := w.Header()
-	header.Set("Content-Type", codec.JSON)
-	header.Set("Cache-Control", "no-cache, private")
-	if status.Code == http.StatusUnauthorized {
-		header.Set("WWW-Authenticate", challenge)
-	}
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
-	}
-	w.WriteHeader(int(status.Code))
-	_, _ = w.Write(append(text, '\n'))
 }

@@ -36,7 +36,8 @@ const cutOff = "the response was cut off"
 func (f *frame) list(ctx context.Context, w http.ResponseWriter, c *call, begun *answer) (whole *answer, sent *reply, err error) {
 	ctx, cancel := context.WithDeadline(ctx, c.end)
 	defer cancel()
-	out := &lister{frame: f, call: c, http: w}
+	space := roomOf(w)
+	out := &lister{frame: f, call: c, http: w, space: space}
 	defer func() {
 		if problem := recover(); problem != nil {
 			c.panicked = true
@@ -46,6 +47,11 @@ func (f *frame) list(ctx context.Context, w http.ResponseWriter, c *call, begun 
 			err = apierror.Timeout().Because(err)
 		}
 		out.abandon()
+		if err != nil && out.sent != nil && space.bounded != nil {
+			// What was written can be taken back.
+			space.clear()
+			out.sent = nil
+		}
 		sent = out.sent
 	}()
 	watched := c.recording.watchRemovals(ctx)
@@ -58,7 +64,7 @@ func (f *frame) list(ctx context.Context, w http.ResponseWriter, c *call, begun 
 		if begun, err = f.operate(watched, c); err != nil || begun.rest == nil || begun.rest.Empty == nil {
 			return begun, nil, err
 		}
-		*out = lister{frame: f, call: c, http: w}
+		*out = lister{frame: f, call: c, http: w, space: space}
 	}
 }
 
@@ -91,6 +97,7 @@ type lister struct {
 	frame  *frame
 	call   *call
 	http   http.ResponseWriter
+	space  room
 	layout layout
 	// held is the text that has not been sent. items is whether there are objects in the list so far.
 	held  []byte
@@ -147,17 +154,28 @@ func (l *lister) run(ctx context.Context, begun *answer) (*answer, error) {
 		return whole, nil
 	}
 	// Every removal has been done.
+	if l.space.bounded != nil {
+		if err := l.finish(); err != nil {
+			return nil, err
+		}
+		return nil, f.conclude(c, &answer{omitted: true}, l.sent, nil)
+	}
 	if err := f.conclude(c, &answer{omitted: true}, l.sent, nil); err != nil {
 		return nil, err
 	}
+	return nil, l.finish()
+}
+
+// finish sends what is left. It returns an error if the client does not receive it, or if the list is too large.
+func (l *lister) finish() error {
 	if err := l.flush(); err != nil {
-		return nil, err
+		return err
 	}
 	l.cancel = nil
 	if err := l.done(); err != nil {
-		return nil, errGone
+		return errGone
 	}
-	return nil, nil
+	return l.space.check()
 }
 
 // add adds an encoded part of the list, and sends what has come together.
@@ -181,7 +199,7 @@ func (l *lister) add(encoded *reply, part runtime.Object) error {
 	}
 	if l.sent == nil {
 		l.recorded, l.records = nil, false
-		if l.frame.endpoint.Verb == "list" {
+		if l.frame.endpoint.Verb == "list" && l.space.bounded == nil {
 			// Nothing is sent that the audit cannot record.
 			if err := l.frame.conclude(l.call, &answer{omitted: true}, encoded, nil); err != nil {
 				return err

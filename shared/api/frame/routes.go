@@ -132,6 +132,12 @@ func wrongMethod() Endpoint {
 	return refusal(func(c *call) error { return apierror.MethodNotAllowed(method(c.http)) })
 }
 
+// Refusing returns a handler that refuses requests with an error, and logs them as others. It is for the requests that a shell
+// does not pass on. Function is the name of the function that was called, or "none".
+func (s *Server) Refusing(function string, err error) http.Handler {
+	return Guarded(newFrame(s, function, refusal(func(*call) error { return err })))
+}
+
 // refusal returns an endpoint that refuses every request. It needs no credential, since routes are not secret.
 func refusal(why func(*call) error) Endpoint {
 	return Endpoint{

@@ -46,6 +46,7 @@ const (
 	endedByChange = "the credential has changed"
 	endedByState  = "the state cannot be reached"
 	endedByError  = "an error was sent"
+	endedByRoom   = "the response is full"
 )
 
 // serve sends a stream until it ends. It returns log attributes that say how the stream ended.
@@ -117,9 +118,17 @@ func (f *frame) pump(ctx context.Context, c *call, s stream, out *sender) (why s
 				next = due
 			}
 		}
+		begun := s.begun()
 		lines, err := s.next(ctx, max(next.Sub(now), time.Millisecond))
+		if begun && out.full(lines) {
+			// The client resumes after the last event that it has.
+			return endedByRoom, nil
+		}
 		if sendErr := out.send(lines); sendErr != nil {
 			return endedByClient, nil
+		}
+		if out.over() {
+			return endedByRoom, nil
 		}
 		if s.begun() {
 			c.places[fairness.Lists].Release()
@@ -212,6 +221,28 @@ func (s *sender) send(lines []line) error {
 	// The connection may serve other requests after this one.
 	_ = s.control.SetWriteDeadline(time.Time{})
 	return nil
+}
+
+// markRoom is the space that is kept for the last bookmark or error, in bytes.
+const markRoom = 4 << 10
+
+// full tells whether lines do not fit into a response that is sent in one piece, although it has events already.
+func (s *sender) full(lines []line) bool {
+	bounded, ok := s.http.(Bounded)
+	if !ok || s.sent == 0 || len(lines) == 0 {
+		return false
+	}
+	size := markRoom
+	for _, event := range lines {
+		size += len(event.object) + len(`{"type":"BOOKMARK","object":}`+"\n")
+	}
+	return !bounded.Fits(size)
+}
+
+// over tells that the response has become too large to be sent.
+func (s *sender) over() bool {
+	bounded, ok := s.http.(Bounded)
+	return ok && !bounded.Fits(0) && bounded.Excess() > 0
 }
 
 func (s *sender) flush() error {

@@ -40,7 +40,7 @@ type World struct {
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{URL: redistest.Embedded(t), t: t}
-	server, err := process.Open(w.Lookup(nil), io.Discard, true)
+	server, err := process.Open(w.Lookup(nil), process.Shell{Log: io.Discard, Streams: true})
 	if err != nil {
 		t.Fatal(err)
 	}
