@@ -1,6 +1,6 @@
-// Package whoami tells callers who they are and what they may do: selves for the platform's command line, and the self
-// subject reviews that kubectl auth sends. It stores nothing and reveals nothing about other callers.
-// Source: Spec 5; ADR-0005, ADR-0023.
+// Package whoami tells callers who they are and what they may do: selves for the platform's command line, the self subject
+// reviews that kubectl auth sends, and what a key with a scope would permit. It stores nothing and reveals nothing about other callers.
+// Source: Spec 5; ADR-0005, ADR-0023, ADR-0030.
 package whoami
 
 import (
@@ -105,6 +105,16 @@ func rulesReview(_ context.Context, deps Deps, in frame.ReviewRequest[*authoriza
 	return answer, nil
 }
 
+// preview answers what a key with a scope would permit. Errors: those of review.Access.Preview.
+func preview(ctx context.Context, deps Deps, in frame.ReviewRequest[*model.ScopePreview]) (*model.ScopePreview, error) {
+	status, err := deps.Access.Preview(ctx, in.Caller, &in.Object.Spec)
+	if err != nil {
+		return nil, err
+	}
+	in.Object.Status = status
+	return in.Object, nil
+}
+
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
 	Name: "whoami",
@@ -116,6 +126,7 @@ var Function = &frame.Function{
 			"SelfSubjectAccessReview", "selfsubjectaccessreview", open, accessReview),
 		frame.Review(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectrulesreviews"),
 			"SelfSubjectRulesReview", "selfsubjectrulesreview", open, rulesReview),
+		frame.Review(model.SchemeGroupVersion.WithResource("scopepreviews"), "ScopePreview", "scopepreview", open, preview),
 	},
 }
 

@@ -318,7 +318,7 @@ func TestRulesReview(t *testing.T) {
 // The frame opens what the operation needs.
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	if Function.Name != "whoami" || len(Function.Endpoints) != 4 {
+	if Function.Name != "whoami" || len(Function.Endpoints) != 5 {
 		t.Errorf("%+v", Function)
 	}
 	for _, endpoint := range Function.Endpoints {

@@ -70,6 +70,7 @@ var policy = []rule{
 	{who: admins, resource: model.Resource("configs"), subresource: "rollback", verbs: create},
 	{who: admins, resource: model.Resource("syncpatchevaluations"), verbs: create},
 	{who: everybody, resource: model.Resource("selves"), verbs: create},
+	{who: everybody, resource: model.Resource("scopepreviews"), verbs: create},
 	{who: anybody, resource: model.Resource("credentialrevocations"), verbs: create},
 	{who: everybody, resource: authentication("selfsubjectreviews"), verbs: create},
 	{who: everybody, resource: authentication("tokenreviews"), verbs: create},

@@ -43,6 +43,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&DirectClusterEndpointTokenList{},
 		&OwnedAccessKey{},
 		&OwnedAccessKeyList{},
+		&ScopePreview{},
 		&Self{},
 		&SyncPatchEvaluation{},
 		&Team{},

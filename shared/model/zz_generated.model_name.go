@@ -403,6 +403,41 @@ func (in ScopeGroupResources) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreview) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewDecision) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewDecision"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewExcess) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewExcess"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewRequest) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewRule) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewRule"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ScopePreviewStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.ScopePreviewStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ScopeProject) OpenAPIModelName() string {
 	return "sh.platform.management.v1.ScopeProject"
 }

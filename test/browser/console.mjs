@@ -180,6 +180,28 @@ const stories = {
     await page.getByRole("dialog").getByText('"project": "shop"').waitFor();
     await context.close();
   },
+  async "the dialog says what a scope permits, before there is a key"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByText("This permits").click();
+    const answer = page.getByRole("dialog").getByRole("status");
+    await answer.getByText("Permitted:", { exact: true }).waitFor();
+    await page.getByLabel("Only ask who it is").check();
+    await answer.getByText("Not permitted:").waitFor();
+    await page.getByLabel("Everything in one project").check();
+    await page.getByLabel("Project", { exact: true }).fill("shop");
+    await answer.getByText("Not permitted:").waitFor();
+    await page.getByLabel("Namespace", { exact: true }).fill("p-shop");
+    await answer.getByText("Permitted:", { exact: true }).waitFor();
+    await page.getByLabel("Resource", { exact: true }).fill("virtualclusterinstances/kubeconfig");
+    await page.getByRole("combobox", { name: "Verb" }).selectOption("create");
+    await page.getByLabel("A scope in YAML").check();
+    await page.getByLabel("Scope", { exact: true }).fill("roles:\n- role: absent");
+    await page.getByRole("dialog").getByRole("alert").getByText("spec.scope.roles[0].role").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "signing out ends the session, not the key"() {
     const { context, page } = await open();
     await signIn(page);
@@ -289,6 +311,9 @@ const stories = {
       await look("keys");
       await page.getByRole("button", { name: "New key" }).click();
       await page.getByLabel("A scope in YAML").check();
+      await page.getByText("This permits").click();
+      await page.getByText("Permitted in this namespace").waitFor();
+      await page.getByRole("dialog").getByText("Permitted:", { exact: true }).or(page.getByRole("dialog").getByText("Not permitted:")).waitFor();
       await look("new-key");
       await page.keyboard.press("Escape");
       await page.getByRole("button", { name: "Open admin" }).click();

@@ -153,6 +153,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.Scope{}.OpenAPIModelName():                                  schema_managementplatformsh_shared_model_Scope(ref),
 		model.ScopeCluster{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ScopeCluster(ref),
 		model.ScopeGroupResources{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_ScopeGroupResources(ref),
+		model.ScopePreview{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ScopePreview(ref),
+		model.ScopePreviewDecision{}.OpenAPIModelName():                   schema_managementplatformsh_shared_model_ScopePreviewDecision(ref),
+		model.ScopePreviewExcess{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_ScopePreviewExcess(ref),
+		model.ScopePreviewRequest{}.OpenAPIModelName():                    schema_managementplatformsh_shared_model_ScopePreviewRequest(ref),
+		model.ScopePreviewRule{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ScopePreviewRule(ref),
+		model.ScopePreviewSpec{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_ScopePreviewSpec(ref),
+		model.ScopePreviewStatus{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_ScopePreviewStatus(ref),
 		model.ScopeProject{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_ScopeProject(ref),
 		model.ScopeRole{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_ScopeRole(ref),
 		model.ScopeRule{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_ScopeRule(ref),
@@ -7207,6 +7214,363 @@ func schema_managementplatformsh_shared_model_ScopeGroupResources(ref common.Ref
 				},
 			},
 		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreview says what an access key with a scope would permit, before there is one. It is cluster-scoped and created at scopepreviews. The server does not store it. Source: ADR-0030.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. It may be empty. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says which scope to look at. Source: ADR-0030.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ScopePreviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the answer. It is ignored in requests. Source: ADR-0030.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.ScopePreviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.ScopePreviewSpec{}.OpenAPIModelName(), model.ScopePreviewStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreviewDecision(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewDecision says whether a request is permitted, and why. Source: ADR-0023.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"allowed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Allowed is true if the request is permitted. Source: ADR-0023.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason names the rule that decided. For a refusal, it says what would permit the request. Source: ADR-0023.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"allowed", "reason"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreviewExcess(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewExcess is an entry of a scope that is too wide. Source: ADR-0030.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"field": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Field is the path of the entry. Source: ADR-0005.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message says why it is too wide. Source: ADR-0005.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"field", "message"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreviewRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewRequest is a request to this API: for a resource, or for a path. Source: ADR-0030.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"verb": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Verb is the verb of Kubernetes, such as list; for a path, it is the method in small letters. `*` is every verb. Source: ADR-0023.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Group is the API group of the resource. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is the plural name of the resource. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subresource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Subresource is the part of the resource, such as kubeconfig. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is the namespace of the object. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the object. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path is the path of a request that is not for a resource. Set either path or resource. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"verb"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreviewRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewRule is a set of requests. Source: ADR-0030.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"verbs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Verbs are the verbs of the requests. Source: ADR-0023.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Group is the API group of the resource. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is the resource, with its subresource after a slash. Empty if the rule is about paths. Source: ADR-0023.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names are the names of the objects. Empty means every object. Source: ADR-0023.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"paths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Paths are the paths, if the rule is about paths. Source: ADR-0023.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"verbs"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewSpec says which scope to look at. Source: ADR-0030.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Scope is the scope of the access key that the caller could make. If absent, the answer is what the caller may do. Source: Spec 2.3.",
+							Ref:         ref(model.Scope{}.OpenAPIModelName()),
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is the namespace whose objects the rules are about, such as that of a project. If empty, the rules are those for requests for all namespaces. Source: ADR-0030.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Request is a request to decide. If absent, no request is decided. Source: ADR-0030.",
+							Ref:         ref(model.ScopePreviewRequest{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.Scope{}.OpenAPIModelName(), model.ScopePreviewRequest{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_ScopePreviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScopePreviewStatus says what a scope permits. Source: ADR-0030.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Rules are the requests that the key could make in the namespace. Whether an object permits it is not known without the object: callers see and change their own. Source: ADR-0023.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ScopePreviewRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"incomplete": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Incomplete is true if the scope names more objects than the rules show. Source: ADR-0023.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"excess": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Excess are the entries of the scope that are wider than what the caller may do. A key with them is refused. Source: ADR-0005.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.ScopePreviewExcess{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"decision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Decision is the decision about spec.request. Absent without a request. Source: ADR-0023.",
+							Ref:         ref(model.ScopePreviewDecision{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			model.ScopePreviewDecision{}.OpenAPIModelName(), model.ScopePreviewExcess{}.OpenAPIModelName(), model.ScopePreviewRule{}.OpenAPIModelName()},
 	}
 }
 

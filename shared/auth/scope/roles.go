@@ -121,6 +121,7 @@ var always = []permission{
 		resources: []schema.GroupResource{
 			model.Resource("selves"),
 			model.Resource("credentialrevocations"),
+			model.Resource("scopepreviews"),
 			{Group: authenticationGroup, Resource: "selfsubjectreviews"},
 			{Group: authorizationGroup, Resource: "selfsubjectaccessreviews"},
 			{Group: authorizationGroup, Resource: "selfsubjectrulesreviews"},

@@ -6,6 +6,7 @@ import { download } from "../parts/download";
 import { Problem, asRefusal } from "../parts/problem";
 import { text, type Text } from "../texts";
 import type { Key } from "./key";
+import { Preview } from "./preview";
 import { path } from "./keys";
 
 const lifetimes: [number, Text][] = [[3600, "hour"], [28_800, "eightHours"], [86_400, "day"], [604_800, "week"], [2_592_000, "month"], [0, "noEnd"]];
@@ -118,6 +119,7 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
             </div>
           )}
         </fieldset>
+        <Preview scope={scopeLines(kind.value, project.value, cluster.value, yaml.value)} ready={kind.value !== "project" || project.value !== ""} />
         <fieldset>
           <legend>{text("createLifetime")}</legend>
           <div class="choices">

@@ -1,0 +1,102 @@
+import { batch, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { ask, group, type Refusal } from "../api";
+import { asRefusal, Problem } from "../parts/problem";
+import { text } from "../texts";
+
+/** What a scope permits, as far as the console reads it. */
+interface Status {
+  rules?: { verbs: string[]; group?: string; resource?: string; names?: string[]; paths?: string[] }[];
+  incomplete?: boolean;
+  excess?: { field: string; message: string }[];
+  decision?: { allowed: boolean; reason: string };
+}
+
+const platform = "management.platform.sh";
+const verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "*"];
+
+/** What a key with a scope would permit, and whether it would permit a request. The server decides, as it decides requests. */
+export function Preview({ scope, ready }: { scope: string; ready: boolean }) {
+  const status = useSignal<Status | null>(null);
+  const problem = useSignal<Refusal | null>(null);
+  const verb = useSignal("list");
+  const resource = useSignal("virtualclusterinstances");
+  const namespace = useSignal("");
+  const name = useSignal("");
+  const request = [verb.value, resource.value, namespace.value, name.value];
+  useEffect(() => {
+    if (!ready) return;
+    const current = new AbortController();
+    const timer = setTimeout(async () => {
+      const [kind = "", subresource] = resource.value.split("/");
+      const asked = kind.trim() === "" ? [] : [`  request: ${JSON.stringify({
+        verb: verb.value, group: platform, resource: kind.trim(), ...(subresource ? { subresource } : {}), namespace: namespace.value.trim(), name: name.value.trim(),
+      })}`];
+      const body = [
+        `apiVersion: ${platform}/v1`, "kind: ScopePreview", "spec:", `  namespace: ${JSON.stringify(namespace.value.trim())}`,
+        ...(scope ? [`  scope:${scope}`] : []), ...asked, "",
+      ].join("\n");
+      try {
+        const answer = await ask<{ status: Status }>(`${group}/scopepreviews?fieldValidation=Strict`, {
+          method: "POST", body, mediaType: "application/yaml", signal: current.signal,
+        });
+        batch(() => {
+          status.value = answer.status;
+          problem.value = null;
+        });
+      } catch (failure) {
+        if (!current.signal.aborted) problem.value = asRefusal(failure);
+      }
+    }, 300);
+    return () => {
+      clearTimeout(timer);
+      current.abort();
+    };
+  }, [scope, ready, ...request]);
+  const { rules = [], excess = [], decision, incomplete } = status.value ?? {};
+  const ours = rules.filter((rule) => rule.group === platform);
+  return (
+    <details class="preview">
+      <summary>{text("preview")}</summary>
+      <Problem of={problem.value} />
+      {excess.length > 0 && (
+        <div class="problem">
+          <p>{text("previewExcess")}</p>
+          <ul>{excess.map((one) => <li><code>{one.field}</code> {one.message}</li>)}</ul>
+        </div>
+      )}
+      <div class="two">
+        <label>{text("previewVerb")}
+          <select value={verb.value} onChange={(event) => (verb.value = event.currentTarget.value)}>
+            {verbs.map((one) => <option value={one}>{one}</option>)}
+          </select>
+        </label>
+        <label>{text("previewResource")}
+          <input value={resource.value} autocapitalize="off" spellcheck={false} onInput={(event) => (resource.value = event.currentTarget.value)} />
+        </label>
+        <label>{text("previewNamespace")}
+          <input value={namespace.value} autocapitalize="off" spellcheck={false} onInput={(event) => (namespace.value = event.currentTarget.value)} />
+        </label>
+        <label>{text("previewName")}
+          <input value={name.value} autocapitalize="off" spellcheck={false} onInput={(event) => (name.value = event.currentTarget.value)} />
+        </label>
+      </div>
+      <div role="status">
+        {decision && (
+          <p class={`decision ${decision.allowed ? "yes" : "no"}`}>
+            <strong>{text(decision.allowed ? "previewAllowed" : "previewRefused")}</strong> {decision.reason}
+          </p>
+        )}
+      </div>
+      <h3>{text("previewRules")}</h3>
+      {ours.length === 0 ? <p>{text("previewNothing")}</p> : (
+        <ul>
+          {ours.map((rule) => (
+            <li>{rule.verbs.join(", ")}: <code>{rule.resource}</code>{(rule.names ?? []).length > 0 && <> {text("previewNames", { names: (rule.names ?? []).join(", ") })}</>}</li>
+          ))}
+        </ul>
+      )}
+      {incomplete && <p class="quiet">{text("previewIncomplete")}</p>}
+    </details>
+  );
+}

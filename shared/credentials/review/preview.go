@@ -1,0 +1,97 @@
+package review
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+)
+
+// Preview returns what an access key that the caller makes with a scope, and without groups, would permit, or what the caller may do if there is no
+// scope. Requests of the key are decided in the same way. Errors: Invalid with a cause for each field that is wrong; those of
+// the state. Source: ADR-0023, ADR-0030.
+func (a *Access) Preview(ctx context.Context, caller identity.Caller, spec *model.ScopePreviewSpec) (model.ScopePreviewStatus, error) {
+	var status model.ScopePreviewStatus
+	path := field.NewPath("spec")
+	wrong := scope.Validate(spec.Scope, path.Child("scope"))
+	var asked scope.Request
+	if request := spec.Request; request != nil {
+		var err *field.Error
+		if asked, err = requested(request, path.Child("request")); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	if len(wrong) > 0 {
+		return status, apierror.Invalid(model.SchemeGroupVersion.WithKind("ScopePreview").GroupKind(), "", wrong)
+	}
+	holder := caller
+	if spec.Scope != nil {
+		holder = Holder(caller, spec.Scope)
+		for _, problem := range auth.Exceeds(spec.Scope, caller, path.Child("scope")) {
+			status.Excess = append(status.Excess, model.ScopePreviewExcess{Field: problem.Field, Message: problem.ErrorBody()})
+		}
+	}
+	rules := a.Rules(holder, spec.Namespace)
+	status.Incomplete = rules.Incomplete
+	for _, rule := range rules.ResourceRules {
+		status.Rules = append(status.Rules, model.ScopePreviewRule{
+			Verbs: rule.Verbs, Group: rule.APIGroups[0], Resource: rule.Resources[0], Names: rule.ResourceNames,
+		})
+	}
+	for _, rule := range rules.NonResourceRules {
+		status.Rules = append(status.Rules, model.ScopePreviewRule{Verbs: rule.Verbs, Paths: rule.NonResourceURLs})
+	}
+	if spec.Request == nil {
+		return status, nil
+	}
+	decision, err := a.Decide(ctx, holder, asked)
+	if err != nil {
+		return status, err
+	}
+	status.Decision = &model.ScopePreviewDecision{Allowed: decision.Allowed, Reason: decision.Reason}
+	return status, nil
+}
+
+// Holder returns the caller that an access key has which a caller makes with a scope, and without groups. Its name is not known.
+// Source: ADR-0030.
+func Holder(caller identity.Caller, s *model.Scope) identity.Caller {
+	holder := caller
+	if caller.OwnerObject == nil {
+		// The groups of a key are those that it says, unless its owner is an object.
+		holder = identity.New(caller.Owner, nil)
+	}
+	// The key has the scopes of its maker as well.
+	holder.Scope, holder.KeyScopes = s, caller.Scopes()
+	holder.Key, holder.KeyUID, holder.KeyType = "", "", model.AccessKeyTypeUser
+	return holder
+}
+
+// requested returns the request of a preview.
+func requested(r *model.ScopePreviewRequest, path *field.Path) (scope.Request, *field.Error) {
+	switch {
+	case r.Verb == "":
+		return scope.Request{}, field.Required(path.Child("verb"), "such as get, list or create; * is every verb")
+	case (r.Path == "") == (r.Resource == ""):
+		return scope.Request{}, field.Invalid(path, field.OmitValueType{}, "set either resource or path")
+	case r.Path != "":
+		request, err := RequestOf(nil, &authorizationv1.NonResourceAttributes{Verb: r.Verb, Path: r.Path})
+		if err != nil {
+			return request, field.Invalid(path, field.OmitValueType{}, err.Error())
+		}
+		return request, nil
+	default:
+		request, err := RequestOf(&authorizationv1.ResourceAttributes{
+			Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
+		}, nil)
+		if err != nil {
+			return request, field.Invalid(path, field.OmitValueType{}, err.Error())
+		}
+		return request, nil
+	}
+}

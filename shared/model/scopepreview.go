@@ -1,0 +1,119 @@
+package model
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ScopePreview says what an access key with a scope would permit, before there is one. It is cluster-scoped and created at
+// scopepreviews. The server does not store it. Source: ADR-0030.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ScopePreview struct {
+	metav1.TypeMeta `json:",inline"`
+	// Metadata is standard object metadata. It may be empty. Source: Spec 2.2.
+	// +optional
+	metav1.ObjectMeta `json:"metadata"`
+	// Spec says which scope to look at. Source: ADR-0030.
+	// +optional
+	Spec ScopePreviewSpec `json:"spec"`
+	// Status is the answer. It is ignored in requests. Source: ADR-0030.
+	// +optional
+	Status ScopePreviewStatus `json:"status"`
+}
+
+// ScopePreviewSpec says which scope to look at. Source: ADR-0030.
+type ScopePreviewSpec struct {
+	// Scope is the scope of the access key that the caller could make. If absent, the answer is what the caller may do.
+	// Source: Spec 2.3.
+	// +optional
+	Scope *Scope `json:"scope,omitempty"`
+	// Namespace is the namespace whose objects the rules are about, such as that of a project. If empty, the rules are those
+	// for requests for all namespaces. Source: ADR-0030.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Request is a request to decide. If absent, no request is decided. Source: ADR-0030.
+	// +optional
+	Request *ScopePreviewRequest `json:"request,omitempty"`
+}
+
+// ScopePreviewRequest is a request to this API: for a resource, or for a path. Source: ADR-0030.
+type ScopePreviewRequest struct {
+	// Verb is the verb of Kubernetes, such as list; for a path, it is the method in small letters. `*` is every verb.
+	// Source: ADR-0023.
+	Verb string `json:"verb"`
+	// Group is the API group of the resource. Source: ADR-0023.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Resource is the plural name of the resource. Source: ADR-0023.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+	// Subresource is the part of the resource, such as kubeconfig. Source: ADR-0023.
+	// +optional
+	Subresource string `json:"subresource,omitempty"`
+	// Namespace is the namespace of the object. Source: ADR-0023.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the name of the object. Source: ADR-0023.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Path is the path of a request that is not for a resource. Set either path or resource. Source: ADR-0023.
+	// +optional
+	Path string `json:"path,omitempty"`
+}
+
+// ScopePreviewStatus says what a scope permits. Source: ADR-0030.
+type ScopePreviewStatus struct {
+	// Rules are the requests that the key could make in the namespace. Whether an object permits it is not known without the
+	// object: callers see and change their own. Source: ADR-0023.
+	// +optional
+	// +listType=atomic
+	Rules []ScopePreviewRule `json:"rules,omitempty"`
+	// Incomplete is true if the scope names more objects than the rules show. Source: ADR-0023.
+	// +optional
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Excess are the entries of the scope that are wider than what the caller may do. A key with them is refused.
+	// Source: ADR-0005.
+	// +optional
+	// +listType=atomic
+	Excess []ScopePreviewExcess `json:"excess,omitempty"`
+	// Decision is the decision about spec.request. Absent without a request. Source: ADR-0023.
+	// +optional
+	Decision *ScopePreviewDecision `json:"decision,omitempty"`
+}
+
+// ScopePreviewRule is a set of requests. Source: ADR-0030.
+type ScopePreviewRule struct {
+	// Verbs are the verbs of the requests. Source: ADR-0023.
+	// +listType=atomic
+	Verbs []string `json:"verbs"`
+	// Group is the API group of the resource. Source: ADR-0023.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Resource is the resource, with its subresource after a slash. Empty if the rule is about paths. Source: ADR-0023.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+	// Names are the names of the objects. Empty means every object. Source: ADR-0023.
+	// +optional
+	// +listType=atomic
+	Names []string `json:"names,omitempty"`
+	// Paths are the paths, if the rule is about paths. Source: ADR-0023.
+	// +optional
+	// +listType=atomic
+	Paths []string `json:"paths,omitempty"`
+}
+
+// ScopePreviewExcess is an entry of a scope that is too wide. Source: ADR-0030.
+type ScopePreviewExcess struct {
+	// Field is the path of the entry. Source: ADR-0005.
+	Field string `json:"field"`
+	// Message says why it is too wide. Source: ADR-0005.
+	Message string `json:"message"`
+}
+
+// ScopePreviewDecision says whether a request is permitted, and why. Source: ADR-0023.
+type ScopePreviewDecision struct {
+	// Allowed is true if the request is permitted. Source: ADR-0023.
+	Allowed bool `json:"allowed"`
+	// Reason names the rule that decided. For a refusal, it says what would permit the request. Source: ADR-0023.
+	Reason string `json:"reason"`
+}
