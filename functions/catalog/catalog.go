@@ -5,6 +5,7 @@ package catalog
 
 import (
 	"management.platform.sh/functions/authorizescopes"
+	"management.platform.sh/functions/checkpassword"
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/confirmlogin"
 	"management.platform.sh/functions/createaccesskey"
@@ -109,6 +110,7 @@ var Functions = []*frame.Function{
 	describelogin.Function,
 	startlogin.Function,
 	finishlogin.Function,
+	checkpassword.Function,
 	confirmlogin.Function,
 	exchangetoken.Function,
 	expirekeys.Function,

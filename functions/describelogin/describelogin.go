@@ -46,6 +46,11 @@ type method struct {
 // password is the sign-in with a password.
 type password struct {
 	Enabled bool `json:"enabled"`
+	// Issuer, LoginEndpoint and TokenEndpoint are those of a method. Absent if the address of the platform is not known, or the
+	// sign-in is not enabled.
+	Issuer        string `json:"issuer,omitempty"`
+	LoginEndpoint string `json:"loginEndpoint,omitempty"`
+	TokenEndpoint string `json:"tokenEndpoint,omitempty"`
 }
 
 // Do returns how people can sign in now. It never fails.
@@ -56,6 +61,14 @@ func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 			ID: connector.ID, DisplayName: connector.DisplayName, Type: connector.Type, Issuer: connector.Issuer(),
 			LoginEndpoint: connector.LoginURL(), TokenEndpoint: connector.TokenURL(),
 		})
+	}
+	if config := deps.Config(); signin.PasswordEnabled(config) {
+		info.Methods.Password.Enabled = true
+		if address := signin.Address(config); address != "" {
+			info.Methods.Password = password{
+				Enabled: true, Issuer: address, LoginEndpoint: address + "/auth/password/login", TokenEndpoint: address + "/auth/token",
+			}
+		}
 	}
 	return frame.FormResult{JSON: info}, nil
 }

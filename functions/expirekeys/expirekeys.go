@@ -10,7 +10,6 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/idempotency"
-	"management.platform.sh/shared/credentials/password"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -86,7 +85,7 @@ func open(env *platform.Environment) Deps {
 		// Removing stored responses needs no encryption key.
 		Attempts: &idempotency.Store{Records: env.Stores(idempotency.Resource), Now: env.Now},
 		SignIns:  &idempotency.Store{Records: signin.Records(env), Now: env.Now},
-		Failures: &idempotency.Store{Records: password.Failures(env), Now: env.Now},
+		Failures: &idempotency.Store{Records: signin.Failures(env), Now: env.Now},
 		Config:   platformconfig.Open(env),
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -37,7 +38,9 @@ type Login struct {
 	Browser   bool          `default:"true" negatable:"" help:"Open the browser. With --no-browser the address is only printed."`
 	Port      uint16        `placeholder:"NUMBER" help:"Port of this computer to which the browser comes back, such as one that SSH forwards. Absent: any free one."`
 	Timeout   time.Duration `default:"5m" placeholder:"DURATION" help:"How long to wait for the browser (${default})."`
-	KeyStdin  bool          `name:"access-key-stdin" help:"Read an access key from standard input in place of using a browser."`
+	Username  string        `placeholder:"NAME" and:"password" help:"Sign in as this user with a password, without a browser. Needs --password-stdin."`
+	Password  bool          `name:"password-stdin" and:"password" xor:"stdin" help:"Read the password of --username from standard input."`
+	KeyStdin  bool          `name:"access-key-stdin" xor:"stdin" help:"Read an access key from standard input in place of using a browser."`
 	Output    string        `type:"path" short:"o" placeholder:"FILE" help:"Kubeconfig to add the platform to. Absent: the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
 
 	// Open opens an address in a browser. Nil: the browser of the system.
@@ -52,6 +55,10 @@ const (
 	loginClient = "platform-cli"
 	// basePath is where the API is below a host.
 	basePath = "/kubernetes/management"
+	// passwordID is the --connector for the page at which people type their password.
+	passwordID = "password"
+	// outOfBand stands for the address of a program that needs no browser.
+	outOfBand = "urn:ietf:wg:oauth:2.0:oob"
 )
 
 // connector is a way to sign in. It is what describelogin serves.
@@ -85,9 +92,12 @@ func (c *Login) Run(ctx context.Context) error {
 		return err
 	}
 	var key secret.String
-	if c.KeyStdin {
+	switch {
+	case c.KeyStdin:
 		key, err = c.given(ctx, client, endpoint)
-	} else {
+	case c.Username != "":
+		key, err = c.withPassword(ctx, client, server)
+	default:
 		key, err = c.ask(ctx, client, server)
 	}
 	if err != nil {
@@ -136,8 +146,8 @@ func platformOf(host string) (server, folder string, err error) {
 	return server, filepath.Join(config, "management.platform.sh", url.PathEscape(strings.ReplaceAll(at.Host, ":", "_"))), nil
 }
 
-// given returns the key on the standard input, if the platform knows it.
-func (c *Login) given(ctx context.Context, client *http.Client, endpoint string) (secret.String, error) {
+// line returns the first line of the standard input, without its end.
+func (c *Login) line() (string, error) {
 	input := c.Input
 	if input == nil {
 		input = os.Stdin
@@ -145,6 +155,78 @@ func (c *Login) given(ctx context.Context, client *http.Client, endpoint string)
 	line, err := bufio.NewReader(io.LimitReader(input, 1<<16)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("reading the standard input: %w", err)
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+// withPassword signs in with the password on the standard input: the platform gives a code for it, which is exchanged as after a
+// sign-in with a browser.
+func (c *Login) withPassword(ctx context.Context, client *http.Client, server string) (secret.String, error) {
+	password, err := c.line()
+	if err != nil {
+		return "", err
+	}
+	if password == "" {
+		return "", errors.New("the standard input has no password")
+	}
+	verifier := oauth2.GenerateVerifier()
+	body, err := json.Marshal(map[string]string{
+		"client_id": loginClient, "code_challenge": oauth2.S256ChallengeFromVerifier(verifier), "code_challenge_method": "S256",
+		"username": c.Username, "password": password,
+	})
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/auth/password/login", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("sending the password: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusNotFound {
+		return "", errors.New("this platform signs nobody in with a password; use a browser")
+	}
+	if response.StatusCode != http.StatusOK {
+		_, refusal, err := readAnswer(response)
+		if err != nil {
+			return "", fmt.Errorf("sending the password: %w", err)
+		}
+		return "", fmt.Errorf("the platform does not sign you in: %s", refusal)
+	}
+	var granted struct {
+		Code string `json:"code"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&granted); err != nil {
+		return "", fmt.Errorf("sending the password: %s gave no answer of a platform: %w", server, err)
+	}
+	flow := &oauth2.Config{
+		ClientID: loginClient, RedirectURL: outOfBand, Endpoint: oauth2.Endpoint{TokenURL: server + "/auth/token", AuthStyle: oauth2.AuthStyleInParams},
+	}
+	return exchange(ctx, client, flow, granted.Code, verifier)
+}
+
+// exchange asks the platform for the access key of a code.
+func exchange(ctx context.Context, client *http.Client, flow *oauth2.Config, code, verifier string) (secret.String, error) {
+	made, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code, oauth2.VerifierOption(verifier))
+	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode != "" {
+		return "", fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking for the access key: %w", err)
+	}
+	return secret.String(made.AccessToken), nil
+}
+
+// given returns the key on the standard input, if the platform knows it.
+func (c *Login) given(ctx context.Context, client *http.Client, endpoint string) (secret.String, error) {
+	line, err := c.line()
+	if err != nil {
+		return "", err
 	}
 	key := secret.String(strings.TrimSpace(line))
 	if key == "" {
@@ -206,14 +288,7 @@ func (c *Login) ask(ctx context.Context, client *http.Client, server string) (se
 	if refused := answer.Get("error"); refused != "" {
 		return "", fmt.Errorf("the sign-in was refused (%s)", refused)
 	}
-	made, err := flow.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), answer.Get("code"), oauth2.VerifierOption(verifier))
-	if wrong := (*oauth2.RetrieveError)(nil); errors.As(err, &wrong) && wrong.ErrorCode != "" {
-		return "", fmt.Errorf("the platform made no access key (%s)", strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
-	}
-	if err != nil {
-		return "", fmt.Errorf("asking for the access key: %w", err)
-	}
-	return secret.String(made.AccessToken), nil
+	return exchange(ctx, client, flow, answer.Get("code"), verifier)
 }
 
 // choose returns the connector to sign in at.
@@ -233,14 +308,20 @@ func (c *Login) choose(ctx context.Context, client *http.Client, server string) 
 	}
 	var info struct {
 		Methods struct {
-			SSO []connector `json:"sso"`
+			SSO      []connector `json:"sso"`
+			Password connector   `json:"password"`
 		} `json:"methods"`
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&info); err != nil {
 		return connector{}, fmt.Errorf("asking how to sign in: %s gave no answer of a platform: %w", server, err)
 	}
+	methods := info.Methods.SSO
+	if password := info.Methods.Password; password.LoginEndpoint != "" && (len(methods) == 0 || c.Connector == passwordID) {
+		password.ID = passwordID
+		methods = append(methods, password)
+	}
 	var ids []string
-	for _, one := range info.Methods.SSO {
+	for _, one := range methods {
 		ids = append(ids, one.ID)
 	}
 	i := slices.Index(ids, c.Connector)
@@ -252,7 +333,7 @@ func (c *Login) choose(ctx context.Context, client *http.Client, server string) 
 	case i < 0:
 		return connector{}, fmt.Errorf("--connector: must be one of %s", strings.Join(ids, ", "))
 	}
-	chosen := info.Methods.SSO[i]
+	chosen := methods[i]
 	for _, address := range []string{chosen.LoginEndpoint, chosen.TokenEndpoint} {
 		// A code and its verifier never travel without TLS.
 		if at, err := url.Parse(address); err != nil || !safe(at) {

@@ -97,12 +97,16 @@ const (
 	Lineage = 64
 )
 
-// Bounds of passwords. Each hash takes 19 MiB and a processor for a tenth of a second.
+// Bounds of passwords and sign-ins. Each hash takes 19 MiB and a processor for a tenth of a second.
 const (
 	// PasswordHashes is how many passwords a process hashes at a time.
 	PasswordHashes = 2
 	// PasswordFailures is the maximum number of wrong passwords for a user in PasswordFailuresWindow.
 	PasswordFailures = 10
+	// PasswordFailuresOfAddress is the maximum number of wrong passwords from an address in PasswordFailuresWindow.
+	PasswordFailuresOfAddress = 30
+	// LoginKeys is the maximum number of keys of sign-ins that a user has.
+	LoginKeys = 20
 	// PasswordFailuresWindow is how long a wrong password counts.
 	PasswordFailuresWindow = 15 * time.Minute
 )
@@ -290,6 +294,14 @@ var List = []Limit{
 	{
 		"password-failures", "wrong passwords for a user in 15 minutes, whether or not there is the user", "10 passwords", "shared/credentials/password",
 		"429: too many wrong passwords: try again later", "",
+	},
+	{
+		"password-failures-address", "wrong passwords from an address in 15 minutes", "30 passwords", "shared/credentials/password",
+		"429: too many wrong passwords: try again later", "",
+	},
+	{
+		"login-keys", "access keys of the type Login that a user has from sign-ins", "20 keys", "shared/credentials/signin",
+		"the oldest one is deleted", "",
 	},
 	{
 		"faults", "faults that an answer names", "100 faults", "shared/model/apierror",

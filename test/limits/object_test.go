@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/settings"
@@ -230,6 +233,79 @@ var objectRows = map[string]row{
 		}
 		if got := set("zoe", current); got.status != http.StatusTooManyRequests {
 			t.Errorf("above: %d %s", got.status, got.body)
+		}
+	}},
+	"password-failures-address": {fmt.Sprintf("%d passwords", limits.PasswordFailuresOfAddress), func(t *testing.T) {
+		w := newWorld(t, nil)
+		try := func(n int) answer {
+			return w.send(request{
+				bearer: anonymous, method: http.MethodPost, path: "/auth/password/login",
+				body: fmt.Sprintf(`{"client_id":"platform-cli","code_challenge":%q,"code_challenge_method":"S256","username":"user-%d","password":"x"}`, strings.Repeat("a", 43), n),
+			})
+		}
+		for n := range limits.PasswordFailuresOfAddress {
+			if got := try(n); got.status != http.StatusUnauthorized {
+				t.Errorf("%d: %d %s", n, got.status, got.body)
+			}
+		}
+		if got := try(limits.PasswordFailuresOfAddress); got.status != http.StatusTooManyRequests {
+			t.Errorf("above: %d %s", got.status, got.body)
+		}
+	}},
+	"login-keys": {fmt.Sprintf("%d keys", limits.LoginKeys), func(t *testing.T) {
+		w := newWorld(t, nil)
+		const given, verifier = "gravel-otter-7-lampshade", "8Kx20wQm57ZtLp93VrNc4Hd6ZyB1sFg8Kx20wQm57ZtLp"
+		admin := func(path, body string) {
+			if got := w.send(request{bearer: "root-admin", method: http.MethodPost, path: path, body: body}); got.status != http.StatusCreated {
+				t.Fatalf("%s: %d %s", path, got.status, got.body)
+			}
+		}
+		admin(group+"/users", `{"metadata":{"name":"zoe"}}`)
+		admin(group+"/users/zoe/password", fmt.Sprintf(`{"spec":{"password":%q}}`, given))
+		admin(keys, `{"metadata":{"name":"zoe-robot"},"spec":{"user":"zoe"}}`)
+		signIn := func() string {
+			got := w.send(request{bearer: anonymous, method: http.MethodPost, path: "/auth/password/login", body: fmt.Sprintf(
+				`{"client_id":"platform-cli","code_challenge":%q,"code_challenge_method":"S256","username":"zoe","password":%q}`, signin.S256(verifier), given)})
+			var granted struct{ Code string }
+			if err := json.Unmarshal([]byte(got.body), &granted); err != nil || got.status != http.StatusOK {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+			form := url.Values{
+				"grant_type": {"authorization_code"}, "client_id": {"platform-cli"}, "code": {granted.Code}, "code_verifier": {verifier},
+				"redirect_uri": {signin.OutOfBand},
+			}
+			got = w.send(request{bearer: anonymous, method: http.MethodPost, path: "/auth/token", kind: "application/x-www-form-urlencoded", body: form.Encode()})
+			var made struct {
+				Key string `json:"access_key"`
+			}
+			if err := json.Unmarshal([]byte(got.body), &made); err != nil || got.status != http.StatusOK {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+			return made.Key
+		}
+		left := func() []string {
+			var names []string
+			got := w.send(request{bearer: "root-admin", path: keys})
+			var list model.OwnedAccessKeyList
+			if err := json.Unmarshal([]byte(got.body), &list); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range list.Items {
+				if key.Spec.User == "zoe" {
+					names = append(names, key.Name)
+				}
+			}
+			return names
+		}
+		for range limits.LoginKeys {
+			signIn()
+		}
+		if names := left(); len(names) != limits.LoginKeys+1 {
+			t.Errorf("at the limit there are %v", names)
+		}
+		last := signIn()
+		if names := left(); len(names) != limits.LoginKeys+1 || !slices.Contains(names, last) || !slices.Contains(names, "zoe-robot") {
+			t.Errorf("above the limit there are %v without %s", names, last)
 		}
 	}},
 	"instance-access": {"100 entries", func(t *testing.T) {

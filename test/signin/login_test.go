@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"management.platform.sh/functions/checkpassword"
 	"management.platform.sh/functions/confirmlogin"
 	"management.platform.sh/functions/describelogin"
 	"management.platform.sh/functions/exchangetoken"
@@ -39,7 +40,7 @@ func serve(t *testing.T) *served {
 	t.Helper()
 	w := newWorld(t)
 	handler := w.server.Mount(describelogin.Function, startlogin.Function, finishlogin.Function, confirmlogin.Function, exchangetoken.Function,
-		whoami.Function, revokecredentials.Function)
+		checkpassword.Function, whoami.Function, revokecredentials.Function)
 	s := &served{world: w, server: httptest.NewTLSServer(handler), folder: t.TempDir()}
 	t.Cleanup(s.server.Close)
 	w.config.Auth.OIDC.RedirectURI = s.server.URL + "/auth/oidc/callback"

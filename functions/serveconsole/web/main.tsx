@@ -1,7 +1,7 @@
 import { render, type ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { effect, signal, useSignal } from "@preact/signals";
-import { group, home, send, session, Refusal } from "./api";
+import { Refusal, group, home, send, session } from "./api";
 import { Keys } from "./pages/keys";
 import { Dialog } from "./parts/dialog";
 import { Problem } from "./parts/problem";
@@ -27,6 +27,11 @@ const pages = [["keys", "keys"], ["studio", "studio"]] as const;
 const page = location.pathname.slice(home.length + 1) === "studio" ? "studio" : "keys";
 
 async function signOut() {
+  const who = person.value;
+  // The key of a sign-in is for this session. Others are used elsewhere as well.
+  if (who?.accessKey && who.accessKeyType === "Login") {
+    await send(`${group}/ownedaccesskeys/${encodeURIComponent(who.accessKey)}`, { method: "DELETE", probing: true }).catch(() => undefined);
+  }
   await send("/auth/session", { method: "DELETE" }).catch(() => undefined);
   location.reload();
 }

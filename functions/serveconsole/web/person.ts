@@ -7,6 +7,7 @@ export interface Self {
   subject?: string;
   groups?: string[];
   accessKey?: string;
+  accessKeyType?: string;
 }
 
 /** The person who is signed in. */

@@ -34,8 +34,8 @@ type FormInput struct {
 	Query, Form url.Values
 	// Cookies are the cookies by name.
 	Cookies map[string]string
-	// Address is the address of the client.
-	Address string
+	// Address is the address of the client, and Network what limits tell clients apart by: for IPv6, the first half of it.
+	Address, Network string
 	// RequestID is the ID that pages name.
 	RequestID string
 }
@@ -85,7 +85,7 @@ func Form[D any](
 					return nil, err
 				}
 				in := FormInput{
-					Segment: c.http.PathValue, Query: c.query, Form: form, Cookies: map[string]string{}, Address: c.client, RequestID: c.id,
+					Segment: c.http.PathValue, Query: c.query, Form: form, Cookies: map[string]string{}, Address: c.client, Network: address(c.client), RequestID: c.id,
 				}
 				for _, cookie := range c.http.Cookies() {
 					in.Cookies[cookie.Name] = cookie.Value
@@ -100,13 +100,28 @@ func Form[D any](
 	}
 }
 
+// AlsoJSON returns the endpoint of a Form so that a program may send the fields of the form as an object of JSON, whose values are
+// texts.
+func (e Endpoint) AlsoJSON() Endpoint {
+	open := e.open
+	e.open = func(env *platform.Environment) operation {
+		operate := open(env)
+		return func(ctx context.Context, c *call) (*answer, error) {
+			c.formJSON = true
+			return operate(ctx, c)
+		}
+	}
+	return e
+}
+
 // readForm reads the body of a POST.
 func readForm(c *call) (url.Values, error) {
 	if reads(c.http) {
 		return url.Values{}, nil
 	}
 	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
-	if err != nil || media != formType {
+	asJSON := c.formJSON && media == codec.JSON
+	if err != nil || media != formType && !asJSON {
 		return nil, apierror.UnsupportedMediaType(c.http.Header.Get("Content-Type"), formType)
 	}
 	tooLarge := apierror.TooLarge(fmt.Sprintf("the form is larger than %d bytes", limits.FormBytes))
@@ -122,10 +137,27 @@ func readForm(c *call) (url.Values, error) {
 	case len(text) > limits.FormBytes:
 		return nil, tooLarge
 	}
+	if asJSON {
+		return fieldsOf(text)
+	}
 	form, err := url.ParseQuery(string(text))
 	if err != nil {
 		// The error quotes the form.
 		return nil, apierror.BadRequest("the form cannot be read", nil)
+	}
+	return form, nil
+}
+
+// fieldsOf reads the fields of a form from JSON.
+func fieldsOf(text []byte) (url.Values, error) {
+	var fields map[string]string
+	if err := json.Unmarshal(text, &fields); err != nil {
+		// The error may quote the text.
+		return nil, apierror.BadRequest("the body must be a JSON object whose values are texts", nil)
+	}
+	form := url.Values{}
+	for name, value := range fields {
+		form.Set(name, value)
 	}
 	return form, nil
 }

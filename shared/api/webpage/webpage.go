@@ -34,6 +34,8 @@ type Page struct {
 	Action string
 	// Hidden are fields of the form that nobody sees.
 	Hidden []Fact
+	// Fields are what the person fills in.
+	Fields []Field
 	// Buttons send the form.
 	Buttons []Button
 	// Target is the origin of another server to which the answer to the form leads, such as http://127.0.0.1:4711. Empty: none.
@@ -42,6 +44,10 @@ type Page struct {
 
 // Fact is a name with a value.
 type Fact struct{ Name, Value string }
+
+// Field is a text that the person must fill in. Type is that of the element, such as password, and Autocomplete tells the browser
+// what it may offer.
+type Field struct{ Name, Label, Type, Autocomplete string }
 
 // Button is a button of a form. Its field has the name and the value.
 type Button struct{ Name, Value, Label string }
@@ -52,6 +58,7 @@ var color = regexp.MustCompile(`^[#a-zA-Z0-9(),.%/ -]{1,64}$`)
 const style = `body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f5f6f8;color:#1c2430}` +
 	`main{max-width:34rem;margin:3rem auto;padding:2rem;background:#fff;border-radius:8px}` +
 	`h1{font-size:1.4rem;margin:0 0 1rem}dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem}dt{color:#566}` +
+	`label{display:block;margin:0 0 1rem}input{display:block;box-sizing:border-box;width:100%;font:inherit;padding:.5rem;border:1px solid #889;border-radius:6px}` +
 	`dd{margin:0;overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1.25rem;margin-right:.75rem;border-radius:6px;border:1px solid #889;background:#fff}` +
 	`button:first-of-type{background:var(--primary);color:#fff;border-color:var(--primary)}small{color:#566;white-space:pre-wrap}img{max-height:3rem}`
 
@@ -101,6 +108,10 @@ func (p Page) Render(ui *model.ConfigUISettings) (text []byte, policy string) {
 		write(`<form method="post" action="`, escape(p.Action), `">`)
 		for _, field := range p.Hidden {
 			write(`<input type="hidden" name="`, escape(field.Name), `" value="`, escape(field.Value), `">`)
+		}
+		for _, field := range p.Fields {
+			write(`<label>`, escape(field.Label), `<input name="`, escape(field.Name), `" type="`, escape(field.Type),
+				`" autocomplete="`, escape(field.Autocomplete), `" required></label>`)
 		}
 		for _, button := range p.Buttons {
 			write(`<button name="`, escape(button.Name), `" value="`, escape(button.Value), `">`, escape(button.Label), `</button>`)

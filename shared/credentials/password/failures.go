@@ -12,15 +12,8 @@ import (
 
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model/apierror"
-	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/store"
 )
-
-// FailuresResource is the name under which wrong passwords are counted in the state. Clients cannot read it.
-const FailuresResource = "passwordfailures"
-
-// Failures returns the state of the counts. Each expires with its latest entry.
-func Failures(env *platform.Environment) store.Store { return env.Stores(FailuresResource) }
 
 // failures counts wrong passwords, for all processes. An attempt is counted before the password is looked at, and is taken off again if
 // it is right, so that many at the same time are no more than the limit. Source: ADR-0032.

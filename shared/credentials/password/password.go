@@ -1,5 +1,8 @@
-// Package password sets the passwords of users. The state has a digest of each, by argon2id, sealed for its user as the private part of
-// the object. Wrong passwords are counted for all processes before anything is hashed. Source: Spec 5.4; ADR-0032.
+// Package password sets and checks the passwords of users. The state has a digest of each, by argon2id, sealed for its user as the private
+// part of the object. Wrong passwords are counted for all processes before anything is hashed, and an unknown name costs as much as a
+// known one. Source: Spec 5.4; ADR-0032.
+//
+// The package makes no credential: package signin does, for a user whose password was right.
 package password
 
 import (
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
@@ -41,7 +45,7 @@ type Passwords struct {
 // Open returns the passwords of the users of an environment.
 func Open(env *platform.Environment, users *user.Registry) *Passwords {
 	return &Passwords{
-		env: env, users: users, hasher: OpenHasher(env), failures: &failures{records: Failures(env), now: env.Now},
+		env: env, users: users, hasher: OpenHasher(env), failures: &failures{records: signin.Failures(env), now: env.Now},
 	}
 }
 

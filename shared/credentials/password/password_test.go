@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/credentials/password"
+	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
@@ -341,7 +342,7 @@ func TestFailures(t *testing.T) {
 	if _, err := w.set(ana, first, second, false); err != nil {
 		t.Errorf("after fifteen minutes: %v", err)
 	}
-	due, err := password.Failures(w.env).Due(t.Context(), store.DueQuery{Until: w.now.Add(limits.PasswordFailuresWindow)})
+	due, err := signin.Failures(w.env).Due(t.Context(), store.DueQuery{Until: w.now.Add(limits.PasswordFailuresWindow)})
 	if err != nil || len(due) != 1 {
 		t.Errorf("the count never expires: %d, %v", len(due), err)
 	}

@@ -59,38 +59,55 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 	if !known {
 		return "", nil, unknownConnector()
 	}
-	given, err := parameters(query, "response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state")
+	program, err := asked(query)
 	if err != nil {
 		return "", nil, err
 	}
-	switch {
-	case given[0] != "code":
-		return "", nil, badRequest("response_type must be code")
-	case given[1] != ClientID:
-		return "", nil, badRequest("client_id must be " + ClientID)
-	case !isLoopback(given[2]):
-		return "", nil, badRequest("redirect_uri must be an address on this computer, such as http://127.0.0.1:4711/callback")
-	case given[4] != "S256" || !isToken(given[3], 43, 43):
-		return "", nil, badRequest("code_challenge must be that of the method S256")
-	case !isToken(given[5], 8, 128):
-		return "", nil, badRequest("state must have 8 to 128 letters, digits and - . _ ~")
-	}
-	begun := attempt{
-		Connector: chosen.ID, Settings: chosen.Fingerprint(), Started: d.env.Now().Unix(),
-		Client: client{Redirect: given[2], Challenge: given[3], State: given[5]},
-	}
-	for _, text := range []*string{&begun.State, &begun.Nonce, &begun.Verifier} {
-		if *text, err = random(d.env.Random); err != nil {
-			return "", nil, err
-		}
-	}
-	value, err := seal(ctx, d.env, begun)
+	begun, cookies, err := d.begin(ctx, attempt{Connector: chosen.ID, Settings: chosen.Fingerprint(), Client: program}, sent)
 	if err != nil {
 		return "", nil, err
 	}
 	address, err := provider.Begin(ctx, chosen, Request{State: begun.State, Nonce: begun.Nonce, Verifier: begun.Verifier})
 	if err != nil {
 		return "", nil, err
+	}
+	return address, cookies, nil
+}
+
+// asked returns what a program asks for in the query with which it sends the browser. Error: Refusal.
+func asked(query url.Values) (client, error) {
+	given, err := parameters(query, "response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state")
+	if err != nil {
+		return client{}, err
+	}
+	switch {
+	case given[0] != "code":
+		return client{}, badRequest("response_type must be code")
+	case given[1] != ClientID:
+		return client{}, badRequest("client_id must be " + ClientID)
+	case !isLoopback(given[2]):
+		return client{}, badRequest("redirect_uri must be an address on this computer, such as http://127.0.0.1:4711/callback")
+	case given[4] != "S256" || !isToken(given[3], 43, 43):
+		return client{}, badRequest("code_challenge must be that of the method S256")
+	case !isToken(given[5], 8, 128):
+		return client{}, badRequest("state must have 8 to 128 letters, digits and - . _ ~")
+	}
+	return client{Redirect: given[2], Challenge: given[3], State: given[5]}, nil
+}
+
+// begin completes a new attempt, and returns the cookies that the browser keeps: the one of this attempt, and those of old attempts
+// if it has too many.
+func (d *Doors) begin(ctx context.Context, begun attempt, sent map[string]string) (attempt, []Cookie, error) {
+	begun.Started = d.env.Now().Unix()
+	var err error
+	for _, text := range []*string{&begun.State, &begun.Nonce, &begun.Verifier} {
+		if *text, err = random(d.env.Random); err != nil {
+			return begun, nil, err
+		}
+	}
+	value, err := seal(ctx, d.env, begun)
+	if err != nil {
+		return begun, nil, err
 	}
 	cookies := []Cookie{{Name: cookiePrefix + begun.id(), Value: value, MaxAge: attemptFor}}
 	var old []string
@@ -105,7 +122,7 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 			cookies = append(cookies, Cookie{Name: name})
 		}
 	}
-	return address, cookies, nil
+	return begun, cookies, nil
 }
 
 // The stages of a stored sign-in.
@@ -212,11 +229,11 @@ func (f *Flow) Pending(ctx context.Context, id string, cookies map[string]string
 	if err != nil {
 		return nil, err
 	}
-	chosen, known := connector(f.env.Config(), begun.Connector)
-	if !known || !same(chosen.Fingerprint(), begun.Settings) {
+	address, settings, known := door(f.env.Config(), begun.Connector)
+	if !known || !same(settings, begun.Settings) {
 		return nil, expired("settings")
 	}
-	found := &Pending{begun: begun, ID: id, Cookie: cookiePrefix + id, Origin: origin(begun.Client.Redirect), Platform: chosen.Issuer()}
+	found := &Pending{begun: begun, ID: id, Cookie: cookiePrefix + id, Origin: origin(begun.Client.Redirect), Platform: address}
 	found.record, err = f.records.Get(ctx, nameOf(begun.State))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -352,18 +369,22 @@ func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (G
 		granted.Expires = end.Time
 	}
 	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", written.Object.Name
+	f.forget(ctx, owner, written.Object.Name)
 	return granted, notes, nil
 }
 
 // key returns the key of a sign-in. Source: Spec 2.5 (type, ttl, identity).
 func (f *Flow) key(state *signIn) *model.OwnedAccessKey {
 	_, ttl := accesskey.LimitSeconds(f.env.Config())
-	who := state.Identity
+	who, description := state.Identity, "Sign-in with a password"
+	if state.Client.Redirect != OutOfBand {
+		description = "Sign-in of a program at " + origin(state.Client.Redirect)
+	}
 	return &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: accesskey.LoginPrefix},
 		Spec: model.OwnedAccessKeySpec{
 			User: state.User, Type: model.AccessKeyTypeLogin, TTLSeconds: max(0, ttl), Identity: &who,
-			Description: "Sign-in of a program at " + origin(state.Client.Redirect),
+			Description: description,
 		},
 	}
 }

@@ -153,18 +153,26 @@ type Flow struct {
 	records store.Store
 	users   *user.Registry
 	people  *people.Directory
-	keys    *accesskey.Registry
+	// keys creates the keys of sign-ins, and all are the keys.
+	keys, all *accesskey.Registry
 }
 
 // Open returns the sign-in of an environment. Functions that write users or keys call kinds.Open first.
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
 		env: env, records: Records(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
+		all: accesskey.Open(env),
 	}
 }
 
 // Records returns the state of sign-ins.
 func Records(env *platform.Environment) store.Store { return env.Stores(Resource) }
+
+// FailuresResource is the name under which wrong passwords are counted in the state. Clients cannot read it.
+const FailuresResource = "passwordfailures"
+
+// Failures returns the state of the counts of wrong passwords. Each expires with its latest entry. Source: ADR-0032.
+func Failures(env *platform.Environment) store.Store { return env.Stores(FailuresResource) }
 
 // Doors is the part of the sign-in before a person is known. It reads and writes no state.
 type Doors struct{ env *platform.Environment }

@@ -1,0 +1,97 @@
+// Package checkpassword is /auth/password/login: it signs a person in with the name and the password of their user. A browser gets a page
+// to type them, and goes on as after any other sign-in. A program that has them gets a code, which it exchanges for an access key.
+// Source: Spec 5.4; ADR-0032.
+package checkpassword
+
+import (
+	"context"
+	"errors"
+
+	"management.platform.sh/shared/api/fairness"
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/webpage"
+	"management.platform.sh/shared/credentials/password"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/platform"
+)
+
+// path is the path of the sign-in.
+const path = "/auth/password/login"
+
+// Deps is what the operation needs.
+type Deps struct {
+	Doors     *signin.Doors
+	Passwords *signin.Passwords
+}
+
+// Input is the request.
+type Input = frame.FormInput
+
+// granted is the answer to a program.
+type granted struct {
+	// Code is what the program exchanges at /auth/token, within a minute.
+	Code string `json:"code"`
+}
+
+// show is GET: the page with the form. Errors: those of signin.Doors.StartPassword.
+func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	notes := map[string]string{signin.AnnotationConnector: signin.PasswordID, signin.AnnotationOutcome: "started"}
+	begun, cookies, err := deps.Doors.StartPassword(ctx, in.Query, in.Cookies)
+	if err != nil {
+		signin.Annotate(notes, err)
+		return frame.FormResult{Annotations: notes}, err
+	}
+	result := frame.FormResult{Page: page(begun.ID, "Sign in to "+begun.Platform+" with your password."), Annotations: notes}
+	for _, cookie := range cookies {
+		result.Cookies = append(result.Cookies, frame.Cookie(cookie))
+	}
+	return result, nil
+}
+
+// page is the page with the form of an attempt.
+func page(id string, text string) *webpage.Page {
+	return &webpage.Page{
+		Title: "Sign in", Text: []string{text}, Action: path, Hidden: []webpage.Fact{{Name: "id", Value: id}},
+		Fields: []webpage.Field{
+			{Name: "username", Label: "User name", Type: "text", Autocomplete: "username"},
+			{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password"},
+		},
+		Buttons: []webpage.Button{{Name: "action", Value: "login", Label: "Sign in"}},
+	}
+}
+
+// Do is POST: the name and the password, from the page or from a program. Errors: those of signin.Passwords.Finish and Grant.
+func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	if !in.Form.Has("id") {
+		code, notes, err := deps.Passwords.Grant(ctx, in.Form, in.Network)
+		if err != nil {
+			return frame.FormResult{Annotations: notes}, err
+		}
+		return frame.FormResult{JSON: granted{code}, Annotations: notes}, nil
+	}
+	address, notes, err := deps.Passwords.Finish(ctx, in.Form, in.Cookies, in.Network)
+	switch {
+	case errors.Is(err, signin.ErrPassword):
+		// The person tries again.
+		return frame.FormResult{
+			Status: 401, Page: page(in.Form.Get("id"), "The user name or the password is wrong."), Annotations: notes,
+		}, nil
+	case err != nil:
+		return frame.FormResult{Annotations: notes}, err
+	}
+	return frame.FormResult{Location: address, Annotations: notes}, nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:     "checkpassword",
+	Encrypts: true,
+	Endpoints: []frame.Endpoint{
+		frame.Form("GET", path, open, show), frame.Form("POST", path, open, Do).AlsoJSON().Sharing(fairness.Heavy),
+	},
+}
+
+func open(env *platform.Environment) Deps {
+	return Deps{Doors: signin.OpenDoors(env), Passwords: signin.OpenPasswords(env, password.Open(env, user.Open(env)))}
+}

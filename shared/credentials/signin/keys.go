@@ -1,0 +1,44 @@
+package signin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// sweeper deletes the oldest keys of sign-ins.
+var sweeper = identity.New(identity.Owner{Kind: identity.Subject, Name: "exchangetoken"}, []string{identity.Admins})
+
+// forget deletes the oldest keys of sign-ins of a user beyond the limit, but not the one of a name. A key that is not deleted, because
+// the state fails, goes at the next sign-in. Source: ADR-0032.
+func (f *Flow) forget(ctx context.Context, owner identity.Owner, made string) {
+	var logins []*model.OwnedAccessKey
+	for record, err := range store.Each(ctx, f.keys.Store, store.Query{Owners: []string{owner.String()}}) {
+		if err != nil {
+			f.env.Log.ErrorContext(ctx, "looking for old keys of sign-ins", "error", err)
+			return
+		}
+		key, err := f.keys.Decode(record)
+		if err == nil && key.Spec.Type == model.AccessKeyTypeLogin && key.Name != made && key.DeletionTimestamp == nil {
+			logins = append(logins, key)
+		}
+	}
+	slices.SortFunc(logins, func(a, b *model.OwnedAccessKey) int {
+		if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, key := range logins[:max(0, len(logins)+1-limits.LoginKeys)] {
+		if _, err := resource.Delete(ctx, f.all, resource.DeleteInput{Caller: sweeper, Name: key.Name, UID: key.UID}); err != nil {
+			f.env.Log.ErrorContext(ctx, "deleting an old key of a sign-in", "key", key.Name, "error", err)
+			return
+		}
+	}
+}
