@@ -102,7 +102,7 @@ func builtIn(level int32) []model.AuditRule {
 	rules := []model.AuditRule{
 		{Level: string(None), Resources: []model.ScopeGroupResources{
 			of("*", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
-			of(model.GroupName, "agentauditevents", "licensetokens", "ingressauthtokens", "selves"),
+			of(model.GroupName, "agentauditevents", "licensetokens", "ingressauthtokens", "selves", "scopepreviews"),
 		}},
 		{Level: string(Metadata), Verbs: []string{"create"}, OmitStages: received, Resources: []model.ScopeGroupResources{
 			of(model.GroupName, "ownedaccesskeys", "directclusterendpointtokens", "resetaccesskeys", "sharedsecrets", "clusters",

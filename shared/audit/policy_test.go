@@ -141,6 +141,7 @@ func TestLevels(t *testing.T) {
 		{"create", group, "configs", "rollback", [5]audit.Level{q, q, q, q, r}},
 		{"get", group, "configs", "", [5]audit.Level{n, n, m, q, r}},
 		{"create", group, "selves", "", [5]audit.Level{n, n, n, n, n}},
+		{"create", group, "scopepreviews", "", [5]audit.Level{n, n, n, n, n}},
 		{"create", "authorization.k8s.io", "selfsubjectaccessreviews", "", [5]audit.Level{n, n, n, n, n}},
 		{"create", "authorization.k8s.io", "selfsubjectrulesreviews", "", [5]audit.Level{n, n, n, n, n}},
 		{"get", group, "virtualclusterinstances", "log", [5]audit.Level{n, m, m, m, m}},

@@ -202,6 +202,90 @@ const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a key that was shown once is nowhere in the memory of the page"() {
+    const { context, page } = await open();
+    await signIn(page);
+    await page.getByRole("button", { name: "New key" }).click();
+    const answer = page.waitForResponse((response) => response.request().method() === "POST" && response.url().includes("/ownedaccesskeys"));
+    await page.getByRole("button", { name: "Create key" }).click();
+    const { spec: { key } } = await (await answer).json();
+    const session = await context.newCDPSession(page);
+    let snapshot = "";
+    session.on("HeapProfiler.addHeapSnapshotChunk", ({ chunk }) => { snapshot += chunk; });
+    const holds = async () => {
+      snapshot = "";
+      await session.send("HeapProfiler.collectGarbage");
+      await session.send("HeapProfiler.takeHeapSnapshot", { reportProgress: false });
+      return snapshot.includes(key);
+    };
+    assert.ok(await holds(), "the search finds nothing");
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    // The collector decides when: the search is repeated.
+    let left = 20;
+    while (await holds()) {
+      assert.ok(--left > 0, "the page keeps the key");
+      await page.waitForTimeout(250);
+    }
+    await context.close();
+  },
+  async "every refusal is shown in plain words, and nothing typed is lost"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("after-refusals");
+    const refusals = {
+      403: [{ message: "you may not" }, "you may not"], 409: [{ message: "it exists" }, "it exists"],
+      422: [{ message: "wrong", details: { causes: [{ field: "spec.ttl", message: "too long" }] } }, "too long"],
+      429: [{ message: "slowly", details: { retryAfterSeconds: 7 } }, "Try again in 7 s."],
+      503: [{ message: "not now", details: { retryAfterSeconds: 1 } }, "not now"],
+    };
+    for (const [code, [status, says]] of Object.entries(refusals)) {
+      await page.route("**/ownedaccesskeys?fieldValidation=Strict", (route) => route.fulfill({
+        status: Number(code), contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: Number(code), ...status }),
+      }), { times: 1 });
+      await page.getByRole("button", { name: "Create key" }).click();
+      await page.getByRole("dialog").getByRole("alert").getByText(says).waitFor();
+      assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "after-refusals");
+    }
+    // A gateway that answers with a page of its own, and no network at all.
+    await page.route("**/ownedaccesskeys?fieldValidation=Strict", (route) => route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad</h1>" }), { times: 1 });
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog").getByRole("alert").getByText("502").waitFor();
+    await page.route("**/ownedaccesskeys?fieldValidation=Strict", (route) => route.abort(), { times: 1 });
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog").getByRole("alert").getByText("cannot be reached").waitFor();
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "five thousand keys are shown in pages, and filtered"() {
+    const { context, page, problems } = await open();
+    const rows = (from) => Array.from({ length: 500 }, (_, i) => {
+      const name = `key-${String(from + i).padStart(4, "0")}`;
+      const object = { metadata: { name, uid: name, creationTimestamp: "2026-01-01T00:00:00Z" }, spec: { user: "ana", type: "User" }, status: {} };
+      return { cells: [name, "user:ana"], object };
+    });
+    await page.route(/ownedaccesskeys\?(?!.*watch=)/, (route) => {
+      const from = Number(new URL(route.request().url()).searchParams.get("continue") ?? 0);
+      const metadata = { resourceVersion: "1", ...(from < 4500 ? { continue: String(from + 500), remainingItemCount: 4500 - from } : {}) };
+      const columnDefinitions = ["Name", "Owner"].map((name) => ({ name, description: name, priority: 0 }));
+      return route.fulfill({ contentType: "application/json", body: JSON.stringify({ kind: "Table", metadata, columnDefinitions, rows: rows(from) }) });
+    });
+    await page.route(/ownedaccesskeys\?.*watch=/, () => {}); // a watch without an event
+    await signIn(page);
+    for (let shown = 1000; shown <= 5000; shown += 500) {
+      await page.getByRole("button", { name: "Show more" }).click();
+      await page.getByText(`${shown} keys`, { exact: true }).waitFor();
+    }
+    await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
+    await page.getByRole("searchbox").fill("key-4999");
+    await page.getByText("1 of 5000 keys").waitFor();
+    assert.equal(await page.locator("tbody tr").count(), 1);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "signing out ends the session, not the key"() {
     const { context, page } = await open();
     await signIn(page);
@@ -245,9 +329,24 @@ const stories = {
         await tried(keys), await tried(`${keys}/kept`, { method: "DELETE" }),
         await tried(keys, { method: "POST", mode: "no-cors", body: '{"metadata":{"name":"forged"}}' }),
         await tried(keys, { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"metadata":{"name":"forged"}}' }), framed,
+        // A source of events, which sends no header of its own and follows no preflight.
+        await new Promise((done) => {
+          const source = new EventSource(`${keys}?watch=true`, { withCredentials: true });
+          source.onopen = () => done("open");
+          source.onerror = () => done("refused");
+        }),
+        // A sandboxed frame has an origin of its own.
+        await new Promise((done) => {
+          addEventListener("message", (event) => done(event.data), { once: true });
+          const frame = document.createElement("iframe");
+          frame.sandbox = "allow-scripts";
+          frame.srcdoc = `<script>fetch(${JSON.stringify(keys)}, { credentials: "include" })
+            .then((r) => r.type + r.status, () => "refused").then((said) => parent.postMessage(said, "*"))</script>`;
+          document.body.append(frame);
+        }),
       ];
     }, [`${origin}/console`, `${api}/ownedaccesskeys`]);
-    assert.deepEqual(attempts, ["refused", "refused", "opaque0", "refused", "foreign"]);
+    assert.deepEqual(attempts, ["refused", "refused", "opaque0", "refused", "foreign", "refused", "refused"]);
     // A form in the same window: the answer is a page of the API that refuses.
     const posted = evil.waitForResponse((response) => response.request().method() === "POST" && response.url().startsWith(api));
     await evil.evaluate((keys) => {

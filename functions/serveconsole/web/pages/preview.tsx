@@ -19,13 +19,14 @@ const verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "*
 export function Preview({ scope, ready }: { scope: string; ready: boolean }) {
   const status = useSignal<Status | null>(null);
   const problem = useSignal<Refusal | null>(null);
+  const open = useSignal(false);
   const verb = useSignal("list");
   const resource = useSignal("virtualclusterinstances");
   const namespace = useSignal("");
   const name = useSignal("");
   const request = [verb.value, resource.value, namespace.value, name.value];
   useEffect(() => {
-    if (!ready) return;
+    if (!ready || !open.value) return;
     const current = new AbortController();
     const timer = setTimeout(async () => {
       const [kind = "", subresource] = resource.value.split("/");
@@ -52,11 +53,11 @@ export function Preview({ scope, ready }: { scope: string; ready: boolean }) {
       clearTimeout(timer);
       current.abort();
     };
-  }, [scope, ready, ...request]);
+  }, [scope, ready, open.value, ...request]);
   const { rules = [], excess = [], decision, incomplete } = status.value ?? {};
   const ours = rules.filter((rule) => rule.group === platform);
   return (
-    <details class="preview">
+    <details class="preview" onToggle={(event) => (open.value = event.currentTarget.open)}>
       <summary>{text("preview")}</summary>
       <Problem of={problem.value} />
       {excess.length > 0 && (
