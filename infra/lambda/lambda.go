@@ -85,7 +85,9 @@ func newShell(f *frame.Function, lookup func(string) string, out io.Writer) (*sh
 	s := &shell{function: f, streams: process.Streams(lookup)}
 	opens := func(streams bool) func() (*served, error) {
 		return sync.OnceValues(func() (*served, error) {
-			server, err := process.Open(lookup, process.Shell{Log: out, Annotate: invocation, Streams: streams})
+			server, err := process.Open(lookup, process.Shell{
+				Log: out, Annotate: invocation, Streams: streams, Metrics: func() frame.Metrics { return newEMF(out) },
+			})
 			if err != nil {
 				return nil, err
 			}

@@ -436,6 +436,69 @@ func TestTooLargeToSend(t *testing.T) {
 	}
 }
 
+// With PLATFORM_METRICS=emf, each request is a line from which CloudWatch makes metrics. Without, there is none.
+func TestEMF(t *testing.T) {
+	t.Parallel()
+	type line struct {
+		AWS *struct {
+			Timestamp         int64
+			CloudWatchMetrics []struct {
+				Namespace  string
+				Dimensions [][]string
+				Metrics    []struct{ Name, Unit string }
+			}
+		} `json:"_aws"`
+		Function, Verb               string
+		Status                       int
+		Requests, Refusals, Failures *float64
+		Duration                     *float64
+	}
+	for what, row := range map[string]struct {
+		metrics, below string
+		want           string
+	}{
+		"served":  {"emf", "/admin", "get 200 1 0 0"},
+		"refused": {"emf", "/nothing", "get 404 1 1 0"},
+		"none":    {"none", "/admin", ""},
+	} {
+		var log bytes.Buffer
+		s := open(t, "getaccesskey", &log, map[string]string{"PLATFORM_METRICS": row.metrics})
+		s.whole1(t, ask("GET", row.below, "", ""))
+		found := ""
+		for text := range strings.Lines(log.String()) {
+			var one line
+			if err := json.Unmarshal([]byte(text), &one); err != nil || one.AWS == nil {
+				continue
+			}
+			found += fmt.Sprint(one.Verb, " ", one.Status, " ", *one.Requests, " ", *one.Refusals, " ", *one.Failures)
+			rules := one.AWS.CloudWatchMetrics
+			if one.Function != "getaccesskey" || one.AWS.Timestamp == 0 || len(rules) != 1 || rules[0].Namespace != "ManagementPlatform" ||
+				!reflect.DeepEqual(rules[0].Dimensions, [][]string{{"function"}}) || len(rules[0].Metrics) != 4 ||
+				rules[0].Metrics[3] != struct{ Name, Unit string }{"Duration", "Milliseconds"} || one.Duration == nil {
+				t.Errorf("%s: %s", what, text)
+			}
+		}
+		if found != row.want {
+			t.Errorf("%s: found %q, want %q", what, found, row.want)
+		}
+	}
+	var log bytes.Buffer
+	metrics := newEMF(&log)
+	metrics.Run("expirekeys", "failed")
+	metrics.Refused("requests")
+	metrics.Configuration("loaded", 1)
+	metrics.Configuration("refused", 0)
+	want := []string{`"function":"expirekeys"`, `"FailedRuns":1`, `"limit":"requests"`, `"Limited":1`, `"outcome":"refused"`, `"ConfigurationFailures":1`}
+	for _, part := range want {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("%s is missing from %s", part, &log)
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 3 {
+		t.Errorf("%d lines: %s", lines, &log)
+	}
+}
+
 // What the library writes becomes log lines, and what is logged already does not stand in the log twice.
 func TestLibraryLog(t *testing.T) {
 	t.Parallel()

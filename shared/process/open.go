@@ -22,6 +22,8 @@ type Shell struct {
 	Annotate func(context.Context) []slog.Attr
 	// Streams tells whether responses can be streamed.
 	Streams bool
+	// Metrics returns what counts requests, watches and runs if PLATFORM_METRICS asks for it. Nil: nothing is counted.
+	Metrics func() frame.Metrics
 }
 
 // Open returns a server that is built from environment variables, which lookup returns by name. The server has no spans and
@@ -33,12 +35,16 @@ func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 	if err := errors.Join(wrong, noState, noKeyring); err != nil {
 		return nil, err
 	}
+	var metrics frame.Metrics
+	if shell.Metrics != nil && s.Metrics == settings.EmbeddedMetrics {
+		metrics = shell.Metrics()
+	}
 	var lines slog.Handler = slog.NewJSONHandler(shell.Log, &slog.HandlerOptions{Level: s.LogLevel})
 	if shell.Annotate != nil {
 		lines = annotated{lines, shell.Annotate}
 	}
 	server := New(s, World{
-		Stores: stores, Encryption: keyring, Log: slog.New(lines),
+		Stores: stores, Encryption: keyring, Log: slog.New(lines), Metrics: metrics,
 		Lookup: func(name string) (string, bool) {
 			value := lookup(name)
 			return value, value != ""

@@ -28,6 +28,7 @@ const (
 	ConfigVariables      = "PLATFORM_CONFIG_VARIABLES"
 	LogLevel             = "PLATFORM_LOG_LEVEL"
 	Stream               = "PLATFORM_STREAM"
+	Metrics              = "PLATFORM_METRICS"
 	WatchWindow          = "PLATFORM_WATCH_WINDOW"
 	MaxRequests          = "PLATFORM_MAX_REQUESTS"
 	MaxRequestsPerCaller = "PLATFORM_MAX_REQUESTS_PER_CALLER"
@@ -70,6 +71,12 @@ const (
 const (
 	Enterprise = "enterprise"
 	Community  = "community"
+)
+
+// The formats of metrics on AWS Lambda: none, and the embedded metric format of CloudWatch.
+const (
+	NoMetrics       = "none"
+	EmbeddedMetrics = "emf"
 )
 
 // The algorithms that sign tokens. Source: RFC 7518 3.1; ADR-0011.
@@ -150,6 +157,8 @@ var List = []Setting{
 		describe("level", Functions|Serve, "Lowest level that is logged on standard error."),
 	boolean(Stream, "", func(s *Settings) *bool { return &s.Stream }).
 		describe("boolean", Functions, "AWS Lambda: whether the function is invoked with response streaming (Function URL, REST API)."),
+	word(Metrics, "", "metrics format", NoMetrics, []string{NoMetrics, EmbeddedMetrics}, func(s *Settings) *string { return &s.Metrics }).
+		describe("name", Functions, "AWS Lambda: emf writes a line with metrics of each request and run to the log, from which CloudWatch makes metrics."),
 	duration(WatchWindow, "", "", time.Millisecond, maxPeriod, func(s *Settings) *time.Duration { return &s.Watch.Window }).
 		describe("duration", Functions|Serve, "The longest that a watch may last. Absent: ten seconds if responses cannot be streamed, else as long as the request says."),
 	number(MaxRequests, "", "128", 1, maxShare, func(s *Settings) *int { return &s.Shares.Requests }).

@@ -41,6 +41,8 @@ type Settings struct {
 	LogLevel slog.Level
 	// Stream tells that a function on AWS Lambda is invoked with response streaming.
 	Stream bool
+	// Metrics is NoMetrics or EmbeddedMetrics.
+	Metrics string
 	// Version is the build, for /version.
 	Version string
 	// Edition is Enterprise or Community.

@@ -122,6 +122,8 @@ func restated() []restatement {
 	variable := func(name string) string { return `variable "` + name + `" \{[^}]*\n  default += ` }
 	return []restatement{
 		{"serverless.yml", `\n  default:\n    logLevel: `, level.Default},
+		{"serverless.yml", `\n    metrics: `, settings.NoMetrics},
+		{"infra/terraform/aws/variables.tf", variable("metrics"), settings.NoMetrics},
 		{"serverless.yml", settings.WatchWindow + `: `, window},
 		{"infra/terraform/aws/variables.tf", variable("watch_window"), window},
 		{"infra/terraform/aws/variables.tf", variable("log_level"), level.Default},

@@ -125,6 +125,7 @@ resource "aws_lambda_function" "function" {
     variables = merge({
       PLATFORM_REDIS_URL_SECRET = aws_secretsmanager_secret.redis_url.arn
       PLATFORM_LOG_LEVEL        = var.log_level
+      PLATFORM_METRICS          = var.metrics
       PLATFORM_VERSION          = var.release
       PLATFORM_ISSUER           = "${aws_apigatewayv2_api.api.api_endpoint}/kubernetes/management"
     }, each.value.encrypts ? { PLATFORM_ENCRYPTION_KEY_SECRET = aws_secretsmanager_secret.encryption_key.arn } : {}, each.value.environment)

@@ -83,6 +83,12 @@ variable "log_level" {
   default     = "info"
 }
 
+variable "metrics" {
+  description = "emf: CloudWatch makes metrics from the log, at its price for each metric. none: it does not."
+  type        = string
+  default     = "none"
+}
+
 variable "log_retention_days" {
   description = "How long logs are kept, in days."
   type        = number
