@@ -56,7 +56,7 @@ func (s *Source) readSteps(ctx context.Context) {
 		return
 	}
 	next := *now
-	steps, err := s.fileSteps(ctx, now.effective)
+	steps, err := s.fileSteps(ctx, now)
 	if err == nil {
 		next.steps, next.limits, next.assumed = steps, steps.limits(now.effective), false
 	} else if !now.asked {
@@ -68,10 +68,10 @@ func (s *Source) readSteps(ctx context.Context) {
 
 // fileSteps returns the steps after a start with a file: those that are noted, and a further one if the file lowers a limit. If
 // nothing is noted, the limits of the file were always in force.
-func (s *Source) fileSteps(ctx context.Context, config *model.ConfigStatus) (keyLimits, error) {
+func (s *Source) fileSteps(ctx context.Context, file *version) (keyLimits, error) {
 	record, err := s.FileLimits.Get(ctx, Name)
 	if errors.Is(err, store.ErrNotFound) {
-		return keyLimits{}.of(config), nil
+		return keyLimits{}.of(file.effective), nil
 	}
 	if err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
@@ -80,7 +80,7 @@ func (s *Source) fileSteps(ctx context.Context, config *model.ConfigStatus) (key
 	if err := json.Unmarshal(record.Object, &noted); err != nil {
 		return keyLimits{}, fmt.Errorf("reading the noted limits: %w", err)
 	}
-	return noted.next(config, s.Now()), nil
+	return noted.next(file.effective, s.changedBefore(time.UnixMilli(file.revision))), nil
 }
 
 // NoteLimits notes how the limits of a file were lowered, so that processes that start with a changed file leave keys their grace

@@ -30,6 +30,9 @@ import (
 // version within five seconds. Source: ADR-0015.
 const CheckEvery = 2 * time.Second
 
+// recent is how long ago a file may say that it has changed for a process that starts with it. Source: ADR-0024.
+const recent = 5 * time.Minute
+
 // The outcomes of a check that are reported.
 const (
 	// Loaded: a new version is in effect.
@@ -366,7 +369,7 @@ func (s *Source) loadFile() (*version, error) {
 	case s.FileLimits == nil && now == nil:
 		next.steps = keyLimits{}.of(next.effective)
 	case now == nil || now.assumed:
-		next.assumed, next.steps = true, keyLimits{}.next(next.effective, s.Now())
+		next.assumed, next.steps = true, keyLimits{}.next(next.effective, s.changedBefore(about.ModTime()))
 	default:
 		next.steps = now.steps.next(next.effective, s.changed(about.ModTime()))
 	}
@@ -379,6 +382,16 @@ func (s *Source) loadFile() (*version, error) {
 func (s *Source) changed(modified time.Time) time.Time {
 	now := s.Now()
 	if modified.After(now) || modified.UnixNano() <= s.checked.Load() {
+		return now
+	}
+	return modified
+}
+
+// changedBefore returns when a file has changed that this process starts with. It is the time that the file says, if that is not
+// long ago: so the process agrees with those that saw the change. An older time may be that of an image or a mount: the change is
+// noticed now.
+func (s *Source) changedBefore(modified time.Time) time.Time {
+	if now := s.Now(); modified.After(now) || now.Sub(modified) > recent {
 		return now
 	}
 	return modified

@@ -236,6 +236,40 @@ func TestFileChanged(t *testing.T) {
 	}
 }
 
+// A process that starts soon after a file has changed takes the time of the file, before and after it has read what is noted. So it
+// agrees with the processes that saw the change. A time that is long ago or to come says nothing. Source: ADR-0024.
+func TestFileChangedBeforeStart(t *testing.T) {
+	t.Parallel()
+	for ago, wantAgo := range map[time.Duration]time.Duration{
+		0: 0, time.Minute: time.Minute, 5 * time.Minute: 5 * time.Minute, 5*time.Minute + time.Second: 0, 1000 * time.Hour: 0, -time.Hour: 0,
+	} {
+		w := newWorld(t)
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, file, "auth: {accessKeyMaxTTLSeconds: 90}\n")
+		first := w.process(file)
+		if err := errors.Join(first.Refresh(t.Context()), first.NoteLimits(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(2000 * time.Hour)
+		write(t, file, "auth: {accessKeyMaxTTLSeconds: 60}\n")
+		if err := os.Chtimes(file, w.now.Add(-ago), w.now.Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+		options := w.options(file)
+		options.FileLimits = closed{w.client.Resource(platformconfig.FileLimits), &w.closed}
+		source := platformconfig.New(options)
+		for _, w.closed = range []bool{true, false} {
+			if err := source.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			steps := source.KeyLimits().MaxSteps
+			if last := steps[len(steps)-1]; last.Seconds != 60 || !last.Since.Equal(w.now.Add(-wantAgo).Truncate(time.Second)) {
+				t.Errorf("%s ago, without the state: %t: %d since %s, now is %s", ago, w.closed, last.Seconds, last.Since, w.now)
+			}
+		}
+	}
+}
+
 // closed is a store that cannot be read while it is closed.
 type closed struct {
 	store.Store
