@@ -50,6 +50,8 @@ type provider struct {
 	mu    sync.Mutex
 	codes map[string]url.Values
 	asked []string
+	// secrets is what the provider has sent and received that only it and the platform may know.
+	secrets []string
 }
 
 func newProvider(t *testing.T, now func() time.Time) *provider {
@@ -127,6 +129,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.claims(claims)
 		}
 		raw := p.sign(map[string]any{"alg": "ES256", "kid": "1", "typ": "JWT"}, claims)
+		p.mu.Lock()
+		p.secrets = append(p.secrets, raw, r.PostForm.Get("code_verifier"), began.Get("nonce"), began.Get("state"), r.PostForm.Get("code"))
+		p.mu.Unlock()
 		if p.token != nil {
 			raw = p.token(raw)
 		}

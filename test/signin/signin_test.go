@@ -92,13 +92,16 @@ type world struct {
 	provider *provider
 	server   *frame.Server
 	log      lines
+	// redis is the address of the state.
+	redis string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, clock: &clock{now: time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)}}
 	w.provider = newProvider(t, w.clock.Now)
-	client := redistest.Open(t, redistest.Embedded(t))
+	w.redis = redistest.Embedded(t)
+	client := redistest.Open(t, w.redis)
 	ring, err := encryption.Parse(encryption.Generate())
 	if err != nil {
 		t.Fatal(err)

@@ -146,6 +146,12 @@ type signIn struct {
 	Ends int64 `json:"ends,omitempty"`
 }
 
+// withoutState is what is stored of a program: only the cookie of its browser has the state that the program has sent.
+func (c client) withoutState() client {
+	c.State = ""
+	return c
+}
+
 // nameOf is the name of the record of a sign-in: a state has one record, and so one person.
 func nameOf(state string) string { return digest("state", state) }
 
@@ -187,7 +193,7 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 	notes[AnnotationUser] = found.Name
 	now := f.env.Now()
 	object, err := json.Marshal(signIn{
-		Stage: proven, User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration, Identity: mapped, Client: begun.Client,
+		Stage: proven, User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration, Identity: mapped, Client: begun.Client.withoutState(),
 	})
 	if err != nil {
 		return "", notes, fmt.Errorf("encoding a sign-in: %w", err)

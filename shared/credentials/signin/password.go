@@ -130,7 +130,7 @@ func (p *Passwords) Finish(ctx context.Context, form url.Values, cookies map[str
 	if err != nil {
 		return "", notes, err
 	}
-	state.Stage, state.Client = proven, begun.Client
+	state.Stage, state.Client = proven, begun.Client.withoutState()
 	if err := p.store(ctx, begun.State, "", state); err != nil {
 		return "", notes, err
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/membership"
 	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
@@ -45,9 +46,13 @@ func refusedOwner(err error) bool {
 // Neither the name nor the email address of a person identifies them.
 func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes map[string]string) (*model.User, model.AccessKeyIdentity, error) {
 	settings := f.env.Config().Auth
+	if settings == nil {
+		return nil, model.AccessKeyIdentity{}, expired("settings")
+	}
 	if err := check(person); err != nil {
 		return nil, model.AccessKeyIdentity{}, err
 	}
+	notes[AnnotationSubject] = user.Digest(chosen.ID, person.Subject)
 	if gate := chosen.OIDC.Groups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
 		return nil, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups")
 	}
@@ -78,7 +83,11 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 		said.Email = person.Email
 	}
 	for range maxTries {
+		var before []string
 		found, err := f.find(ctx, chosen.ID, person.Subject)
+		if found != nil {
+			before = found.Spec.SSOGroups
+		}
 		if err == nil && found == nil {
 			if settings.DisableUserCreation {
 				return nil, mapped, notSetUp("disableUserCreation")
@@ -91,14 +100,18 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 		}
 		switch {
 		case err == nil:
-			return found, mapped, nil
+			note(notes, AnnotationAdded, without(groups, before))
+			note(notes, AnnotationRemoved, without(before, groups))
+			return found, mapped, f.makeTeams(ctx, settings, groups, notes)
+		case errors.Is(err, membership.ErrLastAdmin):
+			return nil, mapped, lastAdmin()
 		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errTaken):
 			// Another sign-in of the same person, or another write, was faster.
 		default:
 			return nil, mapped, err
 		}
 	}
-	return nil, mapped, misconfigured("the user is written by others at the same time, or an admin would be the last one")
+	return nil, mapped, busy()
 }
 
 // errTaken says that another user has the identity.
@@ -188,12 +201,8 @@ func (f *Flow) renew(ctx context.Context, found *model.User, said model.UserSpec
 // register makes the user of a person. The name is that of the person, unless it belongs to somebody: an object, a credential, a
 // member of a team. Then it has an ending that follows from the identity.
 func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string) (*model.User, error) {
-	base, ending := slug(wanted), user.Digest(said.Connector, said.Subject)
-	for _, name := range []string{base, base + "-" + ending[:5], base + "-" + ending[:16]} {
-		if name == base && reserved(base) {
-			continue
-		}
-		free, err := f.free(ctx, name)
+	for _, name := range candidates(wanted, "user", user.Digest(said.Connector, said.Subject)) {
+		free, err := f.free(ctx, identity.Owner{Kind: identity.User, Name: name})
 		if err != nil {
 			return nil, err
 		}
@@ -221,9 +230,9 @@ func (f *Flow) register(ctx context.Context, said model.UserSpec, wanted string)
 	return nil, misconfigured("no name is free for the user")
 }
 
-// free tells whether a name belongs to nobody: no user has it, no stored object names it as its owner, and no team lists it.
-func (f *Flow) free(ctx context.Context, name string) (bool, error) {
-	owner := identity.Owner{Kind: identity.User, Name: name}
+// free tells whether nobody has the name of an owner: no user or team is the owner, no stored object belongs to it, and no team
+// lists it as a user.
+func (f *Flow) free(ctx context.Context, owner identity.Owner) (bool, error) {
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
 		return false, fmt.Errorf("looking for a name: %w", err)
@@ -234,7 +243,7 @@ func (f *Flow) free(ctx context.Context, name string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	if len(f.people.TeamsOf(name)) > 0 {
+	if owner.Kind == identity.User && len(f.people.TeamsOf(owner.Name)) > 0 {
 		return false, nil
 	}
 	for _, kind := range platform.StoredKinds {
@@ -249,7 +258,21 @@ func (f *Flow) free(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// slug returns a text as the name of an object.
+// candidates are the names that an object may get: the wanted text as a name, unless it is reserved, and two with an ending from a
+// digest. Instead is what stands for a text without a letter or digit.
+func candidates(wanted, instead, digest string) []string {
+	base := slug(wanted)
+	if base == "" {
+		base = instead
+	}
+	names := []string{base + "-" + digest[:5], base + "-" + digest[:16]}
+	if reserved(base) {
+		return names
+	}
+	return append([]string{base}, names...)
+}
+
+// slug returns a text as the name of an object. Empty: the text has no letter and no digit of ASCII.
 func slug(text string) string {
 	var out strings.Builder
 	for _, c := range strings.ToLower(text) {
@@ -267,12 +290,13 @@ func slug(text string) string {
 	if len(name) > maxName {
 		name = strings.Trim(name[:maxName], "-")
 	}
-	return first(name, "user")
+	return name
 }
 
 // reserved tells whether a name could be taken for one of the platform.
 func reserved(name string) bool {
-	return name == "admin" || name == "root" || name == "user" || strings.HasPrefix(name, "system") || strings.HasPrefix(name, "platform")
+	return slices.Contains([]string{"admin", "admins", "root", "user", "team"}, name) ||
+		strings.HasPrefix(name, "system") || strings.HasPrefix(name, "platform")
 }
 
 func localPart(email string) string {

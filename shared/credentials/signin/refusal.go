@@ -19,7 +19,14 @@ const (
 	AnnotationUser      = model.GroupName + "/signin-user"
 	AnnotationCreated   = model.GroupName + "/signin-created-user"
 	AnnotationDropped   = model.GroupName + "/signin-dropped-groups"
-	AnnotationKey       = model.GroupName + "/signin-key"
+	AnnotationAdded     = model.GroupName + "/signin-groups-added"
+	AnnotationRemoved   = model.GroupName + "/signin-groups-removed"
+	AnnotationTeams     = model.GroupName + "/signin-created-teams"
+	// AnnotationLeft is how many groups have no team yet.
+	AnnotationLeft = model.GroupName + "/signin-groups-without-team"
+	// AnnotationSubject is a digest of the connector and of the ID of the person there.
+	AnnotationSubject = model.GroupName + "/signin-subject"
+	AnnotationKey     = model.GroupName + "/signin-key"
 )
 
 // Refusal says why somebody is not signed in. The person reads what to do; only the audit has the detail.
@@ -88,6 +95,15 @@ func notAdmitted(detail string) *Refusal {
 
 func notSetUp(detail string) *Refusal {
 	return refuse("not_set_up", detail, forbidden("your account has no user here: ask an admin of the platform to create one"))
+}
+
+func lastAdmin() *Refusal {
+	return refuse("last_admin", "", forbidden("your groups at the provider have changed, and nobody would be an admin of the platform afterwards: "+
+		"give another enabled user the cluster role "+model.ClusterRoleAdmin+" first"))
+}
+
+func busy() *Refusal {
+	return refuse("busy", "", apierror.UnderWay("your user is being changed by others at the same time: try again"))
 }
 
 // Refused is the Refusal for an answer of a provider that signs nobody in.

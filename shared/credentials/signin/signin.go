@@ -24,6 +24,7 @@ import (
 
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/kinds/team"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
@@ -78,10 +79,10 @@ func Connectors(config *model.ConfigStatus) []Connector {
 			found = append(found, one)
 		}
 	}
-	add("oidc", "", config.Auth.OIDC)
+	add(model.OIDCConnector, "", config.Auth.OIDC)
 	for i := range config.Auth.Connectors {
 		connector := &config.Auth.Connectors[i]
-		if connector.ID == "oidc" && config.Auth.OIDC != nil {
+		if connector.ID == model.OIDCConnector && config.Auth.OIDC != nil {
 			continue
 		}
 		add(connector.ID, connector.DisplayName, connector.OIDC)
@@ -92,8 +93,8 @@ func Connectors(config *model.ConfigStatus) []Connector {
 // base returns the address of the platform below which its redirectURI is. Not usable: redirectURI is another address, or there is
 // no issuer or client.
 func (c Connector) base() (base string, usable bool) {
-	base, usable = strings.CutSuffix(c.OIDC.RedirectURI, "/auth/"+c.ID+"/callback")
-	return base, usable && strings.HasPrefix(base, "https://") && c.OIDC.IssuerURL != "" && c.OIDC.ClientID != ""
+	base, wrong, _ := c.OIDC.Platform(c.ID)
+	return base, wrong == ""
 }
 
 // LoginURL is the address at which a sign-in begins.
@@ -153,6 +154,7 @@ type Flow struct {
 	records store.Store
 	users   *user.Registry
 	people  *people.Directory
+	teams   *team.Registry
 	// keys creates the keys of sign-ins, and all are the keys.
 	keys, all *accesskey.Registry
 }
@@ -161,7 +163,7 @@ type Flow struct {
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
 		env: env, records: Records(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
-		all: accesskey.Open(env),
+		teams: team.Open(env), all: accesskey.Open(env),
 	}
 }
 

@@ -119,11 +119,15 @@ func (g *Guard) keep(ctx context.Context, write change, owner identity.Owner) (r
 	return release, nil
 }
 
+// ErrLastAdmin is why a write is refused after which nobody would be an admin.
+var ErrLastAdmin = errors.New("the write takes the last admin away")
+
 // refusal is the answer to a write that takes the last admin away.
 func refusal(owner identity.Owner) error {
 	target := schema.GroupResource{Group: model.GroupName, Resource: string(owner.Kind) + "s"}
 	return apierror.Conflict(target, owner.Name, fmt.Sprintf(
-		"nobody would be an admin of the platform afterwards; give another enabled user the cluster role %q first", model.ClusterRoleAdmin))
+		"nobody would be an admin of the platform afterwards; give another enabled user the cluster role %q first", model.ClusterRoleAdmin),
+	).Because(ErrLastAdmin)
 }
 
 // left tells whether a write leaves an admin, or takes none away.

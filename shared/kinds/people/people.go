@@ -203,6 +203,24 @@ func (d *Directory) TeamsOf(name string, groups ...string) []string {
 	return slices.Compact(member)
 }
 
+// Unlisted returns those of some groups that no team lists now. Teams that are disabled, or being deleted, list their groups too.
+// It costs a round trip. Errors: those of the store.
+func (d *Directory) Unlisted(ctx context.Context, groups []string) ([]string, error) {
+	read, err := d.teams.GetRefs(ctx, revisionOfTeams)
+	if err != nil {
+		return nil, fmt.Errorf("reading the revision of the teams: %w", err)
+	}
+	now, err := d.at(ctx, read[revisionOfTeams].Revision)
+	if err != nil {
+		return nil, err
+	}
+	left := slices.Clone(groups)
+	for _, team := range now.byName {
+		left = slices.DeleteFunc(left, func(group string) bool { return slices.Contains(team.Spec.Groups, group) })
+	}
+	return left, nil
+}
+
 // user returns the user of a record, and keeps it decoded.
 func (d *Directory) user(record store.Record) (*person, error) {
 	if known, ok := d.decoded.Get(record.Name); ok && known.revision == record.Revision {

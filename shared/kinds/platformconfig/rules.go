@@ -126,8 +126,10 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	config.Status.Conditions = r.source.conditionsNow()
 }
 
-// Warn returns what the write does to others.
-func (r *rules) Warn(*model.Config) []string { return r.warnings }
+// Warn returns what the write does to others, and the connectors at which nobody can sign in.
+func (r *rules) Warn(config *model.Config) []string {
+	return append(slices.Clone(r.warnings), signInWarnings(&config.Status)...)
+}
 
 // Record implements resource.Recorder.
 func (r *rules) Record(config *model.Config) ([]byte, error) { return marshalStored(config) }

@@ -1,0 +1,105 @@
+package signin
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+const (
+	// maxTeams is how many teams a sign-in makes. The next sign-in makes more. Source: ADR-0031.
+	maxTeams = 50
+	// maxNote bounds a list of names in the audit, in bytes.
+	maxNote = 1024
+)
+
+// makeTeams makes a team for each group of a person that no team lists, unless the configuration says otherwise. A team lists its
+// group, so that it has as members whoever the provider says. Errors: those of the store and of the teams; the teams before stay.
+func (f *Flow) makeTeams(ctx context.Context, settings *model.ConfigAuth, groups []string, notes map[string]string) error {
+	if settings.DisableTeamCreation || len(groups) == 0 {
+		return nil
+	}
+	missing, err := f.people.Unlisted(ctx, groups)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	var made []string
+	left := max(0, len(missing)-maxTeams)
+	defer func() {
+		note(notes, AnnotationTeams, made)
+		if left > 0 {
+			notes[AnnotationLeft] = strconv.Itoa(left)
+		}
+	}()
+	for _, group := range missing[:len(missing)-left] {
+		name, exists, err := f.makeTeam(ctx, group)
+		switch {
+		case err != nil:
+			return err
+		case name != "":
+			made = append(made, name)
+		case !exists:
+			left++
+		}
+	}
+	return nil
+}
+
+// makeTeam makes the team of a group, unless another sign-in has just made one. The name is that of the group. If that belongs to
+// somebody, or is reserved, it has an ending that follows from the group: all sign-ins try the same names, and the state gives
+// each to one. Name is empty if no team was made, because one exists or because no name is free.
+func (f *Flow) makeTeam(ctx context.Context, group string) (name string, exists bool, err error) {
+	for _, name := range candidates(group, "team", digest("group", group)) {
+		free, err := f.free(ctx, identity.Owner{Kind: identity.Team, Name: name})
+		if err != nil {
+			return "", false, err
+		}
+		if free {
+			_, err = resource.Create(ctx, f.teams, resource.CreateInput[*model.Team]{Caller: signer, Manager: ClientID, Object: &model.Team{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.TeamSpec{DisplayName: group, Groups: []string{group}},
+			}})
+			if err == nil {
+				return name, true, nil
+			}
+			if !apierrors.IsAlreadyExists(err) {
+				return "", false, err
+			}
+		}
+		missing, err := f.people.Unlisted(ctx, []string{group})
+		if err != nil || len(missing) == 0 {
+			return "", err == nil, err
+		}
+	}
+	return "", false, nil
+}
+
+// without returns the names of a list that another list does not have.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+}
+
+// note adds a list of names to the audit, as far as there is room.
+func note(notes map[string]string, annotation string, names []string) {
+	var text strings.Builder
+	for i, name := range names {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		if text.Len()+len(name) > maxNote {
+			text.WriteString("and " + strconv.Itoa(len(names)-i) + " more")
+			break
+		}
+		text.WriteString(name)
+	}
+	if text.Len() > 0 {
+		notes[annotation] = text.String()
+	}
+}

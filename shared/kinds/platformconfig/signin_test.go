@@ -1,0 +1,52 @@
+package platformconfig
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A connector at which nobody can sign in is named with its field when the configuration is written.
+func TestSignInWarnings(t *testing.T) {
+	t.Parallel()
+	const good = "issuerUrl: 'https://a.example', clientId: p, redirectURI: 'https://p.example/auth/"
+	for about, row := range map[string]struct {
+		text string
+		want []string
+	}{
+		"none":                    {"platformHost: p.example", nil},
+		"other settings of auth":  {"auth: {disableUserCreation: true}", nil},
+		"a good one":              {"platformHost: p.example\nauth: {oidc: {" + good + "oidc/callback'}}", nil},
+		"without platformHost":    {"auth: {oidc: {" + good + "oidc/callback'}}", nil},
+		"below a path":            {"platformHost: p.example\nauth: {oidc: {issuerUrl: 'https://a.example', clientId: p, redirectURI: 'https://p.example/b/auth/oidc/callback'}}", nil},
+		"a good connector":        {"auth: {connectors: [{id: a, oidc: {" + good + "a/callback'}}]}", nil},
+		"oidc as the only":        {"auth: {connectors: [{id: oidc, oidc: {" + good + "oidc/callback'}}]}", nil},
+		"no issuer":               {"auth: {oidc: {clientId: p}}", []string{"status.auth.oidc.issuerUrl"}},
+		"no client":               {"auth: {oidc: {issuerUrl: 'https://a.example'}}", []string{"status.auth.oidc.clientId"}},
+		"no redirectURI":          {"auth: {oidc: {issuerUrl: 'https://a.example', clientId: p}}", []string{"status.auth.oidc.redirectURI"}},
+		"redirectURI elsewhere":   {"auth: {oidc: {" + good + "other/callback'}}", []string{"status.auth.oidc.redirectURI"}},
+		"redirectURI without TLS": {"auth: {oidc: {issuerUrl: 'https://a.example', clientId: p, redirectURI: 'http://p.example/auth/oidc/callback'}}", []string{"status.auth.oidc.redirectURI"}},
+		"another host":            {"platformHost: q.example\nauth: {oidc: {" + good + "oidc/callback'}}", []string{"status.auth.oidc.redirectURI"}},
+		"oidc twice": {
+			"auth: {oidc: {" + good + "oidc/callback'}, connectors: [{id: oidc, oidc: {" + good + "oidc/callback'}}, {id: b, oidc: {" + good + "c/callback'}}]}",
+			[]string{"status.auth.connectors[0].id", "status.auth.connectors[1].oidc.redirectURI"},
+		},
+		"oidc beside another kind": {
+			"auth: {oidc: {" + good + "oidc/callback'}, connectors: [{id: oidc, idp2: {}}]}", []string{"status.auth.connectors[0].id"},
+		},
+	} {
+		config, err := Parse([]byte(row.text))
+		if err != nil {
+			t.Errorf("%s: %v", about, err)
+			continue
+		}
+		var fields []string
+		for _, warning := range (&rules{write: &write{}}).Warn(config) {
+			name, _, _ := strings.Cut(warning, ": ")
+			fields = append(fields, name)
+		}
+		if !slices.Equal(fields, row.want) {
+			t.Errorf("%s: warnings for %q, want %q", about, fields, row.want)
+		}
+	}
+}
