@@ -38,7 +38,7 @@ type commands struct {
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`
-	Version     versionCommand       `cmd:"" help:"Print the version."`
+	Version     versionCommand       `cmd:"" help:"Print the version, or with --output how this program was built."`
 }
 
 // newCommands returns the commands before their flags are read.
@@ -46,14 +46,6 @@ func newCommands() *commands {
 	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys()}
 	all.Bootstrap.Version, all.Configure.Version, all.Token.Version = build(), build(), build()
 	return all
-}
-
-type versionCommand struct{}
-
-// Run prints the version.
-func (*versionCommand) Run() error {
-	_, err := fmt.Println(build())
-	return err
 }
 
 func main() {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+	"sigs.k8s.io/yaml"
+)
+
+type versionCommand struct {
+	Output string `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text is the version alone, json and yaml say how this program was built (${default})."`
+}
+
+// buildReport says how this program was built, for scripts and bug reports.
+type buildReport struct {
+	// Version is the tag, or what git describe says about the commit. "dev": the build did not say.
+	Version string `json:"version"`
+	// Commit is the hash of the commit. Empty: the build did not know it, as without a git checkout.
+	Commit string `json:"commit,omitempty"`
+	// CommitTime is when the commit was made, in RFC 3339. Empty as Commit is.
+	CommitTime string `json:"commitTime,omitempty"`
+	// Modified tells that the files differed from the commit.
+	Modified bool `json:"modified"`
+	// GoVersion is that of the compiler.
+	GoVersion string `json:"goVersion"`
+	// Platform is the operating system and the processor, such as linux/arm64.
+	Platform string `json:"platform"`
+}
+
+// Run prints the version.
+func (c *versionCommand) Run(line *kong.Context) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{GoVersion: runtime.Version()}
+	}
+	return c.write(line.Stdout, reportOf(build(), info))
+}
+
+func (c *versionCommand) write(out io.Writer, report buildReport) error {
+	var text []byte
+	var err error
+	switch c.Output {
+	case "json":
+		text, err = json.MarshalIndent(report, "", "  ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(report)
+	default:
+		text = fmt.Appendln(nil, report.Version)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// reportOf takes from what the compiler wrote into a program what users need to name it.
+func reportOf(version string, info *debug.BuildInfo) buildReport {
+	report := buildReport{Version: version, GoVersion: info.GoVersion, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			report.Commit = setting.Value
+		case "vcs.time":
+			report.CommitTime = setting.Value
+		case "vcs.modified":
+			report.Modified = setting.Value == "true"
+		}
+	}
+	return report
+}
