@@ -168,6 +168,30 @@ func TestLastAdmin(t *testing.T) {
 	w.expect("taking the last admin out of the team", err, 409)
 }
 
+// Deleting all users or all teams stops at the last admin. Source: ADR-0029.
+func TestLastAdminOfACollection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.expect("an admin", w.user("ana", model.UserSpec{ClusterRoles: roles}), 200)
+	w.expect("no admin", w.user("ben", model.UserSpec{}), 200)
+	all := resource.DeleteInput{Caller: admin, Selection: &resource.ListInput{Caller: admin}}
+	_, err := resource.DeleteCollection(t.Context(), w.Users, all)
+	w.expect("all users", err, 409)
+	if _, err := w.Users.Store.Get(t.Context(), "ana"); err != nil {
+		t.Errorf("the last admin is gone: %v", err)
+	}
+	_, err = resource.Create(t.Context(), w.Teams, resource.CreateInput[*model.Team]{
+		Caller: admin, Object: &model.Team{ObjectMeta: metav1.ObjectMeta{Name: "ops"}, Spec: model.TeamSpec{Users: []string{"ana"}, ClusterRoles: roles}},
+	})
+	w.expect("a team of admins", err, 200)
+	w.expect("an admin by the team alone", w.patch(admin, "ana", `{"spec":{"clusterRoles":null}}`), 200)
+	_, err = resource.DeleteCollection(t.Context(), w.Teams, all)
+	w.expect("all teams", err, 409)
+	if _, err := w.Teams.Store.Get(t.Context(), "ops"); err != nil {
+		t.Errorf("the team of the last admin is gone: %v", err)
+	}
+}
+
 // A deleted user waits until their keys are gone, whatever clients do to the finalizers. The keys of others stay.
 // Source: ADR-0029.
 func TestDelete(t *testing.T) {
