@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -47,14 +48,16 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// serve starts a runner, and returns its origin and the file of its admin key.
-func serve(t *testing.T) (origin, key string) {
+// serve starts a runner, with the patch studio for everybody or for those who sign in, and returns its origin and the file of its
+// admin key.
+func serve(t *testing.T, studio bool) (origin, key string) {
 	t.Helper()
 	data := t.TempDir()
 	command := runner.New("test")
 	command.Getenv = func(string) string { return "" }
 	for name, value := range map[string]string{
 		settings.Listen: "127.0.0.1:0", settings.RedisURL: redistest.Embedded(t), settings.Data: data, settings.LogLevel: "error",
+		settings.Studio: strconv.FormatBool(studio),
 	} {
 		command.Set(name, value)
 	}
@@ -128,11 +131,12 @@ func TestLinks(t *testing.T) {
 // The stories of the console hold, none of its requests leaves its host, and its policy is never violated.
 func TestConsole(t *testing.T) {
 	program := browser(t)
-	origin, key := serve(t)
+	origin, key := serve(t, false)
+	open, _ := serve(t, true)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	exported := t.TempDir()
-	arguments := []string{"console.mjs", origin, key, program, exported}
+	arguments := []string{"console.mjs", origin, key, program, exported, open}
 	if pictures := os.Getenv("PICTURES"); pictures != "" {
 		arguments = append(arguments, pictures)
 	}

@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import { constants, deflateRawSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
-const [origin, keyFile, executablePath, exported, pictures] = process.argv.slice(2);
+const [origin, keyFile, executablePath, exported, openOrigin, pictures] = process.argv.slice(2);
 const admin = readFileSync(keyFile, "utf8").trim();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const api = `${origin}/kubernetes/management/apis/management.platform.sh/v1`;
@@ -560,6 +560,23 @@ const stories = {
     await page.getByText("nothing is evaluated before you press Run").waitFor();
     await page.getByLabel("Open a file").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("[]") });
     await page.getByRole("alert").getByText("it is damaged").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "serve --studio needs no sign-in for the studio, and for nothing else"() {
+    others.add(openOrigin);
+    const { context, page, problems } = await open();
+    await page.goto(`${openOrigin}/console/studio`);
+    const forward = page.getByRole("region", { name: "From tenant to host", exact: true });
+    await forward.getByText("Evaluated.", { exact: true }).waitFor();
+    await forward.getByText("Round trip: lossless").waitFor();
+    await page.getByRole("link", { name: "Access keys" }).click();
+    await page.getByLabel("Access key", { exact: true }).waitFor();
+    const keys = await page.evaluate(async () => (await fetch("/apis/management.platform.sh/v1/ownedaccesskeys")).status);
+    assert.equal(keys, 401);
+    // Another runner asks for a key on the page of the studio too.
+    await page.goto(`${origin}/console/studio`);
+    await page.getByLabel("Access key", { exact: true }).waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },
