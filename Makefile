@@ -32,7 +32,7 @@ run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/platform ./local
 	@exec build/platform $(ARGS)
 
-test: redis postgres ## Run the tests of every package, with an embedded and a real Redis. Random tests make fewer rounds than in race.
+test: redis postgres terminals ## Run the tests of every package, with an embedded and a real Redis. Random tests make fewer rounds than in race.
 	$(GOTEST) -short $$(go list ./... | grep -vE '/$(APART)$$')
 
 # The race detector needs so much address space that the limits of memory of a worker are tested without it.
@@ -57,7 +57,7 @@ packaging: node ## Check what is deployed: serverless.yml as its packager reads 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test -timeout $(TIMEOUT) . $(ARGS)
 
-race: redis postgres ## Run the tests of the code with the race detector, and random tests with all of their rounds.
+race: redis postgres terminals ## Run the tests of the code with the race detector, and random tests with all of their rounds.
 	$(GOTEST) -race $(CODE)
 
 stage-serverless: ## Lay out what `make build` made for Lambda as serverless.yml wants it.
@@ -146,6 +146,11 @@ postgres: # Install PostgreSQL where it is missing and apt-get is there for root
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } || \
 		echo "PostgreSQL is not installed: tests that need it are skipped outside CI" >&2
 
+terminals: # Install the shells that are completed, where they are missing and apt-get is there for root.
+	@{ command -v zsh && command -v fish; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends zsh fish; } || \
+		echo "zsh and fish are not installed: tests that need them are skipped outside CI" >&2
+
 npm: # Install node and npm where they are missing and apt-get is there for root.
 	@{ command -v node && command -v npm; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; } || \
@@ -169,4 +174,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres npm node stage-serverless
+.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node stage-serverless

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"management.platform.sh/local/client"
+	"management.platform.sh/local/completion"
 	"management.platform.sh/local/operator"
 	"management.platform.sh/local/patch"
 	"management.platform.sh/local/runner"
@@ -38,6 +39,7 @@ type commands struct {
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`
+	Completion  completion.Commands  `cmd:"" help:"Complete command lines in bash, zsh and fish."`
 	Version     versionCommand       `cmd:"" help:"Print the version, or with --output how this program was built."`
 }
 

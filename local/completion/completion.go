@@ -1,0 +1,199 @@
+// Package completion completes command lines of the program in bash, zsh and fish, and in kubectl for the plugin. A script
+// for each shell hands the words of the line to the program, which answers from its own commands and flags: what is
+// offered is always what this version has. Source: ADR-0006.
+package completion
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Commands print the scripts, and the words that the scripts ask for.
+type Commands struct {
+	Bash  bash  `cmd:"" help:"Print the script for bash. Load it with: source <(platform completion bash)"`
+	Zsh   zsh   `cmd:"" help:"Print the script for zsh. Load it with: source <(platform completion zsh)"`
+	Fish  fish  `cmd:"" help:"Print the script for fish. Load it with: platform completion fish | source"`
+	Words words `cmd:"" hidden:"" help:"Print what can stand in place of the last word."`
+}
+
+type (
+	bash struct{}
+	zsh  struct{}
+	fish struct{}
+)
+
+//go:embed scripts
+var scripts embed.FS
+
+// Run prints the script.
+func (*bash) Run(line *kong.Context) error { return script(line.Stdout, "bash") }
+
+// Run prints the script.
+func (*zsh) Run(line *kong.Context) error { return script(line.Stdout, "zsh") }
+
+// Run prints the script.
+func (*fish) Run(line *kong.Context) error { return script(line.Stdout, "fish") }
+
+func script(out io.Writer, shell string) error {
+	text, err := scripts.ReadFile("scripts/platform." + shell)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+type words struct {
+	Line []string `arg:"" optional:"" help:"The words of the line after the name of the program. The last one is completed."`
+}
+
+// The last line of an answer tells whether names of files can stand there as well. kubectl knows these two.
+const (
+	filesToo = ":0"
+	noFiles  = ":4"
+)
+
+// Run prints a word a line, with a description after a tab.
+func (c *words) Run(line *kong.Context) error {
+	found, files := complete(line.Model.Node, c.Line)
+	for _, w := range found {
+		if _, err := fmt.Fprintf(line.Stdout, "%s\t%s\n", w.text, w.about); err != nil {
+			return err
+		}
+	}
+	directive := noFiles
+	if files {
+		directive = filesToo
+	}
+	_, err := fmt.Fprintln(line.Stdout, directive)
+	return err
+}
+
+// word can stand at the end of a line.
+type word struct{ text, about string }
+
+// complete returns what the last word of a line can be, and whether it can be the name of a file.
+func complete(app *kong.Node, line []string) ([]word, bool) {
+	if len(line) == 0 {
+		line = []string{""}
+	}
+	last := line[len(line)-1]
+	node, arguments, onlyArguments := app, 0, false
+	var value *kong.Flag
+	for _, text := range line[:len(line)-1] {
+		child := childOf(node, text)
+		switch {
+		case value != nil:
+			value = nil
+		case onlyArguments:
+			arguments++
+		case text == "--":
+			onlyArguments = true
+		case strings.HasPrefix(text, "-"):
+			if flag := flagOf(node, text); flag != nil && !flag.IsBool() {
+				value = flag
+			}
+		case child != nil:
+			node, arguments = child, 0
+		default:
+			arguments++
+		}
+	}
+	name, begun, joined := strings.Cut(last, "=")
+	switch {
+	case value != nil:
+		return valuesOf(value.Value, "", last)
+	case !onlyArguments && joined && strings.HasPrefix(name, "-"):
+		flag := flagOf(node, name)
+		if flag == nil {
+			return nil, false
+		}
+		return valuesOf(flag.Value, name+"=", begun)
+	case !onlyArguments && strings.HasPrefix(last, "-"):
+		return flagsOf(node, last), false
+	}
+	var found []word
+	if !onlyArguments && arguments == 0 {
+		for _, child := range node.Children {
+			if !child.Hidden && strings.HasPrefix(child.Name, last) {
+				found = append(found, word{child.Name, oneLine(child.Help)})
+			}
+		}
+	}
+	if len(node.Positional) == 0 {
+		return found, false
+	}
+	values, files := valuesOf(node.Positional[min(arguments, len(node.Positional)-1)], "", last)
+	return append(found, values...), files
+}
+
+func childOf(node *kong.Node, name string) *kong.Node {
+	for _, child := range node.Children {
+		if child.Name == name {
+			return child
+		}
+	}
+	return nil
+}
+
+// known returns the flags that can be written after a command: its own, and those of the commands above it. The flags of the
+// command that runs by default need no name of a command.
+func known(node *kong.Node) []*kong.Flag {
+	var found []*kong.Flag
+	groups := node.AllFlags(true)
+	if node.DefaultCmd != nil {
+		groups = append(groups, node.DefaultCmd.Flags)
+	}
+	for _, group := range groups {
+		for _, flag := range group {
+			if !flag.Hidden {
+				found = append(found, flag)
+			}
+		}
+	}
+	return found
+}
+
+// flagOf returns the flag that a word names, or nil.
+func flagOf(node *kong.Node, text string) *kong.Flag {
+	for _, flag := range known(node) {
+		if text == "--"+flag.Name || flag.Short != 0 && text == "-"+string(flag.Short) {
+			return flag
+		}
+	}
+	return nil
+}
+
+func flagsOf(node *kong.Node, begun string) []word {
+	var found []word
+	for _, flag := range known(node) {
+		if text := "--" + flag.Name; strings.HasPrefix(text, begun) {
+			found = append(found, word{text, oneLine(flag.Help)})
+		}
+	}
+	return found
+}
+
+// valuesOf returns the values of a flag or an argument that has a list of them. Any other one may be the name of a file.
+func valuesOf(value *kong.Value, before, begun string) ([]word, bool) {
+	var found []word
+	for _, text := range value.EnumSlice() {
+		if text != "" && strings.HasPrefix(text, begun) {
+			found = append(found, word{before + text, ""})
+		}
+	}
+	return found, value.Enum == ""
+}
+
+// oneLine is the first sentence of a help text.
+func oneLine(help string) string {
+	help = strings.Join(strings.Fields(help), " ")
+	if first, _, more := strings.Cut(help, ". "); more {
+		return first
+	}
+	return strings.TrimSuffix(help, ".")
+}
