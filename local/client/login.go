@@ -103,7 +103,7 @@ func (c *Login) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keyFile := filepath.Join(folder, "access.key")
+	keyFile := filepath.Join(folder, loginKey)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("writing the access key: %w", err)
 	}
@@ -125,6 +125,9 @@ func (c *Login) output() string {
 	}
 	return mergesInto("")
 }
+
+// loginKey is the name of the file with the access key of a sign-in, in the folder of its platform.
+const loginKey = "access.key"
 
 // platformOf returns the base address of the API at a host, and the folder for its key.
 func platformOf(host string) (server, folder string, err error) {
@@ -456,7 +459,7 @@ func (c *Logout) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(folder, "access.key")
+	file := filepath.Join(folder, loginKey)
 	key, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

@@ -35,9 +35,10 @@ type Token struct {
 	Server    string        `required:"" env:"PLATFORM_SERVER" placeholder:"URL" help:"Base address of the platform's API: https://HOST/kubernetes/management."`
 	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
 	Key       secret.String `name:"key" env:"PLATFORM_ACCESS_KEY" hidden:"" help:"The access key."`
-	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: PLATFORM_ACCESS_KEY holds the key."`
+	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: PLATFORM_ACCESS_KEY holds the key, else it is the one of platform login."`
 	TTL       time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Lifetime of a token, in whole seconds (${default}). The platform may shorten it."`
 	Cluster   clusterNames  `placeholder:"NAME" help:"Connected cluster that the token is for. Can be repeated. Absent: every cluster that the access key reaches."`
+	Virtual   virtualNames  `name:"virtual-cluster" placeholder:"PROJECT/NAME" help:"Virtual cluster that the token is for. Can be repeated."`
 	Cache     string        `placeholder:"DIR" help:"Folder for cached tokens. Absent: the cache folder of the user."`
 
 	// Version is the version of this program.
@@ -63,6 +64,25 @@ func (n *clusterNames) Decode(ctx *kong.DecodeContext) error {
 			return errors.New("empty cluster name; omit the flag for every cluster that the access key reaches")
 		}
 		*n = append(*n, name)
+	}
+	return nil
+}
+
+// virtualNames are virtual clusters. Each has a project and a name.
+type virtualNames []model.ScopeVirtualCluster
+
+// Decode adds the virtual clusters in one flag, separated by commas.
+func (n *virtualNames) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("PROJECT/NAME", &text); err != nil {
+		return err
+	}
+	for each := range strings.SplitSeq(text, ",") {
+		project, name, found := strings.Cut(each, "/")
+		if !found || project == "" || name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("invalid virtual cluster %q: use PROJECT/NAME", each)
+		}
+		*n = append(*n, model.ScopeVirtualCluster{Project: project, VirtualCluster: name})
 	}
 	return nil
 }
@@ -166,9 +186,19 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 			return "", "", nil, fmt.Errorf("--key-file: %w", err)
 		}
 		bearer = secret.String(strings.TrimSpace(string(content)))
+	} else if bearer == "" {
+		_, folder, err := platformOf(c.Server)
+		if err != nil {
+			return "", "", nil, err
+		}
+		content, err := os.ReadFile(filepath.Join(folder, loginKey))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", "", nil, fmt.Errorf("reading the access key of platform login: %w", err)
+		}
+		bearer = secret.String(strings.TrimSpace(string(content)))
 	}
 	if bearer == "" {
-		return "", "", nil, errors.New("no access key: use --key-file or set PLATFORM_ACCESS_KEY")
+		return "", "", nil, fmt.Errorf("no access key: sign in with platform login %s, use --key-file or set PLATFORM_ACCESS_KEY", c.Server)
 	}
 	return endpoint, bearer, client, nil
 }
@@ -224,7 +254,7 @@ func (c *Token) cacheFile(endpoint string, bearer secret.String) (string, error)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("--cache: %w", err)
 	}
-	question, err := json.Marshal([]any{endpoint, bearer.Reveal(), c.TTL, c.Cluster})
+	question, err := json.Marshal([]any{endpoint, bearer.Reveal(), c.TTL, c.Cluster, c.Virtual})
 	if err != nil {
 		return "", err
 	}
@@ -274,8 +304,8 @@ func (c *Token) ask(ctx context.Context, client *http.Client, endpoint string, b
 		TypeMeta: metav1.TypeMeta{APIVersion: model.SchemeGroupVersion.String(), Kind: "DirectClusterEndpointToken"},
 		Spec:     model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(c.TTL / time.Second)},
 	}
-	if len(c.Cluster) > 0 {
-		object.Spec.Scope = &model.Scope{}
+	if len(c.Cluster)+len(c.Virtual) > 0 {
+		object.Spec.Scope = &model.Scope{VirtualClusters: c.Virtual}
 		for _, name := range c.Cluster {
 			object.Spec.Scope.Clusters = append(object.Spec.Scope.Clusters, model.ScopeCluster{Cluster: name})
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -358,5 +359,64 @@ func TestTokenFlags(t *testing.T) {
 	t.Setenv(execInfo, `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"interactive":false}}`)
 	if _, _, err := p.run(p.command()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Without a key file and a variable, the access key is the one of the sign-in at that platform. A token for a virtual cluster has
+// that scope alone, and a file of its own in the cache.
+func TestTokenOfALogin(t *testing.T) {
+	p := newPlugin(t)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(p.folder, "config"))
+	t.Setenv("HOME", p.folder)
+	command := func() *Token {
+		c := p.command()
+		c.KeyFile = ""
+		return c
+	}
+	if _, _, err := p.run(command()); err == nil || !strings.Contains(err.Error(), "platform login "+p.server.URL) {
+		t.Errorf("without a sign-in: %v", err)
+	}
+	_, folder, err := platformOf(p.server.URL)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, loginKey), []byte(issuertest.Bearer+"ci"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, _, err := p.run(command())
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow := command()
+	narrow.Virtual = virtualNames{{Project: "shop", VirtualCluster: "dev"}}
+	printed, _, err := p.run(narrow)
+	if err != nil || printed.Status.Token == whole.Status.Token {
+		t.Fatalf("the token of a virtual cluster: %v", err)
+	}
+	from := issuer.Open(p.Env)
+	claims, _, err := from.Verify(t.Context(), secret.String(printed.Status.Token), from.Audiences())
+	if want := (&model.Scope{VirtualClusters: narrow.Virtual}); err != nil || !reflect.DeepEqual(claims.Scope, want) {
+		t.Errorf("%+v, %v", claims, err)
+	}
+}
+
+// A virtual cluster has a project and a name.
+func TestTokenVirtualCluster(t *testing.T) {
+	for text, want := range map[string]virtualNames{
+		"shop/dev": {{Project: "shop", VirtualCluster: "dev"}}, "a/b,c/d": {{Project: "a", VirtualCluster: "b"}, {Project: "c", VirtualCluster: "d"}},
+		"dev": nil, "/dev": nil, "shop/": nil, "a/b/c": nil, "": nil, "a/b,": nil,
+	} {
+		var command Token
+		parser, err := kong.New(&command, kong.Exit(func(int) {}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = parser.Parse([]string{"--server=https://platform.example", "--virtual-cluster=" + text})
+		if (err != nil) != (want == nil) || err == nil && !reflect.DeepEqual(command.Virtual, want) {
+			t.Errorf("%q: %v, %v", text, command.Virtual, err)
+		}
 	}
 }

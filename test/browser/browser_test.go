@@ -133,6 +133,8 @@ func TestConsole(t *testing.T) {
 	program := browser(t)
 	origin, key := serve(t, false)
 	open, _ := serve(t, true)
+	registerCluster(t, origin, key)
+	kubectlProgram := kubectl(t)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	exported := t.TempDir()
@@ -141,6 +143,7 @@ func TestConsole(t *testing.T) {
 		arguments = append(arguments, pictures)
 	}
 	command := exec.CommandContext(ctx, "node", arguments...)
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram)
 	var said bytes.Buffer
 	command.Stderr = &said
 	output, err := command.Output()

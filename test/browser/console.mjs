@@ -1,9 +1,11 @@
 // The stories of the console in a real browser. browser_test.go starts it with the address of a runner, the file of an admin key
 // and the path of the browser. It prints one JSON line for each story, and one at the end.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { constants, deflateRawSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
@@ -33,7 +35,7 @@ async function open(options = {}) {
   return { context, page, problems };
 }
 
-async function signIn(page, key = admin, path = "/console", ready = page.getByRole("table")) {
+async function signIn(page, key = admin, path = "/console/keys", ready = page.getByRole("table")) {
   await page.goto(origin + path);
   await page.getByLabel("Access key", { exact: true }).fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -94,6 +96,40 @@ async function accessible(page, about) {
   assert.equal(found, "[]", about);
 }
 
+/** Runs the unmodified kubectl with a kubeconfig, and returns what it says. */
+function kubectl(file, ...words) {
+  const folder = mkdtempSync(`${tmpdir()}/console-`);
+  return new Promise((done) => {
+    execFile(process.env.KUBECTL, ["--kubeconfig", file, `--cache-dir=${folder}`, ...words], { env: { HOME: folder } }, (failure, out, err) => {
+      done({ code: failure?.code ?? 0, text: `${out}${err}` });
+    });
+  });
+}
+
+/** Waits for the download that an action causes, and returns the path of the file. */
+async function downloaded(page, action) {
+  const saved = page.waitForEvent("download");
+  await action();
+  const file = await saved;
+  const path = `${mkdtempSync(`${tmpdir()}/console-`)}/${file.suggestedFilename()}`;
+  await file.saveAs(path);
+  return path;
+}
+
+/** Answers a request of the API as an admin. */
+async function asAdmin(context, method, path, data, type = "application/json") {
+  return context.request.fetch(`${api}/${path}`, {
+    method, headers: { Authorization: `Bearer ${admin}`, Cookie: "", "Content-Type": type }, data: data && JSON.stringify(data),
+  });
+}
+
+/** Waits for answers of reviews of access. */
+function reviews(page, count) {
+  return new Promise((done) => {
+    page.on("response", (response) => { if (response.url().includes("selfsubjectaccessreviews") && --count === 0) response.finished().then(done); });
+  });
+}
+
 const stories = {
   async "a key is made, shown once, disabled and deleted"() {
     const { context, page, problems } = await open();
@@ -117,6 +153,158 @@ const stories = {
     await page.getByLabel("Type story to delete it").fill("story");
     await remove.click();
     await page.getByRole("button", { name: "Open story" }).waitFor({ state: "detached" });
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a kubeconfig in three clicks after the sign-in, used by kubectl, and taken back"() {
+    const { context, page, problems } = await open();
+    await signIn(page, admin, "/console", page.getByRole("heading", { name: "Virtual clusters" }));
+    await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
+    await page.getByRole("button", { name: "Make kubeconfig" }).click();
+    const file = await downloaded(page, () => page.getByRole("button", { name: "Download" }).click());
+    assert.match(file, /\/dev\.yaml$/);
+    const used = await kubectl(file, "get", "namespaces");
+    assert.match(used.text, /inside/);
+    assert.equal(used.code, 0);
+    const secret = readFileSync(file, "utf8").match(/token: (\S+)/)[1];
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes(secret), "the page has kept the kubeconfig");
+    // It is taken back on the page of the virtual cluster.
+    await page.getByRole("link", { name: "p-shop/dev" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).click();
+    await page.getByRole("button", { name: /^Take back / }).click();
+    await page.getByText("None that you may see.").waitFor();
+    assert.notEqual((await kubectl(file, "get", "namespaces")).code, 0);
+    // A certificate works too. It has its own end.
+    await page.getByLabel("A client certificate").check();
+    await page.getByLabel("1 hour").check();
+    await page.getByRole("button", { name: "Make kubeconfig" }).click();
+    await page.getByText(/It ends .*(in 59 min|in 60 min|in 1 hr)/).waitFor();
+    const certificate = await downloaded(page, () => page.getByRole("button", { name: "Download" }).click());
+    assert.match(readFileSync(certificate, "utf8"), /client-certificate-data/);
+    assert.match((await kubectl(certificate, "get", "ns")).text, /inside/);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a kubeconfig with the keyboard alone, and one without a secret"() {
+    const { context, page, problems } = await open();
+    await signIn(page, admin, "/console/clusters");
+    await page.getByRole("button", { name: "Open dev" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByLabel("A token, which can be taken back").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.getByRole("button", { name: "Make kubeconfig" }).focus();
+    await page.keyboard.press("Enter");
+    const download = page.getByRole("button", { name: "Download" });
+    await download.waitFor();
+    const file = await downloaded(page, async () => {
+      await download.focus();
+      await page.keyboard.press("Enter");
+    });
+    const text = readFileSync(file, "utf8");
+    assert.match(text, /--virtual-cluster=shop\/dev/);
+    assert.ok(!text.includes(admin));
+    const viewed = await kubectl(file, "config", "view", "-o", "jsonpath={.users[0].user.exec.command} {.clusters[0].cluster.server}");
+    assert.match(viewed.text, /^platform https:\/\/127\.0\.0\.1:\d+$/);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a token is issued, its claims are shown, and it is revoked"() {
+    const { context, page, problems } = await open();
+    await signIn(page, admin, "/console/tokens");
+    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Everything in one project").check();
+    await page.getByLabel("Project", { exact: true }).fill("shop");
+    await page.getByLabel("10 minutes").check();
+    await page.getByRole("button", { name: "Issue token" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Issuer (iss)").waitFor();
+    await dialog.getByText('{"projects":[{"project":"shop"}]}').waitFor();
+    await dialog.getByRole("button", { name: "Show" }).click();
+    const token = (await page.locator(".secret code").textContent()).trim();
+    await dialog.getByRole("button", { name: "I have kept it" }).click();
+    assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes(token), "the page has kept the token");
+    const review = async () => (await (await asAdmin(context, "POST", "../../authentication.k8s.io/v1/tokenreviews", {
+      apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token },
+    })).json()).status.authenticated;
+    assert.equal(await review(), true);
+    await page.getByRole("button", { name: /^Open / }).first().click();
+    await dialog.getByRole("button", { name: "Revoke" }).click();
+    await page.getByText("There are no tokens that you may see.").waitFor();
+    assert.notEqual(await review(), true);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "the first page says what needs somebody"() {
+    const { context, page, problems } = await open();
+    for (const [name, spec] of Object.entries({ "soon-over": { ttl: 86_400, displayName: "Nightly" }, "switched-off": { disabled: true }, "long-lived": {} })) {
+      assert.equal((await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name }, spec })).status(), 201);
+    }
+    await signIn(page, admin, "/console/home", page.getByRole("heading", { name: "Hello, admin" }));
+    const part = (name) => page.locator("section", { has: page.getByRole("heading", { name, exact: true }) });
+    await part("Access keys that end this week").getByRole("link", { name: "soon-over" }).waitFor();
+    await part("Access keys that are refused").getByText("Disabled by an admin").waitFor();
+    assert.equal(await page.getByRole("link", { name: "long-lived" }).count(), 0);
+    await part("Configuration").waitFor();
+    await part("Access keys that are refused").getByRole("link", { name: "switched-off" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable" }).waitFor();
+    for (const name of ["soon-over", "switched-off", "long-lived"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "no button is shown that the session may not use"() {
+    const { context, page, problems } = await open();
+    // Every key may make keys that may do as little.
+    const made = await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "reader" }, spec: { scope: { roles: [{ role: "platformCLI" }] } } });
+    const { spec: { key } } = await made.json();
+    const refused = [];
+    page.on("response", (response) => { if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`); });
+    await signIn(page, key, "/console/keys");
+    const decided = reviews(page, 2);
+    await page.getByRole("button", { name: "Open admin", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Everything that its owner may do").waitFor();
+    await decided;
+    assert.deepEqual(await page.getByRole("button", { name: /^(Disable|Enable|Delete)$/ }).allTextContents(), []);
+    await page.keyboard.press("Escape");
+    for (const name of await page.getByRole("navigation").getByRole("link").allTextContents()) {
+      await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+      await page.locator("h1").waitFor();
+    }
+    // A session of one virtual cluster gets its kubeconfig, and one of a project lists its virtual clusters.
+    const narrow = await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "narrow" }, spec: { scope: { virtualClusters: [{ project: "shop", virtualCluster: "dev" }] } } });
+    const other = await open();
+    other.page.on("response", (response) => { if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`); });
+    await signIn(other.page, (await narrow.json()).spec.key, "/console/home", other.page.getByRole("heading", { name: "Hello, admin" }));
+    await other.page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
+    const shop = await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "shop" }, spec: { scope: { projects: [{ project: "shop" }] } } });
+    await other.context.clearCookies();
+    await signIn(other.page, (await shop.json()).spec.key, "/console/clusters");
+    await other.page.getByRole("button", { name: "Open dev" }).waitFor();
+    assert.deepEqual(refused, []);
+    for (const name of ["reader", "narrow", "shop"]) await asAdmin(context, "DELETE", `ownedaccesskeys/${name}`);
+    assert.deepEqual(problems, []);
+    await other.context.close();
+    await context.close();
+  },
+  async "a new column of a Table appears by itself"() {
+    const { context, page, problems } = await open();
+    await page.route(/ownedaccesskeys\?(?!.*watch=)/, async (route) => {
+      // It is sent by the test, and not by the page of the same origin.
+      const response = await route.fetch({ headers: { accept: route.request().headers().accept, authorization: `Bearer ${admin}` } });
+      const table = await response.json();
+      table.columnDefinitions.push({ name: "Colour", description: "A column of a later version.", priority: 0, type: "string", format: "" });
+      for (const row of table.rows) row.cells.push("green");
+      await route.fulfill({ response, json: table });
+    });
+    await signIn(page);
+    await page.getByRole("columnheader", { name: "Colour" }).waitFor();
+    await page.getByRole("cell", { name: "green" }).first().waitFor();
     assert.deepEqual(problems, []);
     await context.close();
   },
@@ -420,6 +608,30 @@ const stories = {
       await look("key");
       await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
       await look("delete");
+      await page.goto(`${origin}/console`);
+      await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).waitFor();
+      await look("home");
+      await page.goto(`${origin}/console/clusters`);
+      await page.getByRole("button", { name: "Open dev" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).waitFor();
+      await look("cluster");
+      await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).click();
+      await page.getByText("None that you may see.").waitFor();
+      await look("kubeconfig");
+      await page.getByLabel("No secret").check();
+      await page.getByRole("button", { name: "Make kubeconfig" }).click();
+      await page.getByRole("button", { name: "Show" }).click();
+      await look("kubeconfig-made");
+      await page.goto(`${origin}/console/tokens`);
+      await page.getByRole("button", { name: "New token" }).click();
+      await page.getByLabel("A scope in YAML").check();
+      await look("new-token");
+      await page.getByLabel("Everything in one project").check();
+      await page.getByLabel("Project", { exact: true }).fill("shop");
+      await page.getByRole("button", { name: "Issue token" }).click();
+      await page.getByText("Issuer (iss)").waitFor();
+      await look("token");
+      await page.getByRole("button", { name: "I have kept it" }).click();
       await page.goto(`${origin}/console/studio`);
       for (const side of ["From tenant to host", "From host to tenant"]) {
         await page.getByRole("region", { name: side, exact: true }).getByText("Evaluated.", { exact: true }).waitFor();

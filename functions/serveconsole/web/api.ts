@@ -32,6 +32,7 @@ export class Refusal extends Error {
 /** The metadata of objects, as far as the console reads it. */
 export interface Meta {
   name: string;
+  namespace?: string;
   uid: string;
   resourceVersion?: string;
   creationTimestamp: string;
@@ -157,4 +158,10 @@ export async function watch<T>(path: string, resourceVersion: string, signal: Ab
     rest = lines.pop() ?? "";
     for (const line of lines) if (line.trim() !== "") on(JSON.parse(line) as Event<T>);
   }
+}
+
+/** Returns the texts of the warnings of a response. */
+export function warningsOf(response: Response): string[] {
+  const header = response.headers.get("Warning") ?? "";
+  return [...header.matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g)].map((found) => (found[1] ?? "").replace(/\\(.)/g, "$1"));
 }

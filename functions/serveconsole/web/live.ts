@@ -11,6 +11,9 @@ const shortest = 20_000;
 const pollEvery = 30_000;
 const idleAfter = 5 * 60_000;
 
+/** What lists are sorted by: the namespace, then the name. No name contains a blank. */
+const sortable = ({ object: { metadata } }: Row<{ metadata: Meta }>) => `${metadata.namespace ?? ""} ${metadata.name}`;
+
 /**
  * Keeps a list up to date while somebody looks at it. Nothing is requested while the tab is hidden, nor after five minutes
  * without a key press or a click.
@@ -135,6 +138,6 @@ export function live<T extends { metadata: Meta }>(path: string) {
     });
   }
 
-  const sorted = computed(() => [...rows.value.values()].sort((a, b) => (a.object.metadata.name < b.object.metadata.name ? -1 : 1)));
+  const sorted = computed(() => [...rows.value.values()].sort((a, b) => (sortable(a) < sortable(b) ? -1 : 1)));
   return { columns, rows: sorted, more, mode, problem, loaded, begin, refresh, next, resume: input };
 }

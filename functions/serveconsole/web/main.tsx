@@ -2,12 +2,15 @@ import { render, type ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { effect, signal, useSignal } from "@preact/signals";
 import { Refusal, group, home, send, session } from "./api";
+import { listsClusters } from "./pages/cluster";
+import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
 import { Dialog } from "./parts/dialog";
 import { Problem } from "./parts/problem";
 import { SignIn, whoami } from "./parts/signin";
 import { nameOf, person } from "./person";
-import { text } from "./texts";
+import { may, readRights } from "./rights";
+import { text, type Text } from "./texts";
 
 const themes = ["system", "light", "dark"] as const;
 const theme = signal(localStorage.getItem("theme") ?? "system");
@@ -22,9 +25,23 @@ effect(() => {
   }
 });
 
-/** The pages, by the end of their path. */
-const pages = [["keys", "keys"], ["studio", "studio"]] as const;
-const page = location.pathname.slice(home.length + 1) === "studio" ? "studio" : "keys";
+/** A page: the end of its path, its label, whether the session may use it, and how it is loaded unless it is part of the first script. */
+interface Page {
+  name: string;
+  label: Text;
+  needs?: () => boolean;
+  here?: ComponentType;
+  load?: () => Promise<ComponentType>;
+}
+
+const pages: Page[] = [
+  { name: "home", label: "home", here: Home },
+  { name: "keys", label: "keys", needs: () => may("list", "ownedaccesskeys"), here: Keys },
+  { name: "clusters", label: "clusters", needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
+  { name: "tokens", label: "tokens", needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
+  { name: "studio", label: "studio", needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
+];
+const page = pages.find(({ name }) => location.pathname.slice(home.length + 1) === name) ?? pages[0]!;
 
 async function signOut() {
   const who = person.value;
@@ -44,7 +61,9 @@ function Bar() {
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{text("skip")}</a>
       <strong class="brand"><span class="mark" aria-hidden="true" />{text("product")}</strong>
       <nav aria-label={text("navigation")}>
-        {pages.map(([name, label]) => <a href={`${home}/${name}`} aria-current={page === name ? "page" : undefined}>{text(label)}</a>)}
+        {pages.filter((one) => one === page || !one.needs || one.needs() || session.value === "guest").map((one) => (
+          <a href={`${home}/${one.name}`} aria-current={page === one ? "page" : undefined}>{text(one.label)}</a>
+        ))}
       </nav>
       <span class="room" />
       <label class="inline">
@@ -66,7 +85,7 @@ function Bar() {
 
 /** Whether the studio needs no session here: then an evaluation of nothing is refused for what it lacks. */
 async function open(): Promise<boolean> {
-  if (page !== "studio") return false;
+  if (page.name !== "studio") return false;
   try {
     await send(`${group}/syncpatchevaluations`, { method: "POST", body: "{}", probing: true });
   } catch (failure) {
@@ -75,15 +94,15 @@ async function open(): Promise<boolean> {
   return true;
 }
 
-/** The studio is large, and loaded by those who open it. A page of an earlier version asks for a script that is gone: it is loaded again, once. */
-function StudioPage() {
+/** A page that is loaded by those who open it. A page of an earlier version asks for a script that is gone: it is loaded again, once. */
+function Later({ load }: { load: () => Promise<ComponentType> }) {
   const found = useSignal<ComponentType | null>(null);
   const failed = useSignal(false);
   useEffect(() => {
-    import("./pages/studio").then(
-      ({ Studio }) => {
+    load().then(
+      (loaded) => {
         if (history.state?.reloaded) history.replaceState(null, "");
-        found.value = Studio;
+        found.value = loaded;
       },
       () => {
         if (history.state?.reloaded) failed.value = true;
@@ -95,15 +114,16 @@ function StudioPage() {
     );
   }, []);
   if (failed.value) return <Problem of={new Refusal(0, "")} />;
-  const Page = found.value;
-  return Page ? <Page /> : <p class="quiet" role="status">{text("loading")}</p>;
+  const Found = found.value;
+  return Found ? <Found /> : <p class="quiet" role="status">{text("loading")}</p>;
 }
 
 function App() {
   useEffect(() => {
     whoami().then(
-      (self) => {
+      async (self) => {
         person.value = self;
+        await readRights();
         session.value = "in";
       },
       async () => (session.value = (await open()) ? "guest" : "out"),
@@ -121,8 +141,7 @@ function App() {
             <SignIn />
           </div>
         )}
-        {(state === "in" || state === "ended") && page === "keys" && <Keys />}
-        {(state === "in" || state === "ended" || state === "guest") && page === "studio" && <StudioPage />}
+        {(state === "in" || state === "ended" || state === "guest") && (page.here ? <page.here /> : page.load && <Later load={page.load} />)}
       </main>
       {state === "ended" && (
         <Dialog title={text("signIn")}>

@@ -8,6 +8,8 @@ export interface Self {
   groups?: string[];
   accessKey?: string;
   accessKeyType?: string;
+  accessKeyScope?: { projects?: { project: string }[]; virtualClusters?: { project: string; virtualCluster: string }[] };
+  projectNamespacePrefix?: string;
 }
 
 /** The person who is signed in. */
@@ -16,4 +18,9 @@ export const person = signal<Self | null>(null);
 /** The name that is shown for somebody. */
 export function nameOf(self: Self): string {
   return self.user?.displayName || self.user?.name || self.team?.name || self.subject || "";
+}
+
+/** Whether the person is an admin of the platform. What they may do, a scope narrows. */
+export function admin(): boolean {
+  return person.value?.groups?.includes("platform:admins") ?? false;
 }

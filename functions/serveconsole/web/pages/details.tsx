@@ -1,13 +1,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { ComponentChildren } from "preact";
 import { ask, group, list, send, type Meta, type Refusal } from "../api";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
+import { Fact, Time } from "../parts/facts";
 import { Problem, asRefusal } from "../parts/problem";
-import { person } from "../person";
+import { admin, person } from "../person";
+import { usePermitted } from "../rights";
 import { text } from "../texts";
-import { distance, exact } from "../times";
+import { distance } from "../times";
 import { ownerOf, type Key } from "./key";
 import { path } from "./keys";
 
@@ -36,19 +37,6 @@ async function childrenOf(uid: string): Promise<Family> {
     all: { keys: names(found), tokens: count },
     bound: { keys: names(found.filter((key) => key.status?.lineage?.[0]?.bounds)), tokens: count },
   };
-}
-
-function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
-  );
-}
-
-function Time({ of, none }: { of?: string; none: string }) {
-  return of ? <time dateTime={of} title={exact(of)}>{exact(of)} ({distance(of)})</time> : <>{none}</>;
 }
 
 function Made({ children, open }: { children: Children | null; open?: (name: string) => void }) {
@@ -84,6 +72,9 @@ export function Details(props: {
   const deleting = useSignal(false);
   const typed = useSignal("");
   const uid = key?.metadata.uid;
+  const [change, end] = usePermitted([
+    { verb: "patch", resource: "ownedaccesskeys", name }, { verb: "delete", resource: "ownedaccesskeys", name },
+  ], key?.metadata.resourceVersion);
   useEffect(() => {
     children.value = null;
     deleting.value = false;
@@ -141,7 +132,7 @@ export function Details(props: {
           <Problem of={problem.value} />
           <div class="buttons">
             <button type="button" onClick={() => (deleting.value = false)}>{text("back")}</button>
-            {!key.spec.disabled && <button type="button" onClick={() => void setDisabled(true)}>{text("disableInstead")}</button>}
+            {change && !key.spec.disabled && <button type="button" onClick={() => void setDisabled(true)}>{text("disableInstead")}</button>}
             <button class="danger" disabled={typed.value !== name}>{text("delete")}</button>
           </div>
         </form>
@@ -180,8 +171,10 @@ export function Details(props: {
       <AsKubectl command={`kubectl describe ownedaccesskey ${quoted(name)}`} />
       <Problem of={problem.value} />
       <div class="buttons">
-        <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>
-        <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "enable" : "disable")}</button>
+        {end && <button type="button" class="danger quietly" onClick={() => { problem.value = null; deleting.value = true; }}>{text("delete")}</button>}
+        {change && !(key.spec.disabled && key.status?.disabledByAdmin && !admin()) && (
+          <button type="button" onClick={() => void setDisabled(!key.spec.disabled)}>{text(key.spec.disabled ? "enable" : "disable")}</button>
+        )}
         <span class="room" />
         <button type="button" class="primary" onClick={close}>{text("close")}</button>
       </div>

@@ -2,6 +2,7 @@ import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, group, send, signedIn, Refusal } from "../api";
 import { person, type Self } from "../person";
+import { readRights } from "../rights";
 import { text } from "../texts";
 import { Problem, asRefusal } from "./problem";
 
@@ -56,6 +57,7 @@ export function SignIn({ again }: { again?: boolean }) {
       } catch (failure) {
         throw asRefusal(failure).code === 401 ? new Refusal(401, text("notSignedIn")) : failure;
       }
+      await readRights();
       signedIn();
     } catch (failure) {
       const refusal = asRefusal(failure);

@@ -108,6 +108,34 @@ export function placeOf(of: Read, steps: (string | number)[]): { from: number; t
   return { from: range[0], to: Math.max(to, range[0]), node };
 }
 
+/** Returns the steps to the field at an offset: the innermost one whose line or block has it. */
+export function stepsAt(of: Read, offset: number): (string | number)[] {
+  const steps: (string | number)[] = [];
+  let node = of.document.contents as Node | null;
+  const holds = (from: number | undefined, to: number | undefined) => from !== undefined && to !== undefined && from <= offset && offset <= to;
+  for (;;) {
+    let next: Node | null = null;
+    if (isMap(node)) {
+      for (const pair of node.items) {
+        const key = pair.key as Node | null;
+        const value = pair.value as Node | null;
+        if (isScalar(key) && holds(key.range?.[0], value?.range?.[2] ?? key.range?.[2])) {
+          steps.push(String(key.value));
+          next = holds(value?.range?.[0], value?.range?.[2]) ? value : null;
+        }
+      }
+    } else if (isSeq(node)) {
+      const i = node.items.findIndex((item) => holds((item as Node).range?.[0], (item as Node).range?.[2]));
+      if (i >= 0) {
+        steps.push(i);
+        next = node.items[i] as Node;
+      }
+    }
+    if (!next) return steps;
+    node = next;
+  }
+}
+
 /** Returns the place of a line and a column in the text of a field, both from 1, or that of the whole field. */
 export function placeIn(of: Read, steps: (string | number)[], line: number, column: number): { from: number; to: number } {
   const { from, to, node } = placeOf(of, steps);

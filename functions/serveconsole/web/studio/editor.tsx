@@ -35,11 +35,18 @@ const looks = EditorView.theme({
  * An editor of YAML, and the mistakes in it. The tab key leaves it. It is in a shadow root, where its styles need no exception of
  * the policy.
  */
-export function Editor(props: { label: string; value: string; findings: Finding[]; change: (text: string) => void }) {
+export function Editor(props: {
+  label: string; value: string; findings: Finding[]; change: (text: string) => void;
+  /** Is told where the cursor is, as an offset into the text. */
+  cursor?: (offset: number) => void;
+  readOnly?: boolean;
+}) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const change = useRef(props.change);
   change.current = props.change;
+  const cursor = useRef(props.cursor);
+  cursor.current = props.cursor;
   useEffect(() => {
     const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: "open" });
     const editor = new EditorView({
@@ -60,7 +67,11 @@ export function Editor(props: { label: string; value: string; findings: Finding[
             },
           }),
           EditorView.contentAttributes.of({ "aria-label": props.label, spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
-          EditorView.updateListener.of((update) => { if (update.docChanged) change.current(update.state.doc.toString()); }),
+          EditorState.readOnly.of(props.readOnly ?? false),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) change.current(update.state.doc.toString());
+            if (update.docChanged || update.selectionSet || update.focusChanged) cursor.current?.(update.state.selection.main.head);
+          }),
         ],
       }),
     });

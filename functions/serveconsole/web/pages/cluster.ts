@@ -1,0 +1,68 @@
+import { ask, group, list, type Meta } from "../api";
+import { person } from "../person";
+import { may } from "../rights";
+
+/** A virtual cluster, as far as the console reads it. */
+export interface Cluster {
+  metadata: Meta & { namespace: string };
+  spec: {
+    displayName?: string;
+    description?: string;
+    owner?: { user?: string; team?: string };
+    access?: { verbs: string[]; users?: string[]; teams?: string[] }[];
+    signer?: { type?: string };
+  };
+  status?: {
+    phase?: string;
+    ingress?: { host: string; caData?: string };
+    conditions?: { type: string; status: string; reason?: string; message?: string }[];
+  };
+}
+
+/** The path of the virtual clusters of a namespace, or of all. */
+export function clustersIn(namespace = ""): string {
+  return namespace === "" ? `${group}/virtualclusterinstances` : `${group}/namespaces/${encodeURIComponent(namespace)}/virtualclusterinstances`;
+}
+
+/** The path of a virtual cluster. */
+export function pathOf({ metadata: { namespace, name } }: Cluster): string {
+  return `${clustersIn(namespace)}/${encodeURIComponent(name)}`;
+}
+
+/** The request for a kubeconfig of a virtual cluster. */
+export function asking({ metadata: { namespace, name } }: Cluster) {
+  return { verb: "create", resource: "virtualclusterinstances", subresource: "kubeconfig", namespace, name };
+}
+
+/** The namespaces of the projects that the session is narrowed to. Empty: it lists all namespaces at once, or none. */
+export function projectNamespaces(): string[] {
+  const self = person.value;
+  if (may("list", "virtualclusterinstances")) return [];
+  const prefix = self?.projectNamespacePrefix ?? "";
+  return (self?.accessKeyScope?.projects ?? []).map(({ project }) => prefix + project).sort();
+}
+
+/** Whether the session lists virtual clusters: in all namespaces, or in those of its projects. */
+export function listsClusters(): boolean {
+  return may("list", "virtualclusterinstances") || projectNamespaces().length > 0;
+}
+
+/** Whether the session reaches virtual clusters: it lists them, or its scope names them. */
+export function reachesClusters(): boolean {
+  return listsClusters() || (person.value?.accessKeyScope?.virtualClusters ?? []).length > 0;
+}
+
+/** Returns the first virtual clusters that the session can reach, and whether there are more. */
+export async function someClusters(limit: number): Promise<{ found: Cluster[]; more: boolean }> {
+  const self = person.value;
+  const narrow = may("list", "virtualclusterinstances") ? [] : self?.accessKeyScope?.virtualClusters ?? [];
+  const namespaces = narrow.length === 0 && projectNamespaces().length === 0 ? [""] : projectNamespaces();
+  const tables = listsClusters()
+    ? await Promise.all(namespaces.slice(0, limit).map((namespace) => list<Cluster>(clustersIn(namespace), { limit: String(limit) }))) : [];
+  // A session of single virtual clusters reads them by their names. One that does not exist is left out.
+  const single = await Promise.all(narrow.slice(0, limit).filter(({ virtualCluster }) => virtualCluster !== "*").map(({ project, virtualCluster }) =>
+    ask<Cluster>(`${clustersIn((self?.projectNamespacePrefix ?? "") + project)}/${encodeURIComponent(virtualCluster)}`).catch(() => null)));
+  const found = [...tables.flatMap((table) => (table.rows ?? []).map((row) => row.object)), ...single.filter((one) => one !== null)];
+  const more = found.length > limit || namespaces.length > limit || narrow.length > limit || tables.some((table) => Boolean(table.metadata?.continue));
+  return { found: found.slice(0, limit), more };
+}

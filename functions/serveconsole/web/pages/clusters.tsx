@@ -1,0 +1,90 @@
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { live } from "../live";
+import { AsKubectl, quoted } from "../parts/copy";
+import { Dialog } from "../parts/dialog";
+import { Fact, Time } from "../parts/facts";
+import { idOf, List, useAddress, type Words } from "../parts/list";
+import { usePermitted } from "../rights";
+import { text } from "../texts";
+import { asking, clustersIn, projectNamespaces, type Cluster } from "./cluster";
+import { Kubeconfig } from "./kubeconfig";
+
+const words: Words = {
+  title: "clusters", lead: "clustersLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "clustersEmpty",
+};
+
+function One({ cluster, close, ask }: { cluster: Cluster; close: () => void; ask: () => void }) {
+  const { namespace, name, resourceVersion, creationTimestamp } = cluster.metadata;
+  const { owner, access = [] } = cluster.spec;
+  const [use] = usePermitted([asking(cluster)], resourceVersion);
+  return (
+    <Dialog title={idOf(cluster)} close={close} wide>
+      <dl>
+        {cluster.spec.displayName && <Fact name={text("name")}>{cluster.spec.displayName}</Fact>}
+        {cluster.spec.description && <Fact name={text("description")}>{cluster.spec.description}</Fact>}
+        <Fact name={text("state")}>{cluster.status?.phase}</Fact>
+        <Fact name={text("endpoint")}>{cluster.status?.ingress?.host ?? text("endpointNone")}</Fact>
+        <Fact name={text("owner")}>{owner?.team ? `team:${owner.team}` : owner?.user ? `user:${owner.user}` : text("ownerNone")}</Fact>
+        <Fact name={text("signer")}>{cluster.spec.signer?.type ?? text("signerNone")}</Fact>
+        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+      </dl>
+      <h3>{text("access")}</h3>
+      {access.length === 0 ? <p>{text("accessNone")}</p> : (
+        <ul>
+          {access.map(({ verbs, users = [], teams = [] }) => (
+            <li>{verbs.join(", ")}: {[...users.map((one) => `user:${one}`), ...teams.map((one) => `team:${one}`)].join(", ")}</li>
+          ))}
+        </ul>
+      )}
+      {(cluster.status?.conditions ?? []).length > 0 && (
+        <>
+          <h3>{text("conditions")}</h3>
+          <ul>{cluster.status?.conditions?.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
+        </>
+      )}
+      <AsKubectl command={`kubectl describe vci ${quoted(name)} -n ${quoted(namespace)}`} />
+      <div class="buttons">
+        <button type="button" onClick={close}>{text("close")}</button>
+        {use && <button type="button" class="primary" onClick={ask}>{text("kubeconfig")}</button>}
+      </div>
+    </Dialog>
+  );
+}
+
+/** The virtual clusters that the caller may see. */
+export function Clusters() {
+  const choices = useMemo(projectNamespaces, []);
+  const namespace = useSignal(choices[0] ?? "");
+  const clusters = useMemo(() => live<Cluster>(clustersIn(namespace.value)), [namespace.value]);
+  const address = useAddress();
+  const { opened } = address;
+  const asked = useSignal<Cluster | null>(null);
+  const cluster = clusters.rows.value.find((row) => idOf(row.object) === opened.value)?.object;
+  return (
+    <>
+      <List
+        of={clusters} words={words} address={address}
+        command={`kubectl get virtualclusterinstances ${namespace.value ? `-n ${quoted(namespace.value)}` : "-A"} --watch`}
+      >
+        {choices.length > 1 && (
+          <label class="inline">
+            {text("namespace")}{" "}
+            <select value={namespace.value} onChange={(event) => (namespace.value = event.currentTarget.value)}>
+              {choices.map((one) => <option value={one}>{one}</option>)}
+            </select>
+          </label>
+        )}
+      </List>
+      {asked.value ? <Kubeconfig cluster={asked.value} close={() => (asked.value = null)} />
+        : opened.value && (cluster
+          ? <One cluster={cluster} close={() => (opened.value = "")} ask={() => { asked.value = cluster; opened.value = ""; }} />
+          : clusters.loaded.value && (
+            <Dialog title={opened.value} close={() => (opened.value = "")}>
+              <p>{text("goneHere")}</p>
+              <div class="buttons"><button type="button" onClick={() => (opened.value = "")}>{text("close")}</button></div>
+            </Dialog>
+          ))}
+    </>
+  );
+}

@@ -1,0 +1,226 @@
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { group, send, warningsOf, type Meta, type Refusal } from "../api";
+import { live } from "../live";
+import { AsKubectl, Copy, quoted } from "../parts/copy";
+import { Dialog } from "../parts/dialog";
+import { download } from "../parts/download";
+import { Fact, Time } from "../parts/facts";
+import { List, useAddress, type Words } from "../parts/list";
+import { Problem, asRefusal } from "../parts/problem";
+import { may, usePermitted } from "../rights";
+import { text, type Text } from "../texts";
+import { exact } from "../times";
+import { scopeLines } from "./create";
+import { ownerOf } from "./key";
+
+/** The record of a token. Only the response to a request for one contains the token. */
+interface Token {
+  metadata: Meta;
+  spec: { ttl?: number; scope?: Record<string, unknown> };
+  status: {
+    token?: string; expirationTimestamp?: string; user?: string; team?: string; subject?: string; accessKey?: string; userAgent?: string;
+  };
+}
+
+const path = `${group}/directclusterendpointtokens`;
+const words: Words = {
+  title: "tokens", lead: "tokensLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "tokensEmpty",
+};
+const lifetimes: [number, Text][] = [[600, "tenMinutes"], [3600, "hour"], [28_800, "eightHours"], [86_400, "day"]];
+
+/** Returns the claims of a token, or null if it is none that has them. */
+export function claimsOf(token: string): Record<string, unknown> | null {
+  try {
+    const bytes = Uint8Array.from(atob((token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+    const claims: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}
+
+const claimTexts: Record<string, Text> = {
+  iss: "claimIss", sub: "claimSub", aud: "claimAud", iat: "claimIat", nbf: "claimNbf", exp: "claimExp", jti: "claimJti", groups: "claimGroups", scope: "claimScope",
+};
+
+function Claims({ of }: { of: Record<string, unknown> }) {
+  return (
+    <dl>
+      {Object.entries(of).map(([name, value]) => (
+        <Fact name={claimTexts[name] ? `${text(claimTexts[name])} (${name})` : name}>
+          {["iat", "nbf", "exp"].includes(name) && typeof value === "number" ? exact(new Date(value * 1000).toISOString())
+            : typeof value === "string" ? value : <code>{JSON.stringify(value)}</code>}
+        </Fact>
+      ))}
+    </dl>
+  );
+}
+
+function Issue({ close, made }: { close: () => void; made: (token: Token, warnings: string[]) => void }) {
+  const ttl = useSignal(3600);
+  const kind = useSignal("all");
+  const project = useSignal("");
+  const cluster = useSignal("");
+  const yaml = useSignal("roles:\n- role: platformCLI");
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  const scope = scopeLines(kind.value, project.value, cluster.value, yaml.value);
+  const body = ["apiVersion: management.platform.sh/v1", "kind: DirectClusterEndpointToken", "spec:", `  ttl: ${ttl.value}`, ...(scope ? [`  scope:${scope}`] : []), ""].join("\n");
+  async function submit(event: Event) {
+    event.preventDefault();
+    busy.value = true;
+    problem.value = null;
+    try {
+      const response = await send(`${path}?fieldValidation=Strict`, { method: "POST", body, mediaType: "application/yaml" });
+      made((await response.json()) as Token, warningsOf(response));
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  const kinds: [string, Text][] = [["all", "mayAll"], ["project", "mayProject"], ["cluster", "mayCluster"], ["yaml", "mayYaml"]];
+  return (
+    <Dialog title={text("newToken")} close={close} wide>
+      <form onSubmit={submit}>
+        <p class="quiet">{text("tokenLead")}</p>
+        <fieldset>
+          <legend>{text("createMay")}</legend>
+          {kinds.map(([value, label]) => (
+            <label class="choice">
+              <input type="radio" name="kind" checked={kind.value === value} onChange={() => (kind.value = value)} />
+              {text(label)}
+            </label>
+          ))}
+          {(kind.value === "project" || kind.value === "cluster") && (
+            <div class="two">
+              <label>{text("project")}<input value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} /></label>
+              {kind.value === "cluster" && <label>{text("virtualCluster")}<input value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} /></label>}
+            </div>
+          )}
+          {kind.value === "yaml" && (
+            <div class="field">
+              <label for="token-scope">{text("scopeYaml")}</label>
+              <textarea id="token-scope" rows={6} spellcheck={false} value={yaml.value} aria-describedby="token-scope-hint" onInput={(event) => (yaml.value = event.currentTarget.value)} />
+              <small id="token-scope-hint" class="quiet">{text("scopeHint")}</small>
+            </div>
+          )}
+        </fieldset>
+        <fieldset>
+          <legend>{text("createLifetime")}</legend>
+          <div class="choices">
+            {lifetimes.map(([seconds, label]) => (
+              <label class="choice">
+                <input type="radio" name="ttl" checked={ttl.value === seconds} onChange={() => (ttl.value = seconds)} />
+                {text(label)}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <details>
+          <summary>{text("asKubectl")}</summary>
+          <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.status.token}' <<'END'\n${body}END`}</pre>
+        </details>
+        <Problem of={problem.value} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("cancel")}</button>
+          <button class="primary" disabled={busy.value} autofocus>{text("tokenMake")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Once({ of, warnings, close }: { of: Token; warnings: string[]; close: () => void }) {
+  const shown = useSignal(false);
+  const token = of.status.token ?? "";
+  const claims = claimsOf(token);
+  return (
+    <Dialog title={text("tokenOnce")} wide>
+      <p>{text("tokenOnceLead")}</p>
+      {warnings.length > 0 && <ul class="findings">{warnings.map((one) => <li class="warning">{one}</li>)}</ul>}
+      <p class="secret"><code>{shown.value ? token : "•".repeat(24)}</code></p>
+      <div class="buttons start">
+        <button type="button" aria-pressed={shown.value} onClick={() => (shown.value = !shown.value)}>{text(shown.value ? "hide" : "show")}</button>
+        <Copy what={() => token} />
+        <button type="button" onClick={() => download(`${of.metadata.name}.jwt`, token)}>{text("download")}</button>
+      </div>
+      <h3>{text("claims")}</h3>
+      {claims && <Claims of={claims} />}
+      <div class="buttons"><button type="button" class="primary" onClick={close}>{text("kept")}</button></div>
+    </Dialog>
+  );
+}
+
+function One({ token, close, changed }: { token: Token; close: () => void; changed: () => void }) {
+  const { name, uid, creationTimestamp } = token.metadata;
+  const problem = useSignal<Refusal | null>(null);
+  const [revoke] = usePermitted([{ verb: "delete", resource: "directclusterendpointtokens", name }], uid);
+  async function remove() {
+    problem.value = null;
+    try {
+      await send(`${path}/${encodeURIComponent(name)}`, {
+        method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }),
+      });
+      close();
+      changed();
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+  return (
+    <Dialog title={name} close={close} wide>
+      <dl>
+        <Fact name={text("owner")}>{ownerOf({ metadata: token.metadata, spec: token.status })}</Fact>
+        <Fact name={text("accessKey")}>{token.status.accessKey}</Fact>
+        <Fact name={text("claimJti")}><code>{uid}</code></Fact>
+        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+        <Fact name={text("ends")}><Time of={token.status.expirationTimestamp} none="" /></Fact>
+        <Fact name={text("userAgent")}>{token.status.userAgent}</Fact>
+      </dl>
+      <h3>{text("scope")}</h3>
+      {token.spec.scope ? <pre tabIndex={0}>{JSON.stringify(token.spec.scope, null, 2)}</pre> : <p>{text("scopeNone")}</p>}
+      <p class="quiet">{text("revokeLead")}</p>
+      <AsKubectl command={`kubectl delete directclusterendpointtoken ${quoted(name)}`} />
+      <Problem of={problem.value} />
+      <div class="buttons">
+        {revoke && <button type="button" class="danger quietly" onClick={() => void remove()}>{text("revoke")}</button>}
+        <span class="room" />
+        <button type="button" class="primary" onClick={close}>{text("close")}</button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** The records of the tokens that the caller may see. */
+export function Tokens() {
+  const tokens = useMemo(() => live<Token>(path), []);
+  const address = useAddress();
+  const { opened } = address;
+  const issuing = useSignal(false);
+  const made = useSignal<{ token: Token; warnings: string[] } | null>(null);
+  const token = tokens.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  return (
+    <>
+      <List
+        of={tokens} words={words} address={address} wide={["Scope", "User Agent"]} command="kubectl get directclusterendpointtokens -o wide --watch"
+        buttons={may("create", "directclusterendpointtokens") && (
+          <button type="button" class="primary" onClick={() => (issuing.value = true)}>{text("newToken")}</button>
+        )}
+      />
+      {issuing.value && (
+        <Issue
+          close={() => (issuing.value = false)}
+          made={(token, warnings) => {
+            issuing.value = false;
+            made.value = { token, warnings };
+            void tokens.refresh();
+          }}
+        />
+      )}
+      {made.value && <Once of={made.value.token} warnings={made.value.warnings} close={() => (made.value = null)} />}
+      {token && <One token={token} close={() => (opened.value = "")} changed={() => void tokens.refresh()} />}
+    </>
+  );
+}

@@ -1,0 +1,133 @@
+import { useEffect } from "preact/hooks";
+import { useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import type { Column, Meta, Row } from "../api";
+import type { live } from "../live";
+import { text, type Text } from "../texts";
+import { distance, exact } from "../times";
+import { AsKubectl } from "./copy";
+import { Problem } from "./problem";
+
+/** An object whose times the lists know. */
+interface Timed {
+  metadata: Meta;
+  status?: object;
+}
+
+/** The columns whose cells are times, which stay right while the page is open, with the time in the object. */
+const times: Record<string, (object: Timed) => string | undefined> = {
+  Expires: ({ status }) => (status as { expirationTimestamp?: string })?.expirationTimestamp,
+  "Last Activity": ({ status }) => (status as { lastActivity?: string })?.lastActivity,
+  Age: ({ metadata }) => metadata.creationTimestamp,
+};
+
+function Cell({ column, cell, object }: { column: Column; cell: unknown; object: Timed }) {
+  const time = times[column.name]?.(object);
+  if (time) return <td><time dateTime={time} title={exact(time)}>{distance(time)}</time></td>;
+  return <td>{cell === null || cell === undefined ? "" : String(cell)}</td>;
+}
+
+/** The name of an object on its page: with its namespace, if it has one. */
+export function idOf({ metadata }: { metadata: Meta }): string {
+  return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : metadata.name;
+}
+
+/** The texts of a list. */
+export interface Words {
+  title: Text;
+  lead: Text;
+  count: Text;
+  countOne: Text;
+  countFiltered: Text;
+  empty: Text;
+}
+
+/** Keeps the filter and the opened object in the address, so that it can be shared. */
+export function useAddress(): { filter: Signal<string>; opened: Signal<string> } {
+  const query = new URLSearchParams(location.search);
+  const filter = useSignal(query.get("filter") ?? "");
+  const opened = useSignal(query.get("name") ?? "");
+  useEffect(() => {
+    const query = new URLSearchParams();
+    if (filter.value) query.set("filter", filter.value);
+    if (opened.value) query.set("name", opened.value);
+    history.replaceState(history.state, "", query.size > 0 ? `?${query}` : location.pathname);
+  }, [filter.value, opened.value]);
+  return { filter, opened };
+}
+
+/** A list as a Table of the API: its columns are those that the API sends. */
+export function List<T extends Timed>(props: {
+  of: ReturnType<typeof live<T>>; words: Words; address: ReturnType<typeof useAddress>; wide?: string[]; command: string;
+  off?: (object: T) => boolean; buttons?: ComponentChildren; children?: ComponentChildren;
+}) {
+  const { of, words, address: { filter, opened }, wide = [], command, off, buttons, children } = props;
+  useEffect(() => of.begin(), [of]);
+  useEffect(() => { document.title = `${text(words.title)} · ${text("product")}`; }, []);
+  const shown = of.columns.value.map((column, i) => ({ column, i })).filter(({ column }) => column.priority === 0 || wide.includes(column.name));
+  const typed = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = of.rows.value;
+  const rows = typed.length === 0 ? all : all.filter((row: Row<T>) => {
+    const cells = [row.object.metadata.namespace ?? "", ...row.cells].join(" ").toLowerCase();
+    return typed.every((word) => cells.includes(word));
+  });
+  const mode = of.mode.value;
+  const namespaced = all.some((row) => row.object.metadata.namespace);
+  return (
+    <>
+      <div class="title">
+        <div>
+          <h1>{text(words.title)}</h1>
+          <p class="quiet">{text(words.lead)}</p>
+        </div>
+        {buttons}
+      </div>
+      {children}
+      <div class="tools">
+        <label class="inline">
+          <span class="hidden">{text("filter")}</span>
+          <input type="search" placeholder={text("filterHint")} value={filter.value} onInput={(event) => (filter.value = event.currentTarget.value)} />
+        </label>
+        <span class="quiet" role="status">
+          {of.loaded.value && (rows.length === all.length
+            ? text(all.length === 1 ? words.countOne : words.count, { count: all.length })
+            : text(words.countFiltered, { shown: rows.length, count: all.length }))}
+        </span>
+        <span class="room" />
+        <span class={`state ${mode}`}>{text(mode === "stream" ? "live" : mode === "poll" ? "polling" : "paused")}</span>
+        {mode === "paused" && <button type="button" onClick={of.resume}>{text("resume")}</button>}
+      </div>
+      <Problem of={of.problem.value} />
+      {!of.loaded.value && !of.problem.value && <p class="quiet">{text("loading")}</p>}
+      {of.loaded.value && (
+        <div class="table" tabIndex={0} role="region" aria-label={text(words.title)}>
+          <table>
+            <thead>
+              <tr>
+                {namespaced && <th scope="col">{text("namespace")}</th>}
+                {shown.map(({ column }) => <th scope="col" title={column.description}>{column.name}</th>)}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row.object.metadata.uid} class={off?.(row.object) ? "off" : ""}>
+                  {namespaced && <td>{row.object.metadata.namespace}</td>}
+                  {shown.map(({ column, i }) => i === 0 ? (
+                    <th scope="row">
+                      <button type="button" class="link" aria-label={text("open", { name: String(row.cells[i]) })} onClick={() => (opened.value = idOf(row.object))}>
+                        {String(row.cells[i])}
+                      </button>
+                    </th>
+                  ) : <Cell column={column} cell={row.cells[i]} object={row.object} />)}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {rows.length === 0 && <p class="quiet pad">{text(all.length === 0 ? words.empty : "emptyFilter")}</p>}
+        </div>
+      )}
+      {of.more.value && <p><button type="button" onClick={() => void of.next()}>{text("more")}</button></p>}
+      <AsKubectl command={command} />
+    </>
+  );
+}

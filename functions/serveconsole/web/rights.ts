@@ -1,0 +1,65 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { ask, group } from "./api";
+
+/** A set of requests that the session permits. */
+interface Rule {
+  verbs: string[];
+  group?: string;
+  resource?: string;
+  names?: string[];
+}
+
+/** What the session permits in all namespaces. Null: not known. */
+export const rules = signal<Rule[] | null>(null);
+
+/** Asks the API what the session permits. */
+export async function readRights(): Promise<void> {
+  try {
+    const body = JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "ScopePreview" });
+    const answer = await ask<{ status: { rules?: Rule[] } }>(`${group}/scopepreviews`, { method: "POST", probing: true, body });
+    rules.value = answer.status.rules ?? [];
+  } catch {
+    rules.value = null;
+  }
+}
+
+/** Whether the session permits a request for some object of a resource. While that is not known, nothing is permitted. */
+export function may(verb: string, resource: string): boolean {
+  return (rules.value ?? []).some((rule) => rule.group === "management.platform.sh" && rule.resource === resource && rule.verbs.includes(verb));
+}
+
+/** A request for one object. */
+export interface Question {
+  verb: string;
+  resource: string;
+  subresource?: string;
+  namespace?: string;
+  name?: string;
+}
+
+/** Asks the API whether a request is permitted. It decides as it decides the request itself. */
+export async function permitted(question: Question): Promise<boolean> {
+  const body = JSON.stringify({
+    apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview",
+    spec: { resourceAttributes: { group: "management.platform.sh", ...question } },
+  });
+  const answer = await ask<{ status: { allowed: boolean } }>("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", { method: "POST", body });
+  return answer.status.allowed;
+}
+
+/** Asks about requests for an object, and again when the object changes. What is not known yet, or cannot be found out, is not permitted. */
+export function usePermitted(questions: Question[], version: string | undefined): boolean[] {
+  const answers = useSignal<boolean[]>([]);
+  const all = JSON.stringify(questions);
+  useEffect(() => {
+    let current = true;
+    if (version === undefined) return;
+    void Promise.all(questions.map((question) => permitted(question).catch(() => false))).then((found) => {
+      if (current) answers.value = found;
+    });
+    return () => { current = false; };
+  }, [all, version]);
+  return questions.map((_, i) => answers.value[i] ?? false);
+}
