@@ -257,6 +257,89 @@ const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a configuration is changed: help, mistakes at their lines, what it would do, a trial, and a rollback"() {
+    const { context, page, problems } = await open();
+    const editor = page.getByRole("textbox", { name: "Configuration" });
+    await signIn(page, admin, "/console/config", editor);
+    const type = async (text) => {
+      await editor.focus();
+      await page.keyboard.press("Control+a");
+      await page.keyboard.insertText(text);
+    };
+    const before = await (await asAdmin(context, "GET", "config/config")).json();
+    // A field of a later version is described without a change here: the help is that of the API.
+    await type("auth:\n  accessKeyMaxTTLSeconds: 7");
+    await page.getByRole("complementary", { name: "About this field" }).getByText("maximum lifetime of access keys").waitFor();
+    // Everything that is wrong is shown, at its line.
+    await type("auth:\n  accessKeyMaxTTLSeconds: -1\naudit:\n  level: 9\nuiSettings:\n  primaryColor: nocolour\n");
+    const review = page.getByRole("button", { name: "Review the changes" });
+    await review.click();
+    const mistakes = page.getByRole("list", { name: "Mistakes in: Configuration" });
+    for (const line of [2, 4, 6]) await mistakes.getByRole("button", { name: `Line ${line}`, exact: true }).waitFor();
+    await mistakes.getByRole("button", { name: "Line 4", exact: true }).click();
+    // What a change would do is said before it is done.
+    assert.equal((await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "long-lived" }, spec: { user: "ana" } })).status(), 201);
+    const dialog = page.getByRole("dialog");
+    await type("platformHost: platform.example.com\nauth:\n  accessKeyMaxTTLSeconds: 86400\n");
+    await review.click();
+    await dialog.getByText("+ platformHost: platform.example.com").waitFor();
+    await dialog.getByRole("list", { name: "What the change would do" }).getByText(/access key/).first().waitFor();
+    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).metadata.resourceVersion, before.metadata.resourceVersion, "a review has written");
+    await dialog.getByLabel("Take the change back unless I confirm it within").selectOption("1 hour");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText(/^Saved as revision/).waitFor();
+    await page.getByRole("button", { name: "Confirm" }).click();
+    await page.getByText("Confirmed: the change stays.").waitFor();
+    await page.getByRole("button", { name: "Confirm" }).waitFor({ state: "detached" });
+    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).status.platformHost, "platform.example.com");
+    // The history says who changed what, and a rollback shows what it changes first.
+    await page.getByText("user:admin").first().click();
+    await page.getByText("status.platformHost").first().waitFor();
+    await page.getByRole("button", { name: /^Roll back to revision/ }).last().click();
+    await dialog.getByText("status.auth.accessKeyMaxTTLSeconds").waitFor();
+    await dialog.getByRole("button", { name: "Roll back" }).click();
+    await page.getByText("Rolled back.").waitFor();
+    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).status.platformHost, undefined);
+    // Somebody else writes while it is typed: nothing is lost, and nothing is overwritten.
+    await type("platformHost: typed.example.com\n");
+    await asAdmin(context, "PATCH", "config/config", { status: { platformHost: "other.example.com" } }, "application/merge-patch+json");
+    await review.click();
+    await dialog.getByRole("alert").waitFor();
+    await dialog.getByRole("button", { name: "Read it again" }).click();
+    await dialog.getByText("- platformHost: other.example.com").waitFor();
+    await dialog.getByText("+ platformHost: typed.example.com").waitFor();
+    await dialog.getByRole("button", { name: "Back" }).click();
+    await asAdmin(context, "PATCH", "config/config", { status: { platformHost: null } }, "application/merge-patch+json");
+    await asAdmin(context, "DELETE", "ownedaccesskeys/long-lived");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "a configuration with the keyboard alone, and a secret that stays"() {
+    const { context, page, problems } = await open();
+    const secret = "s3cret-of-a-story";
+    await asAdmin(context, "PATCH", "config/config", { status: { apps: { repositories: [{ name: "story", url: "https://charts.example.com", password: secret }] } } }, "application/merge-patch+json");
+    const editor = page.getByRole("textbox", { name: "Configuration" });
+    await signIn(page, admin, "/console/config", editor);
+    await editor.getByText('password: "***"').waitFor();
+    await editor.focus();
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.insertText("platformHost: keys.example.com\n");
+    await page.keyboard.press("Tab");
+    await page.getByRole("button", { name: "Review the changes" }).focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("+ platformHost: keys.example.com").waitFor();
+    await dialog.getByRole("button", { name: "Save" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText(/^Saved as revision/).waitFor();
+    const revealed = await (await asAdmin(context, "GET", "config/config?reveal=true")).json();
+    assert.equal(revealed.status.apps.repositories[0].password, secret);
+    assert.equal(revealed.status.platformHost, "keys.example.com");
+    assert.ok(!(await page.evaluate(() => document.documentElement.outerHTML)).includes(secret));
+    await asAdmin(context, "PATCH", "config/config", { status: { apps: null, platformHost: null } }, "application/merge-patch+json");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "no button is shown that the session may not use"() {
     const { context, page, problems } = await open();
     // Every key may make keys that may do as little.
@@ -632,6 +715,16 @@ const stories = {
       await page.getByText("Issuer (iss)").waitFor();
       await look("token");
       await page.getByRole("button", { name: "I have kept it" }).click();
+      await page.goto(`${origin}/console/config`);
+      await page.getByRole("textbox", { name: "Configuration" }).focus();
+      await page.keyboard.press("Control+Home");
+      await page.keyboard.insertText("platformHost: look.example.com\n");
+      await page.keyboard.press("ArrowUp");
+      await page.getByRole("heading", { name: "status.platformHost" }).waitFor();
+      await look("config");
+      await page.getByRole("button", { name: "Review the changes" }).click();
+      await page.getByText("+ platformHost: look.example.com").waitFor();
+      await look("config-review");
       await page.goto(`${origin}/console/studio`);
       for (const side of ["From tenant to host", "From host to tenant"]) {
         await page.getByRole("region", { name: side, exact: true }).getByText("Evaluated.", { exact: true }).waitFor();

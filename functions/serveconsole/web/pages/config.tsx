@@ -1,0 +1,411 @@
+import { batch, useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { group, send, warningsOf, type Refusal } from "../api";
+import { AsKubectl } from "../parts/copy";
+import { Dialog } from "../parts/dialog";
+import { Problem, asRefusal } from "../parts/problem";
+import { may, usePermitted } from "../rights";
+import { helpFor, type Help } from "../schema";
+import { Changes } from "../studio/diff";
+import { fromJson, isFields, json, placeOf, read, stepsAt, stepsOf, yaml, type Fields, type Finding } from "../studio/documents";
+import { Editor } from "../studio/editor";
+import { text } from "../texts";
+import { distance, exact } from "../times";
+
+const path = `${group}/config/config`;
+const force = "management.platform.sh/force";
+const within = "management.platform.sh/confirm-within";
+const none: Finding[] = [];
+
+/** The configuration, as far as the console reads it. */
+interface Config extends Fields {
+  metadata: Fields & { resourceVersion: string; annotations?: Record<string, string> };
+  status: Fields & { conditions?: { type: string; status: string; reason?: string; message?: string }[] };
+}
+
+/** A field that a write changes. */
+interface Change {
+  path: string;
+  from?: unknown;
+  to?: unknown;
+}
+
+/** A write of the configuration. */
+interface Revision {
+  revision: string;
+  author?: string;
+  time?: string;
+  rolledBackTo?: string;
+  changes?: Change[];
+}
+
+/** Sends a request about the configuration. Whole numbers are not rounded. */
+async function sent<T>(at: string, method: string, body?: unknown, mediaType?: string): Promise<{ object: T; warnings: string[] }> {
+  const response = await send(at, { method, body: body === undefined ? undefined : json(body), mediaType });
+  return { object: fromJson(await response.text()) as T, warnings: warningsOf(response) };
+}
+
+/** Returns the configuration as it is edited: without what the platform says about it. */
+function textOf(config: Config): string {
+  const { conditions: _, ...fields } = config.status;
+  return Object.keys(fields).length === 0 ? "" : yaml(fields, false);
+}
+
+/** Says a value of a change. */
+function shown(value: unknown): string {
+  return value === undefined ? text("studioAbsent") : typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function ChangeList({ of }: { of: Change[] }) {
+  return (
+    <ul class="changelist">
+      {of.map(({ path, from, to }) => (
+        <li><code>{path}</code>: <code class="removed">{shown(from)}</code> → <code class="added">{shown(to)}</code></li>
+      ))}
+    </ul>
+  );
+}
+
+function Warnings({ of }: { of: string[] }) {
+  if (of.length === 0) return null;
+  return <ul class="findings" aria-label={text("configWarnings")}>{of.map((one) => <li class="warning">{one}</li>)}</ul>;
+}
+
+/** The two ways in which a write can be made safer, or less safe. */
+function Ways({ trial, forced, offer }: { trial: { value: string }; forced: { value: boolean }; offer: boolean }) {
+  return (
+    <fieldset>
+      <legend>{text("configSafely")}</legend>
+      <label>
+        {text("configTrial")}
+        <select value={trial.value} onChange={(event) => (trial.value = event.currentTarget.value)}>
+          <option value="">{text("configTrialNone")}</option>
+          <option value="1m">{text("oneMinute")}</option>
+          <option value="10m">{text("tenMinutes")}</option>
+          <option value="1h">{text("hour")}</option>
+        </select>
+      </label>
+      {(offer || forced.value) && (
+        <label class="choice">
+          <input type="checkbox" checked={forced.value} onChange={(event) => (forced.value = event.currentTarget.checked)} />
+          {text("configForce")}
+        </label>
+      )}
+    </fieldset>
+  );
+}
+
+/** What a field means, from the description of the API. */
+function FieldHelp({ steps }: { steps: (string | number)[] }) {
+  const help = useSignal<Help | null>(null);
+  const at = JSON.stringify(steps);
+  useEffect(() => {
+    let current = true;
+    const timer = setTimeout(() => {
+      helpFor("Config", ["status", ...steps]).then((found) => { if (current) help.value = found; }, () => undefined);
+    }, 150);
+    return () => { current = false; clearTimeout(timer); };
+  }, [at]);
+  const found = help.value;
+  return (
+    <aside class="card help" aria-live="polite" aria-label={text("configHelp")}>
+      {!found ? <p class="quiet">{text("configHelpNone")}</p> : (
+        <>
+          <h2><code>{found.path}</code></h2>
+          <p class="quiet">{found.type}</p>
+          <p>{found.description}</p>
+          {found.values.length > 0 && <p>{text("configValues")} {found.values.map((one) => <><code>{one}</code> </>)}</p>}
+          {found.fields.length > 0 && <p class="quiet">{text("configFields")} {found.fields.map((one) => <><code>{one}</code> </>)}</p>}
+        </>
+      )}
+    </aside>
+  );
+}
+
+function Review(props: { before: Config; draft: Fields; close: () => void; reload: () => void; saved: (config: Config) => void; refused: (refusal: Refusal) => void }) {
+  const { before, draft, close, reload, saved, refused } = props;
+  const result = useSignal<{ after: Config; warnings: string[] } | null>(null);
+  const problem = useSignal<Refusal | null>(null);
+  const trial = useSignal("");
+  const forced = useSignal(false);
+  const busy = useSignal(false);
+  const body = () => ({
+    ...before, status: draft,
+    metadata: { ...before.metadata, annotations: { ...without(before.metadata.annotations), ...(trial.value ? { [within]: trial.value } : {}), ...(forced.value ? { [force]: "true" } : {}) } },
+  });
+  useEffect(() => {
+    let current = true;
+    busy.value = true;
+    sent<Config>(`${path}?dryRun=All&fieldValidation=Strict`, "PUT", body()).then(
+      ({ object, warnings }) => {
+        if (current) batch(() => { result.value = { after: object, warnings }; problem.value = null; busy.value = false; });
+      },
+      (failure) => {
+        if (!current) return;
+        const refusal = asRefusal(failure);
+        batch(() => { result.value = null; problem.value = refusal; busy.value = false; });
+        refused(refusal);
+      },
+    );
+    return () => { current = false; };
+  }, [before, forced.value, trial.value]);
+  async function save(event: Event) {
+    event.preventDefault();
+    busy.value = true;
+    try {
+      saved((await sent<Config>(`${path}?fieldValidation=Strict`, "PUT", body())).object);
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
+  return (
+    <Dialog title={text("configReview")} close={close} wide>
+      <form onSubmit={save}>
+        <p class="quiet">{text("configReviewLead")}</p>
+        <Problem of={problem.value} />
+        {problem.value?.code === 409 && <p><button type="button" onClick={reload}>{text("configAgain")}</button></p>}
+        {result.value && (
+          <>
+            <Warnings of={result.value.warnings} />
+            <Changes before={textOf(before)} after={textOf(result.value.after)} label={text("configChanges")} />
+          </>
+        )}
+        <Ways trial={trial} forced={forced} offer={offer} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("back")}</button>
+          <button class="primary" disabled={busy.value || !result.value}>{text("configSave")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Annotations without those that are about one write. */
+function without(annotations: Record<string, string> = {}): Record<string, string> {
+  const { [force]: _, [within]: __, ...rest } = annotations;
+  return rest;
+}
+
+function Rollback({ to, close, done }: { to: Revision; close: () => void; done: () => void }) {
+  const result = useSignal<{ changes: Change[]; warnings: string[] } | null>(null);
+  const problem = useSignal<Refusal | null>(null);
+  const trial = useSignal("");
+  const forced = useSignal(false);
+  const busy = useSignal(false);
+  const ask = (query: string) => sent<{ status: { changes?: Change[] } }>(`${path}/rollback${query}`, "POST", {
+    apiVersion: "management.platform.sh/v1", kind: "ConfigRollback", spec: { revision: to.revision },
+    metadata: { annotations: { ...(trial.value ? { [within]: trial.value } : {}), ...(forced.value ? { [force]: "true" } : {}) } },
+  });
+  useEffect(() => {
+    let current = true;
+    ask("?dryRun=All").then(
+      ({ object, warnings }) => { if (current) batch(() => { result.value = { changes: object.status.changes ?? [], warnings }; problem.value = null; }); },
+      (failure) => { if (current) batch(() => { result.value = null; problem.value = asRefusal(failure); }); },
+    );
+    return () => { current = false; };
+  }, [forced.value, trial.value]);
+  async function roll(event: Event) {
+    event.preventDefault();
+    busy.value = true;
+    try {
+      await ask("");
+      done();
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  const offer = problem.value?.causes.some(({ message }) => message?.includes(force)) ?? false;
+  return (
+    <Dialog title={text("rollbackTo", { revision: to.revision })} close={close} wide>
+      <form onSubmit={roll}>
+        <Problem of={problem.value} />
+        {result.value && (
+          <>
+            <Warnings of={result.value.warnings} />
+            <h3>{text("configChanges")}</h3>
+            {result.value.changes.length === 0 ? <p>{text("rollbackSame")}</p> : <ChangeList of={result.value.changes} />}
+          </>
+        )}
+        <Ways trial={trial} forced={forced} offer={offer} />
+        <AsKubectl command={`kubectl create --raw ${`/apis/management.platform.sh/v1/config/config/rollback`} -f - <<< '{"spec": {"revision": "${to.revision}"}}'`} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("back")}</button>
+          <button class="danger" disabled={busy.value || !result.value}>{text("rollback")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** The configuration of the platform: its text, what a change would do, and what it was before. */
+export function Configuration() {
+  const config = useSignal<Config | null>(null);
+  const history = useSignal<Revision[]>([]);
+  const draft = useSignal("");
+  const cursor = useSignal(0);
+  const problem = useSignal<Refusal | null>(null);
+  const reviewed = useSignal<Fields | null>(null);
+  const rolling = useSignal<Revision | null>(null);
+  const causes = useSignal<Finding[]>(none);
+  const done = useSignal("");
+  const base = config.value ? textOf(config.value) : "";
+  const version = config.value?.metadata.resourceVersion;
+  const [change, roll] = usePermitted([
+    { verb: "update", resource: "configs", name: "config" }, { verb: "create", resource: "configs", subresource: "rollback", name: "config" },
+  ], version);
+
+  /** Reads the configuration. What was typed is kept, unless it is what was read before. */
+  async function load() {
+    try {
+      const past = may("get", "configs/history") ? sent<{ status: { revisions?: Revision[] } }>(`${path}/history`, "GET") : null;
+      const { object } = await sent<Config>(path, "GET");
+      const revisions = (await past)?.object.status.revisions ?? [];
+      batch(() => {
+        const before = config.value ? textOf(config.value) : "";
+        if (draft.value === before) draft.value = textOf(object);
+        config.value = object;
+        history.value = revisions;
+        problem.value = null;
+      });
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+  useEffect(() => {
+    document.title = `${text("configuration")} · ${text("product")}`;
+    void load();
+  }, []);
+
+  const parsed = useMemo(() => read(draft.value), [draft.value]);
+  const findings = parsed.findings.length > 0 ? parsed.findings : causes.value;
+  const changed = draft.value !== base;
+
+  function review() {
+    causes.value = none;
+    done.value = "";
+    const value = parsed.value ?? {};
+    if (parsed.findings.length > 0) return;
+    if (!isFields(value)) {
+      causes.value = [{ from: 0, to: 1, severity: "error", message: text("configMap") }];
+      return;
+    }
+    reviewed.value = value;
+  }
+
+  /** Shows what the API refuses at its place. */
+  function place(refusal: Refusal) {
+    const found = refusal.causes.filter(({ field }) => field?.startsWith("status."));
+    causes.value = found.map(({ field, message }) => {
+      const { from, to } = placeOf(parsed, stepsOf(field ?? "").slice(1));
+      return { from, to, severity: "error", message: `${field}: ${message}` };
+    });
+    // The dialog stays open for what has no place, and for what can be forced.
+    if (found.length === refusal.causes.length && found.length > 0 && !refusal.causes.some(({ message }) => message?.includes(force))) reviewed.value = null;
+  }
+
+  async function confirm() {
+    try {
+      await sent(path, "PATCH", { metadata: { annotations: { [within]: null } } }, "application/merge-patch+json");
+      done.value = text("configConfirmed");
+      await load();
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+
+  const conditions = config.value?.status.conditions ?? [];
+  const waiting = conditions.find(({ type, status }) => type === "Confirmed" && status === "False" && config.value?.metadata.annotations?.[within]);
+  return (
+    <div class="studio">
+      <div class="title">
+        <div>
+          <h1>{text("configuration")}</h1>
+          <p class="quiet">{text("configLead")}</p>
+        </div>
+        {change && (
+          <div class="buttons">
+            <button type="button" disabled={!changed} onClick={() => batch(() => { draft.value = base; causes.value = none; })}>{text("configDiscard")}</button>
+            <button type="button" class="primary" disabled={!changed} onClick={review}>{text("configReview")}</button>
+          </div>
+        )}
+      </div>
+      <Problem of={problem.value} />
+      <div role="status">{done.value && <p class="decision yes">{done.value}</p>}</div>
+      {waiting && (
+        <div class="held">
+          <p>{waiting.message}</p>
+          {change && <button type="button" class="primary" onClick={() => void confirm()}>{text("configConfirm")}</button>}
+        </div>
+      )}
+      {!config.value ? !problem.value && <p class="quiet" role="status">{text("loading")}</p> : (
+        <div class="panes">
+          <div>
+            <Editor
+              key={change ? "editor" : "text"} label={text("configuration")} value={draft.value} findings={findings} readOnly={!change}
+              change={(typed) => batch(() => { draft.value = typed; causes.value = none; })} cursor={(offset) => (cursor.value = offset)}
+            />
+            <p class="quiet">{text("configSecrets")}</p>
+          </div>
+          <FieldHelp steps={stepsAt(parsed, cursor.value)} />
+        </div>
+      )}
+      {conditions.length > 0 && (
+        <>
+          <h2>{text("conditions")}</h2>
+          <ul>{conditions.map(({ type, status, message }) => <li><code>{type}={status}</code> {message}</li>)}</ul>
+        </>
+      )}
+      {history.value.length > 0 && (
+        <>
+          <h2>{text("history")}</h2>
+          <ol class="revisions">
+            {history.value.map((one, i) => (
+              <li>
+                <details>
+                  <summary>
+                    <strong>{text("revision", { revision: one.revision })}</strong>{" "}
+                    {one.author ?? text("revisionFirst")}{one.time && <>, <time dateTime={one.time} title={exact(one.time)}>{distance(one.time)}</time></>}
+                    {one.rolledBackTo && <>, {text("revisionRolled", { revision: one.rolledBackTo })}</>}
+                    {", "}{text((one.changes ?? []).length === 1 ? "fieldsOne" : "fields", { count: (one.changes ?? []).length })}
+                  </summary>
+                  <ChangeList of={one.changes ?? []} />
+                </details>
+                {roll && i > 0 && <button type="button" aria-label={text("rollbackTo", { revision: one.revision })} onClick={() => (rolling.value = one)}>{text("rollbackAsk")}</button>}
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+      <AsKubectl command="kubectl edit config config" />
+      {reviewed.value && config.value && (
+        <Review
+          before={config.value} draft={reviewed.value} close={() => (reviewed.value = null)} reload={() => void load()} refused={place}
+          saved={(after) => {
+            batch(() => {
+              reviewed.value = null;
+              config.value = after;
+              draft.value = textOf(after);
+              done.value = text("configSaved", { revision: after.metadata.resourceVersion });
+            });
+            void load();
+          }}
+        />
+      )}
+      {rolling.value && (
+        <Rollback
+          to={rolling.value} close={() => (rolling.value = null)}
+          done={() => {
+            rolling.value = null;
+            done.value = text("rollbackDone");
+            void load();
+          }}
+        />
+      )}
+    </div>
+  );
+}
