@@ -10,12 +10,19 @@ import (
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Keys *accesskey.Registry }
+type Deps struct {
+	Keys  *accesskey.Registry
+	Users *user.Registry
+	Teams *team.Registry
+}
 
 // Input is the request.
 type Input = resource.CreateInput[*model.OwnedAccessKey]
@@ -29,13 +36,43 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Create(ctx, deps.Keys, in)
 }
 
+// ofUser stores a new access key of one user. Errors: those of Do; NotFound for a user whom the caller may not see; Invalid if the
+// key names another owner.
+func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if err := deps.Users.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Of); err != nil {
+		return Output{}, err
+	}
+	return of(ctx, deps, in, identity.Owner{Kind: identity.User, Name: in.Of})
+}
+
+// ofTeam stores a new access key of one team. Errors: those of Do; NotFound for a team that the caller may not see; Invalid if the
+// key names another owner.
+func ofTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if err := deps.Teams.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Of); err != nil {
+		return Output{}, err
+	}
+	return of(ctx, deps, in, identity.Owner{Kind: identity.Team, Name: in.Of})
+}
+
+func of(ctx context.Context, deps Deps, in Input, owner identity.Owner) (Output, error) {
+	if err := accesskey.Give(in.Object, owner); err != nil {
+		return Output{}, err
+	}
+	return Do(ctx, deps, in)
+}
+
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
-	Name:      "createaccesskey",
-	Endpoints: []frame.Endpoint{frame.Idempotent(frame.Create(accesskey.Definition, open, Do)).Delivering()},
-	Encrypts:  true,
+	Name: "createaccesskey",
+	Endpoints: []frame.Endpoint{
+		frame.Idempotent(frame.Create(accesskey.Definition, open, Do)).Delivering(),
+		frame.Under(frame.Idempotent(frame.Create(accesskey.Definition, open, ofUser)).Delivering(), user.Definition, accesskey.Subresource),
+		frame.Under(frame.Idempotent(frame.Create(accesskey.Definition, open, ofTeam)).Delivering(), team.Definition, accesskey.Subresource),
+	},
+	Encrypts: true,
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Keys: kinds.Open(env).AccessKeys.Managed(fieldmanager.New)}
+	stored := kinds.Open(env)
+	return Deps{Keys: stored.AccessKeys.Managed(fieldmanager.New), Users: stored.Users, Teams: stored.Teams}
 }

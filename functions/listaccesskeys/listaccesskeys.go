@@ -1,5 +1,5 @@
 // Package listaccesskeys is GET on ownedaccesskeys: the caller's access keys, or all keys for admins, as a list or as a
-// watch. Source: Spec 2.5, 4; ADR-0007.
+// watch. The access keys of one user or team are below that object. Source: Spec 2.5, 4; ADR-0007, ADR-0029.
 package listaccesskeys
 
 import (
@@ -10,12 +10,19 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
 )
 
 // Deps is what the operation needs.
-type Deps struct{ Keys *accesskey.Registry }
+type Deps struct {
+	Keys  *accesskey.Registry
+	Users *user.Registry
+	Teams *team.Registry
+}
 
 // Input is the request.
 type Input = resource.ListInput
@@ -31,6 +38,24 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.List(ctx, deps.Keys, in)
 }
 
+// ofUser returns a page of the access keys of one user. Errors: those of Do; NotFound for a user whom the caller may not see.
+func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if err := deps.Users.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Of); err != nil {
+		return nil, err
+	}
+	in.Owner = identity.Owner{Kind: identity.User, Name: in.Of}.String()
+	return Do(ctx, deps, in)
+}
+
+// ofTeam returns a page of the access keys of one team. Errors: those of Do; NotFound for a team that the caller may not see.
+func ofTeam(ctx context.Context, deps Deps, in Input) (Output, error) {
+	if err := deps.Teams.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Of); err != nil {
+		return nil, err
+	}
+	in.Owner = identity.Owner{Kind: identity.Team, Name: in.Of}.String()
+	return Do(ctx, deps, in)
+}
+
 // Watch follows the caller's access keys. Errors: BadRequest, Expired or Timeout as resource.Watch says.
 func Watch(ctx context.Context, deps Deps, in WatchInput) (*resource.Watcher[*model.OwnedAccessKey], error) {
 	return resource.Watch(ctx, deps.Keys, in)
@@ -42,7 +67,11 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{
 		frame.List(accesskey.Definition, open, Do),
 		frame.Watch(accesskey.Definition, open, Watch),
+		frame.Under(frame.List(accesskey.Definition, open, ofUser), user.Definition, accesskey.Subresource),
+		frame.Under(frame.List(accesskey.Definition, open, ofTeam), team.Definition, accesskey.Subresource),
 	},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Keys: accesskey.Open(env)} }
+func open(env *platform.Environment) Deps {
+	return Deps{Keys: accesskey.Open(env), Users: user.Open(env), Teams: team.Open(env)}
+}

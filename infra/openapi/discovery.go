@@ -22,6 +22,8 @@ func discovery(functions []*frame.Function) ([]byte, error) {
 			}
 			resource := resourceOf(versionOf(groupOf(&list, endpoint), endpoint), endpoint)
 			if endpoint.Subresource == "" {
+				// A subresource that was seen first may have the kind of another resource.
+				resource.ResponseKind = kindOf(endpoint)
 				resource.Verbs = with(resource.Verbs, endpoint.Verb)
 				continue
 			}

@@ -156,7 +156,10 @@ func TestOperationsAreWhole(t *testing.T) {
 			"DELETE": {"pretty", "dryRun", "gracePeriodSeconds", "propagationPolicy"},
 		}[method]
 		if action, _ := operation.Extensions.GetString(extensionAction); action == "list" {
-			want = append(want, "limit", "continue", "labelSelector", "fieldSelector", "resourceVersion", "resourceVersionMatch", "watch", "timeoutSeconds")
+			want = append(want, "limit", "continue", "labelSelector", "fieldSelector", "resourceVersion", "resourceVersionMatch", "timeoutSeconds")
+			if _, watched := parameters["watch"]; watched == strings.Contains(path, "{name}/") {
+				t.Errorf("%s: a watch is a parameter of lists alone that are no subresource", name)
+			}
 		}
 		for _, parameter := range want {
 			if parameters[parameter] != "query" {

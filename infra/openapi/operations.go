@@ -83,7 +83,7 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 		collection, scope = groupPath+"/namespaces/{namespace}/"+r.Resource, "Namespaced"
 		pathParameters = append(pathParameters, segment("namespace", "Namespace of the object."))
 	}
-	item, itemParameters := collection+"/{name}", append(slices.Clone(pathParameters), segment("name", "Name of the "+r.Kind+"."))
+	item, itemParameters := collection+"/{name}", append(slices.Clone(pathParameters), segment("name", "Name of the "+r.named()+"."))
 	if r.Subresource != "" {
 		item += "/" + r.Subresource
 		collection, pathParameters = item, itemParameters
@@ -93,6 +93,10 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 		if r.Subresource == "status" {
 			// Its kind is the kind of the object.
 			name += "Status"
+		}
+		if r.Under {
+			// Its kind is that of another resource.
+			name += "Of" + camel(r.Resource)
 		}
 		return name
 	}
@@ -123,6 +127,17 @@ func (r resourcePaths) routes(scheme *runtime.Scheme) ([]common.Route, error) {
 				answers: []common.StatusCodeResponse{created},
 			}, pathParameters, writeParameters...)
 		case "get":
+			if r.Lists {
+				list, err := scheme.New(groupVersion.WithKind(r.Kind + "List"))
+				if err != nil {
+					return nil, err
+				}
+				add(route{
+					method: http.MethodGet, path: item, operation: operation("list"), action: "list",
+					description: "list objects of kind " + r.Kind, answers: []common.StatusCodeResponse{answer{http.StatusOK, "OK", list}},
+				}, itemParameters, selectParameters()...)
+				continue
+			}
 			add(route{
 				method: http.MethodGet, path: item, operation: operation("read"), action: "get",
 				description: "read the specified " + r.Kind, answers: []common.StatusCodeResponse{ok},

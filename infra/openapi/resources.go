@@ -14,12 +14,16 @@ type resourcePaths struct {
 	Resource string
 	// Subresource is the last segment below one object. Empty: the resource itself.
 	Subresource string
+	// Singular is the name of one object of the resource.
+	Singular string
 	// Kind is the kind in bodies. A list has the kind with the suffix List.
 	Kind string
 	// Namespaced puts the namespace into the paths. A list across namespaces is then also served.
 	Namespaced bool
 	// Accepts tells that the response to a create is 202.
 	Accepts bool
+	// Lists tells that the response to a get is a list, and Under that the kind is one of another resource.
+	Lists, Under bool
 	// Verbs are create, get, list, watch, update, patch, delete and deletecollection.
 	Verbs []string
 }
@@ -41,8 +45,11 @@ func served(functions []*frame.Function) []resourcePaths {
 				at = len(list)
 				list = append(list, resourcePaths{
 					Resource: endpoint.Resource.Resource, Subresource: endpoint.Subresource,
-					Kind: endpoint.Kind, Namespaced: endpoint.Namespaced, Accepts: endpoint.Accepts,
+					Singular: endpoint.Singular, Kind: endpoint.Kind, Namespaced: endpoint.Namespaced, Accepts: endpoint.Accepts,
 				})
+			}
+			if endpoint.Lists {
+				list[at].Lists, list[at].Under = true, true
 			}
 			if !slices.Contains(list[at].Verbs, endpoint.Verb) {
 				list[at].Verbs = append(list[at].Verbs, endpoint.Verb)
@@ -50,4 +57,12 @@ func served(functions []*frame.Function) []resourcePaths {
 		}
 	}
 	return list
+}
+
+// named is what the path names: an object of the kind, except at a subresource that has objects of another resource.
+func (r resourcePaths) named() string {
+	if r.Under {
+		return r.Singular
+	}
+	return r.Kind
 }

@@ -77,6 +77,12 @@ type DirectClusterEndpointTokenStatus struct {
 	// another UID. Source: ADR-0011.
 	// +optional
 	AccessKeyUID string `json:"accessKeyUID,omitempty"`
+	// Groups are the groups that the token was issued with. The platform answers reviews with those of them that the access key
+	// still gives, and revokes the token when the key no longer gives one. Absent in records of a version of the platform that
+	// did not have it. Source: ADR-0029.
+	// +optional
+	// +listType=atomic
+	Groups []string `json:"groups,omitempty"`
 	// UserAgent is the User-Agent header of the request for the token, cut to 256 bytes. Source: ADR-0011.
 	// +optional
 	UserAgent string `json:"userAgent,omitempty"`

@@ -1177,6 +1177,11 @@ func (in *DirectClusterEndpointTokenStatus) DeepCopyInto(out *DirectClusterEndpo
 		in, out := &in.ExpirationTimestamp, &out.ExpirationTimestamp
 		*out = (*in).DeepCopy()
 	}
+	if in.Groups != nil {
+		in, out := &in.Groups, &out.Groups
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.CreatedBy != nil {
 		in, out := &in.CreatedBy, &out.CreatedBy
 		*out = new(AccessKeyReference)

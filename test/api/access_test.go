@@ -278,7 +278,8 @@ func (d *decided) body(endpoint frame.Endpoint, path string) string {
 			d.caller, d.bodies[whole] = caller, text
 		}
 		return text
-	case endpoint.Verb == "create" && slices.Contains([]string{"ownedaccesskeys", "directclusterendpointtokens"}, endpoint.Resource.Resource) && len(d.caller.Scopes()) > 0:
+	case endpoint.Verb == "create" && (slices.Contains([]string{"ownedaccesskeys", "directclusterendpointtokens"}, endpoint.Resource.Resource) ||
+		endpoint.Subresource == "accesskeys") && len(d.caller.Scopes()) > 0:
 		return `{"spec":{"scope":{}}}`
 	case endpoint.Subresource == "rollback":
 		return `{"spec":{"revision":"1"}}`
@@ -337,11 +338,16 @@ func (d *decided) absent(path string) bool {
 	defer func() { d.caller = caller }()
 	d.caller = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 	path, _, _ = strings.Cut(path, "?")
-	for _, subresource := range []string{"/status", "/kubeconfig", "/history", "/rollback", "/signout", "/password"} {
+	for _, subresource := range []string{"/status", "/kubeconfig", "/history", "/rollback", "/signout", "/password", "/accesskeys"} {
 		path = strings.TrimSuffix(path, subresource)
 	}
 	answer, _ := d.ask("root", "GET", path, "")
 	return answer.StatusCode == http.StatusNotFound
+}
+
+// makesKeys tells whether a request to a subresource makes an access key.
+func makesKeys(attributes *authorizationv1.ResourceAttributes) bool {
+	return attributes.Verb == "create" && (attributes.Subresource == "kubeconfig" || attributes.Subresource == "accesskeys")
 }
 
 // The answer of a review is that of the API: allowed if and only if the request is answered with neither 403 nor 404. An
@@ -384,7 +390,7 @@ func TestReviewsAgree(t *testing.T) {
 		permitted := code != http.StatusForbidden && code != http.StatusNotFound
 		if attributes := a.spec.ResourceAttributes; code == http.StatusNotFound && attributes != nil && d.caller.Admin() {
 			// Nothing is hidden from admins: what they do not find, they may find later.
-			permitted = d.absent(a.path) && (attributes.Subresource != "kubeconfig" || len(d.caller.KeyLineage) == 0)
+			permitted = d.absent(a.path) && (!makesKeys(attributes) || len(d.caller.KeyLineage) == 0)
 		}
 		status := d.review(a.spec)
 		about := strings.Join([]string{endpoint.Verb, endpoint.Resource.Resource, endpoint.Subresource}, " ")

@@ -15,11 +15,16 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"management.platform.sh/functions/catalog"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
+	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/signing/token"
@@ -28,7 +33,7 @@ import (
 
 const (
 	document = "../../docs/security.md"
-	header   = "| Verifier | One token is deleted | The access key behind it is deleted, disabled or expired | A signing key is tainted |"
+	header   = "| Verifier | One token is deleted | The access key behind it is deleted, disabled or expired | The user or team is disabled | A signing key is tainted |"
 	group    = "/apis/management.platform.sh/v1"
 	// second is how fine the clock of the tests goes, and period how often schedules run.
 	second = time.Second
@@ -85,10 +90,22 @@ func open(t *testing.T) *world {
 	w.base = w.server.URL + frame.BasePath
 	w.Env.Tokens.Issuer = w.base
 	handler = process.NewServer(w.Env).Mount(catalog.Functions...)
+	w.createUser("ana")
 	w.Key("cluster", "cluster", model.OwnedAccessKeySpec{Scope: &model.Scope{Roles: []model.ScopeRole{{Role: "agent"}}}})
 	w.token = w.Issue(w.Key("ci", "ana", model.OwnedAccessKeySpec{}), model.DirectClusterEndpointTokenSpec{TTLSeconds: int64(life / second)})
 	w.bearer = w.token.Status.Token
 	return w
+}
+
+// root is an admin without a key.
+var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+
+// list lists keys with the key "ci".
+func (w *world) list() error {
+	if status, text := w.ask(http.MethodGet, group+"/ownedaccesskeys", "ci", ""); status != http.StatusOK {
+		return errors.New(text)
+	}
+	return nil
 }
 
 // ask sends a request with a key and returns the status and the body.
@@ -124,6 +141,24 @@ func (w *world) deleteToken() {
 func (w *world) disableKey() {
 	w.t.Helper()
 	w.Change("ci", func(spec *model.OwnedAccessKeySpec) { spec.Disabled = true })
+}
+
+func (w *world) createUser(name string) {
+	w.t.Helper()
+	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).Users, resource.CreateInput[*model.User]{
+		Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) disableUser() {
+	w.t.Helper()
+	if _, err := resource.Patch(w.t.Context(), kinds.Open(w.Env).Users, resource.PatchInput{
+		Caller: root, Name: "ana", Type: resource.MergePatch, Patch: []byte(`{"spec":{"disabled":true}}`),
+	}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) taint() {
@@ -220,10 +255,28 @@ func (w *world) until(verify func() error, each func(passed time.Duration)) time
 	return 0
 }
 
+// listed returns how long a cluster that reads the deny list accepts a token whose key ends.
+func (w *world) listed(end func()) time.Duration {
+	w.t.Helper()
+	verify := w.offline(false)
+	w.must(verify)
+	w.Pass(issuer.RevokedMaxAge - early)
+	w.must(verify)
+	w.Sweep()
+	end()
+	return w.until(verify, func(passed time.Duration) {
+		if passed > 0 && passed%period == 0 {
+			w.prime(issuer.RevokedPath)
+			w.Sweep()
+		}
+	})
+}
+
 func TestPromises(t *testing.T) {
 	const (
 		deleted = iota
 		disabled
+		off
 		tainted
 	)
 	for _, row := range []struct {
@@ -232,36 +285,20 @@ func TestPromises(t *testing.T) {
 		measure  func(w *world) time.Duration
 	}{
 		{"this API, access keys", disabled, func(w *world) time.Duration {
-			list := func() error {
-				if status, text := w.ask(http.MethodGet, group+"/ownedaccesskeys", "ci", ""); status != http.StatusOK {
-					return errors.New(text)
-				}
-				return nil
-			}
-			return w.revoked(list, w.disableKey)
+			return w.revoked(w.list, w.disableKey)
 		}},
+		{"this API, access keys", off, func(w *world) time.Duration { return w.revoked(w.list, w.disableUser) }},
 		{"webhook `reviewtokens`", deleted, func(w *world) time.Duration { return w.revoked(w.review, w.deleteToken) }},
 		{"webhook `reviewtokens`", disabled, func(w *world) time.Duration { return w.revoked(w.review, w.disableKey) }},
+		{"webhook `reviewtokens`", off, func(w *world) time.Duration { return w.revoked(w.review, w.disableUser) }},
 		{"webhook `reviewtokens`", tainted, func(w *world) time.Duration { return w.revoked(w.review, w.taint) }},
 		{"package `token/remote`: keys and deny list", deleted, func(w *world) time.Duration {
 			verify := w.offline(false)
 			w.fetched(verify, issuer.RevokedPath, issuer.RevokedMaxAge)
 			return w.revoked(verify, w.deleteToken)
 		}},
-		{"package `token/remote`: keys and deny list", disabled, func(w *world) time.Duration {
-			verify := w.offline(false)
-			w.must(verify)
-			w.Pass(issuer.RevokedMaxAge - early)
-			w.must(verify)
-			w.Sweep()
-			w.disableKey()
-			return w.until(verify, func(passed time.Duration) {
-				if passed > 0 && passed%period == 0 {
-					w.prime(issuer.RevokedPath)
-					w.Sweep()
-				}
-			})
-		}},
+		{"package `token/remote`: keys and deny list", disabled, func(w *world) time.Duration { return w.listed(w.disableKey) }},
+		{"package `token/remote`: keys and deny list", off, func(w *world) time.Duration { return w.listed(w.disableUser) }},
 		{"package `token/remote`: keys and deny list", tainted, func(w *world) time.Duration {
 			verify := w.offline(false)
 			w.fetched(verify, issuer.KeysPath, issuer.KeysMaxAge)
@@ -269,6 +306,7 @@ func TestPromises(t *testing.T) {
 		}},
 		{"package `token/remote`: keys alone", deleted, func(w *world) time.Duration { return w.revoked(w.offline(true), w.deleteToken) }},
 		{"package `token/remote`: keys alone", disabled, func(w *world) time.Duration { return w.revoked(w.offline(true), w.disableKey) }},
+		{"package `token/remote`: keys alone", off, func(w *world) time.Duration { return w.revoked(w.offline(true), w.disableUser) }},
 		{"package `token/remote`: keys alone", tainted, func(w *world) time.Duration {
 			verify := w.offline(true)
 			w.fetched(verify, issuer.KeysPath, issuer.KeysMaxAge)
@@ -278,7 +316,7 @@ func TestPromises(t *testing.T) {
 		t.Run(fmt.Sprint(row.verifier, " ", row.column), func(t *testing.T) {
 			t.Parallel()
 			cells := promises(t)[row.verifier]
-			if len(cells) != 3 {
+			if len(cells) != 4 {
 				t.Fatalf("the document has no row %q", row.verifier)
 			}
 			promised := life

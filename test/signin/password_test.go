@@ -16,6 +16,7 @@ import (
 	"management.platform.sh/functions/exchangetoken"
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/startlogin"
+	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/password"
 	"management.platform.sh/shared/credentials/signin"
@@ -243,6 +244,45 @@ func TestNobodyLearnsWhoIsThere(t *testing.T) {
 	w.clock.forward(limits.PasswordFailuresWindow)
 	if status, body := w.post("ana", right, "203.0.113.9"); status != http.StatusOK {
 		t.Errorf("after a quarter of an hour: %d %s", status, body)
+	}
+}
+
+// A browser that is throttled gets a page that says when to come back: after too many wrong passwords, and above the rate of its
+// address. Source: ADR-0020, ADR-0032.
+func TestThrottledPages(t *testing.T) {
+	t.Parallel()
+	w := local(t)
+	wantPage := func(about string, answer *http.Response, words string) {
+		t.Helper()
+		body := text(t, answer)
+		if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") ||
+			!strings.Contains(body, "<dt>Request</dt>") || !strings.Contains(body, words) || strings.Contains(body, right) {
+			t.Errorf("%s: %d %v %s", about, answer.StatusCode, answer.Header, body)
+		}
+	}
+	b := w.browser()
+	_, rest, _ := strings.Cut(text(t, b.send(base+"/auth/password/login?"+asked().Encode(), nil)), `name="id" value="`)
+	id, _, _ := strings.Cut(rest, `"`)
+	send := func(password string) *http.Response {
+		return b.send(base+"/auth/password/login", url.Values{"id": {id}, "username": {"ana"}, "password": {password}})
+	}
+	for range limits.PasswordFailures {
+		if answer := send("violet-Anchor-93-tundra"); answer.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("a wrong password: %d", answer.StatusCode)
+		}
+	}
+	wantPage("the right password after too many wrong ones", send(right), "too many wrong passwords")
+	if left := w.stored(signin.Resource); len(left) > 0 {
+		t.Errorf("%d records of a sign-in that was refused", len(left))
+	}
+	w.clock.forward(limits.PasswordFailuresWindow)
+	w.server.Rates.Anonymous = fairness.NewRate("anonymous requests", 1, nil)
+	for _, page := range []string{"/auth/password/login?" + asked().Encode(), "/auth/oidc/login?" + asked().Encode(), "/auth/confirm?id=x"} {
+		var last *http.Response
+		for range limits.RateBurst + 1 {
+			last = w.browser().send(base+page, nil)
+		}
+		wantPage(page, last, "the limit is 1 a second")
 	}
 }
 

@@ -5261,6 +5261,25 @@ func schema_managementplatformsh_shared_model_DirectClusterEndpointTokenStatus(r
 							Format:      "",
 						},
 					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Groups are the groups that the token was issued with. The platform answers reviews with those of them that the access key still gives, and revokes the token when the key no longer gives one. Absent in records of a version of the platform that did not have it. Source: ADR-0029.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"userAgent": {
 						SchemaProps: spec.SchemaProps{
 							Description: "UserAgent is the User-Agent header of the request for the token, cut to 256 bytes. Source: ADR-0011.",

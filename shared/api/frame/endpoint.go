@@ -80,6 +80,8 @@ type Endpoint struct {
 	IsAlias bool
 	// Accepts tells that the response to a create is 202 and not 201. Set it with Accepting.
 	Accepts bool
+	// Lists tells that the response to a get is a list: its kind has the suffix List. Set by Under.
+	Lists bool
 	// reveals tells that reveal=true requests secrets in plain text. Such a request has a verb of its own: reveal.
 	reveals bool
 	// authenticates tells that the endpoint is about authentication. Set it with AboutAuthentication.
@@ -184,3 +186,6 @@ type Schedule struct {
 
 // operation is a bound operation. It receives the request as the frame has parsed it.
 type operation func(ctx context.Context, call *call) (*answer, error)
+
+// lists tells whether the response is a list.
+func (e Endpoint) lists() bool { return e.Verb == "list" || e.Lists }

@@ -57,7 +57,7 @@ func (f *frame) list(ctx context.Context, w http.ResponseWriter, c *call, begun 
 	watched := c.recording.watchRemovals(ctx)
 	for attempt := 1; ; attempt++ {
 		whole, err = out.run(watched, begun)
-		if !errors.Is(err, store.ErrGone) || out.sent != nil || f.endpoint.Verb != "list" || attempt == maxAttempts {
+		if !errors.Is(err, store.ErrGone) || out.sent != nil || !f.endpoint.lists() || attempt == maxAttempts {
 			return whole, nil, err
 		}
 		// Nothing has been sent: the list begins again.
@@ -199,7 +199,7 @@ func (l *lister) add(encoded *reply, part runtime.Object) error {
 	}
 	if l.sent == nil {
 		l.recorded, l.records = nil, false
-		if l.frame.endpoint.Verb == "list" && l.space.bounded == nil {
+		if l.frame.endpoint.lists() && l.space.bounded == nil {
 			// Nothing is sent that the audit cannot record.
 			if err := l.frame.conclude(l.call, &answer{omitted: true}, encoded, nil); err != nil {
 				return err

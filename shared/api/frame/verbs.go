@@ -36,7 +36,7 @@ func Create[T resource.Object, D any](
 		written, err := do(ctx, deps, resource.CreateInput[T]{
 			Caller: c.caller, Namespace: c.namespace, Object: object, Manager: options.manager,
 			UserAgent: c.http.UserAgent(), DryRun: options.dryRun,
-			Random: c.random,
+			Random: c.random, Of: c.name,
 		})
 		if err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func List[T resource.Object, D any](
 			return nil, apierror.MethodNotAllowed("watch")
 		}
 		in := resource.ListInput{
-			Caller: c.caller, Namespace: c.namespace, Reveal: c.reveal, Text: c.plain(), ContinueKeys: deps.keys,
+			Caller: c.caller, Namespace: c.namespace, Of: c.name, Reveal: c.reveal, Text: c.plain(), ContinueKeys: deps.keys,
 		}
 		if err := readListOptions(c.query, &in); err != nil {
 			return nil, err
@@ -276,6 +276,20 @@ const (
 	status      = "status"
 	inNamespace = "/namespaces/{namespace}"
 )
+
+// Under returns the endpoint of a create or of a list of a resource at a subresource of the objects of another one, such as the
+// access keys of a user. The operation learns the name of that object as Of. The verb of a list is get then, as clients of
+// Kubernetes expect of a path with a name, and it has no watch. Bodies and answers are those of the resource.
+func Under[O resource.Object](endpoint Endpoint, of *resource.Definition[O], subresource string) Endpoint {
+	under := ofSubresource(bind(of, endpoint.Method, endpoint.Verb, item, func(*platform.Environment) struct{} { return struct{}{} },
+		func(context.Context, struct{}, *call) (*answer, error) { return nil, nil }), subresource)
+	endpoint.Path, endpoint.Resource, endpoint.Subresource = under.Path, under.Resource, under.Subresource
+	endpoint.Singular, endpoint.ShortNames, endpoint.Namespaced = under.Singular, under.ShortNames, under.Namespaced
+	if endpoint.Verb == "list" {
+		endpoint.Verb, endpoint.Lists = "get", true
+	}
+	return endpoint
+}
 
 // ofSubresource returns an endpoint at a subresource of its path.
 func ofSubresource(endpoint Endpoint, subresource string) Endpoint {

@@ -35,6 +35,9 @@ type CreateInput[T Object] struct {
 	// Owners are records of owners that were read for this request, by the uids in the references to them. Create does not
 	// read these again. Nil: it reads all of them.
 	Owners map[types.UID]store.Record
+	// Of is the name of the object at whose subresource the request is; empty for a request to the resource itself. Create does not
+	// look at it.
+	Of string
 	// NoQuota stores the object although its owner has no quota left: it is the first admin key. Source: ADR-0020.
 	NoQuota bool
 }

@@ -30,6 +30,11 @@ type ListInput struct {
 	Caller identity.Caller
 	// Namespace selects one namespace; empty selects all.
 	Namespace string
+	// Of is the name of the object at whose subresource the request is; empty for a request to the resource itself. List does not look
+	// at it.
+	Of string
+	// Owner selects the objects of one owner, as Rules.Index returns it; empty selects all. It is for kinds without Visibility.
+	Owner string
 	// Labels and Fields select objects; nil or empty selects all. Fields may only name what the resource offers.
 	Labels labels.Selector
 	Fields fields.Selector
@@ -137,6 +142,10 @@ func (r *Registry[T]) begin(ctx context.Context, in ListInput, present bool) (*l
 		return nil, err
 	}
 	query := store.Query{Owners: r.owners(in.Caller), Limit: int(min(in.Limit, maxLimit))}
+	if in.Owner != "" {
+		// What the caller does not see of them is left out as in every list.
+		query.Owners = []string{in.Owner}
+	}
 	if in.Namespace != "" {
 		query.Prefix = in.Namespace + "/"
 	}
@@ -462,7 +471,7 @@ func checkRevision(in ListInput, current int64) error {
 }
 
 func (r *Registry[T]) fingerprint(in ListInput, query store.Query) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q",
-		r.Definition.GroupResource().String(), query.Prefix, in.Caller.Owners(), in.Labels.String(), in.Fields.String()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q",
+		r.Definition.GroupResource().String(), query.Prefix, in.Caller.Owners(), in.Owner, in.Labels.String(), in.Fields.String()))
 	return hex.EncodeToString(sum[:8])
 }

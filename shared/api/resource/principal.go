@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -17,6 +18,17 @@ func (r *Registry[T]) owns(object metav1.Object) string {
 		return ""
 	}
 	return rules.Owns(object.(T))
+}
+
+// AdmitAt refuses a verb at a subresource of an object, such as a user, at which objects of another kind are.
+//
+// Errors: NotFound if the caller does not see the object; Forbidden if they may not do the verb there. Source: ADR-0029.
+func (r *Registry[T]) AdmitAt(ctx context.Context, caller identity.Caller, verb, subresource, name string) error {
+	object, _, err := r.Read(ctx, caller, "", name)
+	if err != nil || reads(verb) {
+		return err
+	}
+	return r.Admit(caller, verb, subresource, object)
 }
 
 func (r *Registry[T]) credentials() bool { return r.Definition.Credentials }

@@ -122,7 +122,7 @@ func (i *Issuer) sign(key *token.SigningKey, in Input, record *model.DirectClust
 	}
 	claims := token.Claims{
 		Issuer: i.url, Subject: in.Caller.Owner.Username(), Audience: i.audiences, ID: string(record.UID),
-		IssuedAt: begin, NotBefore: begin, Expires: end, Groups: identity.WithoutKubernetes(in.Caller.Groups), Scope: record.Spec.Scope,
+		IssuedAt: begin, NotBefore: begin, Expires: end, Groups: record.Status.Groups, Scope: record.Spec.Scope,
 	}
 	var signed string
 	var err error
@@ -230,6 +230,7 @@ func (n newToken) Default(caller identity.Caller, object, _ *model.DirectCluster
 	object.Status = model.DirectClusterEndpointTokenStatus{
 		ExpirationTimestamp: &metav1.Time{Time: n.end(object)},
 		AccessKey:           caller.Key, AccessKeyUID: caller.KeyUID, UserAgent: printable(n.userAgent),
+		Groups: identity.WithoutKubernetes(caller.Groups),
 	}
 	object.Status.User, object.Status.Team, object.Status.Subject = caller.Owner.Fields()
 	object.OwnerReferences = []metav1.OwnerReference{{

@@ -74,6 +74,7 @@ func TestClaims(t *testing.T) {
 	status.Token = ""
 	if want := (model.DirectClusterEndpointTokenStatus{
 		ExpirationTimestamp: &metav1.Time{Time: issuertest.Born.Add(time.Hour)}, User: "ana", AccessKey: "ci", AccessKeyUID: caller.KeyUID,
+		Groups:    []string{"dev", "platform:authenticated", "platform:user:ana"},
 		CreatedBy: &model.AccessKeyReference{Name: "ci", UID: caller.KeyUID},
 		Lineage:   []model.AccessKeyAncestor{{Name: "ci", UID: caller.KeyUID, Bounds: true}},
 	}); !reflect.DeepEqual(status, want) {

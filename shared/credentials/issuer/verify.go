@@ -3,7 +3,9 @@ package issuer
 import (
 	"context"
 	"errors"
+	"slices"
 
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/secret"
@@ -15,20 +17,20 @@ import (
 func (i *Issuer) Audiences() []string { return i.audiences }
 
 // Verify returns the claims of a token of this platform for one of the audiences, and the scopes that its access keys have
-// now, or why it is refused: see token.Refusal. When everything else is right, it looks the token up in the register, in one
+// now, or why it is refused: see token.Refusal. Of the groups, the claims have those that the access key still gives. When everything else is right, it looks the token up in the register, in one
 // round trip. Other errors, those of Current and of the store, mean that the token could not be checked.
 // Source: Spec 5.3; ADR-0012, ADR-0021.
 func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []string) (token.Claims, []*model.Scope, error) {
 	if i.url == "" {
 		return token.Claims{}, nil, token.ErrIssuer
 	}
-	var scopes []*model.Scope
+	var present accesskey.Present
 	verifier := token.Verifier{
 		Keys: published{i}, Issuer: i.url, Audiences: audiences, Now: i.now,
 		Revoked: func(ctx context.Context, claims token.Claims) (bool, error) {
 			var revoked bool
 			var err error
-			revoked, scopes, err = i.Register.Revoked(ctx, claims.ID)
+			revoked, present, err = i.Register.Revoked(ctx, claims.ID)
 			return revoked, err
 		},
 	}
@@ -36,7 +38,8 @@ func (i *Issuer) Verify(ctx context.Context, bearer secret.String, audiences []s
 	if errors.Is(err, store.ErrUnavailable) {
 		return token.Claims{}, nil, apierror.Unavailable().Because(err)
 	}
-	return claims, scopes, err
+	claims.Groups = slices.DeleteFunc(slices.Clone(claims.Groups), func(group string) bool { return !slices.Contains(present.Groups, group) })
+	return claims, present.Scopes, err
 }
 
 // published are the published keys.

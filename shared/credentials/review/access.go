@@ -37,11 +37,11 @@ func OpenAccess(env *platform.Environment) *Access {
 	return platform.Single(env, func(env *platform.Environment) *Access {
 		return &Access{Project: env.Project, Objects: map[schema.GroupResource]Objects{
 			accesskey.Definition.GroupResource():      accesskey.Open(env).Decide,
-			instance.Definition.GroupResource():       ofInstances(env),
+			instance.Definition.GroupResource():       making(env, instance.Open(env).Decide, instance.Kubeconfig),
 			issuedtoken.Definition.GroupResource():    issuedtoken.Open(env).Decide,
 			platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
-			user.Definition.GroupResource():           user.Open(env).Decide,
-			team.Definition.GroupResource():           team.Open(env).Decide,
+			user.Definition.GroupResource():           making(env, user.Open(env).Decide, accesskey.Subresource),
+			team.Definition.GroupResource():           making(env, team.Open(env).Decide, accesskey.Subresource),
 			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
 				return platform.Patches(env.Edition), nil
 			},
@@ -49,13 +49,13 @@ func OpenAccess(env *platform.Environment) *Access {
 	})
 }
 
-// ofInstances decides about instances. A kubeconfig contains an access key that the caller makes, unless the request asks for a
-// certificate.
-func ofInstances(env *platform.Environment) Objects {
-	instances, keys := instance.Open(env), accesskey.Open(env)
+// making decides about objects at one of whose subresources a create makes an access key of the caller. A kubeconfig contains one,
+// unless the request asks for a certificate.
+func making(env *platform.Environment, objects Objects, at string) Objects {
+	keys := accesskey.Open(env)
 	return func(ctx context.Context, caller identity.Caller, verb, subresource, namespace, name string) (auth.Decision, error) {
-		decision, err := instances.Decide(ctx, caller, verb, subresource, namespace, name)
-		if err != nil || !decision.Allowed || subresource != instance.Kubeconfig {
+		decision, err := objects(ctx, caller, verb, subresource, namespace, name)
+		if err != nil || !decision.Allowed || verb != "create" || subresource != at {
 			return decision, err
 		}
 		makes, err := keys.Decide(ctx, caller, "create", "", "", "")

@@ -79,7 +79,7 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	case err != nil:
 		return auth.Identified{}, err
 	}
-	ends, scopes, err := within(ctx, b.Keys, key.Status.Lineage, read.Together, b.Limits(), b.Now())
+	present, err := within(ctx, b.Keys, key.Status.Lineage, read.Together, b.Limits(), b.Now())
 	switch {
 	case errors.Is(err, ErrBound):
 		return auth.Identified{}, auth.ErrBound
@@ -87,7 +87,7 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 		return auth.Identified{}, fmt.Errorf("looking up the lineage of an access key: %w", err)
 	}
 	return auth.Identified{
-		Caller: callerOf(key, state, scopes, earliest(until, ends), record.Revision), Prefetched: read.Records,
+		Caller: callerOf(key, state, present.Scopes, earliest(until, present.Until), record.Revision), Prefetched: read.Records,
 		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
 }
@@ -98,6 +98,11 @@ func callerOf(key *model.OwnedAccessKey, state people.State, scopes []*model.Sco
 	caller := identity.New(OwnerOf(&key.Spec), groupsNow(key, state))
 	if state.Managed {
 		caller.OwnerObject = &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
+		for _, group := range key.Spec.Groups {
+			if !state.Has(group) && caller.In(group) && grantable(group) {
+				caller.KeyGranted = append(caller.KeyGranted, group)
+			}
+		}
 	}
 	caller.Scope, caller.KeyScopes = key.Spec.Scope, scopes
 	caller.Key, caller.KeyUID, caller.KeyType = key.Name, string(key.UID), typeOf(key)

@@ -79,22 +79,32 @@ func Bounding(lineage []model.AccessKeyAncestor) []string {
 	return names
 }
 
-// Within returns until when the keys in a lineage let a credential work that is bound to them, the zero time for ever, and
-// the scopes that they have now, each of which narrows the credential. Found has the records of their names that exist. A key
-// lets nothing work if the objects that own it are gone, or if its user or team is disabled, is gone or has ended it.
+// Present is what the keys in a lineage let a credential do now that is bound to them.
+type Present struct {
+	// Until is when the first of them ends; the zero time is never.
+	Until time.Time
+	// Scopes are the scopes that they have, each of which narrows the credential.
+	Scopes []*model.Scope
+	// Groups are the groups of a caller with the nearest of them, as in identity.Caller.
+	Groups []string
+}
+
+// Within returns what the keys in a lineage let a credential do that is bound to them. Found has the records of their names that
+// exist. A key lets nothing work if the objects that own it are gone, or if its user or team is disabled, is gone or has ended it.
 //
 // Errors: ErrBound if one of them is gone, is another key of the same name, or does not work itself; those of the store.
 // Source: ADR-0021, ADR-0029.
 func Within(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found map[string]store.Record, limits Limits, now time.Time,
-) (until time.Time, scopes []*model.Scope, err error) {
+) (Present, error) {
 	return within(ctx, keys, lineage, store.Together{Records: found}, limits, now)
 }
 
 // within is Within for records that were read together with the owners of all of the keys. Without any owners, they are read.
 func within(
 	ctx context.Context, keys *Registry, lineage []model.AccessKeyAncestor, found store.Together, limits Limits, now time.Time,
-) (until time.Time, scopes []*model.Scope, err error) {
+) (Present, error) {
+	var present Present
 	var bounding []*model.OwnedAccessKey
 	for _, ancestor := range lineage {
 		if !ancestor.Bounds {
@@ -102,25 +112,29 @@ func within(
 		}
 		key, end, err := stillBinds(keys, ancestor, found.Records, limits, now)
 		if err != nil {
-			return time.Time{}, nil, err
+			return Present{}, err
 		}
 		orphaned, err := keys.Orphaned(ctx, key)
 		switch {
 		case err != nil:
-			return time.Time{}, nil, fmt.Errorf("looking up what an access key belongs to: %w", err)
+			return Present{}, fmt.Errorf("looking up what an access key belongs to: %w", err)
 		case orphaned:
-			return time.Time{}, nil, ErrBound
+			return Present{}, ErrBound
 		}
 		bounding = append(bounding, key)
-		until = earliest(until, end)
+		present.Until = earliest(present.Until, end)
 		if key.Spec.Scope != nil {
-			scopes = append(scopes, key.Spec.Scope)
+			present.Scopes = append(present.Scopes, key.Spec.Scope)
 		}
 	}
-	if err := ownersPermit(ctx, keys, bounding, found.Refs); err != nil {
-		return time.Time{}, nil, err
+	states, err := ownersPermit(ctx, keys, bounding, found.Refs)
+	if err != nil {
+		return Present{}, err
 	}
-	return until, scopes, nil
+	if len(bounding) > 0 {
+		present.Groups = identity.New(OwnerOf(&bounding[0].Spec), groupsNow(bounding[0], states[0])).Groups
+	}
+	return present, nil
 }
 
 // stillBinds returns a key in a lineage and when it ends, or ErrBound if it does not work.
@@ -197,7 +211,7 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	if refused != nil || string(key.UID) != caller.KeyUID {
 		return store.Version{}, ended
 	}
-	_, scopes, err := Within(ctx, r.keys, caller.KeyLineage, found, r.limits(), r.now())
+	present, err := Within(ctx, r.keys, caller.KeyLineage, found, r.limits(), r.now())
 	switch {
 	case errors.Is(err, ErrBound):
 		return store.Version{}, ended
@@ -211,7 +225,7 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	case err != nil:
 		return store.Version{}, err
 	}
-	if now := callerOf(key, state, scopes, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
+	if now := callerOf(key, state, present.Scopes, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
 		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
 			"the access key of the request was changed meanwhile; repeat the request")
 	}

@@ -50,11 +50,15 @@ func refusedOwner(err error) bool {
 	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrSignedOut)
 }
 
-// ownersPermit returns ErrBound if the owner of one of the keys does not let it work. Read is what was read for some of the owners.
-func ownersPermit(ctx context.Context, keys *Registry, bounding []*model.OwnedAccessKey, read map[store.Ref]store.Record) error {
+// ownersPermit returns what the owners of keys may do now, or ErrBound if one of them does not let the key work. Read is what was read
+// for some of the owners.
+func ownersPermit(
+	ctx context.Context, keys *Registry, bounding []*model.OwnedAccessKey, read map[store.Ref]store.Record,
+) ([]people.State, error) {
+	states := make([]people.State, len(bounding))
 	own := rulesOf(keys)
 	if own == nil || own.people == nil || len(bounding) == 0 {
-		return nil
+		return states, nil
 	}
 	owners := make([]identity.Owner, len(bounding))
 	for i, key := range bounding {
@@ -64,18 +68,19 @@ func ownersPermit(ctx context.Context, keys *Registry, bounding []*model.OwnedAc
 	if read == nil {
 		var err error
 		if read, err = own.people.Read(ctx, owners...); err != nil {
-			return fmt.Errorf("looking up the owners of access keys: %w", err)
+			return nil, fmt.Errorf("looking up the owners of access keys: %w", err)
 		}
 	}
-	for _, key := range bounding {
-		switch _, err := ownerOf(ctx, own.people, key, read); {
+	for i, key := range bounding {
+		var err error
+		switch states[i], err = ownerOf(ctx, own.people, key, read); {
 		case refusedOwner(err):
-			return ErrBound
+			return nil, ErrBound
 		case err != nil:
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return states, nil
 }
 
 // groupsNow returns the groups that a key gives its caller besides those of the kind of its owner. The groups of a managed owner
@@ -108,7 +113,9 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 	if nobody || owner.Name == "" || owner.Kind == identity.Subject || !caller.Owns(owner.String()) {
 		return nil, nil
 	}
-	beyond := slices.ContainsFunc(key.Spec.Groups, func(group string) bool { return !caller.In(group) })
+	beyond := slices.ContainsFunc(key.Spec.Groups, func(group string) bool {
+		return !caller.In(group) || slices.Contains(caller.KeyGranted, group)
+	})
 	if owner == caller.Owner && !beyond {
 		// The caller was authenticated with what the owner may do.
 		key.Status.Owner = caller.OwnerObject

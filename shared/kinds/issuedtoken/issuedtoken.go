@@ -119,12 +119,12 @@ func (s storedRules) Relate(token *model.DirectClusterEndpointToken, known map[s
 
 // Revoked reports whether the token with that id, the claim jti, is revoked or was never issued: it has no record, its
 // record was deleted, or the access key that asked for it, or one to which that is bound, is deleted, expired or disabled. It
-// says nothing about signature and claims. It takes one round trip, and two for a token that is new to this process. Scopes are
-// those that the keys have now, each of which narrows the token.
+// says nothing about signature and claims. It takes one round trip, and two for a token that is new to this process. Present is
+// what the keys have now: each of their scopes narrows the token, and it gives no group that is not among the groups.
 //
 // Errors are those of the store. With an error the result is true: a token that could not be checked is not accepted.
 // Source: ADR-0011, ADR-0021.
-func (r *Register) Revoked(ctx context.Context, id string) (revoked bool, scopes []*model.Scope, err error) {
+func (r *Register) Revoked(ctx context.Context, id string) (revoked bool, present accesskey.Present, err error) {
 	// The keys are read at the same time where their names are known.
 	names, known := r.parents.Get(id)
 	type answer struct {
@@ -140,18 +140,18 @@ func (r *Register) Revoked(ctx context.Context, id string) (revoked bool, scopes
 	}
 	record, err := r.Store.GetByDigest(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return true, nil, nil
+		return true, present, nil
 	}
 	if err != nil {
-		return true, nil, fmt.Errorf("looking up a token: %w", err)
+		return true, present, fmt.Errorf("looking up a token: %w", err)
 	}
 	token, err := r.Parse(record)
 	if err != nil {
-		return true, nil, err
+		return true, present, err
 	}
 	now := r.Now()
 	if over(token, now) || token.DeletionTimestamp != nil && !now.Before(token.DeletionTimestamp.Time) {
-		return true, nil, nil
+		return true, present, nil
 	}
 	wanted := keyNames(token)
 	var keys answer
@@ -162,10 +162,10 @@ func (r *Register) Revoked(ctx context.Context, id string) (revoked bool, scopes
 		keys.records, keys.err = r.readKeys(ctx, wanted)
 	}
 	if keys.err != nil {
-		return true, nil, keys.err
+		return true, present, keys.err
 	}
-	usable, scopes, err := r.usable(ctx, lineageOf(token), keys.records, now)
-	return !usable, scopes, err
+	usable, present, err := r.usable(ctx, lineageOf(token), keys.records, now)
+	return !usable, present, err
 }
 
 // lineageOf returns the access keys to which a token is bound: the one that asked for it, and its lineage.
@@ -194,30 +194,30 @@ func (r *Register) readKeys(ctx context.Context, names []string) (map[string]sto
 	return records, nil
 }
 
-// usable reports whether the access keys work to which a token with that lineage is bound, and returns their scopes.
+// usable reports whether the access keys work to which a token with that lineage is bound, and returns what they have.
 func (r *Register) usable(
 	ctx context.Context, lineage []model.AccessKeyAncestor, records map[string]store.Record, now time.Time,
-) (bool, []*model.Scope, error) {
+) (bool, accesskey.Present, error) {
 	// Records of versions that did not note the lineage of a token name its key alone.
 	if record, exists := records[lineage[0].Name]; exists && len(lineage) == 1 {
 		key, err := r.keys.Parse(record)
 		if err != nil {
-			return false, nil, err
+			return false, accesskey.Present{}, err
 		}
 		if names := accesskey.Bounding(key.Status.Lineage); len(names) > 0 {
 			lineage = append(lineage, key.Status.Lineage...)
 			more, err := r.readKeys(ctx, names)
 			if err != nil {
-				return false, nil, err
+				return false, accesskey.Present{}, err
 			}
 			maps.Copy(records, more)
 		}
 	}
-	_, scopes, err := accesskey.Within(ctx, r.keys, lineage, records, r.limits(), now)
+	present, err := accesskey.Within(ctx, r.keys, lineage, records, r.limits(), now)
 	if errors.Is(err, accesskey.ErrBound) {
-		return false, nil, nil
+		return false, accesskey.Present{}, nil
 	}
-	return err == nil, scopes, err
+	return err == nil, present, err
 }
 
 // Inherit notes in a new token which keys made it; see accesskey.Lineage. A token is bound to its access key whatever that is.

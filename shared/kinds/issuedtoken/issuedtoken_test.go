@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/issuer"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -20,6 +22,7 @@ import (
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/store"
 )
 
@@ -292,14 +295,74 @@ func TestNarrowedKeys(t *testing.T) {
 	w.Change("ben", func(spec *model.OwnedAccessKeySpec) { spec.Scope = clusters("b") })
 	expect("the change", false, false, false)
 	for id, want := range map[string]*model.Scope{string(wide.UID): clusters("a"), string(whole.UID): clusters("b")} {
-		if _, scopes, err := kinds.Open(w.Env).IssuedTokens.Revoked(t.Context(), id); err != nil || !reflect.DeepEqual(scopes, []*model.Scope{want}) {
-			t.Errorf("the scopes of its key are %+v, %v", scopes, err)
+		if _, present, err := kinds.Open(w.Env).IssuedTokens.Revoked(t.Context(), id); err != nil || !reflect.DeepEqual(present.Scopes, []*model.Scope{want}) {
+			t.Errorf("the scopes of its key are %+v, %v", present.Scopes, err)
 		}
 	}
 	if done := w.Sweep(); done.Revoked != 2 {
 		t.Errorf("swept %+v", done)
 	}
 	expect("the schedule", true, false, true)
+}
+
+// A token gives no group that its owner has lost, to whoever asks, and the schedule revokes it for those who do not. Source: ADR-0029.
+func TestLostGroups(t *testing.T) {
+	t.Parallel()
+	w := issuertest.New(t)
+	stored := kinds.Open(w.Env)
+	team := func(name string, users ...string) {
+		t.Helper()
+		if _, err := resource.Create(t.Context(), stored.Teams, resource.CreateInput[*model.Team]{
+			Caller: root, Object: &model.Team{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.TeamSpec{Users: users}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := resource.Create(t.Context(), stored.Users, resource.CreateInput[*model.User]{
+		Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: "ana"}, Spec: model.UserSpec{Groups: []string{"staff"}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	team("web", "ana")
+	team("ops", "ana")
+	token := w.Issue(w.Key("all", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
+	staff := w.Issue(w.Key("staff", "ana", model.OwnedAccessKeySpec{Groups: []string{"staff"}}), tokenSpec{})
+	groups := func(token *model.DirectClusterEndpointToken) []string {
+		t.Helper()
+		claims, _, err := issuer.Open(w.Env).Verify(t.Context(), secret.String(token.Status.Token), issuer.Open(w.Env).Audiences())
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(claims.Groups)
+		return claims.Groups
+	}
+	expect := func(about string, token *model.DirectClusterEndpointToken, want ...string) {
+		t.Helper()
+		if got := groups(token); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", about, got, want)
+		}
+	}
+	const authenticated, user, ops, web = identity.Authenticated, "platform:user:ana", "platform:team:ops", "platform:team:web"
+	expect("at first", token, authenticated, ops, web, user, "staff")
+	expect("of the narrower key", staff, authenticated, user, "staff")
+	if got := token.Status.Groups; len(got) != 5 {
+		t.Errorf("the record has the groups %q", got)
+	}
+	team("later", "ana")
+	expect("after she joined a team", token, authenticated, ops, web, user, "staff")
+	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
+		t.Errorf("swept %+v", done)
+	}
+	if _, err := resource.Patch(t.Context(), stored.Teams, resource.PatchInput{
+		Caller: root, Name: "web", Type: resource.MergePatch, Patch: []byte(`{"spec":{"users":[]}}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	expect("after she left a team", token, authenticated, ops, user, "staff")
+	expect("of the narrower key after that", staff, authenticated, user, "staff")
+	if done := w.Sweep(); done.Revoked != 1 || !w.Revoked(string(token.UID)) || w.Revoked(string(staff.UID)) {
+		t.Errorf("swept %+v", done)
+	}
 }
 
 // While the state is unavailable, no token is reported as valid.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/auth/scope"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/state/store"
 )
@@ -83,8 +84,8 @@ type Swept struct {
 }
 
 // Sweep removes the records of expired tokens, revokes for good the tokens whose access key, or one to which that is bound, is
-// deleted, expired or disabled, and those whose scope is wider than what these keys have now: verifiers that ask nobody apply
-// the scope that a token was signed with. It removes expired tokens from the list of revoked ones. It may run late, twice at once, or not to its end. A record
+// deleted, expired or disabled, and those whose scope is wider than what these keys have now, or that name a group which their key no
+// longer gives: verifiers that ask nobody apply the scope and the groups that a token was signed with. It removes expired tokens from the list of revoked ones. It may run late, twice at once, or not to its end. A record
 // that cannot be read is left alone, and the first such error is returned at the end. Source: Spec 3; ADR-0011.
 func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	var done Swept
@@ -94,8 +95,8 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	var broken error
 	type parent struct{ name, uid string }
 	type holder struct {
-		usable bool
-		scopes []*model.Scope
+		usable  bool
+		present accesskey.Present
 	}
 	holders := map[parent]holder{}
 	for record, err := range store.Each(ctx, r.Store, store.Query{}) {
@@ -118,12 +119,12 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 				if err != nil {
 					return done, err
 				}
-				if keys.usable, keys.scopes, err = r.usable(ctx, lineageOf(token), records, now); err != nil {
+				if keys.usable, keys.present, err = r.usable(ctx, lineageOf(token), records, now); err != nil {
 					return done, err
 				}
 				holders[id] = keys
 			}
-			if keys.usable && !exceeds(token, keys.scopes) {
+			if keys.usable && !exceeds(token, keys.present) {
 				continue
 			}
 			count = &done.Revoked
@@ -144,9 +145,13 @@ func (r *Register) Sweep(ctx context.Context) (Swept, error) {
 	return done, broken
 }
 
-// exceeds reports whether a token was signed with a scope that one of those scopes does not cover.
-func exceeds(token *model.DirectClusterEndpointToken, scopes []*model.Scope) bool {
-	return slices.ContainsFunc(scopes, func(s *model.Scope) bool {
+// exceeds reports whether a token was signed with a scope that one of the scopes of its keys does not cover, or with a group that its
+// key does not give.
+func exceeds(token *model.DirectClusterEndpointToken, present accesskey.Present) bool {
+	if slices.ContainsFunc(token.Status.Groups, func(group string) bool { return !slices.Contains(present.Groups, group) }) {
+		return true
+	}
+	return slices.ContainsFunc(present.Scopes, func(s *model.Scope) bool {
 		return len(scope.Exceeds(token.Spec.Scope, s, field.NewPath("spec", "scope"))) > 0
 	})
 }

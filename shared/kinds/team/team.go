@@ -15,6 +15,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/membership"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -72,10 +73,13 @@ func (r *rules) Sees(caller identity.Caller, team *model.Team) auth.Decision {
 // SeenBy implements resource.Visibility.
 func (r *rules) SeenBy() string { return "their members and members of " + identity.Admins }
 
-// May implements resource.Guard: admins write teams.
-func (r *rules) May(caller identity.Caller, verb, _ string, _ *model.Team) auth.Decision {
-	if caller.Admin() {
+// May implements resource.Guard: admins write teams, and members make access keys of their teams.
+func (r *rules) May(caller identity.Caller, verb, subresource string, team *model.Team) auth.Decision {
+	switch {
+	case caller.Admin():
 		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+	case subresource == accesskey.Subresource:
+		return r.Sees(caller, team)
 	}
 	return auth.Decision{Reason: "only members of " + identity.Admins + " may " + verb + " teams"}
 }

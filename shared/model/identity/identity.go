@@ -151,6 +151,9 @@ type Caller struct {
 	KeyUID string
 	// KeyType is that key's spec.type.
 	KeyType string
+	// KeyGranted are those of Groups that an admin granted to the key and that its owner does not have. They are the key's alone: what
+	// the caller makes does not have them. Source: ADR-0029.
+	KeyGranted []string
 	// KeyExpires is when that key stops working. Zero: never.
 	KeyExpires time.Time
 	// KeyRevision is the revision of that key's record with which the caller was authenticated. 0: unknown.
