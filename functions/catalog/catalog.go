@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"management.platform.sh/functions/approvedevice"
 	"management.platform.sh/functions/authorizescopes"
 	"management.platform.sh/functions/checkpassword"
 	"management.platform.sh/functions/collectgarbage"
@@ -44,6 +45,7 @@ import (
 	"management.platform.sh/functions/publishkeys"
 	"management.platform.sh/functions/readconfig"
 	"management.platform.sh/functions/renderkubeconfig"
+	"management.platform.sh/functions/requestdevice"
 	"management.platform.sh/functions/reviewtokens"
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/rollbackconfig"
@@ -112,6 +114,8 @@ var Functions = []*frame.Function{
 	finishlogin.Function,
 	checkpassword.Function,
 	confirmlogin.Function,
+	requestdevice.Function,
+	approvedevice.Function,
 	exchangetoken.Function,
 	expirekeys.Function,
 	expiretokens.Function,

@@ -1,9 +1,11 @@
 // Package confirmlogin is /auth/confirm: it asks the person who has signed in whether the program that asked may have a key, and sends
-// the program a code. Source: Spec 5.4; ADR-0031.
+// the program a code. A program on another device asks for its key itself. Source: Spec 5.4; ADR-0031.
 package confirmlogin
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/webpage"
@@ -31,18 +33,37 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if pending.Account != "" {
 		facts = append(facts, webpage.Fact{Name: "Account", Value: pending.Account})
 	}
-	return frame.FormResult{Page: &webpage.Page{
+	asks := &webpage.Page{
 		Title: "Sign in on this computer?",
 		Text: []string{
 			"A program on this computer asks for an access key of the platform.",
 			"Allow this only if you have just started it yourself, for example with platform login.",
 		},
-		Facts:   append(facts, webpage.Fact{Name: "Program", Value: pending.Origin}, webpage.Fact{Name: "Platform", Value: pending.Platform}),
-		Action:  pending.Platform + "/auth/confirm",
-		Hidden:  []webpage.Fact{{Name: "id", Value: pending.ID}},
-		Buttons: []webpage.Button{{Name: "decision", Value: "allow", Label: "Allow"}, {Name: "decision", Value: "deny", Label: "Deny"}},
-		Target:  pending.Origin,
-	}, Annotations: map[string]string{signin.AnnotationUser: pending.User, signin.AnnotationOutcome: "asked"}}, nil
+		Target: pending.Origin,
+	}
+	if device := pending.Device; device != nil {
+		asks.Title, asks.Text = "Sign in on another device?", []string{
+			"A program on another device asks for an access key of the platform. Whoever has that device can then act as you.",
+			"Allow this only if you have just started the program yourself, and it shows this code. Nobody else needs you to enter a code.",
+		}
+		facts = append(facts, webpage.Fact{Name: "Code", Value: device.Code})
+		if device.Host != "" {
+			facts = append(facts, webpage.Fact{Name: "Device", Value: device.Host + " (as it says itself)"})
+		}
+		address := device.Address + ", which is yours as well"
+		if device.Address != in.Address {
+			address = device.Address + ", which is not yours: yours is " + in.Address
+		}
+		facts = append(facts, webpage.Fact{Name: "Address", Value: address},
+			webpage.Fact{Name: "Asked", Value: strconv.Itoa(int(device.Ago/time.Second)) + " seconds ago"})
+	} else {
+		facts = append(facts, webpage.Fact{Name: "Program", Value: pending.Origin})
+	}
+	facts = append(facts, webpage.Fact{Name: "Platform", Value: pending.Platform})
+	asks.Facts = facts
+	asks.Action, asks.Hidden = pending.Platform+"/auth/confirm", []webpage.Fact{{Name: "id", Value: pending.ID}}
+	asks.Buttons = []webpage.Button{{Name: "decision", Value: "allow", Label: "Allow"}, {Name: "decision", Value: "deny", Label: "Deny"}}
+	return frame.FormResult{Page: asks, Annotations: map[string]string{signin.AnnotationUser: pending.User, signin.AnnotationOutcome: "asked"}}, nil
 }
 
 // Do is POST: the decision. Everything but allow denies. Errors: those of signin.Flow.Pending and Decide.
@@ -68,7 +89,15 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	if allow {
 		notes[signin.AnnotationOutcome] = "allowed"
 	}
-	return frame.FormResult{Location: address, Cookies: []frame.Cookie{{Name: pending.Cookie}}, Annotations: notes}, nil
+	result := frame.FormResult{Location: address, Cookies: []frame.Cookie{{Name: pending.Cookie}}, Annotations: notes}
+	if pending.Device != nil {
+		result.Page = &webpage.Page{Title: "You have refused", Text: []string{"The program gets no access key. You can close this page."}}
+		if allow {
+			result.Page = &webpage.Page{Title: "You are signed in", Text: []string{"The program goes on within a few seconds. You can close this page."}}
+		}
+		result.Cookies = append(result.Cookies, frame.Cookie{Name: signin.DeviceCookie})
+	}
+	return result, nil
 }
 
 func refused(err error) (frame.FormResult, error) {

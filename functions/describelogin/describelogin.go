@@ -14,6 +14,8 @@ import (
 type Deps struct {
 	// Config returns the current platform configuration.
 	Config func() *model.ConfigStatus
+	// Devices tells whether people can sign in with the code of a device.
+	Devices func() bool
 }
 
 // Input is the request.
@@ -30,6 +32,8 @@ type methods struct {
 	SSO []method `json:"sso"`
 	// Password is the sign-in with a password.
 	Password password `json:"password"`
+	// Device is the sign-in with a code that a program without a browser shows.
+	Device device `json:"device"`
 }
 
 // method is a connector.
@@ -53,6 +57,16 @@ type password struct {
 	TokenEndpoint string `json:"tokenEndpoint,omitempty"`
 }
 
+// device is the sign-in with a code. Its addresses are absent if it is not enabled.
+type device struct {
+	Enabled bool `json:"enabled"`
+	// Issuer and TokenEndpoint are those of a method.
+	Issuer        string `json:"issuer,omitempty"`
+	TokenEndpoint string `json:"tokenEndpoint,omitempty"`
+	// DeviceEndpoint is where a program asks for codes.
+	DeviceEndpoint string `json:"deviceEndpoint,omitempty"`
+}
+
 // Do returns how people can sign in now. It never fails.
 func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 	info := Output{Methods: methods{SSO: []method{}}}
@@ -70,6 +84,12 @@ func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 			}
 		}
 	}
+	if deps.Devices() {
+		address := signin.Address(deps.Config())
+		info.Methods.Device = device{
+			Enabled: true, Issuer: address, TokenEndpoint: address + "/auth/token", DeviceEndpoint: address + signin.DevicePath + "/code",
+		}
+	}
 	return frame.FormResult{JSON: info}, nil
 }
 
@@ -79,4 +99,6 @@ var Function = &frame.Function{
 	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/info", open, Do)},
 }
 
-func open(env *platform.Environment) Deps { return Deps{Config: env.Config} }
+func open(env *platform.Environment) Deps {
+	return Deps{Config: env.Config, Devices: func() bool { return signin.DevicesEnabled(env) }}
+}

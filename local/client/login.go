@@ -34,7 +34,8 @@ import (
 type Login struct {
 	Host      string        `arg:"" name:"host" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
 	Authority string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
-	Connector string        `placeholder:"ID" help:"Connector to sign in at. Absent: the only one."`
+	Connector string        `xor:"way" placeholder:"ID" help:"Connector to sign in at. Absent: the only one."`
+	Device    bool          `xor:"way" help:"Show a code to enter in a browser on another computer. This is the default over SSH, and on Linux without a display."`
 	Browser   bool          `default:"true" negatable:"" help:"Open the browser. With --no-browser the address is only printed."`
 	Port      uint16        `placeholder:"NUMBER" help:"Port of this computer to which the browser comes back, such as one that SSH forwards. Absent: any free one."`
 	Timeout   time.Duration `default:"5m" placeholder:"DURATION" help:"How long to wait for the browser (${default})."`
@@ -48,6 +49,9 @@ type Login struct {
 
 	// Input is the standard input. Nil: that of the process.
 	Input io.Reader `kong:"-"`
+
+	// Messages is where the person reads what to do. Nil: the standard error of the process.
+	Messages io.Writer `kong:"-"`
 }
 
 const (
@@ -256,9 +260,16 @@ func (c *Login) given(ctx context.Context, client *http.Client, endpoint string)
 	return key, nil
 }
 
-// ask signs in at a connector with a browser.
+// ask signs in with a browser: on this computer, or on another one with a code.
 func (c *Login) ask(ctx context.Context, client *http.Client, server string) (secret.String, error) {
-	chosen, err := c.choose(ctx, client, server)
+	offered, err := waysOf(ctx, client, server)
+	if err != nil {
+		return "", err
+	}
+	if c.Device || c.Connector == "" && offered.Device.Enabled && c.elsewhere() {
+		return c.withCode(ctx, client, offered.Device)
+	}
+	chosen, err := c.choose(offered)
 	if err != nil {
 		return "", err
 	}
@@ -294,32 +305,41 @@ func (c *Login) ask(ctx context.Context, client *http.Client, server string) (se
 	return exchange(ctx, client, flow, answer.Get("code"), verifier)
 }
 
-// choose returns the connector to sign in at.
-func (c *Login) choose(ctx context.Context, client *http.Client, server string) (connector, error) {
+// ways are the ways to sign in at a platform. It is what describelogin serves.
+type ways struct {
+	SSO      []connector `json:"sso"`
+	Password connector   `json:"password"`
+	Device   codeWay     `json:"device"`
+}
+
+// waysOf returns the ways to sign in at a platform.
+func waysOf(ctx context.Context, client *http.Client, server string) (ways, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/auth/info", nil)
 	if err != nil {
-		return connector{}, err
+		return ways{}, err
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return connector{}, fmt.Errorf("asking how to sign in: %w", err)
+		return ways{}, fmt.Errorf("asking how to sign in: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return connector{}, fmt.Errorf("asking how to sign in: %s answered %s", server, response.Status)
+		return ways{}, fmt.Errorf("asking how to sign in: %s answered %s", server, response.Status)
 	}
 	var info struct {
-		Methods struct {
-			SSO      []connector `json:"sso"`
-			Password connector   `json:"password"`
-		} `json:"methods"`
+		Methods ways `json:"methods"`
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&info); err != nil {
-		return connector{}, fmt.Errorf("asking how to sign in: %s gave no answer of a platform: %w", server, err)
+		return ways{}, fmt.Errorf("asking how to sign in: %s gave no answer of a platform: %w", server, err)
 	}
-	methods := info.Methods.SSO
-	if password := info.Methods.Password; password.LoginEndpoint != "" && (len(methods) == 0 || c.Connector == passwordID) {
+	return info.Methods, nil
+}
+
+// choose returns the connector to sign in at.
+func (c *Login) choose(offered ways) (connector, error) {
+	methods := offered.SSO
+	if password := offered.Password; password.LoginEndpoint != "" && (len(methods) == 0 || c.Connector == passwordID) {
 		password.ID = passwordID
 		methods = append(methods, password)
 	}
@@ -337,21 +357,26 @@ func (c *Login) choose(ctx context.Context, client *http.Client, server string) 
 		return connector{}, fmt.Errorf("--connector: must be one of %s", strings.Join(ids, ", "))
 	}
 	chosen := methods[i]
-	for _, address := range []string{chosen.LoginEndpoint, chosen.TokenEndpoint} {
-		// A code and its verifier never travel without TLS.
+	return chosen, checkAddresses(chosen.LoginEndpoint, chosen.TokenEndpoint)
+}
+
+// checkAddresses refuses addresses at which a code and its verifier would travel without TLS.
+func checkAddresses(addresses ...string) error {
+	for _, address := range addresses {
 		if at, err := url.Parse(address); err != nil || !safe(at) {
-			return connector{}, fmt.Errorf("the platform names %q to sign in at, which is no https URL", address)
+			return fmt.Errorf("the platform names %q to sign in at, which is no https URL", address)
 		}
 	}
-	return chosen, nil
+	return nil
 }
 
 // show prints where to sign in, and opens it in a browser. A browser that cannot be opened is no error.
 func (c *Login) show(address string, listening net.Addr) {
-	_, _ = fmt.Fprintf(os.Stderr, "Sign in with a browser on this computer:\n\n  %s\n\n", address)
+	messages := c.messages()
+	_, _ = fmt.Fprintf(messages, "Sign in with a browser on this computer:\n\n  %s\n\n", address)
 	if os.Getenv("SSH_CONNECTION") != "" {
 		_, port, _ := net.SplitHostPort(listening.String())
-		_, _ = fmt.Fprintf(os.Stderr, "If the browser is on another computer, let it come back with ssh -L %s:%s, or use --access-key-stdin.\n", port, listening)
+		_, _ = fmt.Fprintf(messages, "If the browser is on another computer, let it come back with ssh -L %s:%s, or use --device.\n", port, listening)
 	}
 	if !c.Browser {
 		return
@@ -361,7 +386,7 @@ func (c *Login) show(address string, listening net.Addr) {
 		open = openBrowser
 	}
 	if err := open(address); err != nil {
-		_, _ = fmt.Fprintf(os.Stderr, "platform: the browser was not opened: %v\n", err)
+		_, _ = fmt.Fprintf(messages, "platform: the browser was not opened: %v\n", err)
 	}
 }
 

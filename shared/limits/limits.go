@@ -107,6 +107,16 @@ const (
 	PasswordFailuresOfAddress = 30
 	// LoginKeys is the maximum number of keys of sign-ins that a user has.
 	LoginKeys = 20
+	// DeviceRequests is the maximum number of devices that wait for a sign-in, in the state.
+	DeviceRequests = 10_000
+	// DeviceRequestsOfAddress is the maximum number of codes that devices at an address get in DeviceRequestsWindow.
+	DeviceRequestsOfAddress = 10
+	// DeviceRequestsWindow is how long the request of a device counts.
+	DeviceRequestsWindow = time.Minute
+	// DeviceCodesOfAddress is the maximum number of wrong codes from an address in DeviceCodesWindow.
+	DeviceCodesOfAddress = 20
+	// DeviceCodesWindow is how long a wrong code counts.
+	DeviceCodesWindow = time.Hour
 	// PasswordFailuresWindow is how long a wrong password counts.
 	PasswordFailuresWindow = 15 * time.Minute
 )
@@ -298,6 +308,18 @@ var List = []Limit{
 	{
 		"password-failures-address", "wrong passwords from an address in 15 minutes", "30 passwords", "shared/credentials/password",
 		"429: too many wrong passwords: try again later", "",
+	},
+	{
+		"device-requests", "devices that wait for a sign-in", "10000 devices", "shared/credentials/signin",
+		"429: too many devices wait for a sign-in: try again later", "",
+	},
+	{
+		"device-requests-address", "codes for devices at an address in a minute", "10 codes", "shared/credentials/signin",
+		"429: too many codes were asked for: try again later", "",
+	},
+	{
+		"device-codes-address", "wrong codes of devices from an address in an hour", "20 codes", "shared/credentials/signin",
+		"429: too many wrong codes: try again later", "",
 	},
 	{
 		"login-keys", "access keys of the type Login that a user has from sign-ins", "20 keys", "shared/credentials/signin",

@@ -36,6 +36,8 @@ type Environment struct {
 	Version string
 	// Edition is the edition of the platform: settings.Enterprise or settings.Community. Empty means Enterprise.
 	Edition string
+	// DeviceLogin tells whether people can sign in with the code of a device: settings.On or settings.Off. Empty means On.
+	DeviceLogin string
 	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The local
 	// runner and tests set it. Source: ADR-0017.
 	LocalSigners bool

@@ -44,6 +44,7 @@ const (
 	QuotaBytes           = "PLATFORM_QUOTA_BYTES"
 	Version              = "PLATFORM_VERSION"
 	Edition              = "PLATFORM_EDITION"
+	DeviceLogin          = "PLATFORM_DEVICE_LOGIN"
 	PatchExpressionTime  = "PLATFORM_PATCH_EXPRESSION_TIME"
 	PatchObjectTime      = "PLATFORM_PATCH_OBJECT_TIME"
 	PatchMemory          = "PLATFORM_PATCH_MEMORY"
@@ -71,6 +72,12 @@ const (
 const (
 	Enterprise = "enterprise"
 	Community  = "community"
+)
+
+// The values of settings that switch something on or off.
+const (
+	On  = "on"
+	Off = "off"
 )
 
 // The formats of metrics on AWS Lambda: none, and the embedded metric format of CloudWatch.
@@ -189,6 +196,8 @@ var List = []Setting{
 		describe("text", Functions, "The build, for /version."),
 	word(Edition, "edition", "edition", Enterprise, []string{Enterprise, Community}, func(s *Settings) *string { return &s.Edition }).
 		describe("name", Functions|Serve, "Edition of the platform. The community edition evaluates no sync patches."),
+	word(DeviceLogin, "", "value", On, []string{On, Off}, func(s *Settings) *string { return &s.DeviceLogin }).
+		describe("on or off", Functions|Serve, "Whether people can sign in on a device without a browser, such as over SSH: the program shows a code, which they enter in a browser elsewhere."),
 	duration(PatchExpressionTime, "patch-expression-time", "100ms", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
 		describe("duration", Functions|Serve|Commands, "Time for one expression of a sync patch."),
 	duration(PatchObjectTime, "patch-object-time", "1s", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).

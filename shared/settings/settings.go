@@ -47,6 +47,8 @@ type Settings struct {
 	Version string
 	// Edition is Enterprise or Community.
 	Edition string
+	// DeviceLogin is On or Off.
+	DeviceLogin string
 
 	// called contains the names by which errors call settings, by key, if the name is not the key.
 	called map[string]string

@@ -19,7 +19,31 @@ import (
 	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/store"
 )
+
+// deviceWorld is a world at which devices sign in.
+func deviceWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, nil)
+	got := w.send(request{
+		bearer: "root-admin", method: http.MethodPatch, path: group + "/configs/config", kind: "application/merge-patch+json",
+		body: `{"status":{"platformHost":"platform.example"}}`,
+	})
+	if got.status != http.StatusOK {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	return w
+}
+
+// askDevice asks for a code as a device does.
+func (w *world) askDevice() answer {
+	w.t.Helper()
+	form := url.Values{"client_id": {signin.ClientID}, "code_challenge": {strings.Repeat("a", 43)}, "code_challenge_method": {"S256"}}
+	return w.send(request{
+		bearer: anonymous, method: http.MethodPost, path: signin.DevicePath + "/code", kind: "application/x-www-form-urlencoded", body: form.Encode(),
+	})
+}
 
 // metadata is a create request with metadata.
 func metadata(text string) request {
@@ -249,6 +273,53 @@ var objectRows = map[string]row{
 			}
 		}
 		if got := try(limits.PasswordFailuresOfAddress); got.status != http.StatusTooManyRequests {
+			t.Errorf("above: %d %s", got.status, got.body)
+		}
+	}},
+	"device-requests-address": {fmt.Sprintf("%d codes", limits.DeviceRequestsOfAddress), func(t *testing.T) {
+		w := deviceWorld(t)
+		for n := range limits.DeviceRequestsOfAddress {
+			if got := w.askDevice(); got.status != http.StatusOK {
+				t.Errorf("%d: %d %s", n, got.status, got.body)
+			}
+		}
+		if got := w.askDevice(); got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "too many codes were asked for") {
+			t.Errorf("above: %d %s", got.status, got.body)
+		}
+	}},
+	"device-requests": {fmt.Sprintf("%d devices", limits.DeviceRequests), func(t *testing.T) {
+		w := deviceWorld(t)
+		if got := w.askDevice(); got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		records := signin.Records(w.env)
+		page, err := records.List(t.Context(), store.Query{})
+		if err != nil || len(page.Records) != 1 {
+			t.Fatalf("%d records, %v", len(page.Records), err)
+		}
+		for n := 1; n < limits.DeviceRequests; n++ {
+			record := page.Records[0]
+			record.Name, record.Digest = fmt.Sprint("device-", n), fmt.Sprint("code-", n)
+			if _, err := records.Create(t.Context(), record); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.askDevice(); got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "too many devices wait") {
+			t.Errorf("above: %d %s", got.status, got.body)
+		}
+	}},
+	"device-codes-address": {fmt.Sprintf("%d codes", limits.DeviceCodesOfAddress), func(t *testing.T) {
+		w := deviceWorld(t)
+		w.askDevice()
+		try := func() answer {
+			return w.send(request{bearer: anonymous, method: http.MethodPost, path: "/auth/device", kind: "application/x-www-form-urlencoded", body: "user_code=BBBB-BBBB"})
+		}
+		for n := range limits.DeviceCodesOfAddress {
+			if got := try(); got.status != http.StatusBadRequest {
+				t.Errorf("%d: %d %s", n, got.status, got.body)
+			}
+		}
+		if got := try(); got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "too many wrong codes") {
 			t.Errorf("above: %d %s", got.status, got.body)
 		}
 	}},

@@ -25,6 +25,7 @@ import (
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
@@ -53,6 +54,8 @@ type world struct {
 	*observer
 	// held holds requests for the objects whose name begins with "held", and lists while lists are held.
 	held *held
+	// env is the environment of the process.
+	env *platform.Environment
 }
 
 // newWorld serves with some settings.
@@ -85,6 +88,7 @@ func newWorld(t *testing.T, set map[string]string) *world {
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },
 		Log:        log, Metrics: w.observer,
 	})
+	w.env = api.Env
 	if err := platformconfig.Open(api.Env).Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -43,13 +43,17 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// background starts a kubectl in the background, under a name.
+// background starts a kubectl in the background, under a name, or with -platform another command of the program.
 func background(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
-	if len(args) < 2 {
-		ts.Fatalf("usage: background NAME ARG...")
+	program := kubectlProgram
+	if len(args) > 0 && args[0] == "-platform" {
+		program, args = runnerProgram, args[1:]
 	}
-	f := &follower{command: exec.Command(kubectlProgram, args[1:]...), done: make(chan struct{})}
+	if len(args) < 2 {
+		ts.Fatalf("usage: background [-platform] NAME ARG...")
+	}
+	f := &follower{command: exec.Command(program, args[1:]...), done: make(chan struct{})}
 	f.command.Dir = ts.MkAbs(".")
 	f.command.Stdout, f.command.Stderr = &f.output, &f.output
 	f.command.SysProcAttr = endWithParent()
@@ -88,15 +92,20 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // finish prints the output of a kubectl in the background at its end. A watch is interrupted. With -within it must end by
-// itself, as kubectl wait and delete must.
+// itself, as kubectl wait and delete must. With -peek it goes on, and its output so far is printed.
 func finish(ts *testscript.TestScript, neg bool, args []string) {
 	refuseNegation(ts, neg)
 	options := flag.NewFlagSet("finish", flag.ContinueOnError)
 	options.SetOutput(io.Discard)
 	within := options.Duration("within", 0, "")
+	peek := options.Bool("peek", false, "")
 	ts.Check(options.Parse(args))
 	name := one(ts, options.Args())
 	f := followed(ts, name)
+	if *peek {
+		_, _ = fmt.Fprint(ts.Stdout(), f.output.String())
+		return
+	}
 	patient := *within
 	if patient == 0 && !f.watches() {
 		patient = patience

@@ -49,9 +49,10 @@ const (
 //	platform ARG...                run another command of the program
 //	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
 //	kubectl [-exit N] [-issue FILE] ARG...
-//	background NAME ARG...         run kubectl in the background
+//	background [-platform] NAME ARG...   run kubectl, or another command of the program, in the background
+//	approve [-deny] CODE USER PASSWORDFILE   enter the code of a device in a browser, sign in and decide; prints the question
 //	until NAME PATTERN             wait until its output matches
-//	finish [-within TIME] NAME     print its output at its end; a watch is interrupted, or must end by itself within the time
+//	finish [-peek] [-within TIME] NAME   print its output at its end; a watch is interrupted, or must end by itself within the time
 //	http [-k KEYFILE] [-H 'NAME: VALUE'] [-t TYPE] [-o FILE] [-issue FILE] [-until PATTERN] [-within TIME] METHOD PATH [BODY]
 //	oidc [-audience AUDIENCE] [-later TIME] [-forge altered|foreign|none] TOKENFILE
 //	                               an unmodified verifier, which knows only the issuer, prints the claims or why it refuses the token
@@ -85,6 +86,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"documented": documented,
 	"kubectl":    kubectl,
 	"background": background,
+	"approve":    approve,
 	"until":      until,
 	"finish":     finish,
 	"http":       request,

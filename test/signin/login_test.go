@@ -11,22 +11,27 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"management.platform.sh/functions/approvedevice"
 	"management.platform.sh/functions/checkpassword"
 	"management.platform.sh/functions/confirmlogin"
 	"management.platform.sh/functions/describelogin"
 	"management.platform.sh/functions/exchangetoken"
 	"management.platform.sh/functions/finishlogin"
+	"management.platform.sh/functions/requestdevice"
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/functions/whoami"
 	"management.platform.sh/local/client"
+	"management.platform.sh/shared/settings"
 )
 
 // served is a world whose platform listens, and the files of somebody who signs in at it.
@@ -40,7 +45,8 @@ func serve(t *testing.T) *served {
 	t.Helper()
 	w := newWorld(t)
 	handler := w.server.Mount(describelogin.Function, startlogin.Function, finishlogin.Function, confirmlogin.Function, exchangetoken.Function,
-		checkpassword.Function, whoami.Function, revokecredentials.Function)
+		checkpassword.Function, whoami.Function, revokecredentials.Function, requestdevice.Function, approvedevice.Function)
+	w.handler = handler
 	s := &served{world: w, server: httptest.NewTLSServer(handler), folder: t.TempDir()}
 	t.Cleanup(s.server.Close)
 	w.config.Auth.OIDC.RedirectURI = s.server.URL + "/auth/oidc/callback"
@@ -288,5 +294,76 @@ func TestLoginCommandWithKey(t *testing.T) {
 	}
 	if status, text := s.whoAmI(); status != http.StatusCreated {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// messages is what the person reads. It is safe for concurrent use.
+type messages struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	found chan string
+}
+
+func (m *messages) Write(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.text.Write(p)
+	if code := regexp.MustCompile(`\n  ([A-Z]{4}-[A-Z]{4})\n`).FindStringSubmatch(m.text.String()); code != nil {
+		select {
+		case m.found <- code[1]:
+		default:
+		}
+	}
+	return len(p), nil
+}
+
+// Over SSH the program shows a code, waits until somebody has allowed it elsewhere, and writes the key. After a refusal, and at the end
+// of its time, it writes nothing. Source: RFC 8628; ADR-0031.
+func TestLoginCommandWithCode(t *testing.T) {
+	s := serve(t)
+	t.Setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
+	t.Setenv("BROWSER", "")
+	for _, row := range []struct{ decision, want string }{{"deny", "access_denied"}, {"allow", ""}} {
+		shown := &messages{found: make(chan string, 1)}
+		login := s.login(nil)
+		login.Messages = shown
+		ended := make(chan error, 1)
+		go func() { ended <- login.Run(t.Context()) }()
+		var code string
+		select {
+		case code = <-shown.found:
+		case err := <-ended:
+			t.Fatalf("the program has ended: %v", err)
+		}
+		b := s.browser()
+		choice := text(t, b.send(s.server.URL+"/auth/device", url.Values{"user_code": {code}}, "Sec-Fetch-Site", "same-origin"))
+		begun := b.send(way(t, choice, "oidc"), nil)
+		callback := b.send(s.server.URL+"/auth/oidc/callback?"+s.provider.login(begun.Header.Get("Location")).Encode(), nil)
+		at, err := url.Parse(callback.Header.Get("Location"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.decide(at.Query().Get("id"), row.decision)
+		err = <-ended
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want) || len(s.keyFiles()) > 0) {
+			t.Errorf("%s: %v, files %v", row.decision, err, s.keyFiles())
+		}
+	}
+	if status, body := s.whoAmI(); status != http.StatusCreated || !strings.Contains(body, `"ana"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	login := s.login(nil)
+	login.Device, login.Timeout, login.Messages = true, time.Millisecond, io.Discard
+	if err := login.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody has signed in within 1ms") {
+		t.Errorf("nobody: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := login.Run(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("a program that is ended: %v", err)
+	}
+	s.env.DeviceLogin = settings.Off
+	if err := login.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "gives no codes") {
+		t.Errorf("off: %v", err)
 	}
 }

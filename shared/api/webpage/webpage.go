@@ -38,6 +38,8 @@ type Page struct {
 	Fields []Field
 	// Buttons send the form.
 	Buttons []Button
+	// Links lead to other pages of the platform.
+	Links []Link
 	// Target is the origin of another server to which the answer to the form leads, such as http://127.0.0.1:4711. Empty: none.
 	Target string
 }
@@ -45,9 +47,12 @@ type Page struct {
 // Fact is a name with a value.
 type Fact struct{ Name, Value string }
 
+// Link is a link with its text.
+type Link struct{ Label, Address string }
+
 // Field is a text that the person must fill in. Type is that of the element, such as password, and Autocomplete tells the browser
-// what it may offer.
-type Field struct{ Name, Label, Type, Autocomplete string }
+// what it may offer. Value is what is filled in already.
+type Field struct{ Name, Label, Type, Autocomplete, Value string }
 
 // Button is a button of a form. Its field has the name and the value.
 type Button struct{ Name, Value, Label string }
@@ -111,12 +116,15 @@ func (p Page) Render(ui *model.ConfigUISettings) (text []byte, policy string) {
 		}
 		for _, field := range p.Fields {
 			write(`<label>`, escape(field.Label), `<input name="`, escape(field.Name), `" type="`, escape(field.Type),
-				`" autocomplete="`, escape(field.Autocomplete), `" required></label>`)
+				`" autocomplete="`, escape(field.Autocomplete), `" value="`, escape(field.Value), `" required></label>`)
 		}
 		for _, button := range p.Buttons {
 			write(`<button name="`, escape(button.Name), `" value="`, escape(button.Value), `">`, escape(button.Label), `</button>`)
 		}
 		write(`</form>`)
+	}
+	for _, link := range p.Links {
+		write(`<p><a href="`, escape(link.Address), `">`, escape(link.Label), `</a></p>`)
 	}
 	if legal := ui.LegalTemplate; legal != "" {
 		write(`<p><small>`, escape(legal), `</small></p>`)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 
 	"management.platform.sh/shared/api/resource"
-	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/credentials/throttle"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/store"
@@ -19,17 +19,12 @@ import (
 // nobody is a digest of the same cost as that of a user. No password fits it: its hash is that of nothing.
 var nobody = head + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(saltBytes)) + "$" + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(hashBytes))
 
-// ofAddress counts the attempts of an address.
-func ofAddress(address string) count {
-	return count{countName("address", address), limits.PasswordFailuresOfAddress}
-}
-
 // Check returns the user with a name and a password. Address is what the client is told apart by. The work is the same whether or not
 // there is such a user. Nil: they do not belong together, or the user may not sign in. Detail says why, for the audit alone.
 //
 // Errors: TooManyRequests after too many wrong passwords, before anything is hashed; those of the store.
 func (p *Passwords) Check(ctx context.Context, name string, given secret.String, address string) (found *model.User, detail string, err error) {
-	giveBack, err := p.failures.take(ctx, ofUser(name), ofAddress(address))
+	giveBack, err := p.failures.Take(ctx, ofUser(name), ofAddress(address))
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,7 +53,7 @@ func (p *Passwords) digest(ctx context.Context, name string) (found *model.User,
 	read := name
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
 		// No user has the name. Another one that no user has costs the same.
-		read = countName("nobody", name)
+		read = throttle.Name("nobody", name)
 	}
 	record, err := p.users.Store.Get(ctx, read)
 	switch {

@@ -16,6 +16,7 @@ import (
 
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/throttle"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
@@ -39,13 +40,13 @@ type Passwords struct {
 	env      *platform.Environment
 	users    *user.Registry
 	hasher   *Hasher
-	failures *failures
+	failures *throttle.Throttle
 }
 
 // Open returns the passwords of the users of an environment.
 func Open(env *platform.Environment, users *user.Registry) *Passwords {
 	return &Passwords{
-		env: env, users: users, hasher: OpenHasher(env), failures: &failures{records: signin.Failures(env), now: env.Now},
+		env: env, users: users, hasher: OpenHasher(env), failures: signin.Throttle(env, "too many wrong passwords: try again later"),
 	}
 }
 
@@ -150,7 +151,7 @@ func (p *Passwords) admit(
 	if !needed {
 		return nil
 	}
-	giveBack, err := p.failures.take(ctx, ofUser(of.Name))
+	giveBack, err := p.failures.Take(ctx, ofUser(of.Name))
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 	if !known {
 		return "", nil, unknownConnector()
 	}
-	program, err := asked(query)
+	program, err := d.asked(ctx, query, sent)
 	if err != nil {
 		return "", nil, err
 	}
@@ -74,8 +74,16 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 	return address, cookies, nil
 }
 
-// asked returns what a program asks for in the query with which it sends the browser. Error: Refusal.
-func asked(query url.Values) (client, error) {
+// asked returns what a program asks for in the query with which it sends the browser, or the device whose code was entered in this
+// browser. Error: Refusal.
+func (d *Doors) asked(ctx context.Context, query url.Values, sent map[string]string) (client, error) {
+	if query.Has("device") {
+		id, err := Parameter(query, "device")
+		if err != nil {
+			return client{}, err
+		}
+		return d.ofDevice(ctx, id, sent)
+	}
 	given, err := parameters(query, "response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state")
 	if err != nil {
 		return client{}, err
@@ -142,13 +150,16 @@ type signIn struct {
 	// Identity is who the user is at the connector.
 	Identity model.AccessKeyIdentity `json:"identity"`
 	Client   client                  `json:"client"`
+	// Device is the program that waits, if this is its request.
+	Device *device `json:"device,omitempty"`
 	// Ends is when the code expires, in Unix seconds. 0: there is none yet.
 	Ends int64 `json:"ends,omitempty"`
 }
 
-// withoutState is what is stored of a program: only the cookie of its browser has the state that the program has sent.
+// withoutState is what is stored of a program: only the cookie of its browser has the state that the program has sent, and the code
+// that somebody has entered.
 func (c client) withoutState() client {
-	c.State = ""
+	c.State, c.Code = "", ""
 	return c
 }
 
@@ -217,8 +228,10 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 type Pending struct {
 	// User is the name of the user, and Account who they are at the connector.
 	User, Account string
-	// Origin is that of the program that gets the key.
+	// Origin is that of the program that gets the key. Empty: it is that on a Device.
 	Origin string
+	// Device is the device for which somebody signs in. Nil: it is a program on the computer of the browser.
+	Device *Device
 	// Cookie is the name of the cookie of the attempt.
 	Cookie string
 	// Platform is the address of the platform, and ID that of the attempt.
@@ -239,7 +252,7 @@ func (f *Flow) Pending(ctx context.Context, id string, cookies map[string]string
 	if !known || !same(settings, begun.Settings) {
 		return nil, expired("settings")
 	}
-	found := &Pending{begun: begun, ID: id, Cookie: cookiePrefix + id, Origin: origin(begun.Client.Redirect), Platform: address}
+	found := &Pending{begun: begun, ID: id, Cookie: cookiePrefix + id, Platform: address}
 	found.record, err = f.records.Get(ctx, nameOf(begun.State))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -254,12 +267,27 @@ func (f *Flow) Pending(ctx context.Context, id string, cookies map[string]string
 		return nil, notStartedHere("confirmed before")
 	}
 	found.User, found.Account = found.state.User, found.state.Identity.Username
+	if begun.Client.Device == "" {
+		found.Origin = origin(begun.Client.Redirect)
+		return found, nil
+	}
+	_, state, err := f.device(ctx, begun.Client)
+	if err != nil {
+		return nil, err
+	}
+	found.Device = &Device{
+		Code: showCode(begun.Client.Code), Host: state.Device.Host, Address: state.Device.Address,
+		Ago: f.env.Now().Sub(time.Unix(state.Device.Asked, 0)),
+	}
 	return found, nil
 }
 
-// Decide stores what the person decided, and returns where the browser goes: with a code if the person allows the sign-in. Of several
-// decisions, the first one counts. Errors: Refusal; those of the store.
+// Decide stores what the person decided, and returns where the browser goes: with a code if the person allows the sign-in. Empty: it was
+// about a device, and the browser goes nowhere. Of several decisions, the first one counts. Errors: Refusal; those of the store.
 func (f *Flow) Decide(ctx context.Context, pending *Pending, allow bool) (string, error) {
+	if pending.Device != nil {
+		return "", f.decideDevice(ctx, pending, allow)
+	}
 	answer := url.Values{"state": {pending.begun.Client.State}, "iss": {pending.Platform}}
 	record, now := pending.record, f.env.Now()
 	if allow {
@@ -342,15 +370,21 @@ func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (G
 	} else if err != nil {
 		return Grant{}, notes, err
 	}
-	now := f.env.Now()
 	fits := isToken(verifier, 43, 128) && same(S256(verifier), state.Client.Challenge) && same(redirect, state.Client.Redirect)
-	if !fits || now.Unix() >= state.Ends {
+	if !fits || f.env.Now().Unix() >= state.Ends {
 		return Grant{}, notes, ErrGrant
 	}
+	granted, err := f.grant(ctx, &state, notes)
+	return granted, notes, err
+}
+
+// grant makes the key of a sign-in that is used. Errors: ErrGrant if the user is gone, disabled or has signed out since; those of the
+// store and of the keys.
+func (f *Flow) grant(ctx context.Context, state *signIn, notes map[string]string) (Grant, error) {
 	owner := identity.Owner{Kind: identity.User, Name: state.User}
 	read, err := f.people.Read(ctx, owner)
 	if err != nil {
-		return Grant{}, notes, fmt.Errorf("reading the user of a sign-in: %w", err)
+		return Grant{}, fmt.Errorf("reading the user of a sign-in: %w", err)
 	}
 	made := &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
 	present, err := f.people.Of(ctx, owner, read)
@@ -359,16 +393,16 @@ func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (G
 	}
 	switch {
 	case refusedOwner(err) || err == nil && !present.Managed:
-		return Grant{}, notes, ErrGrant
+		return Grant{}, ErrGrant
 	case err != nil:
-		return Grant{}, notes, err
+		return Grant{}, err
 	}
 	// The key is made with the rights of the user, for the user as they were when they signed in.
 	caller := identity.New(owner, nil)
 	caller.OwnerObject = made
-	written, err := resource.Create(ctx, f.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: f.key(&state)})
+	written, err := resource.Create(ctx, f.keys, resource.CreateInput[*model.OwnedAccessKey]{Caller: caller, Manager: ClientID, Object: f.key(state)})
 	if err != nil {
-		return Grant{}, notes, err
+		return Grant{}, err
 	}
 	granted := Grant{Key: secret.String(written.Object.Spec.Key), Name: written.Object.Name, User: state.User}
 	if end := written.Object.Status.ExpirationTimestamp; end != nil {
@@ -376,21 +410,18 @@ func (f *Flow) Exchange(ctx context.Context, code, verifier, redirect string) (G
 	}
 	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", written.Object.Name
 	f.forget(ctx, owner, written.Object.Name)
-	return granted, notes, nil
+	return granted, nil
 }
 
 // key returns the key of a sign-in. Source: Spec 2.5 (type, ttl, identity).
 func (f *Flow) key(state *signIn) *model.OwnedAccessKey {
 	_, ttl := accesskey.LimitSeconds(f.env.Config())
-	who, description := state.Identity, "Sign-in with a password"
-	if state.Client.Redirect != OutOfBand {
-		description = "Sign-in of a program at " + origin(state.Client.Redirect)
-	}
+	who := state.Identity
 	return &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: accesskey.LoginPrefix},
 		Spec: model.OwnedAccessKeySpec{
 			User: state.User, Type: model.AccessKeyTypeLogin, TTLSeconds: max(0, ttl), Identity: &who,
-			Description: description,
+			Description: state.description(),
 		},
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/url"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
@@ -71,7 +69,7 @@ func (d *Doors) StartPassword(ctx context.Context, query url.Values, sent map[st
 	if !known {
 		return PasswordPage{}, nil, misconfigured("platformHost is not set")
 	}
-	program, err := asked(query)
+	program, err := d.asked(ctx, query, sent)
 	if err != nil {
 		return PasswordPage{}, nil, err
 	}
@@ -191,10 +189,8 @@ func (p *Passwords) prove(ctx context.Context, form url.Values, network string, 
 	}
 	found, detail, err := p.checker.Check(ctx, given[0], secret.String(given[1]), network)
 	switch {
-	case err != nil && apierror.From(err).Status().Reason == metav1.StatusReasonTooManyRequests:
-		return signIn{}, refuse("throttled", "", apierror.From(err))
 	case err != nil:
-		return signIn{}, err
+		return signIn{}, throttled(err)
 	case found == nil:
 		return signIn{}, refuse("wrong_password", detail, apierror.Unauthorized(ErrPassword.Error())).because(ErrPassword)
 	}

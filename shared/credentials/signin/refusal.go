@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"management.platform.sh/shared/model"
@@ -104,6 +105,14 @@ func lastAdmin() *Refusal {
 
 func busy() *Refusal {
 	return refuse("busy", "", apierror.UnderWay("your user is being changed by others at the same time: try again"))
+}
+
+// throttled is the Refusal for an error TooManyRequests, and any other error itself.
+func throttled(err error) error {
+	if answer := apierror.From(err); answer.Status().Reason == metav1.StatusReasonTooManyRequests {
+		return refuse("throttled", "", answer)
+	}
+	return err
 }
 
 // Refused is the Refusal for an answer of a provider that signs nobody in.

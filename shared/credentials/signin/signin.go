@@ -22,6 +22,7 @@ import (
 	"time"
 	"unicode"
 
+	"management.platform.sh/shared/credentials/throttle"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/team"
@@ -170,11 +171,16 @@ func Open(env *platform.Environment) *Flow {
 // Records returns the state of sign-ins.
 func Records(env *platform.Environment) store.Store { return env.Stores(Resource) }
 
-// FailuresResource is the name under which wrong passwords are counted in the state. Clients cannot read it.
+// FailuresResource is the name under which wrong passwords, and codes of devices, are counted in the state. Clients cannot read it.
 const FailuresResource = "passwordfailures"
 
-// Failures returns the state of the counts of wrong passwords. Each expires with its latest entry. Source: ADR-0032.
+// Failures returns the state of the counts of attempts. Each expires with its latest entry. Source: ADR-0032.
 func Failures(env *platform.Environment) store.Store { return env.Stores(FailuresResource) }
+
+// Throttle returns what counts attempts in that state. Text is what a caller reads above a limit.
+func Throttle(env *platform.Environment, text string) *throttle.Throttle {
+	return &throttle.Throttle{Records: Failures(env), Now: env.Now, Text: text}
+}
 
 // Doors is the part of the sign-in before a person is known. It reads and writes no state.
 type Doors struct{ env *platform.Environment }
@@ -199,6 +205,10 @@ type client struct {
 	Redirect  string `json:"redirect"`
 	Challenge string `json:"challenge"`
 	State     string `json:"state"`
+	// Device is the name of the record of a device for which somebody signs in, and Code the one that they have entered. There is no
+	// Redirect, Challenge and State then.
+	Device string `json:"device,omitempty"`
+	Code   string `json:"code,omitempty"`
 }
 
 // attempt is a sign-in whose person is not known. It is in a cookie, sealed.

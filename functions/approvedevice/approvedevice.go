@@ -1,0 +1,90 @@
+// Package approvedevice is /auth/device: the page where somebody enters the code that a program without a browser shows. They then sign
+// in, and decide at /auth/confirm. Source: Spec 5.4; RFC 8628, 3.3 and 5.4; ADR-0031.
+package approvedevice
+
+import (
+	"context"
+	"errors"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/webpage"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	Flow *signin.Flow
+	// Refused returns why nobody can sign in with a code. Nil: people can.
+	Refused func() error
+}
+
+// Input is the request.
+type Input = frame.FormInput
+
+// show is GET: the page with the form. A code in the URL is filled in. Errors: Refusal.
+func show(_ context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	if err := deps.Refused(); err != nil {
+		return frame.FormResult{}, err
+	}
+	code, err := signin.Parameter(in.Query, "user_code")
+	if err != nil {
+		return frame.FormResult{}, err
+	}
+	first := "Enter the code that the program shows which you have started."
+	if code != "" {
+		first = "Go on only if the program that you have started shows this code."
+	}
+	return frame.FormResult{Page: page(code, first)}, nil
+}
+
+// page is the page with the form.
+func page(code, first string) *webpage.Page {
+	return &webpage.Page{
+		Title:  "Sign in on another device",
+		Text:   []string{first, "If somebody has sent you a code or a link, close this page: they would get an access key of yours."},
+		Action: signin.DevicePath,
+		Fields: []webpage.Field{{Name: "user_code", Label: "Code", Type: "text", Autocomplete: "off", Value: code}},
+		Buttons: []webpage.Button{
+			{Name: "action", Value: "continue", Label: "Continue"},
+		},
+	}
+}
+
+// Do is POST: the code. The answer offers the ways to sign in. Errors: those of signin.Flow.EnterCode.
+func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	code, err := signin.Parameter(in.Form, "user_code")
+	if err != nil {
+		return frame.FormResult{}, err
+	}
+	found, notes, err := deps.Flow.EnterCode(ctx, code, in.Network)
+	switch {
+	case errors.Is(err, signin.ErrCode):
+		// The person tries again.
+		return frame.FormResult{
+			Status: 400, Page: page("", "The code is not known, or has expired. Compare it with what the program shows."), Annotations: notes,
+		}, nil
+	case err != nil:
+		return frame.FormResult{Annotations: notes}, err
+	}
+	choice := &webpage.Page{
+		Title: "Sign in on another device", Text: []string{"Sign in, to see which device asks."}, Facts: []webpage.Fact{{Name: "Code", Value: found.Code}},
+	}
+	for _, way := range found.Ways {
+		choice.Links = append(choice.Links, webpage.Link{Label: "Sign in: " + way.Label, Address: found.URL(way)})
+	}
+	return frame.FormResult{Page: choice, Cookies: []frame.Cookie{frame.Cookie(found.Cookie)}, Annotations: notes}, nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:     "approvedevice",
+	Encrypts: true,
+	Endpoints: []frame.Endpoint{
+		frame.Form("GET", signin.DevicePath, open, show), frame.Form("POST", signin.DevicePath, open, Do),
+	},
+}
+
+func open(env *platform.Environment) Deps {
+	return Deps{Flow: signin.Open(env), Refused: func() error { return signin.Devices(env) }}
+}

@@ -1,0 +1,39 @@
+// Package requestdevice is POST /auth/device/code: a program without a browser gets a code, which somebody enters in a browser elsewhere.
+// Source: Spec 5.4; RFC 8628, 3.1 and 3.2; ADR-0031.
+package requestdevice
+
+import (
+	"context"
+	"errors"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Flow *signin.Flow }
+
+// Input is the request.
+type Input = frame.FormInput
+
+// Do stores the request and returns its codes. A wrong request is answered with 400 as OAuth says. Errors: those of
+// signin.Flow.AskDevice.
+func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	made, notes, err := deps.Flow.AskDevice(ctx, in.Form, in.Address, in.Network)
+	if wrong := (*signin.DeviceError)(nil); errors.As(err, &wrong) {
+		return frame.FormResult{Status: 400, JSON: wrong, Annotations: notes}, nil
+	}
+	if err != nil {
+		return frame.FormResult{Annotations: notes}, err
+	}
+	return frame.FormResult{JSON: made, Annotations: notes}, nil
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:      "requestdevice",
+	Endpoints: []frame.Endpoint{frame.Form("POST", signin.DevicePath+"/code", open, Do)},
+}
+
+func open(env *platform.Environment) Deps { return Deps{Flow: signin.Open(env)} }

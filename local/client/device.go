@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"management.platform.sh/shared/model/secret"
+)
+
+// codeWay is the sign-in with a code. It is what describelogin serves.
+type codeWay struct {
+	Enabled        bool   `json:"enabled"`
+	DeviceEndpoint string `json:"deviceEndpoint"`
+	TokenEndpoint  string `json:"tokenEndpoint"`
+}
+
+// hostName is what the platform accepts as the name of a computer.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,64}$`)
+
+// messages returns where the person reads what to do.
+func (c *Login) messages() io.Writer {
+	if c.Messages != nil {
+		return c.Messages
+	}
+	return os.Stderr
+}
+
+// elsewhere tells whether the browser of the person is on another computer, as far as the process can see.
+func (c *Login) elsewhere() bool {
+	if c.Open != nil || !c.Browser || c.Port != 0 || os.Getenv("BROWSER") != "" {
+		return false
+	}
+	return os.Getenv("SSH_CONNECTION") != "" || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == ""
+}
+
+// withCode signs in with a code that the person enters in a browser, on any computer. Source: RFC 8628.
+func (c *Login) withCode(ctx context.Context, client *http.Client, way codeWay) (secret.String, error) {
+	if !way.Enabled {
+		return "", errors.New("this platform gives no codes for devices; use a browser, or --access-key-stdin")
+	}
+	if err := checkAddresses(way.DeviceEndpoint, way.TokenEndpoint); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, oauth2.HTTPClient, client), c.Timeout, errNobody)
+	defer cancel()
+	flow := &oauth2.Config{
+		ClientID: loginClient,
+		Endpoint: oauth2.Endpoint{DeviceAuthURL: way.DeviceEndpoint, TokenURL: way.TokenEndpoint, AuthStyle: oauth2.AuthStyleInParams},
+	}
+	verifier := oauth2.GenerateVerifier()
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}
+	if host, err := os.Hostname(); err == nil && hostName.MatchString(host) {
+		options = append(options, oauth2.SetAuthURLParam("hostname", host))
+	}
+	device, err := flow.DeviceAuth(ctx, options...)
+	if err != nil {
+		return "", c.explain(ctx, "asking for a code", err)
+	}
+	if err := checkAddresses(device.VerificationURI); err != nil {
+		return "", err
+	}
+	if !hostName.MatchString(device.UserCode) {
+		return "", errors.New("the platform gave no code")
+	}
+	_, _ = fmt.Fprintf(c.messages(), "Open this address in a browser, on any computer:\n\n  %s\n\nand enter the code\n\n  %s\n\n", device.VerificationURI, device.UserCode)
+	if _, err := url.Parse(device.VerificationURIComplete); err == nil && strings.HasPrefix(device.VerificationURIComplete, device.VerificationURI+"?") {
+		_, _ = fmt.Fprintf(c.messages(), "This address fills it in: %s\n", device.VerificationURIComplete)
+	}
+	made, err := flow.DeviceAccessToken(ctx, device, oauth2.VerifierOption(verifier))
+	if err != nil {
+		return "", c.explain(ctx, "asking for the access key", err)
+	}
+	return secret.String(made.AccessToken), nil
+}
+
+// errNobody is the cause of an end of the time.
+var errNobody = errors.New("nobody has signed in")
+
+// explain says why there is no key.
+func (c *Login) explain(ctx context.Context, doing string, err error) error {
+	wrong := (*oauth2.RetrieveError)(nil)
+	switch {
+	case errors.Is(context.Cause(ctx), errNobody):
+		return fmt.Errorf("nobody has signed in within %s; run the command again, or wait longer with --timeout", c.Timeout)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &wrong) && wrong.ErrorCode == "access_denied":
+		return errors.New("the sign-in was refused (access_denied)")
+	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &wrong) && wrong.ErrorCode == "expired_token":
+		return errors.New("nobody has entered the code in time; run the command again")
+	case wrong != nil && wrong.ErrorCode != "":
+		return fmt.Errorf("%s: %s", doing, strings.TrimSpace(wrong.ErrorCode+" "+wrong.ErrorDescription))
+	case wrong != nil:
+		return fmt.Errorf("%s: the platform answered %s", doing, wrong.Response.Status)
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+}
