@@ -50,9 +50,10 @@ browser: npm chromium ## Drive the console in a real browser. PICTURES=folder ke
 bounds: redis ## Hold each row of docs/limits.md, the cost of random input, and an honest tenant under attack.
 	go test -timeout $(TIMEOUT) ./test/limits ./test/cost ./test/attack
 
-packaging: node ## Check what is deployed: serverless.yml as its packager reads it, Terraform, and the size and content of the programs.
+packaging: node ## Check what is deployed and released: serverless.yml as its packager reads it, Terraform, size and content of the programs, an archive.
 	go test -timeout $(TIMEOUT) ./test/deploy ./test/cold ./test/links
 	cd test/terraform && go test -count=1 -timeout $(TIMEOUT) . # the cache does not see files outside of a module
+	cd infra/release && go test -count=1 -timeout $(TIMEOUT) .
 
 contract: redis ## Compare with Kubernetes: its storage contract tests, and its handlers. Compiles for minutes when cold.
 	cd test/contract && go test -timeout $(TIMEOUT) . $(ARGS)
@@ -73,7 +74,7 @@ lint: ## Run the linters.
 	go vet ./...
 	go mod tidy -diff
 	$(TOOL) golangci-lint run ./...
-	@for module in test/contract test/expressions test/terraform; do \
+	@for module in infra/release test/contract test/expressions test/terraform; do \
 		(cd $$module && go vet ./... && go mod tidy -diff && go tool -modfile=../tools/go.mod golangci-lint run ./...); \
 	done
 
@@ -81,21 +82,25 @@ fix: ## Mend what the linters can mend.
 	git ls-files '*.go' | xargs gofmt -w
 	$(TOOL) golangci-lint run --fix ./...
 
-build: release ## Build the local runner, and the functions for AWS Lambda in build/lambda.
+build: program ## Build the local runner, and the functions for AWS Lambda in build/lambda.
 	go run ./infra/shells build $(ARGS)
 
 # Every package is compiled once more for the profile, which takes minutes the first time. `make run` does without.
-release: # Build the local runner as it is released.
+program: # Build the local runner as it is released.
 	CGO_ENABLED=0 go build -trimpath -pgo=$(PROFILE) -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
+
+# Everything is compiled for four platforms, twice, and the second time without a cache.
+release: ## Make what is published, in build/release: archives, images, programs for Lambda, bill of materials, checksums. Takes an hour.
+	cd infra/release && go run . --output ../../build/release $(ARGS) ../..
 
 stage-gcf: ## Lay out the source of each function for Cloud Functions in build/gcf.
 	go run ./infra/shells stage $(ARGS)
 
-bench: redis release ## Measure the API beside the least that a server does, and beside kube-apiserver and OpenBao if they are on PATH. Minutes.
+bench: redis program ## Measure the API beside the least that a server does, and beside kube-apiserver and OpenBao if they are on PATH. Minutes.
 	@mkdir -p build/bench
 	go run ./test/load --program build/platform --json build/bench/$$(date -u +%Y%m%dT%H%M%S).json $(ARGS)
 
-bench-growth: redis release ## Measure the API with 1,000, 200,000 and 1,000,000 access keys. Takes 5 GB of memory.
+bench-growth: redis program ## Measure the API with 1,000, 200,000 and 1,000,000 access keys. Takes 5 GB of memory.
 	go run ./test/load --program build/platform --keys 1000,200000,1000000 --op get,page,create,update --no-floor --no-peers $(ARGS)
 
 bench-parts: redis ## Run the benchmarks of parts of requests; takes minutes.
@@ -174,4 +179,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node stage-serverless
+.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build program release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node stage-serverless

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// library is code of others in the release.
+type library struct {
+	name, version, purl string
+	// folder has the files of the licence. Empty: they are known by other means.
+	folder string
+	hashes []cdx.Hash
+}
+
+// inventory is what is in the programs of a release.
+type inventory struct {
+	// libraries by their package URLs.
+	libraries map[string]library
+	// of has, for the name of each program, the package URLs of the libraries in it on any platform.
+	of map[string][]string
+}
+
+// console is the program of which the bundle of the web console is a part. Every part has it.
+const console = "functions/serveconsole/"
+
+// inventory reads the programs themselves, so that nothing is forgotten and nothing is listed that is not linked.
+func (r release) inventory(ctx context.Context, parts []part) (inventory, error) {
+	found := inventory{libraries: map[string]library{}, of: map[string][]string{}}
+	folders, err := r.folders(ctx)
+	if err != nil {
+		return found, err
+	}
+	packages, err := r.packages()
+	if err != nil {
+		return found, err
+	}
+	for _, p := range parts {
+		info, err := p.modules()
+		if err != nil {
+			return found, err
+		}
+		compiler := strings.TrimPrefix(info.GoVersion, "go")
+		contained := append(slices.Clone(packages), library{name: "std", version: compiler, purl: "pkg:golang/std@" + compiler, folder: folders["std"]})
+		for _, module := range info.Deps {
+			if module.Replace != nil {
+				module = module.Replace
+			}
+			name := module.Path + "@" + module.Version
+			if folders[name] == "" {
+				return found, fmt.Errorf("%s contains %s, which go list does not know", p.name, name)
+			}
+			contained = append(contained, library{name: module.Path, version: module.Version, purl: "pkg:golang/" + name, folder: folders[name]})
+		}
+		for _, l := range contained {
+			found.libraries[l.purl] = l
+			found.of[p.name] = append(found.of[p.name], l.purl)
+		}
+	}
+	for name, purls := range found.of {
+		slices.Sort(purls)
+		found.of[name] = slices.Compact(purls)
+	}
+	return found, nil
+}
+
+// folders are where the sources of modules are on this machine.
+func (r release) folders(ctx context.Context) (map[string]string, error) {
+	listed, err := output(ctx, r.root, nil, "go", "list", "-m", "-json=Path,Version,Dir", "all")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for decoder := json.NewDecoder(strings.NewReader(listed)); ; {
+		var m struct{ Path, Version, Dir string }
+		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("listing modules: %w", err)
+		}
+		if m.Dir != "" {
+			found[m.Path+"@"+m.Version] = m.Dir
+		}
+	}
+	root, err := output(ctx, r.root, nil, "go", "env", "GOROOT")
+	found["std"] = strings.TrimSpace(root)
+	return found, err
+}
+
+// packages are the packages of npm in the web console.
+func (r release) packages() ([]library, error) {
+	text, err := os.ReadFile(filepath.Join(r.root, console, "web", "package-lock.json"))
+	if err != nil {
+		return nil, err
+	}
+	var lock struct {
+		Packages map[string]struct {
+			Version, Integrity string
+			Dev                bool
+		}
+	}
+	if err := json.Unmarshal(text, &lock); err != nil {
+		return nil, fmt.Errorf("reading the packages of the console: %w", err)
+	}
+	var found []library
+	for at, p := range lock.Packages {
+		_, name, ok := strings.Cut(at, "node_modules/")
+		if !ok || p.Dev {
+			continue
+		}
+		digest, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Integrity, "sha512-"))
+		if err != nil {
+			return nil, fmt.Errorf("reading the checksum of %s: %w", name, err)
+		}
+		found = append(found, library{
+			name: name, version: p.Version, purl: "pkg:npm/" + strings.ReplaceAll(name, "@", "%40") + "@" + p.Version,
+			hashes: []cdx.Hash{{Algorithm: cdx.HashAlgoSHA512, Value: hex.EncodeToString(digest)}},
+		})
+	}
+	return found, nil
+}
+
+// bill is the software bill of materials in the format CycloneDX.
+func (r release) bill(listed inventory) ([]byte, error) {
+	own := func(name string) cdx.Component {
+		purl := "pkg:golang/management.platform.sh@v" + r.version + "#" + name
+		return cdx.Component{
+			BOMRef: purl, Type: cdx.ComponentTypeApplication, Name: name, Version: r.version, PackageURL: purl,
+			Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
+		}
+	}
+	whole := own("management.platform.sh")
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &whole}
+	components, graph := []cdx.Component{}, []cdx.Dependency{}
+	programs := []string{}
+	for _, name := range slices.Sorted(maps.Keys(listed.of)) {
+		c, depends := own(name), listed.of[name]
+		components, programs = append(components, c), append(programs, c.BOMRef)
+		graph = append(graph, cdx.Dependency{Ref: c.BOMRef, Dependencies: &depends})
+	}
+	graph = append(graph, cdx.Dependency{Ref: whole.BOMRef, Dependencies: &programs})
+	for _, purl := range slices.Sorted(maps.Keys(listed.libraries)) {
+		l := listed.libraries[purl]
+		c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: l.name, Version: l.version, PackageURL: purl}
+		if len(l.hashes) > 0 {
+			c.Hashes = &l.hashes
+		}
+		components = append(components, c)
+	}
+	bom.Components, bom.Dependencies = &components, &graph
+	var out bytes.Buffer
+	err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+	return out.Bytes(), err
+}
+
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-_.].*)?$`)
+
+// notices are the licences of everything in the release, which whoever passes it on has to pass on.
+func (r release) notices(listed inventory) ([]byte, error) {
+	var out bytes.Buffer
+	for _, l := range slices.SortedFunc(maps.Values(listed.libraries), func(a, b library) int { return cmp.Compare(a.purl, b.purl) }) {
+		if l.folder == "" {
+			continue
+		}
+		files, err := os.ReadDir(l.folder)
+		if err != nil {
+			return nil, err
+		}
+		texts := 0
+		for _, f := range files {
+			if f.IsDir() || !licenceFile.MatchString(f.Name()) {
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(l.folder, f.Name()))
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(&out, "==== %s %s: %s\n\n%s\n\n", l.name, l.version, f.Name(), bytes.TrimSpace(text))
+			texts++
+		}
+		if texts == 0 {
+			return nil, fmt.Errorf("%s has no file with its licence", l.name)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(r.root, console, "assets", "LICENSES.txt"))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&out, "==== Packages of npm in the web console\n\n%s\n", bytes.TrimSpace(text))
+	return out.Bytes(), nil
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// environment is what the bytes of a program depend on, beside the source and the version of Go.
+var environment = []string{
+	"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
+}
+
+// build compiles a package for a platform.
+func (r release) build(ctx context.Context, cache string, p platform, to, folder string, flags ...string) ([]byte, error) {
+	env := append(slices.Clone(environment), "GOOS="+p.system, "GOARCH="+p.processor)
+	if cache != "" {
+		env = append(env, "GOCACHE="+cache)
+	}
+	arguments := append([]string{"build", "-trimpath", "-o", to}, flags...)
+	if _, err := output(ctx, r.root, env, "go", append(arguments, folder)...); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(to)
+}
+
+// make writes a whole release into a new folder. cache is the cache of the compiler; empty: the one of the user.
+func (r release) make(ctx context.Context, o options, folder, cache string) error {
+	work, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	programs, servers := map[platform][]byte{}, map[platform][]byte{}
+	var parts []part
+	for _, p := range o.Platform {
+		fmt.Printf("building platform for %s\n", p)
+		if programs[p], err = r.build(ctx, cache, p, filepath.Join(work, "platform"), "./local",
+			"-buildvcs=true", "-pgo="+o.Profile, "-ldflags", "-s -w -X main.version="+r.version); err != nil {
+			return err
+		}
+		parts = append(parts, part{"platform", p, programs[p]})
+		if p.system != "linux" {
+			continue
+		}
+		fmt.Printf("building the functions for %s\n", p)
+		// As with the programs for Lambda, functions that did not change are the same in the next release.
+		if servers[p], err = r.build(ctx, cache, p, filepath.Join(work, "server"), "./infra/framework/server", "-buildvcs=false", "-ldflags", "-s -w"); err != nil {
+			return err
+		}
+		parts = append(parts, part{"functions", p, servers[p]})
+	}
+	files := map[string][]byte{"release-notes.md": []byte(r.notes)}
+	listed, err := r.inventory(ctx, parts)
+	if err != nil {
+		return err
+	}
+	if files["platform_"+r.version+".cdx.json"], err = r.bill(listed); err != nil {
+		return err
+	}
+	notices, err := r.notices(listed)
+	if err != nil {
+		return err
+	}
+	beside, err := r.beside(notices)
+	if err != nil {
+		return err
+	}
+	for p, program := range programs {
+		name := "platform_" + r.version + "_" + p.String()
+		if files[name+".tar.gz"], err = r.archive(name, program, beside); err != nil {
+			return err
+		}
+	}
+	for name, image := range map[string]image{"platform": r.runner(programs), "functions": r.functions(servers)} {
+		if len(servers) > 0 {
+			if files[name+"_"+r.version+"_image.tar"], err = r.pack(filepath.Join(work, name+"-image"), name, image, notices); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Lambda {
+		if err := r.lambda(ctx, cache, files); err != nil {
+			return err
+		}
+	}
+	if files["platform.yaml"], err = r.plugin(o, files); err != nil {
+		return err
+	}
+	return write(folder, files)
+}
+
+// lambda adds the programs for AWS Lambda, in the folders in which Terraform looks for them.
+func (r release) lambda(ctx context.Context, cache string, files map[string][]byte) error {
+	fmt.Println("building the functions for AWS Lambda")
+	env := slices.Clone(environment)
+	if cache != "" {
+		env = append(env, "GOCACHE="+cache)
+	}
+	if _, err := output(ctx, r.root, env, "go", "run", "./infra/shells", "build"); err != nil {
+		return err
+	}
+	folders, err := os.ReadDir(filepath.Join(r.root, "infra", "lambda", "functions"))
+	if err != nil {
+		return err
+	}
+	for _, processor := range []string{"amd64", "arm64"} {
+		var entries []entry
+		for _, f := range folders {
+			name := path.Join(f.Name(), processor, "bootstrap.zip")
+			text, err := os.ReadFile(filepath.Join(r.root, "build", "lambda", name))
+			if err != nil {
+				return err
+			}
+			entries = append(entries, entry{path: path.Join("lambda", name), text: text, mode: 0o644})
+		}
+		if files["functions_"+r.version+"_lambda_"+processor+".tar"], err = tarOf(entries, r.time); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beside are the files that an archive has beside the program.
+func (r release) beside(notices []byte) ([]entry, error) {
+	entries := []entry{{path: "THIRD-PARTY-NOTICES.txt", text: notices, mode: 0o644}}
+	for to, from := range map[string]string{
+		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md",
+		"completions/platform.bash": "local/completion/scripts/platform.bash",
+		"completions/_platform":     "local/completion/scripts/platform.zsh",
+		"completions/platform.fish": "local/completion/scripts/platform.fish",
+	} {
+		text, err := os.ReadFile(filepath.Join(r.root, from))
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{path: to, text: text, mode: 0o644})
+	}
+	documents, err := entriesOf(os.DirFS(filepath.Join(r.root, "docs")), "docs")
+	return append(entries, documents...), err
+}
+
+// The plugin of kubectl and what completes its lines. krew unpacks no links, and kubectl runs a plugin by its name alone.
+const (
+	pluginScript = `#!/bin/sh
+# kubectl platform is the program platform, which stands beside this file or on PATH.
+here=$(dirname -- "$0")
+if [ -x "$here/platform" ]; then exec "$here/platform" "$@"; fi
+exec platform "$@"
+`
+	pluginCompletion = `#!/bin/sh
+# kubectl asks this program for the words that can follow kubectl platform.
+here=$(dirname -- "$0")
+if [ -x "$here/platform" ]; then exec "$here/platform" completion words -- "$@"; fi
+exec platform completion words -- "$@"
+`
+)
+
+func (r release) archive(name string, program []byte, beside []entry) ([]byte, error) {
+	entries := append([]entry{
+		{path: "platform", text: program, mode: 0o755},
+		{path: "kubectl-platform", text: []byte(pluginScript), mode: 0o755},
+		{path: "kubectl_complete-platform", text: []byte(pluginCompletion), mode: 0o755},
+	}, beside...)
+	for i := range entries {
+		entries[i].path = path.Join(name, entries[i].path)
+	}
+	text, err := tarOf(entries, r.time)
+	if err != nil {
+		return nil, err
+	}
+	return compress(text)
+}
+
+// plugin is the manifest of krew.
+func (r release) plugin(o options, files map[string][]byte) ([]byte, error) {
+	var platforms []any
+	for _, p := range o.Platform {
+		name := "platform_" + r.version + "_" + p.String()
+		sum := sha256.Sum256(files[name+".tar.gz"])
+		platforms = append(platforms, map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"os": p.system, "arch": p.processor}},
+			"uri":      o.Downloads + "/v" + r.version + "/" + name + ".tar.gz",
+			"sha256":   hex.EncodeToString(sum[:]),
+			"files":    []any{map[string]any{"from": name + "/platform", "to": "."}, map[string]any{"from": name + "/LICENSE", "to": "."}},
+			"bin":      "platform",
+		})
+	}
+	return yaml.Marshal(map[string]any{
+		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin",
+		"metadata": map[string]any{"name": "platform"},
+		"spec": map[string]any{
+			"version": "v" + r.version, "homepage": "https://management.platform.sh",
+			"shortDescription": "Sign in to a platform of virtual clusters",
+			"description": "Signs in to a platform of virtual clusters, gets tokens and kubeconfigs,\n" +
+				"and tries sync patches. It also serves the whole API on this machine.\n",
+			"platforms": platforms,
+		},
+	})
+}
+
+// write writes the files of a release, and their checksums as sha256sum reads them.
+func write(folder string, files map[string][]byte) error {
+	var sums bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := os.WriteFile(filepath.Join(folder, name), files[name], 0o644); err != nil { //nolint:gosec // for everybody to read
+			return err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(files[name]), name)
+	}
+	return os.WriteFile(filepath.Join(folder, "checksums.txt"), sums.Bytes(), 0o644) //nolint:gosec // for everybody to read
+}
+
+// checksums computes the checksum of each file in a folder.
+func checksums(folder string) (map[string]string, error) {
+	found, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]string{}
+	for _, f := range found {
+		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		sums[f.Name()] = fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	return sums, nil
+}
+
+// keys are the keys of two maps, each once.
+func keys(one, two map[string]string) iter.Seq[string] {
+	both := maps.Clone(one)
+	maps.Copy(both, two)
+	return maps.Keys(both)
+}
+
+// part is a program of a release.
+type part struct {
+	name     string
+	platform platform
+	program  []byte
+}
+
+// modules reads from a program which modules it contains.
+func (p part) modules() (*buildinfo.BuildInfo, error) {
+	info, err := buildinfo.Read(bytes.NewReader(p.program))
+	if err != nil {
+		return nil, fmt.Errorf("reading the modules of %s for %s: %w", p.name, p.platform, err)
+	}
+	return info, nil
+}
