@@ -40,6 +40,8 @@ const pages: Page[] = [
   { name: "clusters", label: "clusters", needs: listsClusters, load: () => import("./pages/clusters").then((it) => it.Clusters) },
   { name: "tokens", label: "tokens", needs: () => may("list", "directclusterendpointtokens"), load: () => import("./pages/tokens").then((it) => it.Tokens) },
   { name: "studio", label: "studio", needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
+  { name: "people", label: "people", needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
+  { name: "teams", label: "teams", needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
   { name: "config", label: "configuration", needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
 ];
 const page = pages.find(({ name }) => location.pathname.slice(home.length + 1) === name) ?? pages[0]!;

@@ -1,0 +1,263 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { ask, group, home, list, send, type Meta, type Refusal } from "../api";
+import { live } from "../live";
+import { AsKubectl, quoted } from "../parts/copy";
+import { Dialog } from "../parts/dialog";
+import { Fact, Time } from "../parts/facts";
+import { List, useAddress, type Words } from "../parts/list";
+import { Problem, asRefusal } from "../parts/problem";
+import { Remove } from "../parts/remove";
+import { person } from "../person";
+import { may, usePermitted } from "../rights";
+import { text } from "../texts";
+import { distance } from "../times";
+import type { Key } from "./key";
+
+/** A user, as far as the console reads it. */
+interface User {
+  metadata: Meta;
+  spec: {
+    displayName?: string; username?: string; email?: string; connector?: string; subject?: string; groups?: string[]; ssoGroups?: string[];
+    clusterRoles?: { name: string }[]; disabled?: boolean;
+  };
+  status: { teams?: string[]; hasPassword?: boolean };
+}
+
+/** A request to the API. */
+interface Action {
+  (): Promise<unknown>;
+}
+
+const path = `${group}/users`;
+const adminRole = "platform-admin";
+const words: Words = {
+  title: "people", lead: "peopleLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "peopleEmpty",
+};
+
+/** The keys of a user that work now, and when the last of them was used. */
+interface Credentials {
+  keys: number;
+  tokens: number;
+  more: boolean;
+  used?: string;
+}
+
+async function credentialsOf(user: string): Promise<Credentials> {
+  const limit = "500";
+  const [table, tokens] = await Promise.all([
+    list<Key>(`${group}/ownedaccesskeys`, { fieldSelector: `spec.user=${user}`, limit }),
+    may("list", "directclusterendpointtokens") ? list<{ metadata: Meta }>(`${group}/directclusterendpointtokens`, { fieldSelector: `status.user=${user}`, limit }) : { rows: [] },
+  ]);
+  const keys = (table.rows ?? []).map((row) => row.object).filter((key) => !key.spec.disabled);
+  const used = keys.map((key) => key.status?.lastActivity ?? "").sort().at(-1);
+  return { keys: keys.length, tokens: tokens.rows?.length ?? 0, more: Boolean(table.metadata?.continue), used: used || undefined };
+}
+
+function Keys({ of, user }: { of: Credentials | null; user: string }) {
+  if (!of) return <p class="quiet">{text("loading")}</p>;
+  if (of.keys + of.tokens === 0) return <p>{text("childrenNone")}</p>;
+  return (
+    <p>
+      <a href={`${home}/keys?${new URLSearchParams({ filter: `user:${user}` })}`}>
+        {text(of.more ? "userKeysMore" : of.keys === 1 ? "childrenKeysOne" : "childrenKeys", { count: of.keys })}
+      </a>
+      {of.tokens > 0 && <>, {text(of.tokens === 1 ? "childrenTokensOne" : "childrenTokens", { count: of.tokens })}</>}{" "}
+      {of.used && <span class="quiet">{text("deleteUsed", { when: distance(of.used) })}</span>}
+    </p>
+  );
+}
+
+function Password({ user, own, close, done }: { user: string; own: boolean; close: () => void; done: () => void }) {
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  async function submit(event: Event) {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const field = (name: string) => (form.elements.namedItem(name) as HTMLInputElement | null)?.value;
+    busy.value = true;
+    problem.value = null;
+    try {
+      const current = field("current");
+      await send(`${path}/${encodeURIComponent(user)}/password`, {
+        method: "POST", body: JSON.stringify({ spec: { ...(current ? { current } : {}), password: field("password") } }),
+      });
+      form.reset();
+      done();
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  return (
+    <Dialog title={text("passwordOf", { name: user })} close={close}>
+      <form onSubmit={submit}>
+        <p>{text("passwordLead")}</p>
+        {own && (
+          <label>{text("passwordCurrent")}<input type="password" name="current" autocomplete="current-password" autofocus /></label>
+        )}
+        <label>{text("passwordNew")}<input type="password" name="password" autocomplete="new-password" required minLength={12} /></label>
+        <Problem of={problem.value} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("cancel")}</button>
+          <button class="primary" disabled={busy.value}>{text("passwordSet")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function One({ user, close, changed }: { user: User; close: () => void; changed: (said?: string) => void }) {
+  const { name, resourceVersion, creationTimestamp } = user.metadata;
+  const doing = useSignal<"" | "delete" | "disable" | "signout" | "password">("");
+  const problem = useSignal<Refusal | null>(null);
+  const credentials = useSignal<Credentials | null>(null);
+  const object = { resource: "users", name };
+  const [change, end, out, word] = usePermitted([
+    { verb: "update", ...object }, { verb: "delete", ...object }, { verb: "create", subresource: "signout", ...object }, { verb: "create", subresource: "password", ...object },
+  ], resourceVersion);
+  // Only admins switch a user off and on; users change their own texts.
+  const switches = change && may("create", "users");
+  useEffect(() => {
+    if (may("list", "ownedaccesskeys")) credentialsOf(name).then((found) => (credentials.value = found), (failure) => (problem.value = asRefusal(failure)));
+  }, [name, resourceVersion]);
+  const at = `${path}/${encodeURIComponent(name)}`;
+  const own = person.value?.user?.name === name;
+  async function attempt(what: Action, said: string) {
+    problem.value = null;
+    try {
+      await what();
+      doing.value = "";
+      changed(said);
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    }
+  }
+  const setDisabled = (disabled: boolean) => attempt(
+    () => ask(at, { method: "PATCH", mediaType: "application/merge-patch+json", body: JSON.stringify({ spec: { disabled } }) }), text(disabled ? "userDisabled" : "userEnabled", { name }));
+  const back = () => { problem.value = null; doing.value = ""; };
+  switch (doing.value) {
+    case "delete":
+      return (
+        <Remove path={path} of={user.metadata} close={back} done={() => { close(); changed(text("userDeleted", { name })); }}>
+          <p>{text("userDeleteLead")}</p>
+          <Keys of={credentials.value} user={name} />
+        </Remove>
+      );
+    case "password":
+      return <Password user={name} own={own} close={back} done={() => { back(); changed(text("passwordDone", { name })); }} />;
+    case "disable":
+    case "signout": {
+      const disabling = doing.value === "disable";
+      return (
+        <Dialog title={text(disabling ? "userDisableTitle" : "signoutTitle", { name })} close={back}>
+          <p>{text(disabling ? "userDisableLead" : "signoutLead")}</p>
+          {own && <p class="problem">{text("userOwn")}</p>}
+          <h3>{text("userKeys")}</h3>
+          <Keys of={credentials.value} user={name} />
+          <Problem of={problem.value} />
+          <div class="buttons">
+            <button type="button" onClick={back}>{text("back")}</button>
+            <button
+              type="button" class="danger"
+              onClick={() => void (disabling ? setDisabled(true) : attempt(() => send(`${at}/signout`, { method: "POST", body: "{}" }), text("signoutDone", { name })))}
+            >
+              {text(disabling ? "disable" : "signoutDo")}
+            </button>
+          </div>
+        </Dialog>
+      );
+    }
+  }
+  const { spec, status } = user;
+  return (
+    <Dialog title={name} close={close} wide>
+      <dl>
+        {spec.displayName && <Fact name={text("name")}>{spec.displayName}</Fact>}
+        {spec.email && <Fact name={text("email")}>{spec.email}</Fact>}
+        <Fact name={text("state")}>{text(spec.disabled ? "disabled" : "enabled")}</Fact>
+        <Fact name={text("adminIs")}>{text(spec.clusterRoles?.some((role) => role.name === adminRole) ? "yes" : "no")}</Fact>
+        <Fact name={text("teams")}>{(status.teams ?? []).join(", ") || text("childrenNone")}</Fact>
+        <Fact name={text("claimGroups")}>{[...(spec.groups ?? []), ...(spec.ssoGroups ?? [])].join(", ") || text("childrenNone")}</Fact>
+        <Fact name={text("signsIn")}>{[spec.connector && text("signsInAt", { connector: spec.connector }), status.hasPassword && text("signsInPassword")].filter(Boolean).join(", ") || text("signsInKey")}</Fact>
+        <Fact name={text("created")}><Time of={creationTimestamp} none="" /></Fact>
+      </dl>
+      {may("list", "ownedaccesskeys") && <><h3>{text("userKeys")}</h3><Keys of={credentials.value} user={name} /></>}
+      <AsKubectl command={`kubectl describe user ${quoted(name)}`} />
+      <Problem of={problem.value} />
+      <div class="buttons">
+        {end && <button type="button" class="danger quietly" onClick={() => (doing.value = "delete")}>{text("delete")}</button>}
+        {out && <button type="button" onClick={() => (doing.value = "signout")}>{text("signoutAsk")}</button>}
+        {word && <button type="button" onClick={() => (doing.value = "password")}>{text("passwordAsk")}</button>}
+        {switches && <button type="button" onClick={() => { if (spec.disabled) void setDisabled(false); else doing.value = "disable"; }}>{text(spec.disabled ? "enable" : "disableAsk")}</button>}
+        <span class="room" />
+        <button type="button" class="primary" onClick={close}>{text("close")}</button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Create({ close, made }: { close: () => void; made: (name: string) => void }) {
+  const problem = useSignal<Refusal | null>(null);
+  const busy = useSignal(false);
+  async function submit(event: Event) {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const field = (name: string) => String(form.get(name) ?? "").trim();
+    busy.value = true;
+    problem.value = null;
+    try {
+      await ask(`${path}?fieldValidation=Strict`, {
+        method: "POST",
+        body: JSON.stringify({
+          apiVersion: "management.platform.sh/v1", kind: "User", metadata: { name: field("name") },
+          spec: { displayName: field("display"), email: field("email"), ...(form.get("admin") ? { clusterRoles: [{ name: adminRole }] } : {}) },
+        }),
+      });
+      made(field("name"));
+    } catch (failure) {
+      problem.value = asRefusal(failure);
+    } finally {
+      busy.value = false;
+    }
+  }
+  return (
+    <Dialog title={text("newUser")} close={close}>
+      <form onSubmit={submit}>
+        <p class="quiet">{text("newUserLead")}</p>
+        <label>{text("createName")}<input name="name" required maxLength={253} autocapitalize="off" spellcheck={false} autofocus /></label>
+        <label>{text("displayName")}<input name="display" maxLength={256} /></label>
+        <label>{text("email")}<input name="email" type="email" maxLength={320} /></label>
+        <label class="choice"><input type="checkbox" name="admin" />{text("adminIs")}</label>
+        <Problem of={problem.value} />
+        <div class="buttons">
+          <button type="button" onClick={close}>{text("cancel")}</button>
+          <button class="primary" disabled={busy.value}>{text("createUser")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** The users that the caller may see. */
+export function People() {
+  const users = useMemo(() => live<User>(path), []);
+  const address = useAddress();
+  const { opened } = address;
+  const creating = useSignal(false);
+  const said = useSignal("");
+  const user = users.rows.value.find((row) => row.object.metadata.name === opened.value)?.object;
+  return (
+    <>
+      <List
+        of={users} words={words} address={address} wide={["Groups"]} command="kubectl get users -o wide --watch" off={(one) => one.spec.disabled ?? false}
+        buttons={may("create", "users") && <button type="button" class="primary" onClick={() => (creating.value = true)}>{text("newUser")}</button>}
+      >
+        <div role="status">{said.value && <p class="decision yes">{said.value}</p>}</div>
+      </List>
+      {creating.value && <Create close={() => (creating.value = false)} made={(name) => { creating.value = false; said.value = text("userMade", { name }); void users.refresh(); }} />}
+      {user && <One key={user.metadata.uid} user={user} close={() => (opened.value = "")} changed={(what) => { said.value = what ?? ""; void users.refresh(); }} />}
+    </>
+  );
+}
