@@ -36,7 +36,7 @@ test: redis postgres terminals ## Run the tests of every package, with an embedd
 	$(GOTEST) -short $$(go list ./... | grep -vE '/$(APART)$$')
 
 # The race detector needs so much address space that the limits of memory of a worker are tested without it.
-suites: redis ## Run what neither race nor another target runs: the other tests of test/, with all of their rounds, and the limits of workers.
+suites: redis provider ## Run what neither race nor another target runs: the other tests of test/, with all of their rounds, and the limits of workers.
 	$(GOTEST) $$(go list ./test/... | grep -vE '/$(APART)$$') ./shared/syncpatch/worker
 
 stories: redis ## Run whole sessions of users, with a real kubectl, in each shape in which the API is deployed.
@@ -170,6 +170,13 @@ test/browser/node_modules/.package-lock.json: test/browser/package.json test/bro
 	@npm ci --prefix test/browser --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
+provider: npm # Install the OpenID Connect provider at which tests sign in.
+	@! command -v npm >/dev/null || $(MAKE) test/signin/provider/node_modules/.package-lock.json
+
+test/signin/provider/node_modules/.package-lock.json: test/signin/provider/package.json test/signin/provider/package-lock.json
+	@npm ci --prefix test/signin/provider --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
 node: npm # Install the packager of serverless.yml.
 	@! command -v npm >/dev/null || $(MAKE) infra/serverless/node_modules/.package-lock.json
 
@@ -179,4 +186,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build program release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node stage-serverless
+.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build program release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node provider stage-serverless

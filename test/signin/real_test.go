@@ -1,0 +1,232 @@
+package signin_test
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"management.platform.sh/shared/model"
+)
+
+// realProvider is the npm package oidc-provider, in a process of its own.
+type realProvider struct {
+	t               *testing.T
+	issuer, caFile  string
+	trusted         *x509.CertPool
+	callback, after string
+}
+
+// startProvider starts it with the client of the tests, or skips the test where it is not installed. In CI nothing is skipped.
+func startProvider(t *testing.T) *realProvider {
+	t.Helper()
+	missing := func(what string) {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
+		}
+		t.Skipf("%s: run make provider", what)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		missing("node is not installed")
+	}
+	if _, err := os.Stat("provider/node_modules/oidc-provider"); err != nil {
+		missing("the provider is not installed")
+	}
+	p := &realProvider{t: t, trusted: x509.NewCertPool(), callback: base + "/auth/oidc/callback", after: base + "/console"}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	keyFile := filepath.Join(folder, "key.pem")
+	p.caFile = filepath.Join(folder, "ca.pem")
+	for file, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: encoded}, p.caFile: {Type: "CERTIFICATE", Bytes: certificate}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(p.caFile)
+	if err != nil || !p.trusted.AppendCertsFromPEM(text) {
+		t.Fatal("the certificate cannot be read", err)
+	}
+	command := exec.CommandContext(t.Context(), "node", "provider/provider.mjs", keyFile, p.caFile, p.callback, p.after)
+	command.Env = append(os.Environ(), "CLIENT_SECRET="+clientSecret)
+	// The provider ends with its standard input.
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = input.Close()
+		_ = command.Wait()
+	})
+	lines := bufio.NewScanner(output)
+	for p.issuer == "" && lines.Scan() {
+		// Warnings come first.
+		if strings.HasPrefix(lines.Text(), "https://") {
+			p.issuer = lines.Text()
+		}
+	}
+	if p.issuer == "" {
+		t.Fatalf("the provider does not start: %v", lines.Err())
+	}
+	return p
+}
+
+var formAction = regexp.MustCompile(`action="([^"]+)"`)
+
+// login signs a person in at the pages of the provider, and returns the query with which the browser comes back.
+func (p *realProvider) login(address, person string) url.Values {
+	p.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	browser := &http.Client{
+		Jar: jar, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.trusted, MinVersion: tls.VersionTLS12}},
+		CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+			if strings.HasPrefix(next.URL.String(), p.callback) {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
+	defer browser.CloseIdleConnections()
+	var form url.Values
+	// The provider asks who signs in, and then whether the client may know it.
+	for range 4 {
+		method, body := http.MethodGet, ""
+		if form != nil {
+			method, body = http.MethodPost, form.Encode()
+		}
+		request, err := http.NewRequestWithContext(p.t.Context(), method, address, strings.NewReader(body))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if form != nil {
+			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		answer, err := browser.Do(request)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		page := text(p.t, answer)
+		_ = answer.Body.Close()
+		if back := answer.Header.Get("Location"); back != "" {
+			at, err := url.Parse(back)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return at.Query()
+		}
+		action := formAction.FindStringSubmatch(page)
+		if answer.StatusCode != http.StatusOK || action == nil {
+			p.t.Fatalf("the provider answers %d %s", answer.StatusCode, page)
+		}
+		next, err := answer.Request.URL.Parse(action[1])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		address, form = next.String(), url.Values{"prompt": {"login"}, "login": {person}, "password": {"any"}}
+		if strings.Contains(page, `value="consent"`) {
+			form = url.Values{"prompt": {"consent"}}
+		}
+	}
+	p.t.Fatal("the provider does not end its questions")
+	return nil
+}
+
+// A person signs in at a provider that others have written, over TLS: discovery, PKCE, the client secret, an RSA signature, iss, and the
+// UserInfo endpoint. Their second sign-in finds the same user. Source: Spec 5.4; ADR-0031.
+func TestRealProvider(t *testing.T) {
+	t.Parallel()
+	p := startProvider(t)
+	w := newWorld(t)
+	w.clock.forward(time.Since(w.clock.Now()))
+	w.config.Auth.OIDC = &model.OIDCProvider{
+		IssuerURL: p.issuer, ClientID: clientID, ClientSecret: clientSecret, RedirectURI: p.callback, CAFile: p.caFile,
+		GroupsClaim: "groups", Scopes: []string{"profile", "email", "groups"},
+	}
+	signIn := func() {
+		t.Helper()
+		b := w.browser()
+		back := p.login(b.start(), "1001")
+		if back.Get("iss") != p.issuer {
+			t.Errorf("the provider comes back with %v", back)
+		}
+		caller := w.caller(w.fetched(b.confirm(b.send(base+"/auth/oidc/callback?"+back.Encode(), nil), "allow").Get("code")))
+		if caller.Owner.Name != "ana" || !caller.In("dev") || !caller.In("ops") {
+			t.Errorf("%+v", caller)
+		}
+	}
+	signIn()
+	w.config.Auth.OIDC.GetUserInfo = true
+	signIn()
+	ana := w.user("ana")
+	if users := w.stored("users"); len(users) != 1 || ana.Spec.Subject != "1001" || ana.Spec.Email != "ana@example.com" || ana.Spec.DisplayName != "Ana" ||
+		!slices.Equal(ana.Spec.SSOGroups, []string{"dev", "ops"}) {
+		t.Errorf("%d users, %+v", len(users), ana.Spec)
+	}
+	// A code works once, and not with the secret of somebody else.
+	b := w.browser()
+	back := p.login(b.start(), "1001")
+	w.config.Auth.OIDC.ClientSecret = "another"
+	if answer := b.send(base+"/auth/oidc/callback?"+back.Encode(), nil); answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("the settings have changed: %d", answer.StatusCode)
+	}
+	b = w.browser()
+	back = p.login(b.start(), "1001")
+	if answer := b.send(base+"/auth/oidc/callback?"+back.Encode(), nil); answer.StatusCode/100 != 4 {
+		t.Errorf("a wrong secret: %d", answer.StatusCode)
+	}
+	// A provider whose certificate nobody vouches for signs nobody in.
+	w.config.Auth.OIDC.CAFile = w.provider.caFile
+	if answer := w.browser().send(base+"/auth/oidc/login?"+asked().Encode(), nil); answer.StatusCode < 500 {
+		t.Errorf("another authority: %d", answer.StatusCode)
+	}
+}
+
+// fetched exchanges a code for a key.
+func (w *world) fetched(code string) map[string]any {
+	w.t.Helper()
+	status, answer := w.fetch(code, nil)
+	if status != http.StatusOK {
+		w.t.Fatalf("token: %d %v", status, answer)
+	}
+	return answer
+}
