@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -110,6 +111,52 @@ func Body(goType reflect.Type, form Form, body []byte) (text json.RawMessage, hi
 	text, err := json.Marshal(value)
 	text, why = bounded(text, err)
 	return text, w.hidden, why
+}
+
+// MayHide reports whether Body may find a secret in a JSON text that an operation has accepted for an object of a type. It
+// looks for the names of the fields, which is a hundredth of the work.
+func MayHide(goType reflect.Type, text []byte) bool {
+	if !known(goType) {
+		return false
+	}
+	// Escapes write a name in another way.
+	return bytes.IndexByte(text, '\\') >= 0 ||
+		slices.ContainsFunc(tracesOf(goType), func(trace []byte) bool { return bytes.Contains(text, trace) })
+}
+
+// traces are what occurs in every JSON text with a secret of a type: the names of members, and steps in the paths of patches.
+var traces sync.Map // reflect.Type to [][]byte
+
+func tracesOf(goType reflect.Type) [][]byte {
+	if found, ok := traces.Load(goType); ok {
+		return found.([][]byte)
+	}
+	found := [][]byte{[]byte(strings.NewReplacer("~", "~0", "/", "~1").Replace(model.LastAppliedAnnotation))}
+	seen := map[*shape]bool{}
+	var look func(s *shape)
+	look = func(s *shape) {
+		if s == nil || seen[s] {
+			return
+		}
+		seen[s] = true
+		look(s.element)
+		for name, m := range s.fields {
+			inner := m.shape
+			for inner.element != nil {
+				inner = inner.element
+			}
+			if m.secret || m.dropped || inner.opaque {
+				found = append(found, []byte("/"+name))
+			}
+			if m.secret || !m.dropped && inner.opaque {
+				found = append(found, []byte(`"`+name+`"`))
+			}
+			look(m.shape)
+		}
+	}
+	look(shapeOf(goType))
+	traces.Store(goType, found)
+	return found
 }
 
 // shape is the knowledge of redaction about a type.

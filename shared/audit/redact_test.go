@@ -103,6 +103,9 @@ func TestNoSecretOfAnyKind(t *testing.T) {
 		if strings.Contains(string(shown), canary) && len(hidden) == 0 {
 			t.Errorf("%s: its secrets are not known of", kind)
 		}
+		if len(hidden) > 0 && !audit.MayHide(goType, shown) {
+			t.Errorf("%s: its secrets would not be looked for", kind)
+		}
 	}
 	if secrets < 20 {
 		t.Errorf("only %d secrets were found in all kinds", secrets)
@@ -190,7 +193,10 @@ func TestBodies(t *testing.T) {
 		{"a text that is not a JSON patch", audit.Operations, `{"op":"add"}`, "", "decode-failed"},
 		{"a large body", audit.Whole, `{"spec":{"description":"` + strings.Repeat("x", audit.MaxPayloadBytes) + `"}}`, "", "too-large"},
 	} {
-		text, _, why := audit.Body(key, row.form, []byte(row.body))
+		text, hidden, why := audit.Body(key, row.form, []byte(row.body))
+		if why == "" && len(hidden) > 0 && !audit.MayHide(key, []byte(row.body)) {
+			t.Errorf("%s: the secret would not be looked for", row.name)
+		}
 		if string(text) != row.want && row.why == "" || why != row.why || strings.Contains(string(text), canary) {
 			t.Errorf("%s: %.200s %q", row.name, text, why)
 		}
@@ -198,6 +204,49 @@ func TestBodies(t *testing.T) {
 	if text, _, why := audit.Body(reflect.TypeFor[map[string]any](), audit.Whole, []byte(`{}`)); text != nil || why != "unknown-type" {
 		t.Errorf("a body of no known type is recorded as %s", text)
 	}
+}
+
+// Bodies without secrets are not searched.
+func TestMayHide(t *testing.T) {
+	t.Parallel()
+	key := reflect.TypeFor[*model.OwnedAccessKey]()
+	for body, want := range map[string]bool{
+		`{"apiVersion":"v1","kind":"OwnedAccessKey","metadata":{"name":"mine","managedFields":[{"manager":"a"}]},"spec":{"ttl":5}}`: false,
+		`[{"op":"replace","path":"/spec/ttl","value":5}]`:                       false,
+		`{"spec":{"key":"a"}}`:                                                  true,
+		`{"spec":{"oidcLogin":{"idToken":"a"}}}`:                                true,
+		`{"spec":{"k\u0065y":"a"}}`:                                             true,
+		`[{"op":"replace","path":"/spec/key","value":"a"}]`:                     true,
+		`[{"op":"copy","path":"/spec","value":{"key":"a"}}]`:                    true,
+		`[{"op":"add","path":"/metadata/managedFields/0/manager","value":"a"}]`: true,
+	} {
+		if got := audit.MayHide(key, []byte(body)); got != want {
+			t.Errorf("%s: %t, want %t", body, got, want)
+		}
+	}
+	if audit.MayHide(reflect.TypeFor[map[string]any](), []byte(`{"key":"a"}`)) {
+		t.Error("a body of no known type is searched")
+	}
+}
+
+// Whatever Body hides of a text that it records is looked for.
+func FuzzMayHide(f *testing.F) {
+	for _, seed := range []string{
+		`{"spec":{"key":"a","scope":{"roles":[]}},"metadata":{"annotations":{"a":"b"}}}`, `[{"op":"add","path":"/spec","value":{"key":"b"}}]`,
+		`[{"op":"add","path":"/spec/oidcLogin/idToken","value":"b"},{"op":"test","path":"","value":{"spec":{}}}]`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, goType := range []reflect.Type{reflect.TypeFor[*model.OwnedAccessKey](), reflect.TypeFor[*model.Config]()} {
+			for _, form := range []audit.Form{audit.Whole, audit.Operations} {
+				_, hidden, why := audit.Body(goType, form, []byte(text))
+				if why == "" && len(hidden) > 0 && !audit.MayHide(goType, []byte(text)) {
+					t.Errorf("%s: %q would not be looked for in %s", goType, hidden[0].Reveal(), text)
+				}
+			}
+		}
+	})
 }
 
 func TestURI(t *testing.T) {

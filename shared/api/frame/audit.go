@@ -3,6 +3,7 @@ package frame
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -327,15 +328,15 @@ func (f *frame) conclude(c *call, result *answer, reply *reply, err error) error
 			r.event.Annotate(name, value)
 		}
 	}
-	f.requestObject(c, r)
+	f.requestObject(c, r, err)
 	f.responseObject(c, r, result, err)
 	return cmp.Or(unrecorded, r.record(stage))
 }
 
 // requestObject adds the request body to the event, without its secrets. It also notes the secrets, so that they are hidden
 // wherever else they occur in the event.
-func (f *frame) requestObject(c *call, r *recording) {
-	if len(c.sent) == 0 {
+func (f *frame) requestObject(c *call, r *recording, err error) {
+	if len(c.sent) == 0 || err == nil && !r.decision.Level.Covers(audit.Request) && !f.mayHide(c.sent) {
 		return
 	}
 	text, form, why := c.sent, audit.Whole, ""
@@ -353,17 +354,13 @@ func (f *frame) requestObject(c *call, r *recording) {
 			media = codec.JSON
 		}
 	}
-	body, err := codec.Read(media, text)
-	if err != nil {
+	body, unreadable := codec.Read(media, text)
+	if unreadable != nil {
 		why = "decode-failed"
 	}
 	if why == "" {
 		var hidden []secret.String
-		bodyType := f.endpoint.object
-		if verb := f.endpoint.Verb; verb == "delete" || verb == "deletecollection" {
-			bodyType = reflect.TypeFor[metav1.DeleteOptions]()
-		}
-		text, hidden, why = audit.Body(bodyType, form, body.JSON)
+		text, hidden, why = audit.Body(f.endpoint.sends(), form, body.JSON)
 		// Secrets are hidden even if the level includes no object, since an error may quote the body.
 		r.hidden = append(r.hidden, hidden...)
 	}
@@ -374,6 +371,20 @@ func (f *frame) requestObject(c *call, r *recording) {
 	default:
 		r.event.RequestObject = text
 	}
+}
+
+// mayHide reports whether a body that the operation has accepted may have a secret.
+func (f *frame) mayHide(text []byte) bool {
+	// YAML writes the names of fields in many ways.
+	return !json.Valid(text) || audit.MayHide(f.endpoint.sends(), text)
+}
+
+// sends returns the type of the object that requests send, or that their patch is for.
+func (e *Endpoint) sends() reflect.Type {
+	if e.Verb == "delete" || e.Verb == "deletecollection" {
+		return reflect.TypeFor[metav1.DeleteOptions]()
+	}
+	return e.object
 }
 
 // responseObject adds the response body to the event, without its secrets.
