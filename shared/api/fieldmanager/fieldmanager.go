@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,8 @@ type Manager struct {
 	// part is the field of which clients own the fields below.
 	part   string
 	fields *managedfields.FieldManager
+	// parts are the fields of the kind. Nil: the library looks at every request.
+	parts []part
 }
 
 // New returns the manager of a kind. It is a resource.NewFieldManager; a kind without a schema is an error.
@@ -132,6 +135,22 @@ func New(kind schema.GroupVersionKind, empty func() resource.Object, subresource
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", kind.Kind, err)
 	}
+	if subresource == "" {
+		m.parts = m.partsOf(reflect.TypeOf(object).Elem(), types.schemas[m.root], 1)
+	}
+	for _, path := range unnoted {
+		if found := at(m.parts, path); found != nil {
+			found.unnoted = true
+		}
+	}
+	for _, path := range unowned {
+		if found := at(m.parts, path); found != nil {
+			found.unowned = true
+		} else {
+			// It is an entry of a map, which only the library tells from others.
+			m.parts = nil
+		}
+	}
 	unvalidated := &converter{TypeConverter: types.converter, kind: kind, like: like}
 	m.fields, err = managedfields.NewDefaultFieldManager(unvalidated, one, one, one, kind, kind.GroupVersion(), subresource,
 		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.GroupVersion().String()): considered})
@@ -161,6 +180,10 @@ func (m *Manager) Update(live, object resource.Object, manager string, now time.
 	// A write of a subresource cannot ask for other entries.
 	if before == nil || m.subresource != "" {
 		before = live.GetManagedFields()
+	}
+	if entries, ok := m.usual(live, object, manager); ok {
+		object.SetManagedFields(onTime(entries, before, manager, metav1.ManagedFieldsOperationUpdate, now))
+		return nil
 	}
 	was, is := live, object
 	if m.subresource == "" {
