@@ -136,7 +136,7 @@ func formOf(goType reflect.Type, of *spec.Schema) form {
 }
 
 // difference finds the fields that an update adds or changes. The library does the same for every case; this does it for the
-// usual ones, without a copy of the object. Source: ADR-0033.
+// usual ones, without a copy of the object. Source: ADR-0028.
 type difference struct {
 	// paths are those that were added or changed, in the order of the library.
 	paths [][]string

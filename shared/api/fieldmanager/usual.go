@@ -2,6 +2,7 @@ package fieldmanager
 
 import (
 	"bytes"
+	"cmp"
 	"reflect"
 	"slices"
 	"unicode/utf8"
@@ -31,11 +32,13 @@ const maxUpdaters = 10
 
 // usual is Update for the usual requests: a new object, and an update that changes or adds fields that its manager owns alone.
 // It returns the entries that the library would, with the times before them. Otherwise it returns false, and the library has
-// to look. Source: ADR-0033.
+// to look. Source: ADR-0028.
 func (m *Manager) usual(live, object resource.Object, manager string) ([]metav1.ManagedFieldsEntry, bool) {
 	if m.parts == nil || !utf8.ValidString(manager) {
 		return nil, false
 	}
+	// This is the library's name for the manager that has none.
+	manager = cmp.Or(manager, "unknown")
 	known, given := live.GetManagedFields(), object.GetManagedFields()
 	if given != nil && !slices.EqualFunc(given, known, sameEntry) {
 		return nil, false
