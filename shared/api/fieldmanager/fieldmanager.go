@@ -203,6 +203,10 @@ func (m *Manager) Update(live, object resource.Object, manager string, now time.
 
 // Apply implements resource.FieldManager.
 func (m *Manager) Apply(live resource.Object, applied map[string]any, manager string, force bool, now time.Time) (runtime.Object, error) {
+	if merged, ok := m.usualApply(live, applied, manager); ok {
+		merged.SetManagedFields(onTime(merged.GetManagedFields(), live.GetManagedFields(), manager, metav1.ManagedFieldsOperationApply, now))
+		return merged, nil
+	}
 	configuration := &unstructured.Unstructured{Object: applied}
 	merged, err := m.fields.Apply(live, configuration, manager, force)
 	if err != nil {

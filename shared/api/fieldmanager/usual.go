@@ -3,13 +3,17 @@ package fieldmanager
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
 
 	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/model"
 )
 
 // unnoted are the fields that the library notes for nobody.
@@ -57,41 +61,181 @@ func (m *Manager) usual(live, object resource.Object, manager string) ([]metav1.
 			FieldsV1: metav1.NewFieldsV1(string(appendFields(nil, found.paths, 0))),
 		}}, true
 	}
-	own := -1
+	own, ok := m.own(known, manager, metav1.ManagedFieldsOperationUpdate, found.paths)
+	if !ok || own < 0 && len(found.paths) > 0 {
+		return nil, false
+	}
+	return written(known, own, &found), true
+}
+
+// own returns the index of the entry of a manager, or -1. It is not ok if the library has to look: the manager does not own all of
+// some paths, others own some of them, or an entry is not as the library would write it.
+func (m *Manager) own(entries []metav1.ManagedFieldsEntry, manager string, operation metav1.ManagedFieldsOperationType, paths [][]string) (own int, ok bool) {
+	own = -1
 	updates := 0
-	for i := range known {
-		entry := &known[i]
+	for i := range entries {
+		entry := &entries[i]
 		switch {
 		case entry.APIVersion != m.kind.GroupVersion().String() || entry.FieldsType != "FieldsV1" || entry.FieldsV1 == nil:
-			return nil, false
-		case slices.ContainsFunc(known[:i], func(other metav1.ManagedFieldsEntry) bool { return sameManager(&other, entry) }):
-			return nil, false
+			return -1, false
+		case slices.ContainsFunc(entries[:i], func(other metav1.ManagedFieldsEntry) bool { return sameManager(&other, entry) }):
+			return -1, false
 		case entry.Operation == metav1.ManagedFieldsOperationUpdate:
 			updates++
 		case entry.Operation != metav1.ManagedFieldsOperationApply:
-			return nil, false
+			return -1, false
 		}
-		of := reader{text: entry.FieldsV1.GetRawBytes(), paths: found.paths}
+		of := reader{text: entry.FieldsV1.GetRawBytes(), paths: paths}
 		switch owned, ok := of.read(m.parts); {
 		case !ok:
-			return nil, false
-		case entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "":
-			if own = i; owned < len(found.paths) {
-				return nil, false
+			return -1, false
+		case entry.Manager == manager && entry.Operation == operation && entry.Subresource == "":
+			if own = i; owned < len(paths) {
+				return -1, false
 			}
 		case owned > 0:
-			return nil, false
+			return -1, false
 		}
 	}
-	entries := slices.Clone(known)
+	return own, updates <= maxUpdaters
+}
+
+// written returns the entries after a write by the manager of one of them.
+func written(entries []metav1.ManagedFieldsEntry, own int, found *difference) []metav1.ManagedFieldsEntry {
+	entries = slices.Clone(entries)
 	if len(found.paths) > 0 {
-		if own < 0 || updates > maxUpdaters {
-			return nil, false
-		}
 		// It is not the time before, which may be absent.
 		entries[own].Time = &metav1.Time{}
 	}
-	return entries, true
+	return entries
+}
+
+// usualApply is Apply for the usual requests: a manager applies the fields that it has applied before, with values of which none is
+// empty, and changes none that others own. It returns the merged object with the entries that the library would write, but for
+// the time. Otherwise it returns false, and the library has to look. Source: ADR-0028.
+func (m *Manager) usualApply(live resource.Object, applied map[string]any, manager string) (resource.Object, bool) {
+	known := live.GetManagedFields()
+	if m.parts == nil || len(known) == 0 || applied["apiVersion"] != m.kind.GroupVersion().String() || applied["kind"] != m.kind.Kind {
+		return nil, false
+	}
+	// The library keeps this annotation for kubectl.
+	if _, has := live.GetAnnotations()[model.LastAppliedAnnotation]; has {
+		return nil, false
+	}
+	of := application{}
+	merged := live.DeepCopyObject().(resource.Object)
+	of.object(m.parts, applied, reflect.ValueOf(merged).Elem())
+	if of.unusual || len(of.paths) == 0 {
+		return nil, false
+	}
+	text, err := json.Marshal(applied)
+	if err != nil || kjson.UnmarshalCaseSensitivePreserveInts(text, merged) != nil {
+		return nil, false
+	}
+	found := difference{}
+	found.object(m.parts, reflect.ValueOf(live).Elem(), reflect.ValueOf(merged).Elem())
+	if found.unusual {
+		return nil, false
+	}
+	own, ok := m.own(known, manager, metav1.ManagedFieldsOperationApply, found.paths)
+	if !ok || own < 0 || !bytes.Equal(known[own].FieldsV1.GetRawBytes(), appendFields(nil, of.paths, 0)) {
+		return nil, false
+	}
+	merged.SetManagedFields(written(known, own, &found))
+	return merged, true
+}
+
+// application finds the fields that an apply owns.
+type application struct {
+	paths   [][]string
+	unusual bool
+	at      []string
+}
+
+// object looks at the fields of an object to apply. It removes from the object that they are merged into the values that they
+// replace as a whole.
+func (a *application) object(parts []part, applied map[string]any, into reflect.Value) {
+	if a.unusual = a.unusual || len(applied) == 0; a.unusual {
+		return
+	}
+	seen := 0
+	for i := range parts {
+		p := &parts[i]
+		value, given := applied[p.name]
+		if !given {
+			continue
+		}
+		seen++
+		if value == nil || p.unowned {
+			a.unusual = true
+			return
+		}
+		if p.unnoted {
+			// The library notes the time of a change here, too.
+			had := p.entry.GetFrom(into)
+			if a.unusual = had.Kind() != reflect.String || had.String() != value; a.unusual {
+				return
+			}
+			continue
+		}
+		a.at = append(a.at, p.name)
+		a.field(p, value, into)
+		a.at = a.at[:len(a.at)-1]
+		if a.unusual {
+			return
+		}
+	}
+	a.unusual = seen < len(applied)
+}
+
+func (a *application) field(p *part, value any, into reflect.Value) {
+	fields, isObject := value.(map[string]any)
+	var target reflect.Value
+	if into.IsValid() {
+		target = p.entry.GetFrom(into)
+	}
+	switch {
+	case p.form == leaf:
+		if a.unusual = hasEmpty(value); a.unusual {
+			return
+		}
+		if !p.simple && target.IsValid() {
+			target.SetZero()
+		}
+		a.paths = append(a.paths, slices.Clone(a.at))
+	case p.form == object && isObject:
+		a.object(p.parts, fields, reflect.Indirect(target))
+	case p.form == texts && isObject:
+		a.unusual = len(fields) == 0
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			_, isText := fields[name].(string)
+			if a.unusual = a.unusual || !isText || !plain(name) || name == model.LastAppliedAnnotation; a.unusual {
+				return
+			}
+			a.paths = append(a.paths, append(slices.Clone(a.at), name))
+		}
+	default:
+		a.unusual = true
+	}
+}
+
+// hasEmpty tells whether a value to apply is or has one that a stored object may not have in that form: an empty one, which is left
+// out, or a fraction.
+func hasEmpty(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return value == ""
+	case bool:
+		return !value
+	case int64:
+		return value == 0
+	case []any:
+		return len(value) == 0 || slices.ContainsFunc(value, hasEmpty)
+	case map[string]any:
+		return len(value) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(value)), hasEmpty)
+	default:
+		return true
+	}
 }
 
 func sameEntry(a, b metav1.ManagedFieldsEntry) bool {

@@ -2,12 +2,15 @@ package fieldmanager
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -146,6 +149,119 @@ func TestUsual(t *testing.T) {
 			}
 			t.Logf("%d creates and %d updates were usual", created, updated)
 		})
+	}
+}
+
+// The usual applies merge as the library does, for all kinds but the configuration. Source: ADR-0028.
+func TestUsualApply(t *testing.T) {
+	t.Parallel()
+	for name, empty := range map[string]func() resource.Object{
+		"OwnedAccessKey":         func() resource.Object { return &model.OwnedAccessKey{} },
+		"VirtualClusterInstance": func() resource.Object { return &model.VirtualClusterInstance{} },
+		"User":                   func() resource.Object { return &model.User{} },
+		"Team":                   func() resource.Object { return &model.Team{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind := model.SchemeGroupVersion.WithKind(name)
+			made, err := New(kind, empty, "", []string{"status"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := made.(*Manager)
+			library := *m
+			library.parts = nil
+			random, fill := rand.New(rand.NewPCG(33, 2)), filler(34)
+			now := time.Unix(1_800_000_000, 0)
+			rounds := 1_000
+			if testing.Short() {
+				rounds = 250
+			}
+			// configuration is what a manager applies: some fields of a random object, some of them empty.
+			configuration := func() map[string]any {
+				object := empty()
+				fill.Fill(object)
+				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				delete(fields, "status")
+				metadata := map[string]any{"name": "x"}
+				all, _ := fields["metadata"].(map[string]any)
+				for _, some := range []string{"labels", "annotations", "finalizers", "generation", "uid"} {
+					if value, given := all[some]; given && random.IntN(3) == 0 {
+						metadata[some] = value
+					}
+				}
+				fields["metadata"], fields["apiVersion"], fields["kind"] = metadata, kind.GroupVersion().String(), kind.Kind
+				return fields
+			}
+			usual, refused := 0, 0
+			for range rounds {
+				live := empty()
+				live.GetObjectKind().SetGroupVersionKind(kind)
+				configurations := [2]map[string]any{configuration(), configuration()}
+				for range 6 {
+					now = now.Add(time.Duration(random.IntN(2)) * time.Second)
+					which := random.IntN(2)
+					manager, force := []string{"a", "b"}[which], random.IntN(2) == 0
+					applied := runtime.DeepCopyJSON(configurations[which])
+					if random.IntN(3) > 0 {
+						vary(random, applied["spec"])
+						vary(random, applied["metadata"].(map[string]any)["labels"])
+					}
+					if merged, ok := m.usualApply(live, runtime.DeepCopyJSON(applied), manager); ok && merged != nil {
+						usual++
+					}
+					before := encoded(t, live)
+					got, gotErr := m.Apply(live, runtime.DeepCopyJSON(applied), manager, force, now)
+					want, wantErr := library.Apply(live, runtime.DeepCopyJSON(applied), manager, force, now)
+					if encoded(t, live) != before {
+						t.Fatalf("applying changed\n%s\nto\n%s", before, encoded(t, live))
+					}
+					if (gotErr == nil) != (wantErr == nil) || gotErr != nil && gotErr.Error() != wantErr.Error() {
+						t.Fatalf("applying\n%s\nto\n%s\nis refused with %v, want %v", encoded(t, applied), before, gotErr, wantErr)
+					}
+					if wantErr != nil {
+						refused++
+						continue
+					}
+					if encoded(t, got) != encoded(t, want) {
+						t.Fatalf("applying\n%s\nto\n%s\nmakes\n%s\nwant\n%s", encoded(t, applied), before, encoded(t, got), encoded(t, want))
+					}
+					live = want.(resource.Object)
+					live.SetUID("4a2f6a52-5f6e-4d51-9b0c-0e2f1d7a5b11")
+				}
+			}
+			if usual < rounds/10 || refused < rounds/50 {
+				t.Errorf("%d applies were usual, and %d were refused", usual, refused)
+			}
+			t.Logf("%d applies were usual, and %d were refused", usual, refused)
+		})
+	}
+}
+
+// vary changes some of the texts and numbers of fields.
+func vary(random *rand.Rand, fields any) {
+	object, _ := fields.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if random.IntN(4) > 0 {
+			continue
+		}
+		switch value := object[name].(type) {
+		case string:
+			object[name] = value + "y"
+		case int64:
+			object[name] = value + 1
+		case bool:
+			object[name] = !value
+		case []any:
+			if len(value) > 0 {
+				object[name] = value[:len(value)-1]
+			}
+		case map[string]any:
+			vary(random, value)
+		}
 	}
 }
 
