@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -180,9 +181,29 @@ func (l *listing[T]) read(ctx context.Context) (err error) {
 		for _, record := range l.records {
 			size += len(record.Object) + addedBytes
 		}
-		l.spliced = make([]byte, 0, size)
+		l.spliced = textBuffer(size)
 	}
 	return l.registry.translate(err, "")
+}
+
+// textBuffers are buffers for the texts of the objects of a list, which are not used any more when the list is written.
+var textBuffers sync.Pool // *[]byte
+
+// textBuffer returns an empty buffer for a number of bytes.
+func textBuffer(size int) []byte {
+	if used, _ := textBuffers.Get().(*[]byte); used != nil && cap(*used) >= size {
+		return (*used)[:0]
+	}
+	return make([]byte, 0, size)
+}
+
+// release gives the buffer of the last page back. No text of the entries is used after that.
+func (l *listing[T]) release(entries []entry[T]) {
+	clear(entries)
+	if used := l.spliced; cap(used) > 0 {
+		l.spliced = nil
+		textBuffers.Put(&used)
+	}
 }
 
 // maxEnded bounds the removals that a list does in passing.
@@ -283,6 +304,7 @@ func (l *listing[T]) list(entries []entry[T]) (runtime.Object, error) {
 		whole = append(whole, each.text...)
 	}
 	list := &listText{json: append(whole, "]}"...)}
+	l.release(entries)
 	list.SetGroupVersionKind(empty.GetObjectKind().GroupVersionKind())
 	return list, nil
 }
