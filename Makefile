@@ -32,7 +32,7 @@ run: ## Serve the API on this machine; ARGS="serve --help" prints the flags.
 	@go build -ldflags '$(LDFLAGS)' -o build/platform ./local
 	@exec build/platform $(ARGS)
 
-test: redis postgres terminals ## Run the tests of every package, with an embedded and a real Redis. Random tests make fewer rounds than in race.
+test: redis postgres terminals provider ## Run the tests of every package, with an embedded and a real Redis. Random tests make fewer rounds than in race.
 	$(GOTEST) -short $$(go list ./... | grep -vE '/$(APART)$$')
 
 # The race detector needs so much address space that the limits of memory of a worker are tested without it.

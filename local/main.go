@@ -36,6 +36,7 @@ type commands struct {
 	SigningKeys operator.SigningKeys `cmd:"" name:"signing-keys" help:"List, rotate and withdraw the keys that sign tokens."`
 	Login       client.Login         `cmd:"" help:"Sign in at a platform, and add it to the kubeconfig."`
 	Logout      client.Logout        `cmd:"" help:"End the access key of a sign-in."`
+	WhoAmI      client.WhoAmI        `cmd:"" name:"whoami" help:"Print who you are at a platform."`
 	Token       client.Token         `cmd:"" help:"Print a short-lived token for kubectl. This command is a credential plugin (ExecCredential)."`
 	Kubeconfig  client.Kubeconfig    `cmd:"" help:"Get a kubeconfig for a virtual cluster from the platform."`
 	Revoke      client.Revoke        `cmd:"" help:"Revoke access keys and tokens that were found somewhere. Their texts are read from standard input, one a line."`

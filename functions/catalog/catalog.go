@@ -20,6 +20,7 @@ import (
 	"management.platform.sh/functions/deletevirtualclusterinstance"
 	"management.platform.sh/functions/describelogin"
 	"management.platform.sh/functions/discoverapi"
+	"management.platform.sh/functions/endlogin"
 	"management.platform.sh/functions/evaluatepatches"
 	"management.platform.sh/functions/exchangetoken"
 	"management.platform.sh/functions/expirekeys"
@@ -117,6 +118,7 @@ var Functions = []*frame.Function{
 	requestdevice.Function,
 	approvedevice.Function,
 	exchangetoken.Function,
+	endlogin.Function,
 	expirekeys.Function,
 	expiretokens.Function,
 	rotatesigningkeys.Function,

@@ -45,6 +45,8 @@ type method struct {
 	Issuer        string `json:"issuer"`
 	LoginEndpoint string `json:"loginEndpoint"`
 	TokenEndpoint string `json:"tokenEndpoint"`
+	// LogoutEndpoint is where a browser ends the session of the person at the connector.
+	LogoutEndpoint string `json:"logoutEndpoint"`
 }
 
 // password is the sign-in with a password.
@@ -73,7 +75,7 @@ func Do(_ context.Context, deps Deps, _ Input) (frame.FormResult, error) {
 	for _, connector := range signin.Connectors(deps.Config()) {
 		info.Methods.SSO = append(info.Methods.SSO, method{
 			ID: connector.ID, DisplayName: connector.DisplayName, Type: connector.Type, Issuer: connector.Issuer(),
-			LoginEndpoint: connector.LoginURL(), TokenEndpoint: connector.TokenURL(),
+			LoginEndpoint: connector.LoginURL(), TokenEndpoint: connector.TokenURL(), LogoutEndpoint: connector.LogoutURL(),
 		})
 	}
 	if config := deps.Config(); signin.PasswordEnabled(config) {

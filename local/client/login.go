@@ -72,6 +72,8 @@ type connector struct {
 	Issuer        string `json:"issuer"`
 	LoginEndpoint string `json:"loginEndpoint"`
 	TokenEndpoint string `json:"tokenEndpoint"`
+	// LogoutEndpoint is where a browser ends the session at the provider.
+	LogoutEndpoint string `json:"logoutEndpoint"`
 }
 
 // Run signs in, writes the key and adds a context to the kubeconfig. After an error nothing is written.
@@ -502,6 +504,18 @@ func (c *Logout) Run(ctx context.Context) error {
 	if err := os.Remove(file); err != nil {
 		return err
 	}
-	_, err = fmt.Println("You are signed out. The access key is refused from now on.")
+	if _, err := fmt.Println("You are signed out. The access key is refused from now on."); err != nil {
+		return err
+	}
+	// The key has ended whether or not the platform says more.
+	offered, err := waysOf(ctx, client, server)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	for _, one := range offered.SSO {
+		if checkAddresses(one.LogoutEndpoint) == nil {
+			_, err = fmt.Printf("Your browser may still be signed in at the provider. That ends at %s\n", one.LogoutEndpoint)
+		}
+	}
 	return err
 }

@@ -22,6 +22,11 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/functions/confirmlogin"
+	"management.platform.sh/functions/endlogin"
+	"management.platform.sh/functions/exchangetoken"
+	"management.platform.sh/functions/finishlogin"
+	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/shared/model"
 )
 
@@ -106,6 +111,23 @@ func startProvider(t *testing.T) *realProvider {
 		t.Fatalf("the provider does not start: %v", lines.Err())
 	}
 	return p
+}
+
+// page loads a page of the provider.
+func (p *realProvider) page(address string) string {
+	p.t.Helper()
+	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.trusted, MinVersion: tls.VersionTLS12}}}
+	defer browser.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	answer, err := browser.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return text(p.t, answer)
 }
 
 var formAction = regexp.MustCompile(`action="([^"]+)"`)
@@ -202,6 +224,18 @@ func TestRealProvider(t *testing.T) {
 		!slices.Equal(ana.Spec.SSOGroups, []string{"dev", "ops"}) {
 		t.Errorf("%d users, %+v", len(users), ana.Spec)
 	}
+	// Their session at the provider ends where the metadata say.
+	w.handler = w.server.Mount(endlogin.Function)
+	w.config.Auth.OIDC.PostLogoutRedirectURI = p.after
+	end := w.browser().send(base+"/auth/oidc/logout", nil)
+	if page := p.page(end.Header.Get("Location")); !strings.Contains(page, `name="logout"`) {
+		t.Errorf("the sign-out is %s", page)
+	}
+	w.config.Auth.OIDC.PostLogoutRedirectURI = "https://evil.example"
+	if page := p.page(w.browser().send(base+"/auth/oidc/logout", nil).Header.Get("Location")); !strings.Contains(page, "post_logout_redirect_uri not registered") {
+		t.Errorf("another address is %s", page)
+	}
+	w.handler = w.server.Mount(startlogin.Function, finishlogin.Function, confirmlogin.Function, exchangetoken.Function)
 	// A code works once, and not with the secret of somebody else.
 	b := w.browser()
 	back := p.login(b.start(), "1001")

@@ -74,6 +74,15 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 	return address, cookies, nil
 }
 
+// End returns the address at which the session of a person at a connector ends. Empty: the connector has none. Errors: Refusal.
+func (d *Doors) End(ctx context.Context, provider Provider, id string) (string, error) {
+	chosen, known := connector(d.env.Config(), id)
+	if !known {
+		return "", unknownConnector()
+	}
+	return provider.End(ctx, chosen)
+}
+
 // asked returns what a program asks for in the query with which it sends the browser, or the device whose code was entered in this
 // browser. Error: Refusal.
 func (d *Doors) asked(ctx context.Context, query url.Values, sent map[string]string) (client, error) {

@@ -104,6 +104,12 @@ func (c Connector) LoginURL() string {
 	return base + "/auth/" + c.ID + "/login"
 }
 
+// LogoutURL is the address at which the session of a person at the connector ends.
+func (c Connector) LogoutURL() string {
+	base, _ := c.base()
+	return base + "/auth/" + c.ID + "/logout"
+}
+
 // TokenURL is the address at which a program fetches its key.
 func (c Connector) TokenURL() string {
 	base, _ := c.base()
@@ -147,6 +153,9 @@ type Provider interface {
 	Begin(ctx context.Context, connector Connector, request Request) (string, error)
 	// Finish returns who has signed in. Errors: Refusal; whatever the provider answers, nobody is signed in then.
 	Finish(ctx context.Context, connector Connector, answer Answer) (Person, error)
+	// End returns the address at which the session of a person at the connector ends. It leads back to the address in the
+	// configuration alone. Empty: the connector has no such address. Errors: Refusal.
+	End(ctx context.Context, connector Connector) (string, error)
 }
 
 // Flow is the sign-in of an environment. It is safe for concurrent use.

@@ -70,7 +70,9 @@ type provider struct {
 	// namesIssuer tells that answers to browsers name the issuer. Source: RFC 9207, 3.
 	namesIssuer bool
 	style       oauth2.AuthStyle
-	read        time.Time
+	// logout is where the session of a person ends. Empty: the provider has no such address.
+	logout string
+	read   time.Time
 }
 
 // get returns the provider of a connector. Its metadata are at most ten minutes old. Errors: signin.Refusal.
@@ -92,11 +94,12 @@ func (p *Providers) get(ctx context.Context, settings *model.OIDCProvider, key s
 	var said struct {
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 		Methods     []string `json:"token_endpoint_auth_methods_supported"`
+		Logout      string   `json:"end_session_endpoint"`
 	}
 	if err := metadata.Claims(&said); err != nil {
 		return nil, signin.Misconfigured("the metadata of the provider cannot be read")
 	}
-	made := &provider{Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: oauth2.AuthStyleInHeader, read: p.env.Now()}
+	made := &provider{Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: oauth2.AuthStyleInHeader, logout: said.Logout, read: p.env.Now()}
 	if len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
 		made.style = oauth2.AuthStyleInParams
 	}
@@ -219,6 +222,25 @@ func (p *Providers) Begin(ctx context.Context, connector signin.Connector, reque
 		return "", signin.Misconfigured("the authorization endpoint of the provider is not an https URL")
 	}
 	return found.config(connector.OIDC).AuthCodeURL(request.State, goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)), nil
+}
+
+// End implements signin.Provider. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
+func (p *Providers) End(ctx context.Context, connector signin.Connector) (string, error) {
+	found, err := p.get(ctx, connector.OIDC, connector.Fingerprint())
+	if err != nil || found.logout == "" {
+		return "", err
+	}
+	at, err := url.Parse(found.logout)
+	if err != nil || at.Scheme != "https" || at.Host == "" {
+		return "", signin.Misconfigured("the logout endpoint of the provider is not an https URL")
+	}
+	query := at.Query()
+	query.Set("client_id", connector.OIDC.ClientID)
+	if back := connector.OIDC.PostLogoutRedirectURI; back != "" {
+		query.Set("post_logout_redirect_uri", back)
+	}
+	at.RawQuery = query.Encode()
+	return at.String(), nil
 }
 
 // Finish implements signin.Provider.
