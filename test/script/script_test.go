@@ -48,6 +48,7 @@ const (
 //	logged PATTERN                 wait until the runner's log matches
 //	platform ARG...                run another command of the program
 //	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
+//	follow                         run the commands of all documents, except those that documents_test.go names
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background [-platform] NAME ARG...   run kubectl, or another command of the program, in the background
 //	approve [-deny] CODE USER PASSWORDFILE   enter the code of a device in a browser, sign in and decide; prints the question
@@ -84,6 +85,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"logged":     logged,
 	"platform":   runProgram,
 	"documented": documented,
+	"follow":     follow,
 	"kubectl":    kubectl,
 	"background": background,
 	"approve":    approve,

@@ -61,6 +61,7 @@ var gateways = map[shape][]lambdatest.Gateway{
 // lines of other stories are marked with [local]; the reason is beside them.
 var aboutTheRunner = map[string]string{
 	"audit":     "files, which one process writes, their verification by a command of the runner, and its metrics",
+	"documents": "the data folder, the authority and the redis-server of the runner are what the pages name",
 	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",
 	"config":    "the runner looks at its configuration every second and logs it; functions look when requests come",
 	"tokens":    "the command signing-keys, and HTTPS on the issuer, which is the platform's elsewhere",

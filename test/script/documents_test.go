@@ -1,0 +1,203 @@
+package script_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// elsewhere has the commands of documents that follow does not run, by their beginning, with the reason.
+var elsewhere = map[string]string{
+	"docs/audit.md: build/platform audit verify": "the story audit writes a log and verifies it",
+	"docs/deploy.md":       "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
+	"docs/install.md":      "the test of infra/release follows the whole page from an archive",
+	"docs/kubeconfigs.md":  "the story kubeconfig runs each block, as a user without other rights",
+	"README.md: make run":  "the runner is what serve starts",
+	"README.md: make test": "a test does not run all tests",
+	"docs/configuration.md: kubectl get config --watch":    "goes on until it is interrupted; the story watch watches",
+	"docs/configuration.md: build/platform configure":      "writes into a Redis that a deployment uses; the story configuration does it",
+	"docs/people.md: build/platform login HOST":            "asks a person in a browser; test/signin signs in",
+	"docs/security.md: kubectl delete ownedaccesskey NAME": "the story deletion deletes keys",
+	"docs/patches.md: kubectl create -f evaluation.yaml":   "the story patches evaluates on the server",
+}
+
+// shown is a command in a document, with the lines that the document shows below it.
+type shown struct {
+	line     string
+	expected []string
+}
+
+var consoleBlock = regexp.MustCompile("(?ms)^```(console|sh)\n(.*?)^```")
+
+var namedBlock = regexp.MustCompile("(?ms)^```yaml\n# ([a-z_]+\\.yaml)\n(.*?)^```")
+
+// commandsOf returns the commands of a block. A command goes on below a backslash, and to the end of its text.
+func commandsOf(block string) []shown {
+	var found []shown
+	end, open := "", false
+	for l := range strings.Lines(block) {
+		l = strings.TrimSuffix(l, "\n")
+		rest, begins := strings.CutPrefix(l, "$ ")
+		switch {
+		case open:
+			found[len(found)-1].line += "\n" + l
+			if end == "" || l == end {
+				open, end = end == "" && strings.HasSuffix(l, `\`), ""
+			}
+		case begins:
+			found = append(found, shown{line: rest})
+			if at := regexp.MustCompile(`<<'?(\w+)'?$`).FindStringSubmatch(rest); at != nil {
+				open, end = true, at[1]
+			} else {
+				open = strings.HasSuffix(rest, `\`)
+			}
+		case len(found) > 0:
+			found[len(found)-1].expected = append(found[len(found)-1].expected, l)
+		default:
+			found = append(found, shown{line: l})
+		}
+	}
+	return found
+}
+
+// follow runs the commands of all documents in their order, in the folder of the story, and compares what they print with
+// what the documents show. Only what differs from run to run may differ: spans of time.
+func follow(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	documents, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	ts.Check(err)
+	// A block of YAML that begins with the name of a file is that file.
+	for _, file := range documents {
+		text, err := os.ReadFile(file)
+		ts.Check(err)
+		for _, block := range namedBlock.FindAllStringSubmatch(string(text), -1) {
+			ts.Check(os.WriteFile(ts.MkAbs(block[1]), []byte(block[2]), 0o600))
+		}
+	}
+	used, ran, findings := map[string]bool{}, 0, []string(nil)
+	for _, file := range append([]string{filepath.Join(repository, "README.md")}, documents...) {
+		name, err := filepath.Rel(repository, file)
+		ts.Check(err)
+		name = filepath.ToSlash(name)
+		text, err := os.ReadFile(file)
+		ts.Check(err)
+		for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
+			var chosen []shown
+			for _, c := range commandsOf(block[2]) {
+				if exception := exceptionFor(name, c.line); exception != "" {
+					used[exception] = true
+				} else {
+					chosen = append(chosen, c)
+				}
+			}
+			ran += len(chosen)
+			findings = append(findings, runBlock(ts, name, chosen)...)
+		}
+	}
+	for _, exception := range slices.Sorted(maps.Keys(elsewhere)) {
+		if !used[exception] {
+			findings = append(findings, fmt.Sprintf("no document has the exception %q: take it out", exception))
+		}
+	}
+	if len(findings) > 0 {
+		ts.Fatalf("%s", strings.Join(findings, "\n"))
+	}
+	_, _ = fmt.Fprintf(ts.Stdout(), "%d commands ran\n", ran)
+}
+
+func exceptionFor(document, line string) string {
+	for exception := range elsewhere {
+		file, beginning, _ := strings.Cut(exception, ": ")
+		if file == document && strings.HasPrefix(line, beginning) {
+			return exception
+		}
+	}
+	return ""
+}
+
+// runBlock runs commands in one shell, so that they share its variables. It returns what is not as the document says.
+func runBlock(ts *testscript.TestScript, document string, all []shown) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	folder, err := os.MkdirTemp(ts.MkAbs("."), "block-")
+	ts.Check(err)
+	var script strings.Builder
+	for i, c := range all {
+		// Documents name the address of a platform, and the runner of the story has another one.
+		line := strings.NewReplacer("https://127.0.0.1:8443", ts.Getenv("SECURE"), "https://platform.example", ts.Getenv("SECURE")).Replace(c.line)
+		fmt.Fprintf(&script, "{ %s\n} > %[2]s/%[3]d.out 2>&1; echo $? > %[2]s/%[3]d.code\n", line, folder, i)
+	}
+	shell := exec.Command("bash", "-c", script.String())
+	shell.Dir = ts.MkAbs(".")
+	programs := ts.MkAbs("build")
+	ts.Check(os.MkdirAll(programs, 0o700))
+	for name, program := range map[string]string{"kubectl": kubectlProgram, "platform": runnerProgram} {
+		if err := os.Symlink(program, filepath.Join(programs, name)); !errors.Is(err, os.ErrExist) {
+			ts.Check(err)
+		}
+	}
+	for _, variable := range []string{"HOME", "KUBECACHEDIR", "KUBECONFIG", "API", "KEY", "KEY_UID", "EDITOR", "CURL_CA_BUNDLE", "SSL_CERT_FILE"} {
+		shell.Env = append(shell.Env, variable+"="+ts.Getenv(variable))
+	}
+	shell.Env = append(shell.Env, "PATH="+programs+string(filepath.ListSeparator)+ts.Getenv("PATH"))
+	output, err := shell.CombinedOutput()
+	ts.Check(err)
+	var findings []string
+	for i, c := range all {
+		printed := ts.ReadFile(filepath.Join(folder, fmt.Sprint(i)+".out"))
+		code := strings.TrimSpace(ts.ReadFile(filepath.Join(folder, fmt.Sprint(i)+".code")))
+		refused := slices.ContainsFunc(c.expected, func(l string) bool { return strings.HasPrefix(strings.ToLower(l), "error") })
+		if (code == "0") == refused {
+			findings = append(findings, fmt.Sprintf("%s: %s\nends with %s and prints:\n%s%s", document, c.line, code, printed, output))
+			continue
+		}
+		var got []string
+		for l := range strings.Lines(printed) {
+			got = append(got, settled(l))
+		}
+		at := 0
+		for _, want := range c.expected {
+			if want == "" || want == "..." {
+				continue
+			}
+			// Three dots stand for what a reader fills in.
+			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(settled(want)), `\.\.\.`, ".*") + "$")
+			next := slices.IndexFunc(got[at:], pattern.MatchString)
+			if next < 0 {
+				findings = append(findings, fmt.Sprintf("%s: %s\ndoes not print\n%s\nat its place, but:\n%s", document, c.line, want, printed))
+				break
+			}
+			at += next + 1
+		}
+	}
+	return findings
+}
+
+var span = regexp.MustCompile(`\b(\d+(d|h|m|s))+\b`)
+
+// settled is a line without what differs from run to run.
+func settled(l string) string {
+	return strings.Join(strings.Fields(span.ReplaceAllString(l, "TIME")), " ")
+}
+
+func TestCommandsOf(t *testing.T) {
+	t.Parallel()
+	found := commandsOf("$ a \\\n    b\n$ cat <<EOF\nx: $ y\nEOF\nshown 1s\n$ c\n")
+	want := []shown{{line: "a \\\n    b"}, {line: "cat <<EOF\nx: $ y\nEOF", expected: []string{"shown 1s"}}, {line: "c"}}
+	if !slices.EqualFunc(found, want, func(a, b shown) bool { return a.line == b.line && slices.Equal(a.expected, b.expected) }) {
+		t.Errorf("%q", found)
+	}
+	if settled("NAME   EXPIRES in 23h59m  0s ago\n") != settled("NAME EXPIRES in 1d 15s ago") || settled("ci 1") == settled("ci 2") {
+		t.Error("spans of time are no spans, or numbers are")
+	}
+}
