@@ -34,6 +34,7 @@ type commands struct {
 	Patch       patch.Commands       `cmd:"" help:"Try sync patches on files, without a server."`
 	Audit       operator.Audit       `cmd:"" help:"Check the audit log."`
 	SigningKeys operator.SigningKeys `cmd:"" name:"signing-keys" help:"List, rotate and withdraw the keys that sign tokens."`
+	People      operator.People      `cmd:"" help:"Make users and teams for a platform that has access keys already."`
 	Login       client.Login         `cmd:"" help:"Sign in at a platform, and add it to the kubeconfig."`
 	Logout      client.Logout        `cmd:"" help:"End the access key of a sign-in."`
 	WhoAmI      client.WhoAmI        `cmd:"" name:"whoami" help:"Print who you are at a platform."`
@@ -47,7 +48,7 @@ type commands struct {
 // newCommands returns the commands before their flags are read.
 func newCommands() *commands {
 	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys()}
-	all.Bootstrap.Version, all.Configure.Version, all.Token.Version = build(), build(), build()
+	all.Bootstrap.Version, all.Configure.Version, all.People.Adopt.Version, all.Token.Version = build(), build(), build(), build()
 	return all
 }
 

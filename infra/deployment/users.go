@@ -13,6 +13,7 @@ import (
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/kinds/issuedtoken"
+	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
@@ -117,8 +118,9 @@ func rightsOf(f *frame.Function) rights {
 	// A function that knows the rules of every kind removes what belongs to a removed object.
 	_, removes := opened[issuedtoken.RevokedResource]
 	for resource := range opened {
-		isConfig := resource == platformconfig.Definition.Resource.Resource || resource == platformconfig.FileLimits
-		opened[resource] = own[resource] || !isConfig && (removes || !kinds[resource])
+		// Operators write the mode of people, and functions read it.
+		readOnly := resource == platformconfig.Definition.Resource.Resource || resource == platformconfig.FileLimits || resource == people.Mode
+		opened[resource] = own[resource] || !readOnly && (removes || !kinds[resource])
 	}
 	return opened
 }

@@ -60,6 +60,7 @@ var gateways = map[shape][]lambdatest.Gateway{
 // aboutTheRunner has the stories that only the local runner runs, with the reason: they are about the runner itself. Single
 // lines of other stories are marked with [local]; the reason is beside them.
 var aboutTheRunner = map[string]string{
+	"adopt":     "a command of the program platform on a Redis",
 	"audit":     "files, which one process writes, their verification by a command of the runner, and its metrics",
 	"documents": "the data folder, the authority and the redis-server of the runner are what the pages name",
 	"bootstrap": "two runners on one Redis; the other shapes get their admin key by the same command",

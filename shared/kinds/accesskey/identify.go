@@ -72,7 +72,7 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	switch {
 	case errors.Is(err, people.ErrDisabled):
 		return auth.Identified{}, auth.ErrOwnerDisabled
-	case errors.Is(err, people.ErrGone):
+	case errors.Is(err, people.ErrGone), errors.Is(err, people.ErrAbsent):
 		return auth.Identified{}, auth.ErrOwnerGone
 	case errors.Is(err, people.ErrSignedOut):
 		return auth.Identified{}, auth.ErrSignedOut

@@ -11,6 +11,7 @@ import (
 
 	"management.platform.sh/shared/kinds/people"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/state/store"
 )
@@ -47,7 +48,7 @@ func ownerOf(
 
 // refusedOwner tells whether an error says that the credentials of an owner do not work.
 func refusedOwner(err error) bool {
-	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrSignedOut)
+	return errors.Is(err, people.ErrDisabled) || errors.Is(err, people.ErrGone) || errors.Is(err, people.ErrAbsent) || errors.Is(err, people.ErrSignedOut)
 }
 
 // ownersPermit returns what the owners of keys may do now, or ErrBound if one of them does not let the key work. Read is what was read
@@ -116,7 +117,7 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 	beyond := slices.ContainsFunc(key.Spec.Groups, func(group string) bool {
 		return !caller.In(group) || slices.Contains(caller.KeyGranted, group)
 	})
-	if owner == caller.Owner && !beyond {
+	if owner == caller.Owner && !beyond && (caller.KeyRevision > 0 || caller.OwnerObject != nil) {
 		// The caller was authenticated with what the owner may do.
 		key.Status.Owner = caller.OwnerObject
 		return nil, nil
@@ -130,6 +131,8 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 	switch {
 	case errors.Is(err, people.ErrDisabled):
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the %s %q is disabled", owner.Kind, owner.Name))}, nil
+	case errors.Is(err, people.ErrAbsent):
+		return nil, apierror.Invalid(Definition.GroupVersionKind().GroupKind(), key.Name, field.ErrorList{field.NotFound(path, owner.Name)})
 	case errors.Is(err, people.ErrGone):
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the %s %q is being deleted", owner.Kind, owner.Name))}, nil
 	case err != nil:

@@ -39,6 +39,7 @@ const LockResource = "adminlock"
 type Guard struct {
 	users, teams, locks store.Store
 	keys                *accesskey.Registry
+	people              *people.Directory
 	limits              func() accesskey.Limits
 	now                 func() time.Time
 }
@@ -48,7 +49,7 @@ func OpenGuard(env *platform.Environment) *Guard {
 	return platform.Single(env, func(env *platform.Environment) *Guard {
 		return &Guard{
 			users: env.Stores(people.Users), teams: env.Stores(people.Teams), locks: env.Stores(LockResource),
-			keys: accesskey.Open(env), limits: accesskey.OpenLimits(env), now: env.Now,
+			keys: accesskey.Open(env), people: people.Open(env), limits: accesskey.OpenLimits(env), now: env.Now,
 		}
 	})
 }
@@ -226,11 +227,15 @@ func (g *Guard) adminKey(ctx context.Context, query store.Query, managed func(id
 	return false, nil
 }
 
-// managed tells whether an owner has an object.
+// managed tells whether an owner has an object, or needs one.
 func (g *Guard) managed(ctx context.Context, owner identity.Owner) (bool, error) {
 	in := map[identity.OwnerKind]store.Store{identity.User: g.users, identity.Team: g.teams}[owner.Kind]
 	if in == nil {
 		return false, nil
+	}
+	// Where every owner needs an object, a key without one does not work.
+	if strict, err := g.people.Strict(ctx); strict || err != nil {
+		return strict, err
 	}
 	_, err := in.Get(ctx, owner.Name)
 	if errors.Is(err, store.ErrNotFound) {

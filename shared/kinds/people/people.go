@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,10 @@ const (
 	Teams = "teams"
 )
 
+// Mode is the place in the state that says whether every owner of a credential must have an object. Its first record makes it so, for
+// good. Source: ADR-0033.
+const Mode = "peoplemode"
+
 // maxUsers is how many users a process keeps decoded, each with the groups that follow from the teams.
 const maxUsers = 1024
 
@@ -34,6 +39,8 @@ var (
 	ErrDisabled = errors.New("the owner of the credential is disabled")
 	// ErrGone: the user or team is being deleted, or is not the one for which the credential was made.
 	ErrGone = errors.New("the owner of the credential no longer exists")
+	// ErrAbsent: there is no such user or team, and the platform demands one. Source: ADR-0033.
+	ErrAbsent = errors.New("the owner of the credential is neither a user nor a team of the platform")
 	// ErrSignedOut: the user has ended all credentials that were made before.
 	ErrSignedOut = errors.New("the owner of the credential has ended it")
 )
@@ -43,6 +50,9 @@ type Directory struct {
 	users, teams store.Store
 	decoded      *lru.Cache[string, decodedUser]
 	snapshot     snapshots
+	mode         store.Store
+	// strict is true once the process has seen that every owner must have an object.
+	strict atomic.Bool
 	// written is true once the process has seen that there are or were users or teams.
 	written atomic.Bool
 }
@@ -95,26 +105,32 @@ func (p *person) refused() error {
 	}
 }
 
-// New returns the directory of the users and teams in two stores.
-func New(users, teams store.Store) *Directory {
+// New returns the directory of the users and teams in two stores. Mode is the store of Mode.
+func New(users, teams, mode store.Store) *Directory {
 	// Only a size below one is an error.
 	decoded, _ := lru.New[string, decodedUser](maxUsers)
-	return &Directory{users: users, teams: teams, decoded: decoded}
+	return &Directory{users: users, teams: teams, mode: mode, decoded: decoded}
 }
 
 // Open returns the directory of an environment.
 func Open(env *platform.Environment) *Directory {
-	return platform.Single(env, func(env *platform.Environment) *Directory { return New(env.Stores(Users), env.Stores(Teams)) })
+	return platform.Single(env, func(env *platform.Environment) *Directory {
+		return New(env.Stores(Users), env.Stores(Teams), env.Stores(Mode))
+	})
 }
 
-// The revisions of users and teams.
-var revisionOfUsers, revisionOfTeams = store.Ref{Resource: Users}, store.Ref{Resource: Teams}
+// The revisions of users, of teams and of the mode.
+var revisionOfUsers, revisionOfTeams, revisionOfMode = store.Ref{Resource: Users}, store.Ref{Resource: Teams}, store.Ref{Resource: Mode}
 
 // Refs returns what must be read to know what owners may do: the users among them, each once, and the revision of the teams. The
-// revision of the users is among them until the process has seen a user or a team: it tells only whether there is any.
+// revision of the users is among them until the process has seen a user or a team: it tells only whether there is any. That of the
+// mode is among them until the process has seen that every owner must have an object.
 func (d *Directory) Refs(owners ...identity.Owner) []store.Ref {
-	refs := make([]store.Ref, 1, 2+len(owners))
+	refs := make([]store.Ref, 1, 3+len(owners))
 	refs[0] = revisionOfTeams
+	if !d.strict.Load() {
+		refs = append(refs, revisionOfMode)
+	}
 	if d.Empty() {
 		refs = append(refs, revisionOfUsers)
 	}
@@ -137,8 +153,45 @@ func (d *Directory) Prepare(ctx context.Context) {
 // Prepared tells that the process has the teams.
 func (d *Directory) Prepared() bool { return d.snapshot.current.Load() != nil }
 
-// Empty tells that there was no user and no team when the last request was authenticated.
-func (d *Directory) Empty() bool { return !d.written.Load() }
+// Empty tells that there was no user and no team when the last request was authenticated, and that owners need none.
+func (d *Directory) Empty() bool { return !d.written.Load() && !d.strict.Load() }
+
+// Strict tells that every owner must have an object. It reads the mode unless the process has seen that. Errors: those of the store.
+func (d *Directory) Strict(ctx context.Context) (bool, error) {
+	if d.strict.Load() {
+		return true, nil
+	}
+	read, err := d.users.GetRefs(ctx, revisionOfMode)
+	if err != nil {
+		return false, fmt.Errorf("reading whether every owner needs an object: %w", err)
+	}
+	d.note(read)
+	return d.strict.Load(), nil
+}
+
+// Demand makes the platform demand an object of every owner, for good: a credential whose user or team does not exist is refused from
+// the next request on. It may be called again. Errors: those of the store.
+func (d *Directory) Demand(ctx context.Context, now time.Time) error {
+	if _, err := d.mode.Create(ctx, store.Record{Name: "strict", Created: now, Object: []byte("{}")}); err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("noting that every owner needs an object: %w", err)
+	}
+	return nil
+}
+
+// note remembers what was read of the mode.
+func (d *Directory) note(read map[store.Ref]store.Record) {
+	if !d.strict.Load() && read[revisionOfMode].Revision > store.Beginning {
+		d.strict.Store(true)
+	}
+}
+
+// absent is the state of an owner without an object.
+func (d *Directory) absent() (State, error) {
+	if d.strict.Load() {
+		return State{}, ErrAbsent
+	}
+	return State{}, nil
+}
 
 // State is what an owner may do at a moment.
 type State struct {
@@ -159,12 +212,13 @@ func (s State) Has(group string) bool {
 
 // Of returns what an owner may do, from what was read for Refs of that owner. It reads the teams if the process has older ones.
 //
-// Errors: ErrDisabled and ErrGone; those of the store.
+// Errors: ErrDisabled, ErrGone and ErrAbsent; those of the store.
 func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store.Ref]store.Record) (State, error) {
 	revision, asked := read[revisionOfTeams]
 	if !asked {
 		return State{}, errors.New("the revision of the teams was not read")
 	}
+	d.note(read)
 	if !d.written.Load() && (read[revisionOfUsers].Revision > store.Beginning || revision.Revision > store.Beginning) {
 		d.written.Store(true)
 	}
@@ -173,11 +227,17 @@ func (d *Directory) Of(ctx context.Context, owner identity.Owner, read map[store
 		return State{}, err
 	}
 	if owner.Kind == identity.Team {
-		return teams.stateOf(owner.Name)
+		if state, err := teams.stateOf(owner.Name); state.Managed || err != nil {
+			return state, err
+		}
+		return d.absent()
+	}
+	if owner.Kind == identity.Subject {
+		return State{}, nil
 	}
 	record, exists := read[store.Ref{Resource: Users, Name: owner.Name}]
-	if owner.Kind == identity.Subject || !exists {
-		return State{}, nil
+	if !exists {
+		return d.absent()
 	}
 	user, err := d.user(record)
 	if err != nil {

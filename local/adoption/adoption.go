@@ -1,0 +1,433 @@
+// Package adoption makes users and teams of the owners that access keys name, on a platform that had keys before it knew people. What
+// a key may do stays the same: no key gains a right, and one that would lose a right is named first. It reads and writes the state
+// as it is, so that a run that breaks off is completed by the next one. Source: ADR-0033.
+package adoption
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/kinds/people"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// maxRounds is how often a run looks again because others have written.
+const maxRounds = 16
+
+// operator is the caller who makes users and teams.
+var operator = identity.New(identity.Owner{Kind: identity.Subject, Name: "adoption"}, []string{identity.Admins})
+
+// Plan is what an adoption does. The zero value does nothing. Its parts are in the order of names.
+type Plan struct {
+	Users []User
+	Teams []Team
+	Keys  []Key
+	// Blocked are owners that cannot be users or teams.
+	Blocked []Blocked
+}
+
+// User is a user to make.
+type User struct {
+	Name string
+	// Groups are those of the keys of the user that work.
+	Groups []string
+	// Admin tells that one of these keys has the rights of admins, and Through are the teams that give them to the user as well.
+	Admin   bool
+	Through []string
+	// Keys is how many keys the user has.
+	Keys int
+}
+
+// Team is a team to make or to change.
+type Team struct {
+	Name string
+	// New tells that it does not exist yet.
+	New bool
+	// Users are those who become members.
+	Users []string
+}
+
+// Key is a key to change.
+type Key struct {
+	Name string
+	// Narrowed is the only group that is left to a key that names none, so that it gains none. Empty: the groups stay.
+	Narrowed string
+	// Granted are groups of a team's key that the team does not have, and the key keeps.
+	Granted []string
+	// Lost are groups that the key loses, because no user and no team can have them.
+	Lost []string
+}
+
+// Blocked is an owner that cannot have an object.
+type Blocked struct {
+	Owner identity.Owner
+	Why   string
+	Keys  int
+}
+
+// Empty tells that there is nothing to do.
+func (p *Plan) Empty() bool {
+	changes := slices.ContainsFunc(p.Keys, func(key Key) bool { return key.Narrowed != "" || len(key.Granted) > 0 })
+	return len(p.Users)+len(p.Teams) == 0 && !changes
+}
+
+// Losses are the keys that lose groups.
+func (p *Plan) Losses() []Key {
+	return slices.DeleteFunc(slices.Clone(p.Keys), func(key Key) bool { return len(key.Lost) == 0 })
+}
+
+// Adopter makes users and teams in the state of an environment.
+type Adopter struct {
+	env    *platform.Environment
+	stored *kinds.Stored
+	people *people.Directory
+}
+
+// Open returns the adopter of an environment.
+func Open(env *platform.Environment) *Adopter {
+	return &Adopter{env: env, stored: kinds.Open(env), people: people.Open(env)}
+}
+
+// owned is what the keys of an owner without an object say.
+type owned struct {
+	keys []*model.OwnedAccessKey
+	// groups are those that an object of the owner gets, beside teams and roles.
+	groups, teams []string
+	admin         bool
+}
+
+// Plan returns what is to do. Errors: those of the store, and a record that cannot be read.
+func (a *Adopter) Plan(ctx context.Context) (*Plan, error) {
+	users, teams := map[string]bool{}, map[string]*model.Team{}
+	for record, err := range store.Each(ctx, a.stored.Users.Store, store.Query{}) {
+		if err != nil {
+			return nil, fmt.Errorf("listing users: %w", err)
+		}
+		users[record.Name] = true
+	}
+	for record, err := range store.Each(ctx, a.stored.Teams.Store, store.Query{}) {
+		if err != nil {
+			return nil, fmt.Errorf("listing teams: %w", err)
+		}
+		team, err := a.stored.Teams.Parse(record)
+		if err != nil {
+			return nil, err
+		}
+		teams[record.Name] = team
+	}
+	owners := map[identity.Owner]*owned{}
+	limits := accesskey.OpenLimits(a.env)
+	for record, err := range store.Each(ctx, a.stored.AccessKeys.Store, store.Query{}) {
+		if err != nil {
+			return nil, fmt.Errorf("listing access keys: %w", err)
+		}
+		key, err := a.stored.AccessKeys.Parse(record)
+		if err != nil {
+			return nil, err
+		}
+		owner := accesskey.OwnerOf(&key.Spec)
+		if owner.Kind == identity.Subject || owner.Kind == identity.User && users[owner.Name] || owner.Kind == identity.Team && teams[owner.Name] != nil {
+			continue
+		}
+		if _, err := accesskey.Usable(key, record.Activity, limits(), a.env.Now()); errors.Is(err, accesskey.ErrExpired) {
+			// It works for nobody, and the schedule removes it.
+			continue
+		}
+		if owners[owner] == nil {
+			owners[owner] = &owned{}
+		}
+		owners[owner].keys = append(owners[owner].keys, key)
+	}
+	return plan(owners, teams), nil
+}
+
+// plan returns what is to do for owners without an object.
+func plan(owners map[identity.Owner]*owned, teams map[string]*model.Team) *Plan {
+	p := &Plan{}
+	ordered := slices.SortedFunc(maps.Keys(owners), func(a, b identity.Owner) int {
+		return cmp.Or(strings.Compare(string(b.Kind), string(a.Kind)), strings.Compare(a.Name, b.Name))
+	})
+	changed := map[string]*Team{}
+	member := func(team string) *Team {
+		if changed[team] == nil {
+			changed[team] = &Team{Name: team, New: teams[team] == nil}
+		}
+		return changed[team]
+	}
+	var made []identity.Owner
+	for _, owner := range ordered {
+		of := owners[owner]
+		if why := unfit(owner); why != "" {
+			p.Blocked = append(p.Blocked, Blocked{Owner: owner, Why: why, Keys: len(of.keys)})
+			continue
+		}
+		made = append(made, owner)
+		if owner.Kind == identity.Team {
+			member(owner.Name)
+			continue
+		}
+		for _, key := range of.keys {
+			// What a disabled key gave is not given to its owner.
+			if !key.Spec.Disabled {
+				of.take(owner, key)
+			}
+		}
+		for _, team := range of.teams {
+			if found := teams[team]; found == nil || !slices.Contains(found.Spec.Users, owner.Name) {
+				entry := member(team)
+				entry.Users = append(entry.Users, owner.Name)
+			}
+		}
+	}
+	for _, owner := range made {
+		of := owners[owner]
+		if owner.Kind == identity.Team {
+			for _, key := range of.keys {
+				p.add(keepForTeam(owner, key))
+			}
+			continue
+		}
+		user := User{Name: owner.Name, Groups: sorted(of.groups), Admin: of.admin, Keys: len(of.keys)}
+		gives := append(slices.Clone(of.groups), prefixed(of.teams)...)
+		for _, team := range teams {
+			listed := slices.Contains(of.teams, team.Name) || slices.Contains(team.Spec.Users, owner.Name) ||
+				slices.ContainsFunc(team.Spec.Groups, func(group string) bool { return slices.Contains(of.groups, group) })
+			if !listed {
+				continue
+			}
+			gives = append(gives, identity.TeamPrefix+team.Name)
+			if people.Admins(team.Spec.ClusterRoles) {
+				user.Through = append(user.Through, team.Name)
+			}
+		}
+		if of.admin || len(user.Through) > 0 {
+			gives = append(gives, identity.Admins)
+		}
+		user.Through = sorted(user.Through)
+		for _, key := range of.keys {
+			p.add(keepForUser(owner, key, gives))
+		}
+		p.Users = append(p.Users, user)
+	}
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		team := changed[name]
+		team.Users = sorted(team.Users)
+		p.Teams = append(p.Teams, *team)
+	}
+	slices.SortFunc(p.Keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
+	return p
+}
+
+func (p *Plan) add(key Key) {
+	if key.Narrowed != "" || len(key.Granted)+len(key.Lost) > 0 {
+		p.Keys = append(p.Keys, key)
+	}
+}
+
+// take adds to an owner what a key gives.
+func (o *owned) take(owner identity.Owner, key *model.OwnedAccessKey) {
+	for _, group := range key.Spec.Groups {
+		team, ofTeam := strings.CutPrefix(group, identity.TeamPrefix)
+		switch {
+		case group == identity.Admins:
+			o.admin = true
+		case ofTeam && unfit(identity.Owner{Kind: identity.Team, Name: team}) == "":
+			if !slices.Contains(o.teams, team) {
+				o.teams = append(o.teams, team)
+			}
+		case representable(owner, group) && !strings.HasPrefix(group, identity.PlatformPrefix) && !slices.Contains(o.groups, group):
+			o.groups = append(o.groups, group)
+		}
+	}
+}
+
+// representable tells whether a user can have a group, or has it in any case.
+func representable(owner identity.Owner, group string) bool {
+	team, ofTeam := strings.CutPrefix(group, identity.TeamPrefix)
+	switch {
+	case group == identity.Admins, group == identity.UserPrefix+owner.Name, group == identity.Authenticated:
+		return true
+	case ofTeam:
+		return unfit(identity.Owner{Kind: identity.Team, Name: team}) == ""
+	default:
+		return !strings.HasPrefix(group, identity.PlatformPrefix) && !strings.HasPrefix(group, identity.KubernetesPrefix)
+	}
+}
+
+// keepForUser says how a key of a user stays as it is. Gives are the groups that the user has then.
+func keepForUser(owner identity.Owner, key *model.OwnedAccessKey, gives []string) Key {
+	kept := Key{Name: key.Name}
+	own := identity.UserPrefix + owner.Name
+	if len(key.Spec.Groups) == 0 && len(gives) > 0 {
+		kept.Narrowed = own
+	}
+	for _, group := range key.Spec.Groups {
+		switch {
+		case !representable(owner, group):
+			kept.Lost = append(kept.Lost, group)
+		case group == own, group == identity.Authenticated, slices.Contains(gives, group):
+		case strings.HasPrefix(group, identity.PlatformPrefix):
+			// The key is disabled: what it had is not given to the user.
+			kept.Lost = append(kept.Lost, group)
+		case !slices.Contains(key.Status.Granted, group):
+			kept.Granted = append(kept.Granted, group)
+		}
+	}
+	return kept
+}
+
+// keepForTeam says how a key of a team stays as it is: a team has no groups of its own but that of its name.
+func keepForTeam(owner identity.Owner, key *model.OwnedAccessKey) Key {
+	kept := Key{Name: key.Name}
+	for _, group := range key.Spec.Groups {
+		switch {
+		case group == identity.TeamPrefix+owner.Name, group == identity.Authenticated, slices.Contains(key.Status.Granted, group):
+		case strings.HasPrefix(group, identity.PlatformPrefix), strings.HasPrefix(group, identity.KubernetesPrefix):
+			kept.Lost = append(kept.Lost, group)
+		default:
+			kept.Granted = append(kept.Granted, group)
+		}
+	}
+	return kept
+}
+
+// unfit says why an owner cannot have an object. Empty: it can.
+func unfit(owner identity.Owner) string {
+	if prefix := owner.Reserved(); prefix != "" {
+		return identity.ReservedText(prefix)
+	}
+	if problems := validation.IsDNS1123Subdomain(owner.Name); len(problems) > 0 {
+		return problems[0]
+	}
+	return ""
+}
+
+func prefixed(teams []string) []string {
+	groups := make([]string, len(teams))
+	for i, team := range teams {
+		groups[i] = identity.TeamPrefix + team
+	}
+	return groups
+}
+
+func sorted(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ErrBusy means that others write so much that the adoption does not come to an end.
+var ErrBusy = errors.New("others keep writing access keys, users and teams: try again")
+
+// Apply does what Plan says, and again what others have added meanwhile, until nothing is left. It returns the first plan. Check is
+// asked about each plan before anything of it is written. Keys are changed first, then teams, then users: until the object of an
+// owner exists, a key has the groups that it says, so that no moment gives or takes a right.
+//
+// Errors: that of check; ErrBusy; an error that names the object that could not be written. What was written before stays, and the
+// next run goes on. Source: ADR-0033.
+func (a *Adopter) Apply(ctx context.Context, check func(*Plan) error) (*Plan, error) {
+	var first *Plan
+	for range maxRounds {
+		next, err := a.Plan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = next
+		}
+		if err := check(next); err != nil || next.Empty() {
+			return first, err
+		}
+		if err := a.write(ctx, next); err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			return first, err
+		}
+	}
+	return first, ErrBusy
+}
+
+func (a *Adopter) write(ctx context.Context, p *Plan) error {
+	granted := map[string][]string{}
+	for _, key := range p.Keys {
+		granted[key.Name] = key.Granted
+	}
+	keys := accesskey.OfAdoption(a.stored.AccessKeys, granted)
+	for _, key := range p.Keys {
+		if key.Narrowed == "" && len(key.Granted) == 0 {
+			continue
+		}
+		patch := []byte(`{}`)
+		if key.Narrowed != "" {
+			patch = fmt.Appendf(nil, `{"spec":{"groups":[%q]}}`, key.Narrowed)
+		}
+		if _, err := resource.Patch(ctx, keys, resource.PatchInput{
+			Caller: operator, Name: key.Name, Type: resource.MergePatch, Patch: patch, Manager: manager,
+		}); err != nil {
+			return fmt.Errorf("preparing the access key %q: %w", key.Name, err)
+		}
+	}
+	for _, team := range p.Teams {
+		if err := a.writeTeam(ctx, team); err != nil {
+			return fmt.Errorf("writing the team %q: %w", team.Name, err)
+		}
+	}
+	for _, user := range p.Users {
+		object := &model.User{ObjectMeta: metav1.ObjectMeta{Name: user.Name}, Spec: model.UserSpec{Groups: user.Groups}}
+		if user.Admin {
+			object.Spec.ClusterRoles = []model.ClusterRole{{Name: model.ClusterRoleAdmin}}
+		}
+		if _, err := resource.Create(ctx, a.stored.Users, resource.CreateInput[*model.User]{Caller: operator, Object: object, Manager: manager}); err != nil {
+			return fmt.Errorf("making the user %q: %w", user.Name, err)
+		}
+	}
+	return nil
+}
+
+// manager owns the fields that an adoption writes.
+const manager = "platform"
+
+func (a *Adopter) writeTeam(ctx context.Context, team Team) error {
+	if team.New {
+		_, err := resource.Create(ctx, a.stored.Teams, resource.CreateInput[*model.Team]{
+			Caller: operator, Object: &model.Team{ObjectMeta: metav1.ObjectMeta{Name: team.Name}, Spec: model.TeamSpec{Users: team.Users}}, Manager: manager,
+		})
+		return err
+	}
+	found, err := resource.Get(ctx, a.stored.Teams, resource.GetInput{Caller: operator, Name: team.Name})
+	if err != nil {
+		return err
+	}
+	// The resourceVersion of what was read makes the write conditional.
+	found = found.DeepCopy()
+	for _, user := range team.Users {
+		if !slices.Contains(found.Spec.Users, user) {
+			found.Spec.Users = append(found.Spec.Users, user)
+		}
+	}
+	_, err = resource.Update(ctx, a.stored.Teams, resource.UpdateInput[*model.Team]{Caller: operator, Name: team.Name, Object: found, Manager: manager})
+	return err
+}
+
+// Demand makes the platform refuse credentials of owners without an object, for good, and adopts those that were named meanwhile.
+// Errors: those of Apply.
+func (a *Adopter) Demand(ctx context.Context, check func(*Plan) error) error {
+	if err := a.people.Demand(ctx, a.env.Now()); err != nil {
+		return err
+	}
+	_, err := a.Apply(ctx, check)
+	return err
+}

@@ -1,0 +1,39 @@
+package accesskey
+
+import (
+	"slices"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+)
+
+// OfAdoption returns the registry with which keys are prepared for the moment at which their owners get objects: an update notes which
+// groups of a key are granted to it, by the names of keys, and leaves the rest of the status as it is. It is for updates alone.
+// Source: ADR-0033.
+func OfAdoption(keys *Registry, granted map[string][]string) *Registry {
+	own := rulesOf(keys)
+	if own == nil {
+		panic("accesskey: the registry is not that of NewRegistry")
+	}
+	return keys.WithRules(adoptionRules{own, granted})
+}
+
+// adoptionRules are the rules of keys whose owners get objects.
+type adoptionRules struct {
+	*rules
+	granted map[string][]string
+}
+
+// Default implements resource.Rules.
+func (a adoptionRules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) {
+	a.rules.Default(caller, key, old)
+	if old == nil {
+		return
+	}
+	key.Status.DisabledByAdmin = old.Status.DisabledByAdmin
+	for _, group := range a.granted[key.Name] {
+		if !slices.Contains(key.Status.Granted, group) {
+			key.Status.Granted = append(key.Status.Granted, group)
+		}
+	}
+}
