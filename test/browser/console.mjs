@@ -626,6 +626,58 @@ const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a page that the API refuses says so, on every page"() {
+    const { context, page, problems } = await open();
+    await signIn(page);
+    const refusals = {
+      403: ["you may not read this", ""], 409: ["somebody else was faster", ""], 422: ["this is wrong", ""], 429: ["slowly", "Try again in 7 s."], 503: ["not now", "Try again in 7 s."],
+    };
+    for (const [code, [message, hint]] of Object.entries(refusals)) {
+      await page.route(/\/apis\/(?!management.platform.sh\/v1\/selves)/, (route) => route.fulfill({
+        status: Number(code), contentType: "application/json",
+        body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: Number(code), message, details: hint ? { retryAfterSeconds: 7 } : {} }),
+      }));
+      for (const path of ["home", "keys", "clusters", "tokens", "people", "teams", "config"]) {
+        await page.goto(`${origin}/console/${path}`);
+        await page.getByRole("alert").getByText(message).waitFor();
+        if (hint) await page.getByRole("alert").getByText(hint).waitFor();
+        assert.equal(await page.getByRole("button", { name: /^New / }).count(), 0, "a button of a session whose rights are not known");
+      }
+      await page.unrouteAll();
+    }
+    // No network at all.
+    await page.route(/\/apis\/(?!management.platform.sh\/v1\/selves)/, (route) => route.abort());
+    await page.goto(`${origin}/console/clusters`);
+    await page.getByRole("alert").getByText("cannot be reached").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+  async "another port of the same host cannot use the session"() {
+    // The browser sends the cookie there and from there: a port does not separate cookies. The API refuses it.
+    others.add(openOrigin);
+    const { context, page } = await open();
+    await signIn(page);
+    await make(page, "kept-here");
+    const other = await context.newPage();
+    await other.goto(`${openOrigin}/healthz`);
+    const answers = [];
+    other.on("response", (response) => { if (response.url().startsWith(api)) answers.push(response.status()); });
+    const said = await other.evaluate(async (keys) => {
+      const tried = async (path, init) => fetch(path, { credentials: "include", ...init }).then((r) => r.type, () => "refused");
+      return [
+        await tried(keys, { mode: "no-cors" }), await tried(keys), await tried(`${keys}/kept-here`, { method: "DELETE" }),
+        await tried(keys, { method: "POST", mode: "no-cors", body: '{"metadata":{"name":"forged"}}' }),
+      ];
+    }, `${api}/ownedaccesskeys`);
+    // The API permits no other origin to read: the browser hides the answers, or refuses to send the request.
+    assert.ok(said.every((one) => one === "opaque" || one === "refused"), said.join());
+    assert.ok(answers.length > 0 && answers.every((status) => status === 401 || status === 405), answers.join());
+    await page.reload();
+    await page.getByRole("button", { name: "Open kept-here" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Open forged" }).count(), 0);
+    await asAdmin(context, "DELETE", "ownedaccesskeys/kept-here");
+    await context.close();
+  },
   async "five thousand keys are shown in pages, and filtered"() {
     const { context, page, problems } = await open();
     const rows = (from) => Array.from({ length: 500 }, (_, i) => {
@@ -1029,17 +1081,68 @@ const stories = {
     await page.getByRole("alert").waitFor();
     assert.equal(loads, 2);
     await page.unroute("**/assets/studio-*.js");
-    await page.reload();
+    // A page whose script is there after one more load shows no mistake.
+    await page.route("**/assets/tokens-*.js", (route) => route.fulfill({ status: 404, body: "{}" }), { times: 1 });
+    await page.goto(`${origin}/console/tokens`);
+    await page.getByRole("button", { name: "New token" }).waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.goto(`${origin}/console/studio`);
     await page.getByRole("textbox", { name: "Configuration" }).waitFor();
     await context.close();
   },
   async "without JavaScript, the page has the commands"() {
     const { context, page } = await open({ javaScriptEnabled: false });
     await page.goto(`${origin}/console`);
-    await page.locator("noscript pre").waitFor();
+    const commands = await page.locator("noscript pre").textContent();
+    for (const one of ["get ownedaccesskeys", "get virtualclusterinstances", "platform kubeconfig", "edit config", "platform patch eval"]) assert.ok(commands.includes(one), one);
     await context.close();
   },
 };
+
+// Pictures of the main pages for the README, of a platform on which somebody works.
+if (pictures) {
+  stories["pictures for the README"] = async () => {
+    const { context, page } = await open({ viewport: { width: 1240, height: 720 }, colorScheme: "light", reducedMotion: "reduce" });
+    const post = (resource, name, spec) => asAdmin(context, "POST", resource, { metadata: { name }, spec });
+    const made = [["users", "ana"], ["users", "ben"], ["teams", "web"]];
+    await post("users", "ana", { displayName: "Ana", email: "ana@example.com" });
+    await post("users", "ben", { displayName: "Ben", email: "ben@example.com" });
+    await post("teams", "web", { displayName: "Web", users: ["ana", "ben"] });
+    for (const [name, spec] of Object.entries({
+      "ci-deploy": { user: "ana", displayName: "Deploys the shop", ttl: 3 * 86_400, scope: { projects: [{ project: "shop" }] } },
+      "ana-laptop": { user: "ana", displayName: "Laptop of Ana", ttl: 20 * 86_400 }, "nightly": { team: "web", displayName: "Nightly builds", ttl: 86_400 },
+      "ben-laptop": { user: "ben", displayName: "Laptop of Ben", disabled: true }, "reports": { user: "ben", displayName: "Reads for reports", scope: { roles: [{ role: "platformCLI" }] } },
+    })) {
+      await post("ownedaccesskeys", name, spec);
+      made.push(["ownedaccesskeys", name]);
+    }
+    const shoot = (name) => page.screenshot({ path: `${pictures}/readme-${name}.png` });
+    await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
+    await shoot("home");
+    await page.goto(`${origin}/console/keys`);
+    await page.getByRole("button", { name: "Open ci-deploy" }).waitFor();
+    await shoot("keys");
+    await page.goto(`${origin}/console/home`);
+    await page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }).click();
+    await page.getByText("None that you may see.").waitFor();
+    await shoot("kubeconfig");
+    await page.goto(`${origin}/console/config`);
+    await page.getByRole("textbox", { name: "Configuration" }).focus();
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.insertText("platformHost: platform.example.com\n");
+    await page.getByRole("button", { name: "Review the changes" }).click();
+    await page.getByText("+ platformHost: platform.example.com").waitFor();
+    await shoot("configuration");
+    await page.goto(`${origin}/console/studio`);
+    for (const side of ["From tenant to host", "From host to tenant"]) {
+      await page.getByRole("region", { name: side, exact: true }).getByText("Evaluated.", { exact: true }).waitFor();
+    }
+    await page.setViewportSize({ width: 1240, height: 1000 });
+    await shoot("studio");
+    for (const [resource, name] of made) await asAdmin(context, "DELETE", `${resource}/${name}`);
+    await context.close();
+  };
+}
 
 const wanted = Object.entries(stories).filter(([name]) => name.includes(process.env.STORY ?? ""));
 for (const [name, story] of wanted) {

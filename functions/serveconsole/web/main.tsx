@@ -68,20 +68,21 @@ function Bar() {
           <a href={`${home}/${one.name}`} aria-current={page === one ? "page" : undefined}>{text(one.label)}</a>
         ))}
       </nav>
-      <span class="room" />
-      <label class="inline">
-        <span class="hidden">{text("theme")}</span>
-        <select value={theme.value} onChange={(event) => (theme.value = event.currentTarget.value)}>
-          {themes.map((name) => <option value={name}>{text(label[name])}</option>)}
-        </select>
-      </label>
-      {session.value === "guest" && <a href={`${home}/keys`}>{text("signIn")}</a>}
-      {who && session.value !== "out" && session.value !== "guest" && (
-        <>
-          <span class="who" title={(who.groups ?? []).join("\n")}>{text("signedInAs", { name: nameOf(who) })}</span>
-          <button type="button" onClick={signOut}>{text("signOut")}</button>
-        </>
-      )}
+      <span class="end">
+        <label class="inline">
+          <span class="hidden">{text("theme")}</span>
+          <select value={theme.value} onChange={(event) => (theme.value = event.currentTarget.value)}>
+            {themes.map((name) => <option value={name}>{text(label[name])}</option>)}
+          </select>
+        </label>
+        {session.value === "guest" && <a href={`${home}/keys`}>{text("signIn")}</a>}
+        {who && session.value !== "out" && session.value !== "guest" && (
+          <>
+            <span class="who" title={(who.groups ?? []).join("\n")}>{text("signedInAs", { name: nameOf(who) })}</span>
+            <button type="button" onClick={signOut}>{text("signOut")}</button>
+          </>
+        )}
+      </span>
     </header>
   );
 }

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ask, group } from "./api";
+import { ask, group, Refusal } from "./api";
 
 /** A set of requests that the session permits. */
 interface Rule {
@@ -14,14 +14,19 @@ interface Rule {
 /** What the session permits in all namespaces. Null: not known. */
 export const rules = signal<Rule[] | null>(null);
 
+/** Why it is not known what the session permits. */
+export const unknownRights = signal<Refusal | null>(null);
+
 /** Asks the API what the session permits. */
 export async function readRights(): Promise<void> {
+  unknownRights.value = null;
   try {
     const body = JSON.stringify({ apiVersion: "management.platform.sh/v1", kind: "ScopePreview" });
     const answer = await ask<{ status: { rules?: Rule[] } }>(`${group}/scopepreviews`, { method: "POST", probing: true, body });
     rules.value = answer.status.rules ?? [];
-  } catch {
+  } catch (failure) {
     rules.value = null;
+    unknownRights.value = failure instanceof Refusal ? failure : new Refusal(0, "");
   }
 }
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { ask, group, home, list, type Refusal, type Table } from "../api";
 import { Problem, asRefusal } from "../parts/problem";
 import { admin, nameOf, person } from "../person";
-import { may, permitted } from "../rights";
+import { may, permitted, unknownRights } from "../rights";
 import { text, type Text } from "../texts";
 import { distance, exact, now } from "../times";
 import { asking, listsClusters, reachesClusters, someClusters, type Cluster } from "./cluster";
@@ -105,9 +105,9 @@ export function Home() {
           <p class="quiet">{text("homeLead")}</p>
         </div>
       </div>
-      <Problem of={problem.value} />
+      <Problem of={unknownRights.value ?? problem.value} />
       {!found.value && !problem.value && <p class="quiet" role="status">{text("loading")}</p>}
-      {found.value && !clusters && !keys && !config && !history && <p>{text("homeNothing")}</p>}
+      {found.value && !unknownRights.value && !clusters && !keys && !config && !history && <p>{text("homeNothing")}</p>}
       {found.value && (
         <div class="parts">
           {clusters && (
