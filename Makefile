@@ -43,7 +43,7 @@ stories: redis ## Run whole sessions of users, with a real kubectl, in each shap
 	go test -timeout $(TIMEOUT) ./test/script
 
 # The stories run in node, which the cache of go test does not see.
-browser: npm chromium ## Drive the console in a real browser. PICTURES=folder keeps pictures of its pages.
+browser: npm chromium provider ## Drive the console in a real browser. PICTURES=folder keeps pictures of its pages.
 	@! command -v npm >/dev/null || $(MAKE) test/browser/node_modules/.package-lock.json
 	go test -count=1 -timeout $(TIMEOUT) ./test/browser
 
@@ -171,10 +171,10 @@ test/browser/node_modules/.package-lock.json: test/browser/package.json test/bro
 	@touch $@
 
 provider: npm # Install the OpenID Connect provider at which tests sign in.
-	@! command -v npm >/dev/null || $(MAKE) test/signin/provider/node_modules/.package-lock.json
+	@! command -v npm >/dev/null || $(MAKE) test/signin/providertest/node_modules/.package-lock.json
 
-test/signin/provider/node_modules/.package-lock.json: test/signin/provider/package.json test/signin/provider/package-lock.json
-	@npm ci --prefix test/signin/provider --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+test/signin/providertest/node_modules/.package-lock.json: test/signin/providertest/package.json test/signin/providertest/package-lock.json
+	@npm ci --prefix test/signin/providertest --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
 node: npm # Install the packager of serverless.yml.

@@ -6,7 +6,7 @@ ignore (
 	./functions/serveconsole/web/node_modules
 	./infra/serverless/node_modules
 	./test/browser/node_modules
-	./test/signin/provider/node_modules
+	./test/signin/providertest/node_modules
 )
 
 require (

@@ -41,6 +41,12 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		},
 		Target: pending.Origin,
 	}
+	if pending.Console {
+		asks.Title, asks.Text = "Sign in to the console?", []string{
+			"The console of the platform asks for an access key, which this browser keeps where no script can read it.",
+			"Allow this only if you have just started it yourself.",
+		}
+	}
 	if device := pending.Device; device != nil {
 		asks.Title, asks.Text = "Sign in on another device?", []string{
 			"A program on another device asks for an access key of the platform. Whoever has that device can then act as you.",

@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/local/runner"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/redisstore/redistest"
+	"management.platform.sh/test/signin/providertest"
 )
 
 // within is how long all stories may take together, on a machine that does other work as well.
@@ -143,7 +144,8 @@ func TestConsole(t *testing.T) {
 		arguments = append(arguments, pictures)
 	}
 	command := exec.CommandContext(ctx, "node", arguments...)
-	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram)
+	at := providertest.Start(t, "../signin/providertest", "hush", origin+"/auth/oidc/callback", origin+"/console")
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile)
 	var said bytes.Buffer
 	command.Stderr = &said
 	output, err := command.Output()

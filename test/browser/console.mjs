@@ -26,7 +26,10 @@ async function open(options = {}) {
   const problems = [];
   context.on("request", (request) => {
     const { protocol, origin: from } = new URL(request.url());
-    if (protocol.startsWith("http") && from !== origin && !others.has(from)) foreign.add(from);
+    if (!protocol.startsWith("http") || from === origin || others.has(from)) return;
+    // What a page of another server loads is its own business.
+    const by = request.isNavigationRequest() ? origin : new URL(request.frame().url()).origin;
+    if (!others.has(by)) foreign.add(from);
   });
   page.on("pageerror", (failure) => problems.push(failure.message));
   page.on("console", (message) => {
@@ -1088,6 +1091,63 @@ const stories = {
     assert.equal(await page.getByRole("alert").count(), 0);
     await page.goto(`${origin}/console/studio`);
     await page.getByRole("textbox", { name: "Configuration" }).waitFor();
+    await context.close();
+  },
+  async "a person signs in at a provider, and comes back to the page that they wanted"() {
+    const { context, page, problems } = await open();
+    others.add(process.env.ISSUER);
+    // The pages of the provider want a font of somebody else, and do without it.
+    await context.route("https://fonts.googleapis.com/**", (route) => route.abort());
+    const oidc = {
+      issuerUrl: process.env.ISSUER, caFile: process.env.ISSUER_CA, clientId: "platform", clientSecret: "hush",
+      redirectURI: `${origin}/auth/oidc/callback`, groupsClaim: "groups", scopes: ["profile", "email", "groups"],
+    };
+    const before = await (await asAdmin(context, "GET", "config/config")).json();
+    const set = await asAdmin(context, "PATCH", "config/config", { status: { auth: { oidc } } }, "application/merge-patch+json");
+    assert.equal(set.status(), 200, await set.text());
+    await page.goto(`${origin}/console/teams`);
+    const choose = page.getByRole("button", { name: "Sign in with oidc" });
+    await choose.waitFor();
+    await accessible(page, "the connectors");
+    // A sign-in that the person does not allow signs nobody in.
+    const atProvider = async () => {
+      await page.getByPlaceholder("Enter any login").fill("1001");
+      await page.getByPlaceholder("and password").fill("any");
+      await page.getByRole("button", { name: "Sign-in" }).click();
+      await page.getByRole("button", { name: "Continue" }).click();
+    };
+    await choose.click();
+    await atProvider();
+    await page.getByRole("heading", { name: "Sign in to the console?" }).waitFor();
+    await accessible(page, "the question");
+    await page.getByRole("button", { name: "Deny" }).click();
+    await page.getByRole("alert").getByText("The sign-in was not allowed.").waitFor();
+    assert.equal(new URL(page.url()).search, "");
+    // With the keyboard alone. The provider still knows the person.
+    await page.goto(`${origin}/console/teams`);
+    await choose.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Allow" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("ana").first().waitFor();
+    await page.waitForURL(`${origin}/console/teams`);
+    const kept = await page.evaluate(() => [
+      document.documentElement.outerHTML, JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie, location.href,
+    ].join("\n"));
+    assert.ok(!/pak_|verifier|code=/.test(kept), "the page has kept something of the sign-in");
+    const keys = async () => (await (await asAdmin(context, "GET", "ownedaccesskeys")).json()).items.filter(({ spec }) => spec.type === "Login" && spec.user === "ana");
+    assert.deepEqual((await keys()).map(({ spec }) => spec.description), ["Sign-in of the console"]);
+    // The answer to a sign-in that this tab has not begun counts for nothing.
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await choose.waitFor();
+    assert.deepEqual(await keys(), []);
+    await page.goto(`${origin}/console?code=x&state=y&iss=${encodeURIComponent(origin)}`);
+    await page.getByRole("alert").getByText("not the answer to a sign-in").waitFor();
+    assert.equal(new URL(page.url()).search, "");
+    await asAdmin(context, "PATCH", "config/config", { status: { auth: { oidc: null } } }, "application/merge-patch+json");
+    for (const path of ["users/ana", "teams/dev", "teams/ops"]) await asAdmin(context, "DELETE", path);
+    assert.equal((await (await asAdmin(context, "GET", "config/config")).json()).status.auth?.oidc, before.status.auth?.oidc);
+    assert.deepEqual(problems, []);
     await context.close();
   },
   async "without JavaScript, the page has the commands"() {

@@ -1,21 +1,10 @@
 package signin_test
 
 import (
-	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,95 +17,27 @@ import (
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/startlogin"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/test/signin/providertest"
 )
 
-// realProvider is the npm package oidc-provider, in a process of its own.
+// realProvider is a provider that others have written, and its client.
 type realProvider struct {
+	*providertest.Provider
 	t               *testing.T
-	issuer, caFile  string
-	trusted         *x509.CertPool
 	callback, after string
 }
 
-// startProvider starts it with the client of the tests, or skips the test where it is not installed. In CI nothing is skipped.
 func startProvider(t *testing.T) *realProvider {
 	t.Helper()
-	missing := func(what string) {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
-		}
-		t.Skipf("%s: run make provider", what)
-	}
-	if _, err := exec.LookPath("node"); err != nil {
-		missing("node is not installed")
-	}
-	if _, err := os.Stat("provider/node_modules/oidc-provider"); err != nil {
-		missing("the provider is not installed")
-	}
-	p := &realProvider{t: t, trusted: x509.NewCertPool(), callback: base + "/auth/oidc/callback", after: base + "/console"}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
-		BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	keyFile := filepath.Join(folder, "key.pem")
-	p.caFile = filepath.Join(folder, "ca.pem")
-	for file, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: encoded}, p.caFile: {Type: "CERTIFICATE", Bytes: certificate}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(p.caFile)
-	if err != nil || !p.trusted.AppendCertsFromPEM(text) {
-		t.Fatal("the certificate cannot be read", err)
-	}
-	command := exec.CommandContext(t.Context(), "node", "provider/provider.mjs", keyFile, p.caFile, p.callback, p.after)
-	command.Env = append(os.Environ(), "CLIENT_SECRET="+clientSecret)
-	// The provider ends with its standard input.
-	input, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = input.Close()
-		_ = command.Wait()
-	})
-	lines := bufio.NewScanner(output)
-	for p.issuer == "" && lines.Scan() {
-		// Warnings come first.
-		if strings.HasPrefix(lines.Text(), "https://") {
-			p.issuer = lines.Text()
-		}
-	}
-	if p.issuer == "" {
-		t.Fatalf("the provider does not start: %v", lines.Err())
-	}
+	p := &realProvider{t: t, callback: base + "/auth/oidc/callback", after: base + "/console"}
+	p.Provider = providertest.Start(t, "providertest", clientSecret, p.callback, p.after)
 	return p
 }
 
 // page loads a page of the provider.
 func (p *realProvider) page(address string) string {
 	p.t.Helper()
-	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.trusted, MinVersion: tls.VersionTLS12}}}
+	browser := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.Trusted, MinVersion: tls.VersionTLS12}}}
 	defer browser.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -140,7 +61,7 @@ func (p *realProvider) login(address, person string) url.Values {
 		p.t.Fatal(err)
 	}
 	browser := &http.Client{
-		Jar: jar, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.trusted, MinVersion: tls.VersionTLS12}},
+		Jar: jar, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.Trusted, MinVersion: tls.VersionTLS12}},
 		CheckRedirect: func(next *http.Request, _ []*http.Request) error {
 			if strings.HasPrefix(next.URL.String(), p.callback) {
 				return http.ErrUseLastResponse
@@ -201,14 +122,14 @@ func TestRealProvider(t *testing.T) {
 	w := newWorld(t)
 	w.clock.forward(time.Since(w.clock.Now()))
 	w.config.Auth.OIDC = &model.OIDCProvider{
-		IssuerURL: p.issuer, ClientID: clientID, ClientSecret: clientSecret, RedirectURI: p.callback, CAFile: p.caFile,
+		IssuerURL: p.Issuer, ClientID: clientID, ClientSecret: clientSecret, RedirectURI: p.callback, CAFile: p.CAFile,
 		GroupsClaim: "groups", Scopes: []string{"profile", "email", "groups"},
 	}
 	signIn := func() {
 		t.Helper()
 		b := w.browser()
 		back := p.login(b.start(), "1001")
-		if back.Get("iss") != p.issuer {
+		if back.Get("iss") != p.Issuer {
 			t.Errorf("the provider comes back with %v", back)
 		}
 		caller := w.caller(w.fetched(b.confirm(b.send(base+"/auth/oidc/callback?"+back.Encode(), nil), "allow").Get("code")))

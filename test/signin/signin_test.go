@@ -812,3 +812,47 @@ func TestForgotten(t *testing.T) {
 		}
 	}
 }
+
+// The console signs people in as a program does: its address below that of the platform gets the code, and no other address of the
+// platform or of another host does. Source: ADR-0031.
+func TestConsoleSignsIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	query := asked()
+	query.Set("redirect_uri", base+signin.ConsolePath)
+	begun := b.send(base+"/auth/oidc/login?"+query.Encode(), nil)
+	callback := b.send(base+"/auth/oidc/callback?"+w.provider.login(begun.Header.Get("Location")).Encode(), nil)
+	at, err := url.Parse(callback.Header.Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := text(t, b.send(at.String(), nil)); !strings.Contains(page, "Sign in to the console?") {
+		t.Errorf("%s", page)
+	}
+	decided := b.send(base+"/auth/confirm", url.Values{"id": {at.Query().Get("id")}, "decision": {"allow"}}, "Sec-Fetch-Site", "same-origin")
+	back, err := url.Parse(decided.Header.Get("Location"))
+	if err != nil || !strings.HasPrefix(back.String(), base+signin.ConsolePath+"?") {
+		t.Fatalf("%s, %v", back, err)
+	}
+	status, answer := w.fetch(back.Query().Get("code"), func(form url.Values) { form.Set("redirect_uri", base+signin.ConsolePath) })
+	if status != http.StatusOK || answer["user"] != "ana" {
+		t.Errorf("%d %v", status, answer)
+	}
+	for _, other := range []string{
+		base + "/console/", base + "/console?x=y", base + "/console#x", base + "/auth/confirm", base, "http://platform.example/console",
+		"https://platform.example.evil.example/console", "https://evil.example/console", "/console", base + "/console/../x",
+	} {
+		query.Set("redirect_uri", other)
+		w.wantStart(other, query)
+	}
+}
+
+// wantStart fails the test unless a start with a query is a page with 400, which leads nowhere.
+func (w *world) wantStart(about string, query url.Values) {
+	w.t.Helper()
+	answer := w.browser().send(base+"/auth/oidc/login?"+query.Encode(), nil)
+	if answer.StatusCode != http.StatusBadRequest || answer.Header.Get("Location") != "" {
+		w.t.Errorf("%s: %d %s", about, answer.StatusCode, answer.Header.Get("Location"))
+	}
+}

@@ -6,8 +6,8 @@ import { listsClusters } from "./pages/cluster";
 import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
 import { Dialog } from "./parts/dialog";
-import { Problem } from "./parts/problem";
-import { SignIn, whoami } from "./parts/signin";
+import { Problem, asRefusal } from "./parts/problem";
+import { SignIn, comeBack, whoami } from "./parts/signin";
 import { nameOf, person } from "./person";
 import { may, readRights } from "./rights";
 import { text, type Text } from "./texts";
@@ -123,8 +123,9 @@ function Later({ load }: { load: () => Promise<ComponentType> }) {
 }
 
 function App() {
+  const refused = useSignal<Refusal | null>(null);
   useEffect(() => {
-    whoami().then(
+    comeBack().catch((failure) => { refused.value = asRefusal(failure); }).then(whoami).then(
       async (self) => {
         person.value = self;
         await readRights();
@@ -142,7 +143,7 @@ function App() {
         {state === "out" && (
           <div class="card narrow">
             <h1>{text("signIn")}</h1>
-            <SignIn />
+            <SignIn refused={refused.value} />
           </div>
         )}
         {(state === "in" || state === "ended" || state === "guest") && (page.here ? <page.here /> : page.load && <Later load={page.load} />)}

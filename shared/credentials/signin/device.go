@@ -456,6 +456,8 @@ func (state *signIn) description() string {
 		return "Sign-in of a program at " + state.Device.Address
 	case state.Client.Redirect == OutOfBand:
 		return "Sign-in with a password"
+	case !isLoopback(state.Client.Redirect):
+		return "Sign-in of the console"
 	default:
 		return "Sign-in of a program at " + origin(state.Client.Redirect)
 	}

@@ -59,7 +59,7 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 	if !known {
 		return "", nil, unknownConnector()
 	}
-	program, err := d.asked(ctx, query, sent)
+	program, err := d.asked(ctx, chosen.Issuer(), query, sent)
 	if err != nil {
 		return "", nil, err
 	}
@@ -84,8 +84,8 @@ func (d *Doors) End(ctx context.Context, provider Provider, id string) (string, 
 }
 
 // asked returns what a program asks for in the query with which it sends the browser, or the device whose code was entered in this
-// browser. Error: Refusal.
-func (d *Doors) asked(ctx context.Context, query url.Values, sent map[string]string) (client, error) {
+// browser. Address is that of the platform: the console there is a program as well. Error: Refusal.
+func (d *Doors) asked(ctx context.Context, address string, query url.Values, sent map[string]string) (client, error) {
 	if query.Has("device") {
 		id, err := Parameter(query, "device")
 		if err != nil {
@@ -102,7 +102,7 @@ func (d *Doors) asked(ctx context.Context, query url.Values, sent map[string]str
 		return client{}, badRequest("response_type must be code")
 	case given[1] != ClientID:
 		return client{}, badRequest("client_id must be " + ClientID)
-	case !isLoopback(given[2]):
+	case !isLoopback(given[2]) && given[2] != address+ConsolePath:
 		return client{}, badRequest("redirect_uri must be an address on this computer, such as http://127.0.0.1:4711/callback")
 	case given[4] != "S256" || !isToken(given[3], 43, 43):
 		return client{}, badRequest("code_challenge must be that of the method S256")
@@ -239,6 +239,8 @@ type Pending struct {
 	User, Account string
 	// Origin is that of the program that gets the key. Empty: it is that on a Device.
 	Origin string
+	// Console tells that the program is the console, in the same browser.
+	Console bool
 	// Device is the device for which somebody signs in. Nil: it is a program on the computer of the browser.
 	Device *Device
 	// Cookie is the name of the cookie of the attempt.
@@ -277,7 +279,7 @@ func (f *Flow) Pending(ctx context.Context, id string, cookies map[string]string
 	}
 	found.User, found.Account = found.state.User, found.state.Identity.Username
 	if begun.Client.Device == "" {
-		found.Origin = origin(begun.Client.Redirect)
+		found.Origin, found.Console = origin(begun.Client.Redirect), begun.Client.Redirect == address+ConsolePath
 		return found, nil
 	}
 	_, state, err := f.device(ctx, begun.Client)

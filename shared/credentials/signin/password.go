@@ -69,7 +69,7 @@ func (d *Doors) StartPassword(ctx context.Context, query url.Values, sent map[st
 	if !known {
 		return PasswordPage{}, nil, misconfigured("platformHost is not set")
 	}
-	program, err := d.asked(ctx, query, sent)
+	program, err := d.asked(ctx, address, query, sent)
 	if err != nil {
 		return PasswordPage{}, nil, err
 	}

@@ -39,6 +39,9 @@ const Resource = "logins"
 // ClientID is the id of the only client: the program platform.
 const ClientID = "platform-cli"
 
+// ConsolePath is the path of the console. The console asks as a program does, and gets its code there.
+const ConsolePath = "/console"
+
 const (
 	// attemptFor is how long a person has for a sign-in, from the start to the confirmation.
 	attemptFor = 10 * time.Minute
@@ -332,13 +335,13 @@ func isLoopback(address string) bool {
 	return simple && address == "http://"+at.Host+at.EscapedPath()
 }
 
-// origin returns the origin of a loopback address.
+// origin returns the origin of an address.
 func origin(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
 		return ""
 	}
-	return "http://" + at.Host
+	return at.Scheme + "://" + at.Host
 }
 
 // with returns an address with parameters.

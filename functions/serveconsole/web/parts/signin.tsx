@@ -12,32 +12,88 @@ function base64url(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** Signs a user in with a password, and returns the access key of the sign-in. */
-async function keyFor(username: string, password: string): Promise<string> {
-  const verifier = base64url(crypto.getRandomValues(new Uint8Array(32)));
-  const challenge = base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier))));
-  const { code } = await ask<{ code: string }>("/auth/password/login", {
-    method: "POST", probing: true,
-    body: JSON.stringify({ ...client, code_challenge: challenge, code_challenge_method: "S256", username, password }),
-  });
+function random(): string {
+  return base64url(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+/** The challenge of a verifier. */
+async function challengeOf(verifier: string): Promise<string> {
+  return base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier))));
+}
+
+/** Exchanges the code of a sign-in for its access key. */
+async function exchange(code: string, verifier: string, redirect: string): Promise<string> {
   const made = await ask<{ access_token: string }>("/auth/token", {
     method: "POST", probing: true, mediaType: "application/x-www-form-urlencoded",
-    body: new URLSearchParams({
-      ...client, grant_type: "authorization_code", code, code_verifier: verifier, redirect_uri: "urn:ietf:wg:oauth:2.0:oob",
-    }).toString(),
+    body: new URLSearchParams({ ...client, grant_type: "authorization_code", code, code_verifier: verifier, redirect_uri: redirect }).toString(),
   });
   return made.access_token;
 }
 
+/** A connector at which people sign in. */
+interface Connector {
+  id: string;
+  displayName: string;
+  issuer: string;
+  loginEndpoint: string;
+}
+
+/** Where the browser comes back from a connector, wherever the console is served. */
+const back = `${location.origin}/console`;
+
+/** The item of the session storage about a sign-in that leaves this page. */
+const left = "signin";
+
+/** Leaves for a connector. What proves that this tab has asked stays in the tab. */
+async function leave(to: Connector) {
+  const [state, verifier] = [random(), random()];
+  sessionStorage.setItem(left, JSON.stringify({ state, verifier, issuer: to.issuer, page: location.pathname + location.search }));
+  const query = new URLSearchParams({
+    ...client, response_type: "code", redirect_uri: back, state, code_challenge: await challengeOf(verifier), code_challenge_method: "S256",
+  });
+  location.assign(`${to.loginEndpoint}?${query}`);
+}
+
+/** Opens the session if the browser comes back from a connector. The answer is taken from the address first, and only that to a request of this tab counts. */
+export async function comeBack(): Promise<void> {
+  const answer = new URLSearchParams(location.search);
+  if (!answer.has("state") || !answer.has("iss")) return;
+  const asked = JSON.parse(sessionStorage.getItem(left) ?? "null") as { state: string; verifier: string; issuer: string; page: string } | null;
+  sessionStorage.removeItem(left);
+  history.replaceState(null, "", location.pathname);
+  if (!asked || asked.state !== answer.get("state") || asked.issuer !== answer.get("iss")) throw new Refusal(400, text("signInForeign"));
+  const code = answer.get("code");
+  if (!code) throw new Refusal(403, text("signInDenied"));
+  const key = await exchange(code, asked.verifier, back);
+  await send("/auth/session", { method: "POST", headers: { Authorization: `Bearer ${key}` }, probing: true });
+  if (asked.page !== location.pathname && new URL(asked.page, back).origin === location.origin) location.replace(asked.page);
+}
+
+/** Signs a user in with a password, and returns the access key of the sign-in. */
+async function keyFor(username: string, password: string): Promise<string> {
+  const verifier = random();
+  const challenge = await challengeOf(verifier);
+  const { code } = await ask<{ code: string }>("/auth/password/login", {
+    method: "POST", probing: true,
+    body: JSON.stringify({ ...client, code_challenge: challenge, code_challenge_method: "S256", username, password }),
+  });
+  return exchange(code, verifier, "urn:ietf:wg:oauth:2.0:oob");
+}
+
 /** The form with which somebody signs in, by an access key or by a password. */
-export function SignIn({ again }: { again?: boolean }) {
-  const problem = useSignal<Refusal | null>(null);
+export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal | null }) {
+  const problem = useSignal<Refusal | null>(refused ?? null);
+  const connectors = useSignal<Connector[]>([]);
   const busy = useSignal(false);
   const offered = useSignal(false);
   const byPassword = useSignal(false);
   useEffect(() => {
-    ask<{ methods: { password: { enabled: boolean } } }>("/auth/info", { probing: true }).then(
-      (info) => (offered.value = info.methods.password.enabled),
+    ask<{ methods: { password: { enabled: boolean }; sso: Connector[] } }>("/auth/info", { probing: true }).then(
+      ({ methods }) => {
+        offered.value = methods.password.enabled;
+        // A connector leads back to the address in the configuration. Leaving the page would lose what somebody has typed.
+        if (!again) connectors.value = methods.sso.filter(({ issuer }) => issuer === location.origin);
+      },
       () => undefined,
     );
   }, []);
@@ -97,6 +153,11 @@ export function SignIn({ again }: { again?: boolean }) {
           {text(byPassword.value ? "useAccessKey" : "usePassword")}
         </button>
       )}
+      {connectors.value.map((one) => (
+        <button key={one.id} type="button" disabled={busy.value} onClick={() => { busy.value = true; void leave(one); }}>
+          {text("useConnector", { name: one.displayName })}
+        </button>
+      ))}
     </form>
   );
 }

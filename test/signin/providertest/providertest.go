@@ -1,0 +1,105 @@
+// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, in a process of its own, for tests. `make provider`
+// installs it. Source: ADR-0031.
+package providertest
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Provider is a provider that runs until the end of its test.
+type Provider struct {
+	// Issuer is its address.
+	Issuer string
+	// CAFile is a file with the certificate that vouches for it, and Trusted has that certificate.
+	CAFile  string
+	Trusted *x509.CertPool
+}
+
+// Start starts the provider with one client, platform. Folder is the path of this package; callback and after are the addresses to which
+// the client may send a browser back. It skips the test where the provider is not installed. In CI nothing is skipped.
+func Start(t *testing.T, folder, secret, callback, after string) *Provider {
+	t.Helper()
+	missing := func(what string) {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
+		}
+		t.Skipf("%s: run make provider", what)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		missing("node is not installed")
+	}
+	if _, err := os.Stat(filepath.Join(folder, "node_modules", "oidc-provider")); err != nil {
+		missing("the provider is not installed")
+	}
+	p := &Provider{Trusted: x509.NewCertPool()}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := t.TempDir()
+	keyFile := filepath.Join(files, "key.pem")
+	p.CAFile = filepath.Join(files, "ca.pem")
+	for file, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: encoded}, p.CAFile: {Type: "CERTIFICATE", Bytes: certificate}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(p.CAFile)
+	if err != nil || !p.Trusted.AppendCertsFromPEM(text) {
+		t.Fatal("the certificate cannot be read", err)
+	}
+	command := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, callback, after)
+	command.Env = append(os.Environ(), "CLIENT_SECRET="+secret)
+	// The provider ends with its standard input.
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = input.Close()
+		_ = command.Wait()
+	})
+	lines := bufio.NewScanner(output)
+	for p.Issuer == "" && lines.Scan() {
+		// Warnings come first.
+		if strings.HasPrefix(lines.Text(), "https://") {
+			p.Issuer = lines.Text()
+		}
+	}
+	if p.Issuer == "" {
+		t.Fatalf("the provider does not start: %v", lines.Err())
+	}
+	return p
+}
