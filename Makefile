@@ -139,7 +139,7 @@ gen: npm ## Write the generated files anew.
 
 verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
-		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative docs/limits.md functions/serveconsole
+		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative docs/limits.md docs/reference.md functions/serveconsole
 
 redis: # Install redis-server where it is missing and apt-get is there for root.
 	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

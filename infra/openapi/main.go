@@ -2,7 +2,7 @@
 // describes their fields: kubectl requests version 3 for explain, create and apply; older clients and client-side apply
 // request version 2, as JSON or protobuf. The command reads the catalog and the docstrings of the model. The function
 // that serves the documents embeds them, so that no schema is built while a request waits. The command also writes the
-// schemas for the computation of field ownership, and the routes that the fallback must know. Run it from the top of
+// schemas for the computation of field ownership, the routes that the fallback must know, and the reference for readers. Run it from the top of
 // the repository: `go run ./infra/openapi`.
 // Source: Spec 2, 4; ADR-0003.
 package main
@@ -23,7 +23,11 @@ const (
 )
 
 func main() {
-	if err := write(target, schemaTarget); err != nil {
+	err := write(target, schemaTarget)
+	if err == nil {
+		err = writeReference(".")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "openapi:", err)
 		os.Exit(1)
 	}

@@ -63,7 +63,7 @@ func NotFound(resource schema.GroupResource, name string) *Error {
 	return from(apierrors.NewNotFound(resource, name))
 }
 
-// NoRoute answers 404 for a path that is no endpoint.
+// NoRoute answers 404: the path is no endpoint.
 func NoRoute() *Error {
 	return failure(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 }
@@ -73,7 +73,7 @@ func AlreadyExists(resource schema.GroupResource, name string) *Error {
 	return from(apierrors.NewAlreadyExists(resource, name))
 }
 
-// BeingDeleted answers 409 with the reason of AlreadyExists: the name is taken until its deletion has ended.
+// BeingDeleted answers 409: the name is taken until its deletion has ended. The reason is that of AlreadyExists.
 func BeingDeleted(resource schema.GroupResource, name string) *Error {
 	err := AlreadyExists(resource, name)
 	err.status.Message = shorten("object is being deleted: "+err.status.Message, limits.MessageBytes)
@@ -90,13 +90,13 @@ func Conflict(resource schema.GroupResource, name, why string) *Error {
 	return from(apierrors.NewConflict(resource, name, errors.New(why)))
 }
 
-// Modified answers 409 for a stale resourceVersion.
+// Modified answers 409: the resourceVersion is stale.
 func Modified(resource schema.GroupResource, name string) *Error {
 	return Conflict(resource, name,
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
-// Invalid answers 422 with a cause for each bad field, as far as Summary names it.
+// Invalid answers 422: fields of the object are wrong. There is a cause for each one, as far as Summary names it.
 func Invalid(kind schema.GroupKind, name string, problems field.ErrorList) *Error {
 	err := from(apierrors.NewInvalid(kind, name, nil))
 	if len(problems) > 0 {
@@ -106,17 +106,17 @@ func Invalid(kind schema.GroupKind, name string, problems field.ErrorList) *Erro
 	return err
 }
 
-// Forbidden answers 403. The problems name the fields that ask for too much, and may be empty.
+// Forbidden answers 403: the caller may not do this. The problems name the fields that ask for too much, and may be empty.
 func Forbidden(resource schema.GroupResource, name, why string, problems field.ErrorList) *Error {
 	err := from(apierrors.NewForbidden(resource, name, errors.New(why)))
 	err.status.Details.Causes = causes(problems)
 	return err
 }
 
-// Unauthorized answers 401. The text must not tell more about the credential than the caller may learn.
+// Unauthorized answers 401: there is no credential that is valid now. The text must not tell more about the credential than the caller may learn.
 func Unauthorized(why string) *Error { return from(apierrors.NewUnauthorized(why)) }
 
-// BadRequest answers 400. The problems name the fields that could not be read, and may be empty.
+// BadRequest answers 400: the request cannot be read. The problems name the fields that could not be read, and may be empty.
 func BadRequest(why string, problems field.ErrorList) *Error {
 	err := from(apierrors.NewBadRequest(why))
 	if len(problems) > 0 {
@@ -125,25 +125,25 @@ func BadRequest(why string, problems field.ErrorList) *Error {
 	return err
 }
 
-// MethodNotAllowed answers 405.
+// MethodNotAllowed answers 405: the path does not have this method.
 func MethodNotAllowed(method string) *Error {
 	return failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Sprintf("the method %s is not allowed here", method))
 }
 
-// NotAcceptable answers 406 and names the media types that are served.
+// NotAcceptable answers 406: the client accepts none of the media types that are served. The text names them.
 func NotAcceptable(offers string) *Error {
 	return failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "only the following media types are accepted: "+offers)
 }
 
-// UnsupportedMediaType answers 415 and names the media types that are accepted.
+// UnsupportedMediaType answers 415: the body has a media type that is not accepted. The text names those that are.
 func UnsupportedMediaType(got, offers string) *Error {
 	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, fmt.Sprintf("the body of the request was in an unknown format (%q) - accepted media types include: %s", got, offers))
 }
 
-// TooLarge answers 413.
+// TooLarge answers 413: the request, or the response to it, is too large.
 func TooLarge(why string) *Error { return from(apierrors.NewRequestEntityTooLargeError(why)) }
 
-// TooLargeField answers 413 and names the field that is too large.
+// TooLargeField answers 413: a field is too large. The text names it.
 func TooLargeField(at, why string) *Error {
 	err := TooLarge(shorten(at, limits.FaultBytes) + ": " + why)
 	err.status.Details = &metav1.StatusDetails{Causes: causes(field.ErrorList{{
@@ -162,8 +162,7 @@ func TooMany(why string, seconds int32) *Error {
 	return failure(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, why).retryAfter(seconds)
 }
 
-// Unprocessable answers 422 for a request that is well-formed but cannot be done, such as a JSON patch
-// whose test fails.
+// Unprocessable answers 422: the request is well-formed but cannot be done, such as a JSON patch whose test fails.
 func Unprocessable(why string) *Error {
 	return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, why)
 }
@@ -209,19 +208,19 @@ func Upstream(why string) *Error {
 // UpstreamTimeout answers 504: a system outside the platform did not answer in time.
 func UpstreamTimeout(why string) *Error { return from(apierrors.NewTimeoutError(why, 1)) }
 
-// Unrecorded answers 503: the audit cannot record the request, and its policy refuses requests that are not recorded.
-// The request may have taken effect. Source: ADR-0016.
+// Unrecorded answers 503: the audit cannot record the request, and its policy refuses requests that are not recorded,
+// although the request may have taken effect. Source: ADR-0016.
 func Unrecorded() *Error {
 	return from(apierrors.NewServiceUnavailable("the audit log cannot record the request, and its policy requires that; try again")).retryAfter(1)
 }
 
-// Internal answers 500 with a fixed text; the cause is for the log alone.
+// Internal answers 500: the server has failed. The text is fixed, and the cause is for the log alone.
 func Internal(cause error) *Error {
 	return failure(http.StatusInternalServerError, metav1.StatusReasonInternalError,
 		"the request could not be served because of an internal error").Because(cause)
 }
 
-// Broken answers 500 with a message that helps the caller, for example to inform the operators.
+// Broken answers 500: the server has failed, and the text says what helps, for example to inform the operators.
 func Broken(why string) *Error {
 	err := Internal(nil)
 	err.status.Message = shorten(why, limits.MessageBytes)
