@@ -347,3 +347,55 @@ func TestKeysOfOwners(t *testing.T) {
 		}
 	}
 }
+
+// A key that names some of the groups of its owner makes and becomes none that has more: neither by naming no groups, nor for a team with
+// a role, nor with a group that was granted to it alone. Source: ADR-0029.
+func TestNarrowedKeysStayNarrow(t *testing.T) {
+	t.Parallel()
+	s := newSociety(t)
+	keys, a := s.process()
+	s.put(user("ana", model.UserSpec{Groups: []string{"builders", "testers"}}))
+	s.put(team("ops", model.TeamSpec{Users: []string{"ana"}, ClusterRoles: adminRole}))
+	s.put(team("shop", model.TeamSpec{Users: []string{"ana"}}))
+	for _, row := range []struct {
+		about  string
+		groups []string
+		// want are the rights of a key that names no groups, and are those of its maker, except for granted ones.
+		want string
+	}{
+		{"some groups", []string{"testers", "platform:team:ops", "platform:team:shop"}, "platform:team:ops platform:team:shop platform:user:ana testers"},
+		{"the group of the name", []string{"platform:user:ana"}, "platform:user:ana"},
+		{"a group that was granted", []string{"granted"}, "platform:user:ana"},
+	} {
+		bearer := s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana", Groups: row.groups})
+		caller, err := a.Bearer(t.Context(), bearer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rights(a, s.mustCreate(keys, caller, model.OwnedAccessKeySpec{})); got != row.want {
+			t.Errorf("%s: the key that was made has %q, want %q", row.about, got, row.want)
+		}
+		for why, patch := range map[string]string{"no groups": `{"spec":{"groups":null}}`, "an empty list": `{"spec":{"groups":[]}}`} {
+			_, err := resource.Patch(t.Context(), keys, resource.PatchInput{Caller: caller, Name: caller.Key, Type: resource.MergePatch, Patch: []byte(patch)})
+			if apierror.From(err).Status().Code != 403 {
+				t.Errorf("%s: an update to %s: %v", row.about, why, err)
+			}
+		}
+		for owner, spec := range map[string]model.OwnedAccessKeySpec{
+			"a team of admins":        {Team: "ops"},
+			"a group of the owner":    {Groups: []string{"builders"}},
+			"a group that is granted": {Groups: []string{"granted"}},
+		} {
+			if made, err := s.create(keys, caller, spec); err == nil || apierror.From(err).Status().Code != 403 {
+				t.Errorf("%s makes a key with %s: %+v, %v", row.about, owner, made, err)
+			}
+		}
+	}
+	whole, err := a.Bearer(t.Context(), s.mustCreate(keys, admin, model.OwnedAccessKeySpec{User: "ana"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rights(a, s.mustCreate(keys, whole, model.OwnedAccessKeySpec{Team: "ops"})); got != "platform:admins platform:team:ops" {
+		t.Errorf("a member with all rights makes a key of the team with %q", got)
+	}
+}

@@ -342,7 +342,7 @@ func (s *society) issueKey(rt *rapid.T) {
 	}
 	p := s.people[made.owner]
 	gives := s.gives(made.owner)
-	allowed := true
+	allowed, sent := true, made.groups
 	if len(s.keys) > 0 && rapid.Bool().Draw(rt, "by themselves") {
 		maker := s.key(rt)
 		made.owner = maker.owner
@@ -354,6 +354,22 @@ func (s *society) issueKey(rt *rapid.T) {
 		var err error
 		if caller, err = s.authenticate(env, maker); err != nil {
 			rt.Fatal(err)
+		}
+		if !slices.Contains(has, identity.Admins) && p.version > 0 && len(maker.groups) > 0 && len(made.groups) == 0 {
+			// What a key that names groups makes has no more.
+			own := identity.UserPrefix + maker.owner.Name
+			if maker.owner.Kind == identity.Team {
+				own = identity.TeamPrefix + maker.owner.Name
+			}
+			for _, group := range has {
+				if slices.Contains(gives, group) && group != own {
+					made.groups = append(made.groups, group)
+				}
+			}
+			if len(made.groups) == 0 {
+				made.groups = []string{own}
+			}
+			sent = nil
 		}
 		allowed = slices.Contains(has, identity.Admins) ||
 			!slices.ContainsFunc(made.groups, func(group string) bool { return !slices.Contains(has, group) })
@@ -371,7 +387,7 @@ func (s *society) issueKey(rt *rapid.T) {
 	}
 	allowed = allowed && (p.version == 0 || !p.disabled)
 	made.noted, made.version, made.generation = p.version > 0, p.version, p.generation
-	spec := model.OwnedAccessKeySpec{Groups: made.groups, Key: made.bearer}
+	spec := model.OwnedAccessKeySpec{Groups: sent, Key: made.bearer}
 	spec.User, spec.Team, spec.Subject = made.owner.Fields()
 	_, err := resource.Create(s.t.Context(), kinds.Open(env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: caller, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: made.name}, Spec: spec},

@@ -329,7 +329,8 @@ func (r *Renderer) key(ctx context.Context, checked request) (document, time.Tim
 	return rendered, written.Object.Status.ExpirationTimestamp.Time, nil
 }
 
-// ownGroups are the groups of a caller beyond those that follow from the owner and those that the caller's key alone has.
+// ownGroups are the groups of a caller beyond those that follow from the owner and those that the caller's key alone has. If there is
+// none, the key that is made has no more than the caller either: see Default of package accesskey.
 func ownGroups(caller identity.Caller) []string {
 	follows := slices.Concat(identity.New(caller.Owner, nil).Groups, caller.KeyGranted)
 	return slices.DeleteFunc(identity.WithoutKubernetes(caller.Groups), func(group string) bool { return slices.Contains(follows, group) })

@@ -92,7 +92,8 @@ type rules struct {
 	people *people.Directory
 }
 
-// Default makes the caller the owner of a new key, and User its type, where the request leaves them out. A replacement
+// Default makes the caller the owner of a new key, and User its type, where the request leaves them out. If the caller's key names
+// groups, a new key for the same owner that names none gets the same ones: it would have all groups of the owner. A replacement
 // that leaves them out keeps the stored ones. It also keeps what logins wrote, unless an admin sends it. The status is the
 // stored one, whatever clients send. A key that is disabled when an admin writes it is disabled by an admin, until an admin
 // enables it.
@@ -109,6 +110,9 @@ func (r *rules) Default(caller identity.Caller, key, old *model.OwnedAccessKey) 
 	}
 	if OwnerOf(&key.Spec) == (identity.Owner{}) {
 		key.Spec.User, key.Spec.Team, key.Spec.Subject = owner.Fields()
+	}
+	if old == nil && len(key.Spec.Groups) == 0 && caller.KeyNarrowed && !caller.Admin() && OwnerOf(&key.Spec) == caller.Owner {
+		key.Spec.Groups = narrowTo(caller)
 	}
 	if key.Spec.Type == "" {
 		key.Spec.Type = kind

@@ -98,6 +98,7 @@ func callerOf(key *model.OwnedAccessKey, state people.State, scopes []*model.Sco
 	caller := identity.New(OwnerOf(&key.Spec), groupsNow(key, state))
 	if state.Managed {
 		caller.OwnerObject = &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
+		caller.KeyNarrowed = len(key.Spec.Groups) > 0
 		for _, group := range key.Spec.Groups {
 			if !state.Has(group) && caller.In(group) && grantable(group) {
 				caller.KeyGranted = append(caller.KeyGranted, group)

@@ -142,6 +142,14 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 	}
 	key.Status.Owner = &model.AccessKeyOwner{UID: state.UID, Generation: state.Generation}
 	var refused field.ErrorList
+	if len(key.Spec.Groups) == 0 && !caller.Admin() {
+		for _, group := range state.Groups {
+			if !caller.In(group) {
+				refused = append(refused, field.Forbidden(specPath.Child("groups"), fmt.Sprintf(
+					"without groups, the key has all groups of the %s %q, and you are not in %q", owner.Kind, owner.Name, group)))
+			}
+		}
+	}
 	for i, group := range key.Spec.Groups {
 		switch at := specPath.Child("groups").Index(i); {
 		case state.Has(group):
@@ -155,6 +163,19 @@ func (r *rules) noteOwner(ctx context.Context, caller identity.Caller, key *mode
 		}
 	}
 	return refused, nil
+}
+
+// narrowTo returns groups of a key that give it no more than its caller has: those that its owner gives the caller, or the one that the
+// owner has in any case.
+func narrowTo(caller identity.Caller) []string {
+	implied := identity.New(caller.Owner, nil).Groups
+	groups := slices.DeleteFunc(identity.WithoutKubernetes(caller.Groups), func(group string) bool {
+		return slices.Contains(implied, group) || slices.Contains(caller.KeyGranted, group)
+	})
+	if len(groups) == 0 {
+		groups = slices.DeleteFunc(identity.WithoutKubernetes(implied), func(group string) bool { return group == identity.Authenticated })
+	}
+	return groups
 }
 
 // keepGranted notes which groups an admin adds to a stored key of a managed owner, and forgets those that the key no longer has.

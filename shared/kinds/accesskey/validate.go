@@ -176,6 +176,10 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 					fmt.Sprintf("you are not in the group %q", group)))
 			}
 		}
+		if caller.KeyNarrowed && old != nil && len(key.Spec.Groups) == 0 && (len(old.Spec.Groups) > 0 || owner != OwnerOf(&old.Spec)) {
+			excess = append(excess, field.Forbidden(specPath.Child("groups"),
+				"without groups, the key has all groups of its owner, and your access key has only some of them"))
+		}
 		excess = append(excess, loginFields(key, old)...)
 	}
 	excess = append(excess, r.laterEnd(caller, key, old)...)

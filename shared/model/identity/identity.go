@@ -154,6 +154,8 @@ type Caller struct {
 	// KeyGranted are those of Groups that an admin granted to the key and that its owner does not have. They are the key's alone: what
 	// the caller makes does not have them. Source: ADR-0029.
 	KeyGranted []string
+	// KeyNarrowed tells that the key names groups: of the groups that its owner has, the caller has only these. Source: ADR-0029.
+	KeyNarrowed bool
 	// KeyExpires is when that key stops working. Zero: never.
 	KeyExpires time.Time
 	// KeyRevision is the revision of that key's record with which the caller was authenticated. 0: unknown.
