@@ -105,7 +105,7 @@ func (b *browser) enter(code string) (int, string) {
 var links = regexp.MustCompile(`<a href="([^"]+)"`)
 
 // way returns the address at which a sign-in begins, from the page that offers it.
-func way(t *testing.T, page, id string) string {
+func way(t testing.TB, page, id string) string {
 	t.Helper()
 	for _, found := range links.FindAllStringSubmatch(page, -1) {
 		if address := html.UnescapeString(found[1]); strings.HasPrefix(address, "/auth/"+id+"/login?device=") {

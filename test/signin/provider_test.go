@@ -29,7 +29,7 @@ const (
 // provider is an OpenID Connect provider that signs with a real key, and that can break the protocol. Set its fields before a
 // request, never during one.
 type provider struct {
-	t      *testing.T
+	t      testing.TB
 	server *httptest.Server
 	caFile string
 	key    *ecdsa.PrivateKey
@@ -54,7 +54,7 @@ type provider struct {
 	secrets []string
 }
 
-func newProvider(t *testing.T, now func() time.Time) *provider {
+func newProvider(t testing.TB, now func() time.Time) *provider {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *provider) sign(header, claims map[string]any) string {
 	return input + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-func part(t *testing.T, object any) string {
+func part(t testing.TB, object any) string {
 	text, err := json.Marshal(object)
 	if err != nil {
 		t.Error(err)

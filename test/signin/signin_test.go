@@ -84,7 +84,7 @@ func (l *lines) String() string {
 
 // world is a platform with a provider. Change its configuration and its provider between requests, never during one.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	clock    *clock
 	env      *platform.Environment
 	handler  http.Handler
@@ -96,7 +96,7 @@ type world struct {
 	redis string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, clock: &clock{now: time.Date(2027, time.March, 4, 5, 6, 7, 0, time.UTC)}}
 	w.provider = newProvider(t, w.clock.Now)
@@ -170,7 +170,7 @@ func (b *browser) send(address string, form url.Values, header ...string) *http.
 	return answer
 }
 
-func text(t *testing.T, answer *http.Response) string {
+func text(t testing.TB, answer *http.Response) string {
 	t.Helper()
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(answer.Body); err != nil {
