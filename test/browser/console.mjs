@@ -655,6 +655,16 @@ const stories = {
     assert.deepEqual(problems, []);
     await context.close();
   },
+  async "a part that fails does not hide the others"() {
+    const { context, page, problems } = await open();
+    await page.route("**/config/config/history", (route) => route.fulfill({
+      status: 503, contentType: "application/json", body: JSON.stringify({ kind: "Status", apiVersion: "v1", code: 503, message: "no history now" }),
+    }));
+    await signIn(page, admin, "/console/home", page.getByRole("button", { name: "Kubeconfig for p-shop/dev" }));
+    await page.getByRole("alert").getByText("no history now").waitFor();
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
   async "another port of the same host cannot use the session"() {
     // The browser sends the cookie there and from there: a port does not separate cookies. The API refuses it.
     others.add(openOrigin);

@@ -56,15 +56,16 @@ export async function permitted(question: Question): Promise<boolean> {
 
 /** Asks about requests for an object, and again when the object changes. What is not known yet, or cannot be found out, is not permitted. */
 export function usePermitted(questions: Question[], version: string | undefined): boolean[] {
-  const answers = useSignal<boolean[]>([]);
+  // Answers about another object are of no use.
+  const answers = useSignal<{ to: string; found: boolean[] }>({ to: "", found: [] });
   const all = JSON.stringify(questions);
   useEffect(() => {
     let current = true;
     if (version === undefined) return;
     void Promise.all(questions.map((question) => permitted(question).catch(() => false))).then((found) => {
-      if (current) answers.value = found;
+      if (current) answers.value = { to: all, found };
     });
     return () => { current = false; };
   }, [all, version]);
-  return questions.map((_, i) => answers.value[i] ?? false);
+  return questions.map((_, i) => (answers.value.to === all && answers.value.found[i]) || false);
 }

@@ -53,7 +53,7 @@ function textOf(config: Config): string {
 
 /** Says a value of a change. */
 function shown(value: unknown): string {
-  return value === undefined ? text("studioAbsent") : typeof value === "string" ? value : JSON.stringify(value);
+  return value === undefined ? text("studioAbsent") : typeof value === "string" ? value : json(value);
 }
 
 function ChangeList({ of }: { of: Change[] }) {

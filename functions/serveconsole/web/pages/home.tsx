@@ -27,14 +27,16 @@ interface Found {
   keys?: Table<Key>;
   clusters?: { cluster: Cluster; use: boolean }[];
   moreClusters: boolean;
+  /** Why a part is missing. */
+  problem: Refusal | null;
   config?: Config;
   history?: { revision: string; author?: string; time?: string }[];
 }
 
 async function find(): Promise<Found> {
-  const found: Found = { moreClusters: false };
+  const found: Found = { moreClusters: false, problem: null };
   const limit = String(looked);
-  await Promise.all([
+  const parts = await Promise.allSettled([
     may("list", "ownedaccesskeys") && list<Key>(`${group}/ownedaccesskeys`, { limit }).then((table) => (found.keys = table)),
     reachesClusters() && someClusters(listed).then(async ({ found: clusters, more }) => {
       found.moreClusters = more;
@@ -44,6 +46,8 @@ async function find(): Promise<Found> {
       .then((answer) => (found.history = answer.status.revisions ?? [])),
     admin() && may("get", "configs") && ask<Config>(`${group}/config/config`).then((config) => (found.config = config)),
   ]);
+  const failed = parts.find((part) => part.status === "rejected");
+  if (failed) found.problem = asRefusal(failed.reason);
   return found;
 }
 
@@ -71,7 +75,6 @@ function KeyLine({ of, children }: { of: Key; children: ComponentChildren }) {
 /** What needs the person who is signed in. */
 export function Home() {
   const found = useSignal<Found | null>(null);
-  const problem = useSignal<Refusal | null>(null);
   const asked = useSignal<Cluster | null>(null);
   useEffect(() => {
     document.title = `${text("home")} · ${text("product")}`;
@@ -79,7 +82,7 @@ export function Home() {
     const look = () => {
       if (document.hidden || Date.now() - read < 30_000) return;
       read = Date.now();
-      find().then((all) => { found.value = all; problem.value = null; }, (failure) => (problem.value = asRefusal(failure)));
+      void find().then((all) => (found.value = all));
     };
     look();
     // What changed while the tab was hidden is read when somebody comes back to it.
@@ -87,6 +90,7 @@ export function Home() {
     return () => document.removeEventListener("visibilitychange", look);
   }, []);
   const { keys, clusters, moreClusters, config, history } = found.value ?? { moreClusters: false };
+  const problem = unknownRights.value ?? found.value?.problem ?? null;
   const time = now.value;
   const all = (keys?.rows ?? []).map((row) => row.object);
   const over = ({ status }: Key) => status?.expirationTimestamp !== undefined && Date.parse(status.expirationTimestamp) <= time;
@@ -105,9 +109,9 @@ export function Home() {
           <p class="quiet">{text("homeLead")}</p>
         </div>
       </div>
-      <Problem of={unknownRights.value ?? problem.value} />
-      {!found.value && !problem.value && <p class="quiet" role="status">{text("loading")}</p>}
-      {found.value && !unknownRights.value && !clusters && !keys && !config && !history && <p>{text("homeNothing")}</p>}
+      <Problem of={problem} />
+      {!found.value && <p class="quiet" role="status">{text("loading")}</p>}
+      {found.value && !problem && !clusters && !keys && !config && !history && <p>{text("homeNothing")}</p>}
       {found.value && (
         <div class="parts">
           {clusters && (

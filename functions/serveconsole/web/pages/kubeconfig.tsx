@@ -45,7 +45,7 @@ function pluginFor(cluster: Cluster, server: string): string {
 }
 
 /** The access keys in earlier kubeconfigs of a virtual cluster, each of which can be taken back. */
-function Earlier({ cluster, version }: { cluster: Cluster; version: number }) {
+function Earlier({ cluster }: { cluster: Cluster }) {
   const { namespace, name } = cluster.metadata;
   const found = useSignal<{ key: Key; mine: boolean }[] | null>(null);
   const problem = useSignal<Refusal | null>(null);
@@ -60,7 +60,7 @@ function Earlier({ cluster, version }: { cluster: Cluster; version: number }) {
       problem.value = asRefusal(failure);
     }
   }
-  useEffect(() => void read(), [version]);
+  useEffect(() => void read(), []);
   async function takeBack({ metadata }: Key) {
     problem.value = null;
     try {
@@ -212,7 +212,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
         </div>
         {!plugin && <AsKubectl command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec })}'`} />}
       </form>
-      <Earlier cluster={cluster} version={0} />
+      <Earlier cluster={cluster} />
     </Dialog>
   );
 }
