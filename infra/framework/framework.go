@@ -162,6 +162,7 @@ func Serve(ctx context.Context, all []*frame.Function, lookup func(string) strin
 	limit, wrongLimit := timeLimit(lookup)
 	port, wrongPort := portOf(lookup)
 	process.ShareProcessors()
+	process.CollectLessOften()
 	server, wrongSettings := process.Open(lookup, process.Shell{Log: out, Streams: true})
 	if err := errors.Join(wrongTarget, wrongLimit, wrongPort, wrongSettings); err != nil {
 		return err

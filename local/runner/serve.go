@@ -106,6 +106,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	s.Version = c.version
 	counters := metrics.New(registry)
 	process.ShareProcessors()
+	process.CollectLessOften()
 	api := process.New(s, process.World{
 		Stores:     redis.Client.Resource,
 		Encryption: func(context.Context) (*encryption.Keyring, error) { return ring, nil },

@@ -1,0 +1,28 @@
+package process
+
+import (
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// heapReserve is the number of bytes that the heap may grow at least until it is collected.
+const heapReserve = 16 << 20
+
+// usualPercent is GOGC where nobody has set it.
+const usualPercent = 100
+
+// reserve is a block of memory that nobody uses, so that it has no pages.
+var reserve []byte //nolint:unused // what is not referred to would be collected
+
+// CollectLessOften lets the garbage collector wait longer where the heap is small. It begins when the heap has grown by what
+// was in use after the last time. This process has some MB in use, and collected them fifty times a second under load. A
+// block that is never touched counts as in use and takes no memory. A process with another GOGC, or with GOMEMLIMIT, stays as
+// it is. It is called before the process serves. Source: ADR-0028.
+func CollectLessOften() {
+	percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(percent)
+	if percent[0].Value.Uint64() == usualPercent && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		reserve = make([]byte, heapReserve)
+	}
+}
