@@ -96,3 +96,30 @@ func TestCustomHeaders(t *testing.T) {
 		t.Errorf("the callback leads to %s", callback.Header.Get("Location"))
 	}
 }
+
+// A resource is sent to the token endpoint. Without one, nothing is. Source: Spec 2.7 (resource); RFC 8707, 2.
+func TestResource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, resource := range []string{"", "https://api.example.com"} {
+		w.config.Auth.OIDC.Resource = resource
+		w.signIn()
+		w.provider.mu.Lock()
+		if got := w.provider.sent["resource"]; strings.Join(got, " ") != resource || len(got) > 1 || resource == "" && got != nil {
+			t.Errorf("%q: the provider gets %q", resource, got)
+		}
+		w.provider.mu.Unlock()
+	}
+}
+
+// A provider whose certificate nobody vouches for signs people in only if the configuration says so. Source: Spec 2.7 (insecureCa).
+func TestInsecureCA(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Auth.OIDC.CAFile = ""
+	if answer := w.browser().send(base+"/auth/oidc/login?"+asked().Encode(), nil); answer.StatusCode < 500 || answer.Header.Get("Location") != "" {
+		t.Errorf("%d %s", answer.StatusCode, answer.Header.Get("Location"))
+	}
+	w.config.Auth.OIDC.InsecureCA = true
+	w.signIn()
+}

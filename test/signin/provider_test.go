@@ -50,6 +50,8 @@ type provider struct {
 	mu    sync.Mutex
 	codes map[string]url.Values
 	asked []string
+	// sent is the latest request to the token endpoint.
+	sent url.Values
 	// secrets is what the provider has sent and received that only it and the platform may know.
 	secrets []string
 }
@@ -112,6 +114,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		id, secret, _ := r.BasicAuth()
 		p.mu.Lock()
+		p.sent = r.PostForm
 		began := p.codes[r.PostForm.Get("code")]
 		delete(p.codes, r.PostForm.Get("code"))
 		p.mu.Unlock()
