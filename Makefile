@@ -75,7 +75,7 @@ lint: ## Run the linters.
 	go mod tidy -diff
 	$(TOOL) golangci-lint run ./...
 	@for module in infra/release test/contract test/expressions test/terraform; do \
-		(cd $$module && go vet ./... && go mod tidy -diff && go tool -modfile=../tools/go.mod golangci-lint run ./...); \
+		(cd $$module && go vet ./... && go mod tidy -diff && go tool -modfile=../../test/tools/go.mod golangci-lint run ./...); \
 	done
 
 fix: ## Mend what the linters can mend.
