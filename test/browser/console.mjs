@@ -58,7 +58,7 @@ async function studio(options, path = "/console/studio") {
     ...opened, editor, forward, back,
     evaluated: (side = forward) => side.getByText("Evaluated.", { exact: true }).waitFor(),
     async type(name, text) {
-      await editor(name).focus();
+      await focus(editor(name));
       await page.keyboard.press("Control+a");
       await page.keyboard.insertText(text);
     },
@@ -83,6 +83,12 @@ async function make(page, name) {
   await page.getByRole("button", { name: "I have kept it" }).click();
   await page.getByRole("button", { name: `Open ${name}`, exact: true }).waitFor();
   return key;
+}
+
+/** Focuses an element when it is there to be seen: in a dialog that is not open yet, nothing can be focused. */
+async function focus(element) {
+  await element.waitFor();
+  await element.focus();
 }
 
 /** Finds what axe finds on the page as it is. The policy of the page allows no script from outside, so that the browser adds it. */
@@ -192,19 +198,19 @@ const stories = {
   async "a kubeconfig with the keyboard alone, and one without a secret"() {
     const { context, page, problems } = await open();
     await signIn(page, admin, "/console/clusters");
-    await page.getByRole("button", { name: "Open dev" }).focus();
+    await focus(page.getByRole("button", { name: "Open dev" }));
     await page.keyboard.press("Enter");
-    await page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }).focus();
+    await focus(page.getByRole("dialog").getByRole("button", { name: "Kubeconfig" }));
     await page.keyboard.press("Enter");
-    await page.getByLabel("A token, which can be taken back").focus();
+    await focus(page.getByLabel("A token, which can be taken back"));
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
-    await page.getByRole("button", { name: "Make kubeconfig" }).focus();
+    await focus(page.getByRole("button", { name: "Make kubeconfig" }));
     await page.keyboard.press("Enter");
     const download = page.getByRole("button", { name: "Download" });
     await download.waitFor();
     const file = await downloaded(page, async () => {
-      await download.focus();
+      await focus(download);
       await page.keyboard.press("Enter");
     });
     const text = readFileSync(file, "utf8");
@@ -265,7 +271,7 @@ const stories = {
     const editor = page.getByRole("textbox", { name: "Configuration" });
     await signIn(page, admin, "/console/config", editor);
     const type = async (text) => {
-      await editor.focus();
+      await focus(editor);
       await page.keyboard.press("Control+a");
       await page.keyboard.insertText(text);
     };
@@ -324,15 +330,15 @@ const stories = {
     const editor = page.getByRole("textbox", { name: "Configuration" });
     await signIn(page, admin, "/console/config", editor);
     await editor.getByText('password: "***"').waitFor();
-    await editor.focus();
+    await focus(editor);
     await page.keyboard.press("Control+Home");
     await page.keyboard.insertText("platformHost: keys.example.com\n");
     await page.keyboard.press("Tab");
-    await page.getByRole("button", { name: "Review the changes" }).focus();
+    await focus(page.getByRole("button", { name: "Review the changes" }));
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
     await dialog.getByText("+ platformHost: keys.example.com").waitFor();
-    await dialog.getByRole("button", { name: "Save" }).focus();
+    await focus(dialog.getByRole("button", { name: "Save" }));
     await page.keyboard.press("Enter");
     await page.getByText(/^Saved as revision/).waitFor();
     const revealed = await (await asAdmin(context, "GET", "config/config?reveal=true")).json();
@@ -416,7 +422,7 @@ const stories = {
     const { context, page, problems } = await open();
     await signIn(page, admin, "/console/teams");
     const press = async (locator) => {
-      await locator.focus();
+      await focus(locator);
       await page.keyboard.press("Enter");
     };
     const dialog = page.getByRole("dialog");
@@ -495,16 +501,16 @@ const stories = {
     await page.getByLabel("Access key", { exact: true }).waitFor();
     await page.keyboard.type(admin);
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "New key" }).focus();
+    await focus(page.getByRole("button", { name: "New key" }));
     await page.keyboard.press("Enter");
     await page.getByLabel("What is it for?").waitFor();
     await page.keyboard.type("By keyboard");
     await page.keyboard.press("Tab");
     await page.keyboard.type("typed");
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "I have kept it" }).focus();
+    await focus(page.getByRole("button", { name: "I have kept it" }));
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Open typed" }).focus();
+    await focus(page.getByRole("button", { name: "Open typed" }));
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Escape");
@@ -894,7 +900,7 @@ const stories = {
       await page.getByRole("button", { name: "New team" }).click();
       await look("new-team");
       await page.goto(`${origin}/console/config`);
-      await page.getByRole("textbox", { name: "Configuration" }).focus();
+      await focus(page.getByRole("textbox", { name: "Configuration" }));
       await page.keyboard.press("Control+Home");
       await page.keyboard.insertText("platformHost: look.example.com\n");
       await page.keyboard.press("ArrowUp");
@@ -908,7 +914,7 @@ const stories = {
         await page.getByRole("region", { name: side, exact: true }).getByText("Evaluated.", { exact: true }).waitFor();
       }
       await look("studio");
-      await page.getByRole("textbox", { name: "Configuration" }).focus();
+      await focus(page.getByRole("textbox", { name: "Configuration" }));
       await page.keyboard.press("Control+Home");
       await page.keyboard.insertText("sync: {}\n");
       await page.getByRole("list", { name: "Mistakes in: Configuration" }).waitFor();
@@ -948,7 +954,7 @@ const stories = {
     await type("Object in the tenant cluster", "spec: {a: Word}\n");
     await forward.getByText("Round trip: values are lost.").waitFor();
     // The tab key leaves the editor.
-    await editor("Configuration").focus();
+    await focus(editor("Configuration"));
     await page.keyboard.press("Tab");
     assert.ok(!(await editor("Configuration").evaluate((element) => element.getRootNode().activeElement === element)));
     assert.deepEqual(problems, []);
@@ -1135,9 +1141,9 @@ const stories = {
     assert.equal(new URL(page.url()).search, "");
     // With the keyboard alone. The provider still knows the person.
     await page.goto(`${origin}/console/teams`);
-    await choose.focus();
+    await focus(choose);
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Allow" }).focus();
+    await focus(page.getByRole("button", { name: "Allow" }));
     await page.keyboard.press("Enter");
     await page.getByText("ana").first().waitFor();
     await page.waitForURL(`${origin}/console/teams`);
@@ -1197,7 +1203,7 @@ if (pictures) {
     await page.getByText("None that you may see.").waitFor();
     await shoot("kubeconfig");
     await page.goto(`${origin}/console/config`);
-    await page.getByRole("textbox", { name: "Configuration" }).focus();
+    await focus(page.getByRole("textbox", { name: "Configuration" }));
     await page.keyboard.press("Control+Home");
     await page.keyboard.insertText("platformHost: platform.example.com\n");
     await page.getByRole("button", { name: "Review the changes" }).click();

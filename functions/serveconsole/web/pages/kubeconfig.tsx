@@ -113,21 +113,24 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
   const signs = signer !== undefined && signer !== "" && signer !== "None";
   const host = cluster.status?.ingress?.host;
   const plugin = kind.value === "plugin";
-  const at = server.value.trim();
-  const spec = { certificateTTL: ttl.value, ...(kind.value === "certificate" ? { clientCert: true } : {}), ...(at ? { server: at } : {}) };
+  const spec = () => {
+    const given = server.value.trim();
+    return { certificateTTL: ttl.value, ...(kind.value === "certificate" ? { clientCert: true } : {}), ...(given ? { server: given } : {}) };
+  };
   const file = `${name}.yaml`;
   const path = `${pathOf(cluster)}/kubeconfig`;
 
   async function submit(event: Event) {
     event.preventDefault();
     problem.value = null;
-    if (plugin) {
-      made.value = { text: pluginFor(cluster, at || addressOf(host ?? "")), warnings: [] };
+    // What was chosen a moment ago counts, shown or not.
+    if (kind.value === "plugin") {
+      made.value = { text: pluginFor(cluster, server.value.trim() || addressOf(host ?? "")), warnings: [] };
       return;
     }
     busy.value = true;
     try {
-      const response = await send(path, { method: "POST", body: JSON.stringify({ spec }), headers: { "Idempotency-Key": attempt.value } });
+      const response = await send(path, { method: "POST", body: JSON.stringify({ spec: spec() }), headers: { "Idempotency-Key": attempt.value } });
       const { status } = (await response.json()) as { status: { kubeConfig: string; expirationTimestamp?: string } };
       made.value = { text: status.kubeConfig, ends: status.expirationTimestamp, warnings: warningsOf(response) };
     } catch (failure) {
@@ -210,7 +213,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
           <button type="button" onClick={close}>{text("cancel")}</button>
           <button class="primary" disabled={busy.value} autofocus>{text("kubeconfigMake")}</button>
         </div>
-        {!plugin && <AsKubectl command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec })}'`} />}
+        {!plugin && <AsKubectl command={`kubectl create --raw /apis/management.platform.sh/v1/namespaces/${namespace}/virtualclusterinstances/${name}/kubeconfig -f - <<< '${JSON.stringify({ spec: spec() })}'`} />}
       </form>
       <Earlier cluster={cluster} />
     </Dialog>
