@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 )
 
 // heapReserve is the number of bytes that the heap may grow at least until it is collected.
@@ -13,7 +14,7 @@ const heapReserve = 16 << 20
 const usualPercent = 100
 
 // reserve is a block of memory that nobody uses, so that it has no pages.
-var reserve []byte //nolint:unused // what is not referred to would be collected
+var reserve atomic.Pointer[[heapReserve]byte]
 
 // CollectLessOften lets the garbage collector wait longer where the heap is small. It begins when the heap has grown by what
 // was in use after the last time. This process has some MB in use, and collected them fifty times a second under load. A
@@ -23,6 +24,6 @@ func CollectLessOften() {
 	percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(percent)
 	if percent[0].Value.Uint64() == usualPercent && debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		reserve = make([]byte, heapReserve)
+		reserve.CompareAndSwap(nil, new([heapReserve]byte))
 	}
 }

@@ -15,7 +15,7 @@ func TestCollectLessOften(t *testing.T) {
 		metrics.Read(sample)
 		return sample[0].Value.Uint64()
 	}
-	reserve = nil
+	reserve.Store(nil)
 	before := goal()
 	percent := debug.SetGCPercent(usualPercent + 1)
 	CollectLessOften()
