@@ -3,7 +3,9 @@ import { ask, type Refusal } from "../api";
 import { Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
+import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
+import { Scope, useScope } from "../parts/scope";
 import { text, type Text } from "../texts";
 import type { Key } from "./key";
 import { Preview } from "./preview";
@@ -14,35 +16,19 @@ const kinds: [string, Text][] = [
   ["read", "mayRead"], ["project", "mayProject"], ["cluster", "mayCluster"], ["nothing", "mayNothing"], ["all", "mayAll"], ["yaml", "mayYaml"],
 ];
 
-/** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. */
-export function scopeLines(kind: string, project: string, cluster: string, yaml: string): string {
-  const entry = (value: unknown) => ` ${JSON.stringify(value)}`;
-  switch (kind) {
-    case "read": return entry({ roles: [{ role: "platformCLI" }] });
-    case "project": return entry({ projects: [{ project }] });
-    case "cluster": return entry({ virtualClusters: [{ project, virtualCluster: cluster }] });
-    case "nothing": return " {}";
-    case "yaml": return `\n${yaml.split("\n").map((line) => `    ${line}`).join("\n")}`;
-    default: return "";
-  }
-}
-
 /** The dialog in which somebody makes a key. */
 export function Create({ close, made }: { close: () => void; made: (key: Key) => void }) {
   const name = useSignal("");
   const display = useSignal("");
   const ttl = useSignal(86_400);
   const idle = useSignal(false);
-  const kind = useSignal("read");
-  const project = useSignal("");
-  const cluster = useSignal("");
-  const yaml = useSignal("roles:\n- role: platformCLI");
+  const chosen = useScope("read");
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
   const attempt = useSignal(crypto.randomUUID());
 
   const body = useComputed(() => {
-    const scope = scopeLines(kind.value, project.value, cluster.value, yaml.value);
+    const scope = chosen.lines();
     return [
       "apiVersion: management.platform.sh/v1",
       "kind: OwnedAccessKey",
@@ -89,52 +75,14 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
             <small id="name-hint" class="quiet">{text("createNameHint")}</small>
           </div>
         </div>
-        <fieldset>
-          <legend>{text("createMay")}</legend>
-          {kinds.map(([value, label]) => (
-            <label class="choice">
-              <input type="radio" name="kind" value={value} checked={kind.value === value} onChange={() => (kind.value = value)} />
-              {text(label)}
-            </label>
-          ))}
-          {(kind.value === "project" || kind.value === "cluster") && (
-            <div class="two">
-              <label>
-                {text("project")}
-                <input value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} />
-              </label>
-              {kind.value === "cluster" && (
-                <label>
-                  {text("virtualCluster")}
-                  <input value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} />
-                </label>
-              )}
-            </div>
-          )}
-          {kind.value === "yaml" && (
-            <div class="field">
-              <label for="scope-yaml">{text("scopeYaml")}</label>
-              <textarea id="scope-yaml" rows={6} spellcheck={false} value={yaml.value} aria-describedby="scope-hint" onInput={(event) => (yaml.value = event.currentTarget.value)} />
-              <small id="scope-hint" class="quiet">{text("scopeHint")}</small>
-            </div>
-          )}
-        </fieldset>
-        <Preview scope={scopeLines(kind.value, project.value, cluster.value, yaml.value)} ready={kind.value !== "project" || project.value !== ""} />
-        <fieldset>
-          <legend>{text("createLifetime")}</legend>
-          <div class="choices">
-            {lifetimes.map(([seconds, label]) => (
-              <label class="choice">
-                <input type="radio" name="ttl" checked={ttl.value === seconds} onChange={() => (ttl.value = seconds)} />
-                {text(label)}
-              </label>
-            ))}
-          </div>
+        <Scope of={chosen} kinds={kinds} />
+        <Preview scope={chosen.lines()} ready={chosen.ready()} />
+        <Lifetime of={ttl} offered={lifetimes}>
           <label class="choice">
             <input type="checkbox" checked={idle.value} disabled={ttl.value === 0} onChange={(event) => (idle.value = event.currentTarget.checked)} />
             {text("createIdle")}
           </label>
-        </fieldset>
+        </Lifetime>
         <details>
           <summary>{text("asKubectl")}</summary>
           <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.spec.key}' <<'END'\n${body.value}END`}</pre>

@@ -1,10 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { ask, group, list, send, type Meta, type Refusal } from "../api";
+import { ask, group, list, type Meta, type Refusal } from "../api";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
 import { Problem, asRefusal } from "../parts/problem";
+import { Remove } from "../parts/remove";
 import { admin, person } from "../person";
 import { usePermitted } from "../rights";
 import { text } from "../texts";
@@ -70,7 +71,6 @@ export function Details(props: {
   const problem = useSignal<Refusal | null>(null);
   const children = useSignal<Family | null>(null);
   const deleting = useSignal(false);
-  const typed = useSignal("");
   const uid = key?.metadata.uid;
   const [change, end] = usePermitted([
     { verb: "patch", resource: "ownedaccesskeys", name }, { verb: "delete", resource: "ownedaccesskeys", name },
@@ -78,7 +78,6 @@ export function Details(props: {
   useEffect(() => {
     children.value = null;
     deleting.value = false;
-    typed.value = "";
     if (uid) childrenOf(uid).then((found) => (children.value = found), (failure) => (problem.value = asRefusal(failure)));
   }, [uid]);
   if (!key) {
@@ -100,43 +99,23 @@ export function Details(props: {
       problem.value = asRefusal(failure);
     }
   }
-  async function remove(event: Event) {
-    event.preventDefault();
-    problem.value = null;
-    try {
-      // The key that was looked at, and not another one that has its name by now.
-      await send(at, { method: "DELETE", body: JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid } }) });
-      close();
-      changed();
-    } catch (failure) {
-      problem.value = asRefusal(failure);
-    }
-  }
   if (deleting.value) {
     return (
-      <Dialog title={text("deleteTitle", { name })} close={() => (deleting.value = false)}>
-        <form onSubmit={remove}>
-          <p>{text("deleteLead")}</p>
-          {person.value?.accessKey === name && <p class="problem">{text("deleteOwn")}</p>}
-          {key.status?.lastActivity && <p>{text("deleteUsed", { when: distance(key.status.lastActivity) })}</p>}
-          {children.value && children.value.bound.keys.length + children.value.bound.tokens > 0 && (
-            <>
-              <p>{text("deleteBound")}</p>
-              <Made children={children.value.bound} />
-            </>
-          )}
-          <label>
-            {text("deleteType", { name })}
-            <input value={typed.value} autocomplete="off" autocapitalize="off" spellcheck={false} onInput={(event) => (typed.value = event.currentTarget.value)} autofocus />
-          </label>
-          <Problem of={problem.value} />
-          <div class="buttons">
-            <button type="button" onClick={() => (deleting.value = false)}>{text("back")}</button>
-            {change && !key.spec.disabled && <button type="button" onClick={() => void setDisabled(true)}>{text("disableInstead")}</button>}
-            <button class="danger" disabled={typed.value !== name}>{text("delete")}</button>
-          </div>
-        </form>
-      </Dialog>
+      <Remove
+        path={path} of={key.metadata} close={() => (deleting.value = false)} done={() => { close(); changed(); }}
+        instead={change && !key.spec.disabled && <button type="button" onClick={() => void setDisabled(true)}>{text("disableInstead")}</button>}
+      >
+        <p>{text("deleteLead")}</p>
+        {person.value?.accessKey === name && <p class="problem">{text("deleteOwn")}</p>}
+        {key.status?.lastActivity && <p>{text("deleteUsed", { when: distance(key.status.lastActivity) })}</p>}
+        {children.value && children.value.bound.keys.length + children.value.bound.tokens > 0 && (
+          <>
+            <p>{text("deleteBound")}</p>
+            <Made children={children.value.bound} />
+          </>
+        )}
+        <Problem of={problem.value} />
+      </Remove>
     );
   }
   const lineage = key.status?.lineage ?? [];

@@ -4,6 +4,7 @@ import { base, list, send, warningsOf, type Refusal } from "../api";
 import { AsKubectl, Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
+import { Lifetime } from "../parts/lifetime";
 import { Problem, asRefusal } from "../parts/problem";
 import { person } from "../person";
 import { permitted } from "../rights";
@@ -187,19 +188,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
             {text("kindPlugin")}
           </label>
         </fieldset>
-        {!plugin && (
-          <fieldset>
-            <legend>{text("createLifetime")}</legend>
-            <div class="choices">
-              {lifetimes.map(([seconds, label]) => (
-                <label class="choice">
-                  <input type="radio" name="ttl" checked={ttl.value === seconds} onChange={() => (ttl.value = seconds)} />
-                  {text(label)}
-                </label>
-              ))}
-            </div>
-          </fieldset>
-        )}
+        {!plugin && <Lifetime of={ttl} offered={lifetimes} />}
         <div class="field">
           <label for="kubeconfig-server">{text("server")}</label>
           <input

@@ -6,12 +6,13 @@ import { AsKubectl, Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
 import { Fact, Time } from "../parts/facts";
+import { Lifetime } from "../parts/lifetime";
 import { List, useAddress, type Words } from "../parts/list";
 import { Problem, asRefusal } from "../parts/problem";
+import { Scope, useScope } from "../parts/scope";
 import { may, usePermitted } from "../rights";
 import { text, type Text } from "../texts";
 import { exact } from "../times";
-import { scopeLines } from "./create";
 import { ownerOf } from "./key";
 
 /** The record of a token. Only the response to a request for one contains the token. */
@@ -28,6 +29,7 @@ const words: Words = {
   title: "tokens", lead: "tokensLead", count: "entries", countOne: "entriesOne", countFiltered: "entriesFiltered", empty: "tokensEmpty",
 };
 const lifetimes: [number, Text][] = [[600, "tenMinutes"], [3600, "hour"], [28_800, "eightHours"], [86_400, "day"]];
+const kinds: [string, Text][] = [["all", "mayAll"], ["project", "mayProject"], ["cluster", "mayCluster"], ["yaml", "mayYaml"]];
 
 /** Returns the claims of a token, or null if it is none that has them. */
 export function claimsOf(token: string): Record<string, unknown> | null {
@@ -59,13 +61,10 @@ function Claims({ of }: { of: Record<string, unknown> }) {
 
 function Issue({ close, made }: { close: () => void; made: (token: Token, warnings: string[]) => void }) {
   const ttl = useSignal(3600);
-  const kind = useSignal("all");
-  const project = useSignal("");
-  const cluster = useSignal("");
-  const yaml = useSignal("roles:\n- role: platformCLI");
+  const chosen = useScope("all");
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
-  const scope = scopeLines(kind.value, project.value, cluster.value, yaml.value);
+  const scope = chosen.lines();
   const body = ["apiVersion: management.platform.sh/v1", "kind: DirectClusterEndpointToken", "spec:", `  ttl: ${ttl.value}`, ...(scope ? [`  scope:${scope}`] : []), ""].join("\n");
   async function submit(event: Event) {
     event.preventDefault();
@@ -80,44 +79,12 @@ function Issue({ close, made }: { close: () => void; made: (token: Token, warnin
       busy.value = false;
     }
   }
-  const kinds: [string, Text][] = [["all", "mayAll"], ["project", "mayProject"], ["cluster", "mayCluster"], ["yaml", "mayYaml"]];
   return (
     <Dialog title={text("newToken")} close={close} wide>
       <form onSubmit={submit}>
         <p class="quiet">{text("tokenLead")}</p>
-        <fieldset>
-          <legend>{text("createMay")}</legend>
-          {kinds.map(([value, label]) => (
-            <label class="choice">
-              <input type="radio" name="kind" checked={kind.value === value} onChange={() => (kind.value = value)} />
-              {text(label)}
-            </label>
-          ))}
-          {(kind.value === "project" || kind.value === "cluster") && (
-            <div class="two">
-              <label>{text("project")}<input value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} /></label>
-              {kind.value === "cluster" && <label>{text("virtualCluster")}<input value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} /></label>}
-            </div>
-          )}
-          {kind.value === "yaml" && (
-            <div class="field">
-              <label for="token-scope">{text("scopeYaml")}</label>
-              <textarea id="token-scope" rows={6} spellcheck={false} value={yaml.value} aria-describedby="token-scope-hint" onInput={(event) => (yaml.value = event.currentTarget.value)} />
-              <small id="token-scope-hint" class="quiet">{text("scopeHint")}</small>
-            </div>
-          )}
-        </fieldset>
-        <fieldset>
-          <legend>{text("createLifetime")}</legend>
-          <div class="choices">
-            {lifetimes.map(([seconds, label]) => (
-              <label class="choice">
-                <input type="radio" name="ttl" checked={ttl.value === seconds} onChange={() => (ttl.value = seconds)} />
-                {text(label)}
-              </label>
-            ))}
-          </div>
-        </fieldset>
+        <Scope of={chosen} kinds={kinds} />
+        <Lifetime of={ttl} offered={lifetimes} />
         <details>
           <summary>{text("asKubectl")}</summary>
           <pre tabIndex={0}>{`kubectl create -f - -o jsonpath='{.status.token}' <<'END'\n${body}END`}</pre>

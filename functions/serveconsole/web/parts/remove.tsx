@@ -5,9 +5,12 @@ import { text } from "../texts";
 import { Dialog } from "./dialog";
 import { Problem, asRefusal } from "./problem";
 
-/** The dialog that deletes an object. It asks for the name, and deletes the object that is shown, and not a new one with its name. */
-export function Remove(props: { path: string; of: Meta; close: () => void; done: () => void; children: ComponentChildren }) {
-  const { path, of: { name, uid }, close, done, children } = props;
+/**
+ * The dialog that deletes an object. It asks for the name, and deletes the object that is shown, and not a new one with its name.
+ * Instead is a button for what may be done in place of it.
+ */
+export function Remove(props: { path: string; of: Meta; close: () => void; done: () => void; instead?: ComponentChildren; children: ComponentChildren }) {
+  const { path, of: { name, uid }, close, done, instead, children } = props;
   const typed = useSignal("");
   const problem = useSignal<Refusal | null>(null);
   async function remove(event: Event) {
@@ -33,6 +36,7 @@ export function Remove(props: { path: string; of: Meta; close: () => void; done:
         <Problem of={problem.value} />
         <div class="buttons">
           <button type="button" onClick={close}>{text("back")}</button>
+          {instead}
           <button class="danger" disabled={typed.value !== name}>{text("delete")}</button>
         </div>
       </form>

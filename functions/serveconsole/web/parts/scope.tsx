@@ -1,0 +1,67 @@
+import { useSignal } from "@preact/signals";
+import { text, type Text } from "../texts";
+
+/** Returns the lines of a scope in YAML, or nothing where there is no scope. JSON is YAML: what is typed is quoted. */
+function scopeLines(kind: string, project: string, cluster: string, yaml: string): string {
+  const entry = (value: unknown) => ` ${JSON.stringify(value)}`;
+  switch (kind) {
+    case "read": return entry({ roles: [{ role: "platformCLI" }] });
+    case "project": return entry({ projects: [{ project }] });
+    case "cluster": return entry({ virtualClusters: [{ project, virtualCluster: cluster }] });
+    case "nothing": return " {}";
+    case "yaml": return `\n${yaml.split("\n").map((line) => `    ${line}`).join("\n")}`;
+    default: return "";
+  }
+}
+
+/** The scope that somebody chooses for a credential. */
+export function useScope(first: string) {
+  const kind = useSignal(first);
+  const project = useSignal("");
+  const cluster = useSignal("");
+  const yaml = useSignal("roles:\n- role: platformCLI");
+  return {
+    kind, project, cluster, yaml,
+    /** The scope in YAML, or nothing where there is none. */
+    lines: () => scopeLines(kind.value, project.value, cluster.value, yaml.value),
+    /** Whether there is enough to say what it permits. */
+    ready: () => kind.value !== "project" || project.value !== "",
+  };
+}
+
+/** Asks for the scope of a credential. */
+export function Scope({ of, kinds }: { of: ReturnType<typeof useScope>; kinds: [string, Text][] }) {
+  const { kind, project, cluster, yaml } = of;
+  return (
+    <fieldset>
+      <legend>{text("createMay")}</legend>
+      {kinds.map(([value, label]) => (
+        <label class="choice">
+          <input type="radio" name="kind" value={value} checked={kind.value === value} onChange={() => (kind.value = value)} />
+          {text(label)}
+        </label>
+      ))}
+      {(kind.value === "project" || kind.value === "cluster") && (
+        <div class="two">
+          <label>
+            {text("project")}
+            <input value={project.value} required onInput={(event) => (project.value = event.currentTarget.value)} />
+          </label>
+          {kind.value === "cluster" && (
+            <label>
+              {text("virtualCluster")}
+              <input value={cluster.value} required onInput={(event) => (cluster.value = event.currentTarget.value)} />
+            </label>
+          )}
+        </div>
+      )}
+      {kind.value === "yaml" && (
+        <div class="field">
+          <label for="scope-yaml">{text("scopeYaml")}</label>
+          <textarea id="scope-yaml" rows={6} spellcheck={false} value={yaml.value} aria-describedby="scope-hint" onInput={(event) => (yaml.value = event.currentTarget.value)} />
+          <small id="scope-hint" class="quiet">{text("scopeHint")}</small>
+        </div>
+      )}
+    </fieldset>
+  );
+}
