@@ -4,9 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/issuer/issuertest"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/kinds/accesskey"
@@ -37,20 +34,10 @@ func TestDo(t *testing.T) {
 func TestOfOwners(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	stored := kinds.Open(w.Env)
-	for _, name := range []string{"ana", "ben"} {
-		if _, err := resource.Create(t.Context(), stored.Users, resource.CreateInput[*model.User]{
-			Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := resource.Create(t.Context(), stored.Teams, resource.CreateInput[*model.Team]{
-		Caller: root, Object: &model.Team{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: model.TeamSpec{Users: []string{"ana"}}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	root := issuertest.Root
+	w.User("ana")
+	w.User("ben")
+	w.Team("web", "ana")
 	deps, ana, ben := open(w.Env), w.Key("ana", "ana", model.OwnedAccessKeySpec{}), w.Key("ben", "ben", model.OwnedAccessKeySpec{})
 	for _, row := range []struct {
 		about  string
@@ -77,12 +64,12 @@ func TestOfOwners(t *testing.T) {
 		if row.team {
 			do = ofTeam
 		}
-		before, err := stored.AccessKeys.Store.List(t.Context(), store.Query{})
+		before, err := kinds.Open(w.Env).AccessKeys.Store.List(t.Context(), store.Query{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := do(t.Context(), deps, Input{Caller: row.caller, Of: row.of, Object: &model.OwnedAccessKey{Spec: row.spec}})
-		after, listErr := stored.AccessKeys.Store.List(t.Context(), store.Query{})
+		after, listErr := kinds.Open(w.Env).AccessKeys.Store.List(t.Context(), store.Query{})
 		if listErr != nil {
 			t.Fatal(listErr)
 		}

@@ -18,26 +18,16 @@ import (
 func TestOfOwners(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	root := identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
-	stored := kinds.Open(w.Env)
-	for _, name := range []string{"ana", "ben"} {
-		if _, err := resource.Create(t.Context(), stored.Users, resource.CreateInput[*model.User]{
-			Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := resource.Create(t.Context(), stored.Teams, resource.CreateInput[*model.Team]{
-		Caller: root, Object: &model.Team{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: model.TeamSpec{Users: []string{"ana"}}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	root := issuertest.Root
+	w.User("ana")
+	w.User("ben")
+	w.Team("web", "ana")
 	deps := open(w.Env)
 	for _, name := range []string{"ana", "ana-two"} {
 		w.Key(name, "ana", model.OwnedAccessKeySpec{})
 	}
 	w.Key("ben", "ben", model.OwnedAccessKeySpec{})
-	if _, err := resource.Create(t.Context(), stored.AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
+	if _, err := resource.Create(t.Context(), kinds.Open(w.Env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{
 		Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: "robot"}, Spec: model.OwnedAccessKeySpec{Team: "web"}},
 	}); err != nil {
 		t.Fatal(err)

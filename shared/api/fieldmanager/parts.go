@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
@@ -45,12 +46,12 @@ const maxDepth = 8
 
 // partsOf returns the fields of a struct by name.
 func (m *Manager) partsOf(goType reflect.Type, of *spec.Schema, depth int) []part {
-	entries := smdvalue.TypeReflectEntryOf(goType).Fields()
+	entries := smdvalue.TypeReflectEntryOf(goType).OrderedFields()
 	made := make([]part, 0, len(entries))
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		next := part{name: name, entry: entries[name], form: other}
-		fieldType := fieldOf(goType, name)
-		property, known := of.Properties[name]
+	for _, entry := range entries {
+		next := part{name: entry.JsonName, entry: entry, form: other}
+		fieldType := fieldOf(goType, next.name)
+		property, known := of.Properties[next.name]
 		if resolved := m.resolve(&property); known && resolved != nil && fieldType != nil {
 			next.form = formOf(fieldType, resolved)
 			next.simple = next.form == leaf && isSimple(fieldType)
@@ -83,8 +84,7 @@ func at(parts []part, path []string) *part {
 // fieldOf returns the type of a field by its JSON name, also where it is inlined. Nil: there is none.
 func fieldOf(goType reflect.Type, name string) reflect.Type {
 	for _, field := range reflect.VisibleFields(goType) {
-		given, _, _ := bytes.Cut([]byte(field.Tag.Get("json")), []byte(","))
-		if string(given) == name {
+		if given, _, _ := strings.Cut(field.Tag.Get("json"), ","); given == name {
 			return field.Type
 		}
 	}

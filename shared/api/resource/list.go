@@ -197,9 +197,8 @@ func textBuffer(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// release gives the buffer of the last page back. No text of the entries is used after that.
-func (l *listing[T]) release(entries []entry[T]) {
-	clear(entries)
+// release gives the buffer of the last page back. No text of its entries is used after that.
+func (l *listing[T]) release() {
 	if used := l.spliced; cap(used) > 0 {
 		l.spliced = nil
 		textBuffers.Put(&used)
@@ -304,7 +303,7 @@ func (l *listing[T]) list(entries []entry[T]) (runtime.Object, error) {
 		whole = append(whole, each.text...)
 	}
 	list := &listText{json: append(whole, "]}"...)}
-	l.release(entries)
+	l.release()
 	list.SetGroupVersionKind(empty.GetObjectKind().GroupVersionKind())
 	return list, nil
 }

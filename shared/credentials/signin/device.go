@@ -400,11 +400,13 @@ func (f *Flow) PollDevice(ctx context.Context, code, verifier string) (Grant, ma
 		return Grant{}, notes, fmt.Errorf("reading the request of a device: %w", err)
 	}
 	var state signIn
-	if err := json.Unmarshal(record.Object, &state); err != nil || state.Device == nil {
+	if err := json.Unmarshal(record.Object, &state); err != nil {
 		return Grant{}, notes, fmt.Errorf("reading the request of a device: %w", err)
 	}
 	now := f.env.Now()
 	switch {
+	case state.Device == nil:
+		return refuse("invalid_grant", ErrGrant.Error())
 	case !isToken(verifier, 43, 128) || !same(S256(verifier), state.Client.Challenge):
 		return refuse("invalid_grant", ErrGrant.Error())
 	case state.Stage == denied:

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"management.platform.sh/shared/api/resource"
@@ -26,7 +25,7 @@ import (
 	"management.platform.sh/shared/state/store"
 )
 
-var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+var root = issuertest.Root
 
 type tokenSpec = model.DirectClusterEndpointTokenSpec
 
@@ -309,22 +308,9 @@ func TestNarrowedKeys(t *testing.T) {
 func TestLostGroups(t *testing.T) {
 	t.Parallel()
 	w := issuertest.New(t)
-	stored := kinds.Open(w.Env)
-	team := func(name string, users ...string) {
-		t.Helper()
-		if _, err := resource.Create(t.Context(), stored.Teams, resource.CreateInput[*model.Team]{
-			Caller: root, Object: &model.Team{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.TeamSpec{Users: users}},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := resource.Create(t.Context(), stored.Users, resource.CreateInput[*model.User]{
-		Caller: root, Object: &model.User{ObjectMeta: metav1.ObjectMeta{Name: "ana"}, Spec: model.UserSpec{Groups: []string{"staff"}}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	team("web", "ana")
-	team("ops", "ana")
+	w.User("ana", "staff")
+	w.Team("web", "ana")
+	w.Team("ops", "ana")
 	token := w.Issue(w.Key("all", "ana", model.OwnedAccessKeySpec{}), tokenSpec{})
 	staff := w.Issue(w.Key("staff", "ana", model.OwnedAccessKeySpec{Groups: []string{"staff"}}), tokenSpec{})
 	groups := func(token *model.DirectClusterEndpointToken) []string {
@@ -348,12 +334,12 @@ func TestLostGroups(t *testing.T) {
 	if got := token.Status.Groups; len(got) != 5 {
 		t.Errorf("the record has the groups %q", got)
 	}
-	team("later", "ana")
+	w.Team("later", "ana")
 	expect("after she joined a team", token, authenticated, ops, web, user, "staff")
 	if done := w.Sweep(); done != (issuedtoken.Swept{}) {
 		t.Errorf("swept %+v", done)
 	}
-	if _, err := resource.Patch(t.Context(), stored.Teams, resource.PatchInput{
+	if _, err := resource.Patch(t.Context(), kinds.Open(w.Env).Teams, resource.PatchInput{
 		Caller: root, Name: "web", Type: resource.MergePatch, Patch: []byte(`{"spec":{"users":[]}}`),
 	}); err != nil {
 		t.Fatal(err)

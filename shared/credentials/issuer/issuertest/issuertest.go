@@ -35,8 +35,8 @@ const (
 	Bearer = "8Kx20wQm57-tLp93VrNc4-Hd6ZyB1sFg-0123456789" //nolint:gosec // no key of anybody
 )
 
-// root is an admin without an access key.
-var root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
+// Root is an admin without an access key.
+var Root = identity.New(identity.Owner{Kind: identity.User, Name: "root"}, []string{identity.Admins})
 
 // World is an environment whose clock the test sets.
 type World struct {
@@ -86,11 +86,29 @@ func (w *World) Pass(d time.Duration) {
 func (w *World) Key(name, user string, spec model.OwnedAccessKeySpec) identity.Caller {
 	w.t.Helper()
 	spec.User, spec.Key = user, Bearer+name
-	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}}
+	in := resource.CreateInput[*model.OwnedAccessKey]{Caller: Root, Object: &model.OwnedAccessKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}}
 	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).AccessKeys, in); err != nil {
 		w.t.Fatal(err)
 	}
 	return w.Caller(name)
+}
+
+// User stores a user.
+func (w *World) User(name string, groups ...string) {
+	w.t.Helper()
+	object := &model.User{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.UserSpec{Groups: groups}}
+	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).Users, resource.CreateInput[*model.User]{Caller: Root, Object: object}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Team stores a team.
+func (w *World) Team(name string, users ...string) {
+	w.t.Helper()
+	object := &model.Team{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: model.TeamSpec{Users: users}}
+	if _, err := resource.Create(w.t.Context(), kinds.Open(w.Env).Teams, resource.CreateInput[*model.Team]{Caller: Root, Object: object}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // Caller is who calls with the key of that name.
@@ -106,12 +124,12 @@ func (w *World) Caller(name string) identity.Caller {
 // Change changes the access key of that name.
 func (w *World) Change(name string, change func(*model.OwnedAccessKeySpec)) {
 	w.t.Helper()
-	key, err := resource.Get(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.GetInput{Caller: root, Name: name})
+	key, err := resource.Get(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.GetInput{Caller: Root, Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	change(&key.Spec)
-	if _, err := resource.Update(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: root, Name: name, Object: key}); err != nil {
+	if _, err := resource.Update(w.t.Context(), kinds.Open(w.Env).AccessKeys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: Root, Name: name, Object: key}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -129,7 +147,7 @@ func (w *World) Issue(caller identity.Caller, spec model.DirectClusterEndpointTo
 // Records are the names of the records that there are.
 func (w *World) Records() []string {
 	w.t.Helper()
-	list, err := resource.List(w.t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{Caller: root})
+	list, err := resource.List(w.t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, resource.ListInput{Caller: Root})
 	if err != nil {
 		w.t.Fatal(err)
 	}
