@@ -1,6 +1,6 @@
 //go:build !linux
 
-package function_test
+package frame_test
 
 import "testing"
 
