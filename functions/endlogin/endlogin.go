@@ -9,7 +9,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/webpage"
 	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/oidc"
+	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/platform"
 )
 
@@ -47,5 +47,5 @@ var Function = &frame.Function{
 }
 
 func open(env *platform.Environment) Deps {
-	return Deps{Doors: signin.OpenDoors(env), Provider: oidc.Open(env)}
+	return Deps{Doors: signin.OpenDoors(env), Provider: connectors.Open(env)}
 }

@@ -7,7 +7,7 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/oidc"
+	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/platform"
 )
@@ -38,5 +38,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// The groups of a user make admins, and the last one is kept.
 	kinds.Open(env)
-	return Deps{Flow: signin.Open(env), Provider: oidc.Open(env)}
+	return Deps{Flow: signin.Open(env), Provider: connectors.Open(env)}
 }

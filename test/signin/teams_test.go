@@ -15,7 +15,7 @@ import (
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/credentials/signin"
-	"management.platform.sh/shared/credentials/signin/oidc"
+	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -187,7 +187,7 @@ func (w *world) finish() map[string]string {
 		cookies[name] = cookie.Value
 	}
 	// The annotations of a refusal come with its error.
-	result, _ := finishlogin.Do(w.t.Context(), finishlogin.Deps{Flow: signin.Open(w.env), Provider: oidc.Open(w.env)}, frame.FormInput{
+	result, _ := finishlogin.Do(w.t.Context(), finishlogin.Deps{Flow: signin.Open(w.env), Provider: connectors.Open(w.env)}, frame.FormInput{
 		Segment: func(string) string { return "oidc" }, Query: query, Cookies: cookies,
 	})
 	return result.Annotations

@@ -55,7 +55,7 @@ type Cookie struct {
 //
 // Errors: Refusal; nothing is stored in any case.
 func (d *Doors) Start(ctx context.Context, provider Provider, id string, query url.Values, sent map[string]string) (string, []Cookie, error) {
-	chosen, known := connector(d.env.Config(), id)
+	chosen, known := lookup(d.env.Config(), id)
 	if !known {
 		return "", nil, unknownConnector()
 	}
@@ -67,7 +67,7 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 	if err != nil {
 		return "", nil, err
 	}
-	address, err := provider.Begin(ctx, chosen, Request{State: begun.State, Nonce: begun.Nonce, Verifier: begun.Verifier})
+	address, err := provider.Begin(ctx, chosen, begun.request())
 	if err != nil {
 		return "", nil, err
 	}
@@ -76,7 +76,7 @@ func (d *Doors) Start(ctx context.Context, provider Provider, id string, query u
 
 // End returns the address at which the session of a person at a connector ends. Empty: the connector has none. Errors: Refusal.
 func (d *Doors) End(ctx context.Context, provider Provider, id string) (string, error) {
-	chosen, known := connector(d.env.Config(), id)
+	chosen, known := lookup(d.env.Config(), id)
 	if !known {
 		return "", unknownConnector()
 	}
@@ -182,27 +182,23 @@ func nameOf(state string) string { return digest("state", state) }
 func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query url.Values, cookies map[string]string) (path string, notes map[string]string, err error) {
 	notes = map[string]string{AnnotationConnector: id}
 	defer func() { Annotate(notes, err) }()
-	given, err := parameters(query, "state", "code", "iss", "error", "error_description")
+	state, err := Parameter(query, "state")
 	if err != nil {
 		return "", notes, err
 	}
-	begun, err := unseal(ctx, f.env, idOf(given[0]), cookies)
+	begun, err := unseal(ctx, f.env, idOf(state), cookies)
 	if err != nil {
 		return "", notes, err
 	}
-	chosen, known := connector(f.env.Config(), begun.Connector)
+	chosen, known := lookup(f.env.Config(), begun.Connector)
 	switch {
-	case !same(begun.State, given[0]) || begun.Connector != id:
+	case !same(begun.State, state) || begun.Connector != id:
 		// The answer of one provider at the address of another.
 		return "", notes, notStartedHere("state")
 	case !known || !same(chosen.Fingerprint(), begun.Settings):
 		return "", notes, expired("settings")
-	case given[3] != "":
-		return "", notes, Refused(given[3] + " " + given[4])
-	case given[1] == "":
-		return "", notes, Refused("no code")
 	}
-	person, err := provider.Finish(ctx, chosen, Answer{Code: given[1], Issuer: given[2], Nonce: begun.Nonce, Verifier: begun.Verifier})
+	person, err := provider.Finish(ctx, chosen, Answer{Request: begun.request(), Values: query})
 	if err != nil {
 		return "", notes, err
 	}
@@ -229,8 +225,7 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 		return "", notes, fmt.Errorf("storing a sign-in: %w", err)
 	}
 	notes[AnnotationOutcome] = proven
-	base, _ := chosen.base()
-	return with(base+"/auth/confirm", url.Values{"id": {begun.id()}}), notes, nil
+	return with(chosen.Issuer()+"/auth/confirm", url.Values{"id": {begun.id()}}), notes, nil
 }
 
 // Pending is a sign-in that the person has not confirmed yet.

@@ -46,7 +46,7 @@ func door(config *model.ConfigStatus, id string) (address, settings string, know
 		address = Address(config)
 		return address, digest(PasswordID, address), PasswordEnabled(config) && address != ""
 	}
-	chosen, known := connector(config, id)
+	chosen, known := lookup(config, id)
 	if !known {
 		return "", "", false
 	}

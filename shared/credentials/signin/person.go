@@ -53,10 +53,10 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 		return nil, model.AccessKeyIdentity{}, err
 	}
 	notes[AnnotationSubject] = user.Digest(chosen.ID, person.Subject)
-	if gate := chosen.OIDC.Groups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
+	if gate := chosen.RequiredGroups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
 		return nil, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups")
 	}
-	groups, dropped := keep(person.Groups, chosen.OIDC.GroupsPrefix, settings.GroupsFilters)
+	groups, dropped := keep(person.Groups, chosen.GroupsPrefix, settings.GroupsFilters)
 	if len(dropped) > 0 {
 		notes[AnnotationDropped] = fmt.Sprint(len(dropped))
 	}
@@ -64,7 +64,7 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 		return nil, model.AccessKeyIdentity{}, misconfigured(fmt.Sprintf("%d groups are left after the filters; the limit is %d", len(groups), maxKept))
 	}
 	extra := map[string]string{}
-	for _, name := range chosen.OIDC.AllowedExtraClaims {
+	for _, name := range chosen.ExtraClaims {
 		if value, given := person.Extra[name]; given {
 			extra[name] = value
 		}
@@ -92,7 +92,7 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 			if settings.DisableUserCreation {
 				return nil, mapped, notSetUp("disableUserCreation")
 			}
-			if found, err = f.register(ctx, said, chosen.OIDC.UsernamePrefix+first(person.Username, person.PreferredUsername, localPart(person.Email))); err == nil {
+			if found, err = f.register(ctx, said, chosen.UsernamePrefix+first(person.Username, person.PreferredUsername, localPart(person.Email))); err == nil {
 				notes[AnnotationCreated] = found.Name
 			}
 		} else if err == nil {

@@ -3,7 +3,7 @@
 // is stored: the attempt is in a sealed cookie of the browser. The key is made when the program fetches it, so that no URL, cookie
 // or record has it. Source: Spec 5.4; ADR-0031.
 //
-// The package knows no HTTP and no protocol of a connector: the frame serves it, and package oidc is a Provider.
+// The package knows no HTTP and no protocol of a connector: the frame serves it, and package connectors has the Provider of each kind.
 package signin
 
 import (
@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -28,6 +28,7 @@ import (
 	"management.platform.sh/shared/kinds/team"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
@@ -56,90 +57,37 @@ const (
 )
 
 // Connector is a connector of the configuration at which people can sign in.
-type Connector struct {
-	// ID is part of its URLs: oidc for the provider in auth.oidc.
-	ID string
-	// DisplayName and Type are shown to people.
-	DisplayName, Type string
-	// OIDC are its settings.
-	OIDC *model.OIDCProvider
-}
+type Connector = connector.Connector
 
-// Connectors returns the connectors of a configuration that work, in its order.
+// Connectors returns the connectors of a configuration at which people can sign in, in its order.
 func Connectors(config *model.ConfigStatus) []Connector {
-	var found []Connector
-	if config.Auth == nil {
-		return nil
-	}
-	add := func(id, name string, provider *model.OIDCProvider) {
-		if provider == nil {
-			return
-		}
-		one := Connector{ID: id, DisplayName: name, Type: provider.Type, OIDC: provider}
-		if one.DisplayName == "" {
-			one.DisplayName = id
-		}
-		if _, usable := one.base(); usable {
-			found = append(found, one)
-		}
-	}
-	add(model.OIDCConnector, "", config.Auth.OIDC)
-	for i := range config.Auth.Connectors {
-		connector := &config.Auth.Connectors[i]
-		if connector.ID == model.OIDCConnector && config.Auth.OIDC != nil {
-			continue
-		}
-		add(connector.ID, connector.DisplayName, connector.OIDC)
-	}
-	return found
+	return slices.DeleteFunc(connector.All(config.Auth), func(one Connector) bool { return !one.Usable() })
 }
 
-// base returns the address of the platform below which its redirectURI is. Not usable: redirectURI is another address, or there is
-// no issuer or client.
-func (c Connector) base() (base string, usable bool) {
-	base, wrong, _ := c.OIDC.Platform(c.ID)
-	return base, wrong == ""
-}
-
-// LoginURL is the address at which a sign-in begins.
-func (c Connector) LoginURL() string {
-	base, _ := c.base()
-	return base + "/auth/" + c.ID + "/login"
-}
-
-// LogoutURL is the address at which the session of a person at the connector ends.
-func (c Connector) LogoutURL() string {
-	base, _ := c.base()
-	return base + "/auth/" + c.ID + "/logout"
-}
-
-// TokenURL is the address at which a program fetches its key.
-func (c Connector) TokenURL() string {
-	base, _ := c.base()
-	return base + "/auth/token"
-}
-
-// Issuer is what the platform calls itself in its answers to programs: the address of the platform.
-func (c Connector) Issuer() string {
-	base, _ := c.base()
-	return base
-}
-
-// Fingerprint changes with each change of the settings that decide who may answer for the connector.
-func (c Connector) Fingerprint() string {
-	p := c.OIDC
-	return digest(c.ID, p.IssuerURL, p.ClientID, p.ClientSecret.Reveal(), p.RedirectURI, p.CAFile, strconv.FormatBool(p.InsecureCA))
-}
-
-// Request is what a Provider needs to begin.
+// Request is what belongs to one attempt: a Provider sends it along, and finds it in the answer.
 type Request struct{ State, Nonce, Verifier string }
 
 // Answer is what a browser brings back from a provider.
 type Answer struct {
-	// Code is the authorization code, and Issuer the parameter iss of RFC 9207; empty if there is none.
-	Code, Issuer string
-	// Nonce and Verifier are those of the Request.
-	Nonce, Verifier string
+	// Request is that of the attempt.
+	Request
+	// Values are the parameters with which the browser comes.
+	Values url.Values
+}
+
+// Code returns the authorization code of an answer, and the parameter iss of RFC 9207; empty if there is none. Errors: Refusal, also
+// for an answer that says that nobody has signed in.
+func (a Answer) Code() (code, issuer string, err error) {
+	given, err := parameters(a.Values, "code", "iss", "error", "error_description")
+	switch {
+	case err != nil:
+		return "", "", err
+	case given[2] != "":
+		return "", "", Refused(given[2] + " " + given[3])
+	case given[0] == "":
+		return "", "", Refused("no code")
+	}
+	return given[0], given[1], nil
 }
 
 // Person is who a provider says that somebody is. Its groups are those of the provider.
@@ -200,8 +148,8 @@ type Doors struct{ env *platform.Environment }
 // OpenDoors returns the doors of an environment.
 func OpenDoors(env *platform.Environment) *Doors { return &Doors{env} }
 
-// connector returns the connector with an ID.
-func connector(config *model.ConfigStatus, id string) (Connector, bool) {
+// lookup returns the connector with an ID.
+func lookup(config *model.ConfigStatus, id string) (Connector, bool) {
 	for _, one := range Connectors(config) {
 		if one.ID == id {
 			return one, true
@@ -234,6 +182,11 @@ type attempt struct {
 	Client   client `json:"client"`
 	// Started is the time of the start, in Unix seconds.
 	Started int64 `json:"started"`
+}
+
+// request is what the provider of the attempt gets.
+func (a attempt) request() Request {
+	return Request{State: a.State, Nonce: a.Nonce, Verifier: a.Verifier}
 }
 
 // id names an attempt in cookies and URLs of the platform. Nobody can compute the state from it.

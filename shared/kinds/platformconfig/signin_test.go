@@ -31,9 +31,6 @@ func TestSignInWarnings(t *testing.T) {
 			"auth: {oidc: {" + good + "oidc/callback'}, connectors: [{id: oidc, oidc: {" + good + "oidc/callback'}}, {id: b, oidc: {" + good + "c/callback'}}]}",
 			[]string{"status.auth.connectors[0].id", "status.auth.connectors[1].oidc.redirectURI"},
 		},
-		"oidc beside another kind": {
-			"auth: {oidc: {" + good + "oidc/callback'}, connectors: [{id: oidc, idp2: {}}]}", []string{"status.auth.connectors[0].id"},
-		},
 	} {
 		config, err := Parse([]byte(row.text))
 		if err != nil {

@@ -1,21 +1,15 @@
 // Package oidc asks an OpenID Connect provider who somebody is: the authorization code flow with PKCE, a nonce, and everything that a
-// client must check of the answer. It follows no redirect, reads no more than a bounded answer, and connects to no address at which
-// a cloud serves credentials. Source: Spec 2.7 (oidc); OpenID Connect Core 1.0; RFC 7636, 9207, 9700; ADR-0031.
+// client must check of the answer. Source: Spec 2.7 (oidc); OpenID Connect Core 1.0; RFC 7636, 9207, 9700; ADR-0031.
 package oidc
 
 import (
 	"context"
 	"crypto/subtle"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -25,16 +19,12 @@ import (
 	"golang.org/x/oauth2"
 
 	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/upstream"
 	"management.platform.sh/shared/model"
-	"management.platform.sh/shared/model/destination"
 	"management.platform.sh/shared/platform"
 )
 
 const (
-	// within bounds each request to a provider.
-	within = 5 * time.Second
-	// maxAnswer is the largest answer of a provider that is read, in bytes.
-	maxAnswer = 1 << 20
 	// metadataFor is how long the metadata of a provider is kept.
 	metadataFor = 10 * time.Minute
 	// maxKept is how many providers a process keeps.
@@ -83,13 +73,13 @@ func (p *Providers) get(ctx context.Context, settings *model.OIDCProvider, key s
 	if found != nil && p.env.Now().Sub(found.read) < metadataFor {
 		return found, nil
 	}
-	client, err := newClient(settings, p.env.LocalSigners)
+	client, err := upstream.Client(p.env, upstream.Trust{CAFile: settings.CAFile, Insecure: settings.InsecureCA})
 	if err != nil {
 		return nil, err
 	}
 	metadata, err := goidc.NewProvider(goidc.ClientContext(ctx, client), settings.IssuerURL)
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, upstream.Unanswered(err)
 	}
 	var said struct {
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
@@ -115,86 +105,6 @@ func (p *Providers) get(ctx context.Context, settings *model.OIDCProvider, key s
 	return made, nil
 }
 
-// newClient returns a client for a provider.
-func newClient(settings *model.OIDCProvider, local bool) (*http.Client, error) {
-	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: settings.InsecureCA} //nolint:gosec // the configuration says so
-	if settings.CAFile != "" {
-		roots, err := os.ReadFile(settings.CAFile)
-		trust.RootCAs = x509.NewCertPool()
-		if err != nil || !trust.RootCAs.AppendCertsFromPEM(roots) {
-			return nil, signin.Misconfigured("caFile cannot be read here, or has no certificate")
-		}
-	}
-	return &http.Client{
-		Timeout: within,
-		Transport: bounded{&http.Transport{
-			TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment, DialContext: destination.Dialer(within, local).DialContext,
-			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: within,
-		}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
-}
-
-// bounded reads no more than maxAnswer of each answer, and sends nothing without TLS.
-type bounded struct{ next http.RoundTripper }
-
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Scheme != "https" {
-		return nil, errors.New("an endpoint of the provider is not an https URL")
-	}
-	answer, err := b.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	answer.Body = &limited{ReadCloser: answer.Body, left: maxAnswer}
-	return answer, nil
-}
-
-// limited is an answer that ends with an error if it is too large.
-type limited struct {
-	io.ReadCloser
-	left int64
-}
-
-func (l *limited) Read(into []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errors.New("the answer of the provider is too large")
-	}
-	if int64(len(into)) > l.left {
-		into = into[:l.left]
-	}
-	n, err := l.ReadCloser.Read(into)
-	l.left -= int64(n)
-	return n, err
-}
-
-// unanswered says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
-func unanswered(err error) error {
-	var sent *url.Error
-	var retrieved *oauth2.RetrieveError
-	switch {
-	case errors.As(err, &retrieved):
-		return signin.Refused(retrieved.ErrorCode)
-	case errors.As(err, &sent):
-		return signin.Unreachable(errors.New(reason(err)))
-	default:
-		return signin.Misconfigured("an answer of the provider breaks the protocol")
-	}
-}
-
-// reason says why a request has no answer, without its URL.
-func reason(err error) string {
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return "the certificate of the provider cannot be verified"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer of the provider in time"
-	default:
-		return "no connection to the provider"
-	}
-}
-
 // config returns the settings of a connector as a client of OAuth.
 func (p *provider) config(settings *model.OIDCProvider) *oauth2.Config {
 	endpoint := p.Endpoint()
@@ -213,7 +123,7 @@ func (p *provider) config(settings *model.OIDCProvider) *oauth2.Config {
 
 // Begin implements signin.Provider.
 func (p *Providers) Begin(ctx context.Context, connector signin.Connector, request signin.Request) (string, error) {
-	found, err := p.get(ctx, connector.OIDC, connector.Fingerprint())
+	found, err := p.get(ctx, connector.Settings.OIDC, connector.Fingerprint())
 	if err != nil {
 		return "", err
 	}
@@ -221,12 +131,12 @@ func (p *Providers) Begin(ctx context.Context, connector signin.Connector, reque
 	if err != nil || at.Scheme != "https" || at.Host == "" {
 		return "", signin.Misconfigured("the authorization endpoint of the provider is not an https URL")
 	}
-	return found.config(connector.OIDC).AuthCodeURL(request.State, goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)), nil
+	return found.config(connector.Settings.OIDC).AuthCodeURL(request.State, goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)), nil
 }
 
 // End implements signin.Provider. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
 func (p *Providers) End(ctx context.Context, connector signin.Connector) (string, error) {
-	found, err := p.get(ctx, connector.OIDC, connector.Fingerprint())
+	found, err := p.get(ctx, connector.Settings.OIDC, connector.Fingerprint())
 	if err != nil || found.logout == "" {
 		return "", err
 	}
@@ -235,8 +145,8 @@ func (p *Providers) End(ctx context.Context, connector signin.Connector) (string
 		return "", signin.Misconfigured("the logout endpoint of the provider is not an https URL")
 	}
 	query := at.Query()
-	query.Set("client_id", connector.OIDC.ClientID)
-	if back := connector.OIDC.PostLogoutRedirectURI; back != "" {
+	query.Set("client_id", connector.Settings.OIDC.ClientID)
+	if back := connector.Settings.OIDC.PostLogoutRedirectURI; back != "" {
 		query.Set("post_logout_redirect_uri", back)
 	}
 	at.RawQuery = query.Encode()
@@ -245,13 +155,17 @@ func (p *Providers) End(ctx context.Context, connector signin.Connector) (string
 
 // Finish implements signin.Provider.
 func (p *Providers) Finish(ctx context.Context, connector signin.Connector, answer signin.Answer) (signin.Person, error) {
-	settings := connector.OIDC
+	code, issuer, err := answer.Code()
+	if err != nil {
+		return signin.Person{}, err
+	}
+	settings := connector.Settings.OIDC
 	found, err := p.get(ctx, settings, connector.Fingerprint())
 	if err != nil {
 		return signin.Person{}, err
 	}
 	// The code is for the issuer that the answer names, and goes to no other.
-	if answer.Issuer != "" && answer.Issuer != settings.IssuerURL || answer.Issuer == "" && found.namesIssuer {
+	if issuer != "" && issuer != settings.IssuerURL || issuer == "" && found.namesIssuer {
 		return signin.Person{}, signin.Refused("the answer is that of another issuer")
 	}
 	ctx = goidc.ClientContext(ctx, found.client)
@@ -259,9 +173,9 @@ func (p *Providers) Finish(ctx context.Context, connector signin.Connector, answ
 	if settings.Resource != "" {
 		options = append(options, oauth2.SetAuthURLParam("resource", settings.Resource))
 	}
-	tokens, err := found.config(settings).Exchange(ctx, answer.Code, options...)
+	tokens, err := found.config(settings).Exchange(ctx, code, options...)
 	if err != nil {
-		return signin.Person{}, unanswered(err)
+		return signin.Person{}, upstream.Unanswered(err)
 	}
 	raw, given := tokens.Extra("id_token").(string)
 	if !given {
@@ -281,7 +195,7 @@ func (p *Providers) Finish(ctx context.Context, connector signin.Connector, answ
 	if settings.GetUserInfo {
 		info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
 		if err != nil {
-			return signin.Person{}, unanswered(err)
+			return signin.Person{}, upstream.Unanswered(err)
 		}
 		more := map[string]any{}
 		if err := info.Claims(&more); err != nil || info.Subject != token.Subject || more["sub"] != token.Subject {

@@ -1,0 +1,37 @@
+// Package connectors has the provider of each kind of connector: it is the signin.Provider of the functions that sign people in. Those
+// that do not, do not link it. Source: ADR-0035.
+package connectors
+
+import (
+	"context"
+
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/oidc"
+	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/platform"
+)
+
+// Providers asks each connector by its kind. It implements signin.Provider.
+type Providers struct{ kinds map[string]signin.Provider }
+
+// Open returns the providers of an environment. It connects to none of them yet.
+func Open(env *platform.Environment) *Providers {
+	return &Providers{kinds: map[string]signin.Provider{
+		connector.OIDC: oidc.Open(env),
+	}}
+}
+
+// Begin implements signin.Provider.
+func (p *Providers) Begin(ctx context.Context, one signin.Connector, request signin.Request) (string, error) {
+	return p.kinds[one.Kind].Begin(ctx, one, request)
+}
+
+// Finish implements signin.Provider.
+func (p *Providers) Finish(ctx context.Context, one signin.Connector, answer signin.Answer) (signin.Person, error) {
+	return p.kinds[one.Kind].Finish(ctx, one, answer)
+}
+
+// End implements signin.Provider.
+func (p *Providers) End(ctx context.Context, one signin.Connector) (string, error) {
+	return p.kinds[one.Kind].End(ctx, one)
+}

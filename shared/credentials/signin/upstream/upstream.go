@@ -1,0 +1,116 @@
+// Package upstream is the client of HTTP with which the platform asks connectors. It follows no redirect, sends nothing without TLS,
+// reads no more than a bounded answer in a bounded time, and connects to no address at which a cloud serves credentials. Its errors
+// never quote an answer. Source: ADR-0031.
+package upstream
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/model/destination"
+	"management.platform.sh/shared/platform"
+)
+
+const (
+	// within bounds each request.
+	within = 5 * time.Second
+	// maxAnswer is the largest answer that is read, in bytes.
+	maxAnswer = 1 << 20
+)
+
+// Trust says which servers a client believes.
+type Trust struct {
+	// CAFile is the path of root certificates in PEM format. Empty: those of the system.
+	CAFile string
+	// Insecure accepts every certificate.
+	Insecure bool
+}
+
+// Client returns a client for a connector. Errors: signin.Refusal if the certificates cannot be read.
+func Client(env *platform.Environment, trust Trust) (*http.Client, error) {
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: trust.Insecure} //nolint:gosec // the configuration says so
+	if trust.CAFile != "" {
+		roots, err := os.ReadFile(trust.CAFile)
+		settings.RootCAs = x509.NewCertPool()
+		if err != nil || !settings.RootCAs.AppendCertsFromPEM(roots) {
+			return nil, signin.Misconfigured("the file with the certificates cannot be read here, or has no certificate")
+		}
+	}
+	return &http.Client{
+		Timeout: within,
+		Transport: bounded{&http.Transport{
+			TLSClientConfig: settings, Proxy: http.ProxyFromEnvironment, DialContext: destination.Dialer(within, env.LocalSigners).DialContext,
+			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: within,
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// bounded reads no more than maxAnswer of each answer, and sends nothing without TLS.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "https" {
+		return nil, errors.New("an endpoint of the provider is not an https URL")
+	}
+	answer, err := b.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = &limited{ReadCloser: answer.Body, left: maxAnswer}
+	return answer, nil
+}
+
+// limited is an answer that ends with an error if it is too large.
+type limited struct {
+	io.ReadCloser
+	left int64
+}
+
+func (l *limited) Read(into []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errors.New("the answer of the provider is too large")
+	}
+	if int64(len(into)) > l.left {
+		into = into[:l.left]
+	}
+	n, err := l.ReadCloser.Read(into)
+	l.left -= int64(n)
+	return n, err
+}
+
+// Unanswered says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
+func Unanswered(err error) error {
+	var sent *url.Error
+	var retrieved *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &retrieved):
+		return signin.Refused(retrieved.ErrorCode)
+	case errors.As(err, &sent):
+		return signin.Unreachable(errors.New(reason(err)))
+	default:
+		return signin.Misconfigured("an answer of the provider breaks the protocol")
+	}
+}
+
+// reason says why a request has no answer, without its URL.
+func reason(err error) string {
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "the certificate of the provider cannot be verified"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer of the provider in time"
+	default:
+		return "no connection to the provider"
+	}
+}
