@@ -27,12 +27,14 @@ import (
 	"management.platform.sh/functions/expiretokens"
 	"management.platform.sh/functions/finishlogin"
 	"management.platform.sh/functions/getaccesskey"
+	"management.platform.sh/functions/getauditevent"
 	"management.platform.sh/functions/getteam"
 	"management.platform.sh/functions/gettoken"
 	"management.platform.sh/functions/getuser"
 	"management.platform.sh/functions/getvirtualclusterinstance"
 	"management.platform.sh/functions/issuetoken"
 	"management.platform.sh/functions/listaccesskeys"
+	"management.platform.sh/functions/listauditevents"
 	"management.platform.sh/functions/listteams"
 	"management.platform.sh/functions/listtokens"
 	"management.platform.sh/functions/listusers"
@@ -100,6 +102,8 @@ var Functions = []*frame.Function{
 	updateconfig.Function,
 	patchconfig.Function,
 	rollbackconfig.Function,
+	getauditevent.Function,
+	listauditevents.Function,
 	issuetoken.Function,
 	gettoken.Function,
 	listtokens.Function,

@@ -29,7 +29,7 @@ const (
 	reading    = "+eval +evalsha +get +hget +hmget +hexists +hstrlen +zrange +zcard +zlexcount +xrange +xread"
 	writing    = "+incr +hset +hdel +zadd +zrem +xadd +xtrim"
 	// auditing are the commands of the store of audit events.
-	auditing = "+eval +evalsha +hget +hset +xadd +xtrim"
+	auditing = "+eval +evalsha +hget +hset +xadd +xtrim +xrange +xrevrange"
 )
 
 // rights are what a function does with the state: for each resource whether it changes it.

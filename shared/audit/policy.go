@@ -149,8 +149,14 @@ func (a Attributes) Configures() bool {
 	}
 }
 
+// events is the resource at which the audit itself is read.
+const events = "auditevents"
+
+// reads reports whether a request reads the audit. What it returns is recorded already.
+func (a Attributes) reads() bool { return a.Group == model.GroupName && a.Resource == events }
+
 // Evaluate returns how much of a request is recorded: the decision of the first rule that matches it. A request that reveals
-// secrets is recorded at Metadata or above if anything is recorded, and one that changes the configuration at Request or
+// secrets is recorded at Metadata or above if anything is recorded, one that reads the audit at Metadata, and one that changes the configuration at Request or
 // above in any case. The latter is never refused for want of a record: it may be what repairs the audit.
 func (p *Policy) Evaluate(request Attributes) Decision {
 	decision := Decision{Level: None}
@@ -160,11 +166,14 @@ func (p *Policy) Evaluate(request Attributes) Decision {
 			break
 		}
 	}
-	if request.Reveals && len(p.rules) > 0 && !decision.Records(ResponseComplete) {
+	if (request.Reveals || request.reads()) && len(p.rules) > 0 && !decision.Records(ResponseComplete) {
 		decision.omit = []Stage{RequestReceived}
 		if !decision.Level.Covers(Metadata) {
 			decision.Level = Metadata
 		}
+	}
+	if request.reads() && decision.Level.Covers(Metadata) {
+		decision.Level = Metadata
 	}
 	if request.Configures() {
 		if !decision.Records(ResponseComplete) || !decision.Records(Panic) {

@@ -51,6 +51,8 @@ type Opener struct {
 	// Field is the field of the configuration that names the sink: path or dataStoreEndpoint.
 	Field string
 	Open  func(*model.ConfigAudit) (Sink, error)
+	// Read creates a reader of what the sink stores, or nil as Open does. Nil: the sink cannot be read.
+	Read func(*model.ConfigAudit) (Reader, error)
 }
 
 // Metrics counts events by outcome. Implementations are safe for concurrent use.

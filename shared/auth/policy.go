@@ -70,6 +70,7 @@ var policy = []rule{
 	{who: admins, resource: model.Resource("configs"), verbs: []string{"reveal", "update", "patch"}},
 	{who: admins, resource: model.Resource("configs"), subresource: "history", verbs: get},
 	{who: admins, resource: model.Resource("configs"), subresource: "rollback", verbs: create},
+	{who: everybody, resource: model.Resource("auditevents"), verbs: []string{"get", "list"}},
 	{who: admins, resource: model.Resource("syncpatchevaluations"), verbs: create},
 	{who: everybody, resource: model.Resource("selves"), verbs: create},
 	{who: everybody, resource: model.Resource("scopepreviews"), verbs: create},

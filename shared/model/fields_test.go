@@ -30,6 +30,7 @@ func blocks() map[string]reflect.Type {
 		model.EndpointsSync{}, model.SyncPatch{},
 		model.VirtualClusterInstance{}, model.VirtualClusterInstanceList{},
 		model.Self{}, model.SyncPatchEvaluation{}, model.CredentialRevocation{}, model.ScopePreview{},
+		model.AuditEvent{}, model.AuditEventList{},
 		model.User{}, model.UserList{}, model.UserPassword{}, model.UserSignOut{}, model.Team{}, model.TeamList{},
 	} {
 		goType := reflect.TypeOf(sample)
@@ -41,6 +42,7 @@ func blocks() map[string]reflect.Type {
 // words are the types that are one JSON value, whatever they are in Go.
 var words = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time]():       "time",
+	reflect.TypeFor[metav1.MicroTime]():  "time",
 	reflect.TypeFor[metav1.Duration]():   "duration",
 	reflect.TypeFor[metav1.FieldsV1]():   "any",
 	reflect.TypeFor[model.JSON]():        "any",

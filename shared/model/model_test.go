@@ -41,6 +41,9 @@ func fill(t *testing.T, value reflect.Value, secretText secret.String) {
 	case metav1.Time:
 		value.Set(reflect.ValueOf(metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local())))
 		return
+	case metav1.MicroTime:
+		value.Set(reflect.ValueOf(metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC).Local())))
+		return
 	case metav1.Duration:
 		value.Set(reflect.ValueOf(metav1.Duration{Duration: 90 * time.Minute}))
 		return

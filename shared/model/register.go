@@ -34,6 +34,8 @@ func Resource(name string) schema.GroupResource {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
+		&AuditEvent{},
+		&AuditEventList{},
 		&Config{},
 		&ConfigHistory{},
 		&ConfigList{},

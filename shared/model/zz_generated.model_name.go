@@ -43,6 +43,41 @@ func (in AppRepository) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AuditEvent) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AuditEvent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AuditEventList) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AuditEventList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AuditEventObject) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AuditEventObject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AuditEventOutcome) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AuditEventOutcome"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AuditEventSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AuditEventSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AuditEventStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AuditEventStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AuditEventUser) OpenAPIModelName() string {
+	return "sh.platform.management.v1.AuditEventUser"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AuditPolicy) OpenAPIModelName() string {
 	return "sh.platform.management.v1.AuditPolicy"
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/settings"
 	"management.platform.sh/shared/state/encryption"
@@ -45,6 +46,8 @@ type Environment struct {
 	Patches settings.Patches
 	// Tokens say how direct cluster endpoint tokens are issued.
 	Tokens settings.Tokens
+	// AuditEvents opens the data store of the audit for reading, for one request. nil: this process has no audit.
+	AuditEvents func() (audit.Reader, error)
 	// Quota bounds the objects of each owner, for each kind. The zero value is no bound.
 	Quota store.Quota
 

@@ -22,6 +22,7 @@ type Sinks struct {
 func BeginAudit(server *frame.Server, sinks Sinks) {
 	env := server.Env
 	platformconfig.Open(env).Sinks = audit.Checker(sinks.Openers)
+	env.AuditEvents = audit.ReadWith(sinks.Openers, env.Config)
 	server.Audit = audit.NewTrail(audit.Options{
 		Config: env.Config, Openers: sinks.Openers, Log: env.Log, Metrics: sinks.Metrics, Flush: sinks.Flush,
 	})

@@ -81,6 +81,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.AccessKeyOwner{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_AccessKeyOwner(ref),
 		model.AccessKeyReference{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_AccessKeyReference(ref),
 		model.AppRepository{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_AppRepository(ref),
+		model.AuditEvent{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_AuditEvent(ref),
+		model.AuditEventList{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_AuditEventList(ref),
+		model.AuditEventObject{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_AuditEventObject(ref),
+		model.AuditEventOutcome{}.OpenAPIModelName():                      schema_managementplatformsh_shared_model_AuditEventOutcome(ref),
+		model.AuditEventSpec{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_AuditEventSpec(ref),
+		model.AuditEventStatus{}.OpenAPIModelName():                       schema_managementplatformsh_shared_model_AuditEventStatus(ref),
+		model.AuditEventUser{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_AuditEventUser(ref),
 		model.AuditPolicy{}.OpenAPIModelName():                            schema_managementplatformsh_shared_model_AuditPolicy(ref),
 		model.AuditRule{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_AuditRule(ref),
 		model.AuthConnector{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_AuthConnector(ref),
@@ -3199,6 +3206,440 @@ func schema_managementplatformsh_shared_model_AppRepository(ref common.Reference
 							Description: "Insecure disables the verification of the TLS certificate. Defaults to false. Source: Spec 2.7.",
 							Type:        []string{"boolean"},
 							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AuditEvent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuditEvent is one event of the audit: a stage of a request. It is cluster-scoped and served at auditevents, where it can only be read. Callers see the events of their own requests and of those of their teams, and admins see all. Source: ADR-0034.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. The name is the place of the event in its data store, and creationTimestamp is the time of its stage. Source: ADR-0034.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec has no fields. Source: ADR-0034.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.AuditEventSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the event, with the fields of audit.k8s.io/v1. It contains no secrets. Source: ADR-0016, ADR-0034.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.AuditEventStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.AuditEventSpec{}.OpenAPIModelName(), model.AuditEventStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AuditEventList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuditEventList is one page of events. Source: ADR-0034.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard list metadata. It has no resourceVersion. Source: Spec 2.2; ADR-0034.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Items are the events, the newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.AuditEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), model.AuditEvent{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AuditEventObject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuditEventObject identifies an object, or a resource if there is no name. Source: ADR-0016.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is the plural name of the resource. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is the namespace of the object. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the object. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID is the uid of the object. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiGroup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIGroup is the API group of the resource. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion is the version of the resource. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resourceVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ResourceVersion is that of the object. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subresource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Subresource is the part of the resource, such as kubeconfig. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AuditEventOutcome(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuditEventOutcome is the outcome of a request. Source: ADR-0016.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is Success or Failure. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message is the message that the caller received. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason is the reason of a failure, such as Forbidden. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"code": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Code is the status code of HTTP. Source: ADR-0016.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AuditEventSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuditEventSpec has no fields. Source: ADR-0034.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AuditEventStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuditEventStatus is an event as the data store has it. Source: ADR-0016.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"level": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Level is the amount of detail that is recorded: Metadata, Request or RequestResponse. Source: Spec 2.7.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"auditID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "AuditID is the same in all events of one request, and in the header Audit-Id of its response. Source: ADR-0016.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Stage is the point of the request: RequestReceived, ResponseStarted, ResponseComplete or Panic. Source: Spec 2.7.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requestURI": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RequestURI is the path and query of the request. Source: ADR-0016.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"verb": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Verb is the verb of Kubernetes; for a path that is no resource, it is the method in small letters. Source: ADR-0016.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User is the caller. Source: ADR-0016.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.AuditEventUser{}.OpenAPIModelName()),
+						},
+					},
+					"sourceIPs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "SourceIPs has the address of the client, as the connection or a trusted proxy gives it. Source: ADR-0016.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"userAgent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UserAgent is the program of the client, as the client calls it. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"objectRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ObjectRef is the object or resource that the request is about. Absent if it is about a path. Source: ADR-0016.",
+							Ref:         ref(model.AuditEventObject{}.OpenAPIModelName()),
+						},
+					},
+					"responseStatus": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ResponseStatus is the outcome. Absent before the outcome is known. Source: ADR-0016.",
+							Ref:         ref(model.AuditEventOutcome{}.OpenAPIModelName()),
+						},
+					},
+					"requestObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RequestObject is the object of the request, without its secrets. Absent if it is not recorded. Source: ADR-0016.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"responseObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ResponseObject is the object of the response, without its secrets. Absent if it is not recorded. Source: ADR-0016.",
+							Ref:         ref(model.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"requestReceivedTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RequestReceivedTimestamp is the time at which the request arrived. Source: ADR-0016.",
+							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"stageTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "StageTimestamp is the time of the stage. Source: ADR-0016.",
+							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"annotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Annotations are further facts about the event. Source: ADR-0016.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"level", "auditID", "stage", "requestURI", "verb", "user", "requestReceivedTimestamp", "stageTimestamp"},
+			},
+		},
+		Dependencies: []string{
+			v1.MicroTime{}.OpenAPIModelName(), model.AuditEventObject{}.OpenAPIModelName(), model.AuditEventOutcome{}.OpenAPIModelName(), model.AuditEventUser{}.OpenAPIModelName(), model.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_AuditEventUser(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuditEventUser is the caller of a request, in the form of authentication.k8s.io/v1. Source: ADR-0016.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"username": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Username is the name of the user, or of a team or subject with its prefix. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID is the kind and the name of the caller, such as `user:ana`. Empty if the credential was not valid. Source: ADR-0016.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Groups are the groups of the caller. Source: ADR-0016.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"extra": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Extra has the name of the access key. Source: ADR-0016.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type: []string{"array"},
+										Items: &spec.SchemaOrArray{
+											Schema: &spec.Schema{
+												SchemaProps: spec.SchemaProps{
+													Type:   []string{"string"},
+													Format: "",
+												},
+											},
+										},
+									},
+								},
+							},
 						},
 					},
 				},

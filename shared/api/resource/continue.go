@@ -188,6 +188,18 @@ type position struct {
 	Query string `json:"query"`
 }
 
+// Token returns the continue token of a list that is not of the state, from the place behind which it goes on. Errors:
+// ServiceUnavailable; others if the keys cannot be read.
+func (k *ContinueKeys) Token(ctx context.Context, place, query string) (string, error) {
+	return writeContinue(ctx, k, position{Revision: 1, After: place, Query: query})
+}
+
+// Place returns the place of a token that Token has made for the same query. Errors: BadRequest for another token, and those of Token.
+func (k *ContinueKeys) Place(ctx context.Context, token, query string) (string, error) {
+	at, err := readContinue(ctx, k, token, query)
+	return at.After, err
+}
+
 // writeContinue returns the token of a position. Errors: those of ContinueKeys.sealing.
 func writeContinue(ctx context.Context, keys *ContinueKeys, at position) (string, error) {
 	ring, err := keys.sealing(ctx)

@@ -41,10 +41,29 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::json[]) ON C
 )
 
 // Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a PostgreSQL database.
-var Opener = audit.Opener{Name: "postgres", Field: "dataStoreEndpoint", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+var Opener = audit.Opener{
+	Name: "postgres", Field: "dataStoreEndpoint",
+	Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+		settings, err := settingsOf(config)
+		if settings == nil {
+			return nil, err
+		}
+		return &sink{settings: settings, keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
+	},
+	Read: func(config *model.ConfigAudit) (audit.Reader, error) {
+		settings, err := settingsOf(config)
+		if settings == nil {
+			return nil, err
+		}
+		return &reader{settings: settings}, nil
+	},
+}
+
+// settingsOf returns the settings of connections to the URL of a PostgreSQL database, or nil for another URL.
+func settingsOf(config *model.ConfigAudit) (*pgx.ConnConfig, error) {
 	url := config.DataStoreEndpoint.Reveal()
 	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
-		return nil, nil
+		return nil, nil //nolint:nilnil // the URL is for another sink
 	}
 	settings, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -52,8 +71,8 @@ var Opener = audit.Opener{Name: "postgres", Field: "dataStoreEndpoint", Open: fu
 		return nil, errors.New("audit.dataStoreEndpoint: must be a PostgreSQL URL")
 	}
 	settings.DialFunc = destination.Dialer(0, true).DialContext
-	return &sink{settings: settings, keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
-}}
+	return settings, nil
+}
 
 type sink struct {
 	settings *pgx.ConnConfig

@@ -135,3 +135,87 @@ func TestURLs(t *testing.T) {
 		t.Errorf("a broken URL: %v", err)
 	}
 }
+
+// Source: ADR-0034.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Server(t)
+	open := func() audit.Reader {
+		t.Helper()
+		reader, err := postgressink.Opener.Read(&model.ConfigAudit{DataStoreEndpoint: secret.String(server.URL())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = reader.Close() })
+		return reader
+	}
+	if page, more, err := open().Page(t.Context(), audit.Range{Events: 5, Bytes: 100}); len(page) > 0 || more || err != nil {
+		t.Errorf("without a table: %v %v %v", page, more, err)
+	}
+	begin := time.Date(2027, time.March, 1, 0, 0, 0, 1000, time.UTC)
+	at := func(i int) time.Time { return begin.Add(time.Duration(i) * time.Second) }
+	large := `"` + strings.Repeat("e", 98) + `"`
+	// The first two are of one moment.
+	records := []*audit.Record{
+		{AuditID: "a-1", Stage: audit.RequestReceived, At: at(0), JSON: []byte(`"a"`)}, {AuditID: "a-1", Stage: audit.ResponseComplete, At: at(0), JSON: []byte(`"b"`)},
+		{AuditID: "c", Stage: audit.Panic, At: at(2), JSON: []byte(`"c"`)}, {AuditID: "d", Stage: audit.ResponseStarted, At: at(3), JSON: []byte(large)},
+	}
+	sink, err := postgressink.Opener.Open(&model.ConfigAudit{DataStoreEndpoint: secret.String(server.URL())})
+	if err == nil {
+		err = sink.Write(t.Context(), records, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = sink.Close()
+	reader := open()
+	read := func(of audit.Range) (texts string, last string, more bool) {
+		t.Helper()
+		page, more, err := reader.Page(t.Context(), of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range page {
+			texts, last = texts+" "+string(one.JSON), one.Name
+		}
+		return strings.TrimSpace(texts), last, more
+	}
+	for _, row := range []struct {
+		about string
+		of    audit.Range
+		want  string
+		more  bool
+	}{
+		{"all", audit.Range{Events: 4, Bytes: 1000}, large + ` "c" "b" "a"`, false},
+		{"two", audit.Range{Events: 2, Bytes: 1000}, large + ` "c"`, true},
+		{"one that is too large", audit.Range{Events: 5, Bytes: 10}, large, true},
+		{"bytes", audit.Range{Events: 5, Bytes: 106}, large + ` "c" "b"`, true},
+		{"after", audit.Range{Events: 5, Bytes: 1000, After: at(2)}, large + ` "c"`, false},
+		{"before", audit.Range{Events: 5, Bytes: 1000, Before: at(2)}, `"c" "b" "a"`, false},
+	} {
+		if texts, _, more := read(row.of); texts != row.want || more != row.more {
+			t.Errorf("%s: %q %v", row.about, texts, more)
+		}
+	}
+	of, all := audit.Range{Events: 1, Bytes: 1}, ""
+	for more := true; more; {
+		var texts string
+		texts, of.Behind, more = read(of)
+		all += texts
+	}
+	if all != large+`"c""b""a"` {
+		t.Errorf("page by page: %q", all)
+	}
+	name := fmt.Sprintf("%d-a-1-responsecomplete", begin.UnixMicro())
+	if found, ok, err := reader.Lookup(t.Context(), name); err != nil || !ok || found.Name != name || string(found.JSON) != `"b"` {
+		t.Errorf("%+v %v %v", found, ok, err)
+	}
+	for _, absent := range []string{"", "-", "1-a-1-responsecomplete", name + "d", "a-1-responsecomplete", name[1:], fmt.Sprintf("%d-a-1-panic", begin.UnixMicro())} {
+		if _, ok, err := reader.Lookup(t.Context(), absent); err != nil || ok {
+			t.Errorf("%q: %v %v", absent, ok, err)
+		}
+	}
+	if _, _, err := reader.Page(t.Context(), audit.Range{Behind: "1-1", Events: 1, Bytes: 1}); err == nil {
+		t.Error("the place of another store is taken")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,21 +24,63 @@ const journal = "audit"
 // schemes are the URL schemes of a Redis.
 var schemes = []string{"redis:", "rediss:", "redis-cluster:", "rediss-cluster:", "redis-sentinel:", "rediss-sentinel:", "unix:"}
 
-// Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a Redis.
-var Opener = audit.Opener{Name: "redis", Field: "dataStoreEndpoint", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
-	url := config.DataStoreEndpoint.Reveal()
-	for _, scheme := range schemes {
-		if strings.HasPrefix(url, scheme) {
-			// Only one batch is written at a time.
-			client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1, Dialer: destination.Dialer(0, true)})
-			if err != nil {
-				return nil, fmt.Errorf("audit.dataStoreEndpoint: %w", err)
-			}
-			return &sink{client: client, journal: client.Journal(journal), keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
+// Opener opens the sink for an audit.dataStoreEndpoint that is the URL of a Redis, and its reader.
+var Opener = audit.Opener{
+	Name: "redis", Field: "dataStoreEndpoint",
+	Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+		client, err := connect(config)
+		if client == nil {
+			return nil, err
 		}
+		return &sink{client: client, journal: client.Journal(journal), keep: time.Duration(config.DataStoreTTLHours) * time.Hour}, nil
+	},
+	Read: func(config *model.ConfigAudit) (audit.Reader, error) {
+		client, err := connect(config)
+		if client == nil {
+			return nil, err
+		}
+		return &reader{client: client, journal: client.Journal(journal)}, nil
+	},
+}
+
+// connect returns a client for the URL of a Redis, or nil for another URL.
+func connect(config *model.ConfigAudit) (*redisstore.Client, error) {
+	url := config.DataStoreEndpoint.Reveal()
+	if !slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(url, scheme) }) {
+		return nil, nil //nolint:nilnil // the URL is for another sink
 	}
-	return nil, nil
-}}
+	// A sink writes one batch at a time, and a reader reads one page.
+	client, err := redisstore.Open(url, redisstore.Options{PoolSize: 1, Dialer: destination.Dialer(0, true)})
+	if err != nil {
+		return nil, fmt.Errorf("audit.dataStoreEndpoint: %w", err)
+	}
+	return client, nil
+}
+
+// reader reads the stream. Names are the ids of its entries.
+type reader struct {
+	client  *redisstore.Client
+	journal *redisstore.Journal
+}
+
+func (r *reader) Page(ctx context.Context, of audit.Range) ([]audit.Stored, bool, error) {
+	after, before := of.StoredBetween()
+	entries, more, err := r.journal.Page(ctx, redisstore.JournalRange{
+		Behind: of.Behind, After: after, Before: before, Texts: of.Events, Bytes: of.Bytes,
+	})
+	page := make([]audit.Stored, len(entries))
+	for i, entry := range entries {
+		page[i] = audit.Stored{Name: entry.ID, JSON: entry.Text}
+	}
+	return page, more, err
+}
+
+func (r *reader) Lookup(ctx context.Context, name string) (audit.Stored, bool, error) {
+	entry, found, err := r.journal.Lookup(ctx, name)
+	return audit.Stored{Name: entry.ID, JSON: entry.Text}, found, err
+}
+
+func (r *reader) Close() error { return r.client.Close() }
 
 type sink struct {
 	client  *redisstore.Client

@@ -175,3 +175,79 @@ func TestURLs(t *testing.T) {
 		t.Errorf("a broken URL: %v", err)
 	}
 }
+
+// Source: ADR-0034.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) { t.Parallel(); testReader(t, redistest.Embedded(t)) })
+	t.Run("server", func(t *testing.T) { t.Parallel(); testReader(t, redistest.Server(t).URL()) })
+}
+
+func testReader(t *testing.T, url string) {
+	client := raw(t, url)
+	reader, err := redissink.Opener.Read(&model.ConfigAudit{DataStoreEndpoint: secret.String(url)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reader.Close() })
+	read := func(of audit.Range) (texts string, last string, more bool) {
+		t.Helper()
+		page, more, err := reader.Page(t.Context(), of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range page {
+			texts, last = texts+" "+string(one.JSON), one.Name
+		}
+		return strings.TrimSpace(texts), last, more
+	}
+	if texts, _, more := read(audit.Range{Events: 5, Bytes: 100}); texts != "" || more {
+		t.Errorf("without a stream there is %q", texts)
+	}
+	// A day lies between the entries. The last one is as large as a page.
+	day := time.Date(2027, time.March, 1, 0, 0, 0, 0, time.UTC)
+	for i, text := range []string{"a", "b", "c", "d", strings.Repeat("e", 100)} {
+		if err := client.XAdd(t.Context(), &redis.XAddArgs{
+			Stream: stream, ID: fmt.Sprintf("%d-%d", day.AddDate(0, 0, i).UnixMilli(), i), Values: []string{"event", text},
+		}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large := strings.Repeat("e", 100)
+	for _, row := range []struct {
+		about string
+		of    audit.Range
+		want  string
+		more  bool
+	}{
+		{"all", audit.Range{Events: 5, Bytes: 1000}, large + " d c b a", false},
+		{"two", audit.Range{Events: 2, Bytes: 1000}, large + " d", true},
+		{"one that is too large", audit.Range{Events: 5, Bytes: 10}, large, true},
+		{"bytes", audit.Range{Events: 5, Bytes: 102}, large + " d c", true},
+		{"after", audit.Range{Events: 5, Bytes: 1000, After: day.AddDate(0, 0, 3).Add(time.Minute)}, large + " d", false},
+		{"after, behind the clocks", audit.Range{Events: 5, Bytes: 1000, After: day.AddDate(0, 0, 3).Add(time.Hour)}, large, false},
+		{"before", audit.Range{Events: 5, Bytes: 1000, Before: day.AddDate(0, 0, 1)}, "c b a", false},
+	} {
+		if texts, _, more := read(row.of); texts != row.want || more != row.more {
+			t.Errorf("%s: %q %v", row.about, texts, more)
+		}
+	}
+	of, all := audit.Range{Events: 1, Bytes: 1}, ""
+	for more := true; more; {
+		var texts string
+		texts, of.Behind, more = read(of)
+		all += texts
+	}
+	if all != large+"dcba" {
+		t.Errorf("page by page: %q", all)
+	}
+	name := fmt.Sprintf("%d-1", day.AddDate(0, 0, 1).UnixMilli())
+	if found, ok, err := reader.Lookup(t.Context(), name); err != nil || !ok || found.Name != name || string(found.JSON) != "b" {
+		t.Errorf("%+v %v %v", found, ok, err)
+	}
+	for _, absent := range []string{"", "-", "+", "1-1", name + "0", name[:len(name)-2], "0" + name, "a-1", name + "-1", "99999999999999999999-1"} {
+		if _, ok, err := reader.Lookup(t.Context(), absent); err != nil || ok {
+			t.Errorf("%q: %v %v", absent, ok, err)
+		}
+	}
+}

@@ -195,6 +195,11 @@ func Unavailable() *Error {
 	return from(apierrors.NewServiceUnavailable("the state of the platform cannot be reached; try again")).retryAfter(1)
 }
 
+// NotImplemented answers 501: the deployment lacks what the request needs. The text says what. Source: ADR-0034.
+func NotImplemented(why string) *Error {
+	return failure(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, why)
+}
+
 // UnderWay answers 409 with Retry-After: the same request is being served already. Source: ADR-0017.
 func UnderWay(why string) *Error {
 	return failure(http.StatusConflict, metav1.StatusReasonConflict, why).retryAfter(1)

@@ -63,6 +63,7 @@ func TestConstructors(t *testing.T) {
 		{"ADR-0004", "Expired", apierror.Expired("x"), 410, metav1.StatusReasonExpired, apierrors.IsResourceExpired, "", "", 0, nil},
 		{"ADR-0004", "VersionTooLarge", apierror.VersionTooLarge(7, 5), 504, metav1.StatusReasonTimeout, apierrors.IsTimeout, "", "", 1, []string{"ResourceVersionTooLarge "}},
 		{"ADR-0001", "Timeout", apierror.Timeout(), 504, metav1.StatusReasonTimeout, apierrors.IsTimeout, "", "", 1, nil},
+		{"ADR-0034", "NotImplemented", apierror.NotImplemented("x"), 501, metav1.StatusReasonMethodNotAllowed, apierrors.IsMethodNotSupported, "", "", 0, nil},
 		{"ADR-0002", "Unavailable", apierror.Unavailable(), 503, metav1.StatusReasonServiceUnavailable, apierrors.IsServiceUnavailable, "", "", 1, nil},
 		{"ADR-0001", "Internal", apierror.Internal(errors.New("x")), 500, metav1.StatusReasonInternalError, apierrors.IsInternalError, "", "", 0, nil},
 	} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,6 +16,11 @@ import (
 var journalLua string
 
 var journalScript = script(journalLua)
+
+//go:embed lua/journalpage.lua
+var journalPageLua string
+
+var journalPageScript = script(journalPageLua)
 
 // Journal is a list of texts, and notes about the list. Texts are only appended, and removed once they are too old.
 // The audit log in Redis is a Journal. Source: ADR-0016.
@@ -46,6 +52,81 @@ func (j *Journal) Append(ctx context.Context, texts [][]byte, olderThan time.Tim
 	return j.client.runOnce(ctx, "adding to the journal", func(ctx context.Context) error {
 		return journalScript().Run(ctx, j.client.redis, []string{j.keys.events}, args...).Err()
 	})
+}
+
+// JournalEntry is a text of a journal.
+type JournalEntry struct {
+	// ID is the place of the text: the milliseconds at which Redis added it, a dash and a number. Later texts have greater ones.
+	ID   string
+	Text []byte
+}
+
+// JournalRange says which texts a page has.
+type JournalRange struct {
+	// Behind is the id of the last text of the page before. Empty: the page begins with the newest text.
+	Behind string
+	// After and Before bound the times at which texts were added. Zero: there is no bound.
+	After, Before time.Time
+	// Texts and Bytes bound the page. A page has at least one text, if there is one.
+	Texts, Bytes int
+}
+
+// ValidID reports whether a text has the form of an id.
+func ValidID(id string) bool {
+	at, number, divided := strings.Cut(id, "-")
+	return divided && isNumber(at) && isNumber(number)
+}
+
+// isNumber reports whether a text is a number as Redis writes it, of at most 64 bits.
+func isNumber(text string) bool {
+	number, err := strconv.ParseUint(text, 10, 64)
+	return err == nil && strconv.FormatUint(number, 10) == text
+}
+
+// Page returns texts, the newest first, and whether there are more. Behind must be empty or a ValidID.
+func (j *Journal) Page(ctx context.Context, of JournalRange) (page []JournalEntry, more bool, err error) {
+	newest, oldest := "+", "-"
+	if !of.Before.IsZero() {
+		newest = strconv.FormatInt(max(0, of.Before.UnixMilli()), 10)
+	}
+	if of.Behind != "" {
+		newest = "(" + of.Behind
+	}
+	if !of.After.IsZero() {
+		oldest = strconv.FormatInt(max(0, of.After.UnixMilli()), 10)
+	}
+	err = j.client.run(ctx, "reading the journal", func(ctx context.Context) error {
+		reply, err := journalPageScript().Run(ctx, j.client.redis, []string{j.keys.events}, newest, oldest, of.Texts, of.Bytes).StringSlice()
+		if err != nil {
+			return err
+		}
+		if len(reply)%2 != 1 {
+			return fmt.Errorf("%w: a page of %d texts", errCorrupt, len(reply))
+		}
+		page, more = nil, reply[0] == "more"
+		for i := 1; i < len(reply); i += 2 {
+			page = append(page, JournalEntry{ID: reply[i], Text: []byte(reply[i+1])})
+		}
+		return nil
+	})
+	return page, more, err
+}
+
+// Lookup returns the text of an id, and false if there is none.
+func (j *Journal) Lookup(ctx context.Context, id string) (entry JournalEntry, found bool, err error) {
+	if !ValidID(id) {
+		return JournalEntry{}, false, nil
+	}
+	err = j.client.run(ctx, "reading the journal", func(ctx context.Context) error {
+		entries, err := j.client.redis.XRange(ctx, j.keys.events, id, id).Result()
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		text, _ := entries[0].Values["event"].(string)
+		entry, found = JournalEntry{ID: entries[0].ID, Text: []byte(text)}, true
+		return nil
+	})
+	return entry, found, err
 }
 
 // Note returns the note of that name, or "" if there is none.

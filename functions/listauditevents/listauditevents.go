@@ -1,0 +1,35 @@
+// Package listauditevents is GET on auditevents: the events of the caller's requests, or all events for admins, page by page
+// and the newest first. Source: ADR-0034.
+package listauditevents
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/auditevent"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct{ Log *auditevent.Log }
+
+// Input is the request.
+type Input = resource.ListInput
+
+// Output is the answer.
+type Output = runtime.Object
+
+// Do returns a page of events. Errors: those of auditevent.Log.List.
+func Do(ctx context.Context, deps Deps, in Input) (Output, error) { return deps.Log.List(ctx, in) }
+
+// Function is the operation as it is deployed. The URL of the data store is sealed in the state.
+var Function = &frame.Function{
+	Name:      "listauditevents",
+	Encrypts:  true,
+	Endpoints: []frame.Endpoint{frame.List(auditevent.Definition, open, Do)},
+}
+
+func open(env *platform.Environment) Deps { return Deps{Log: auditevent.Open(env)} }

@@ -1,0 +1,207 @@
+// Package auditevent serves the events of the audit as a resource that can only be read: pages of events that a caller may see,
+// the newest first, from the data store of the audit. It records nothing and stores nothing; package audit does.
+// Source: Spec 2.7 (audit); ADR-0034.
+package auditevent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/platform"
+)
+
+// Definition is the resource auditevents. Source: ADR-0034.
+var Definition = &resource.Definition[*model.AuditEvent]{
+	Resource: model.SchemeGroupVersion.WithResource("auditevents"),
+	Kind:     "AuditEvent",
+	Singular: "auditevent",
+	New:      func() *model.AuditEvent { return &model.AuditEvent{} },
+	NewList: func(meta metav1.ListMeta, items []*model.AuditEvent) runtime.Object {
+		return &model.AuditEventList{ListMeta: meta, Items: resource.Values(items)}
+	},
+	Columns: columns,
+	Cells:   cells,
+}
+
+// Log reads events. It is safe for concurrent use.
+type Log struct {
+	// Read opens the data store of the audit, for one request. Errors: audit.ErrUnreadable, with a text for the caller.
+	Read func() (audit.Reader, error)
+}
+
+// Open returns the log of an environment. It opens no data store yet.
+func Open(env *platform.Environment) *Log {
+	return &Log{Read: func() (audit.Reader, error) {
+		if env.AuditEvents == nil {
+			return audit.ReadWith(nil, env.Config)()
+		}
+		return env.AuditEvents()
+	}}
+}
+
+// unavailable returns the error of the API for one of the data store.
+func unavailable(err error) error {
+	switch {
+	case errors.Is(err, audit.ErrUnreadable):
+		return apierror.NotImplemented(err.Error())
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fmt.Errorf("reading audit events: %w", err)
+	default:
+		return apierror.Upstream("the data store of the audit cannot be read now; try again").Because(err)
+	}
+}
+
+// Get returns one event. Errors: NotFound if there is none of that name that the caller may see; NotImplemented if events cannot
+// be read here; ServiceUnavailable.
+func (l *Log) Get(ctx context.Context, in resource.GetInput) (*model.AuditEvent, error) {
+	reader, err := l.Read()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer reader.Close()
+	stored, found, err := reader.Lookup(ctx, in.Name)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	absent := apierror.NotFound(Definition.GroupResource(), in.Name)
+	if !found {
+		return nil, absent
+	}
+	event, err := decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	if !sees(in.Caller, event) {
+		return nil, absent
+	}
+	return event, nil
+}
+
+// List returns a page of the events that the caller may see, the newest first. A page may hold fewer events than the limit, or
+// none, and still not be the last one. Errors: BadRequest for a selector, a continue token or a resourceVersion that cannot be
+// used; NotImplemented if events cannot be read here; ServiceUnavailable.
+func (l *Log) List(ctx context.Context, in resource.ListInput) (runtime.Object, error) {
+	if in.ResourceVersion != "" && in.ResourceVersion != "0" {
+		why := "audit events have no versions: leave it out"
+		return nil, apierror.BadRequest("resourceVersion: "+why, field.ErrorList{field.Invalid(field.NewPath("resourceVersion"), in.ResourceVersion, why)})
+	}
+	selected, err := readSelector(in.Fields)
+	if err != nil {
+		return nil, err
+	}
+	// The text of a selector that was parsed has one form.
+	var selector string
+	if in.Fields != nil {
+		selector = in.Fields.String()
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", Definition.GroupResource().String(), in.Caller.Owners(), selector))
+	query := hex.EncodeToString(sum[:8])
+	p := page{query: audit.Range{After: selected.after, Before: selected.before, Bytes: limits.PageBytes}, limit: limits.PageObjects}
+	if in.Limit > 0 {
+		p.limit = int(min(in.Limit, limits.PageObjects))
+	}
+	if in.Continue != "" {
+		if p.query.Behind, err = in.ContinueKeys.Place(ctx, in.Continue, query); err != nil {
+			return nil, err
+		}
+	}
+	reader, err := l.Read()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer reader.Close()
+	if in.Labels == nil || in.Labels.Matches(labels.Set{}) { // events have no labels
+		if err := p.read(ctx, reader, func(event *model.AuditEvent) bool { return sees(in.Caller, event) && selected.matches(event) }); err != nil {
+			return nil, err
+		}
+	}
+	var meta metav1.ListMeta
+	if p.more {
+		if meta.Continue, err = in.ContinueKeys.Token(ctx, p.query.Behind, query); err != nil {
+			return nil, err
+		}
+	}
+	list := Definition.NewList(meta, p.events)
+	list.GetObjectKind().SetGroupVersionKind(Definition.Resource.GroupVersion().WithKind(Definition.Kind + "List"))
+	return list, nil
+}
+
+// page is a page of a list that is being read.
+type page struct {
+	// query says where the next page of the data store begins.
+	query audit.Range
+	limit int
+	// events are those of the page, and more tells that the list goes on behind query.
+	events []*model.AuditEvent
+	more   bool
+}
+
+// read reads the events that are shown, until the page is full or has cost enough.
+func (p *page) read(ctx context.Context, reader audit.Reader, shown func(*model.AuditEvent) bool) error {
+	bytes := 0
+	for range limits.ListPages {
+		p.query.Events = limits.PageObjects
+		stored, more, err := reader.Page(ctx, p.query)
+		if err != nil {
+			return unavailable(err)
+		}
+		for i, one := range stored {
+			event, err := decode(one)
+			if err != nil {
+				return err
+			}
+			if shown(event) {
+				if bytes += len(one.JSON); bytes > limits.PageBytes && len(p.events) > 0 {
+					p.more = true
+					return nil
+				}
+				p.events = append(p.events, event)
+			}
+			p.query.Behind = one.Name
+			if len(p.events) == p.limit {
+				p.more = more || i < len(stored)-1
+				return nil
+			}
+		}
+		if p.more = more; !more {
+			return nil
+		}
+	}
+	return nil
+}
+
+// decode returns the object of a stored event.
+func decode(stored audit.Stored) (*model.AuditEvent, error) {
+	event := &model.AuditEvent{}
+	if err := json.Unmarshal(stored.JSON, &event.Status); err != nil {
+		return nil, fmt.Errorf("reading the audit event %q: %w", stored.Name, err)
+	}
+	event.GetObjectKind().SetGroupVersionKind(Definition.GroupVersionKind())
+	event.Name = stored.Name
+	event.UID = types.UID(event.Status.AuditID + "/" + event.Status.Stage)
+	event.CreationTimestamp = metav1.NewTime(event.Status.StageTimestamp.Truncate(time.Second))
+	return event, nil
+}
+
+// sees tells whether a caller may see an event: it is of a request of their own, or of one of their teams, or they are an admin.
+func sees(caller identity.Caller, event *model.AuditEvent) bool {
+	return auth.Owned(caller, event.Status.User.UID).Allowed
+}

@@ -1,0 +1,119 @@
+package auditevent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+)
+
+// selectable are the fields of selectors that compare texts.
+var selectable = map[string]func(*model.AuditEvent) string{
+	"user":          func(e *model.AuditEvent) string { return e.Status.User.Username },
+	"verb":          func(e *model.AuditEvent) string { return e.Status.Verb },
+	"resource":      func(e *model.AuditEvent) string { return object(e).Resource },
+	"namespace":     func(e *model.AuditEvent) string { return object(e).Namespace },
+	"name":          func(e *model.AuditEvent) string { return object(e).Name },
+	"metadata.name": func(e *model.AuditEvent) string { return e.Name },
+}
+
+// The fields of selectors that do not compare texts.
+const (
+	codeField   = "code"
+	afterField  = "after"
+	beforeField = "before"
+)
+
+// object is the object that an event is about. Its fields are empty if there is none.
+func object(event *model.AuditEvent) model.AuditEventObject {
+	if event.Status.ObjectRef == nil {
+		return model.AuditEventObject{}
+	}
+	return *event.Status.ObjectRef
+}
+
+// selector selects events.
+type selector struct {
+	// after and before bound the times of the stages, without these times themselves. Zero: there is no bound.
+	after, before time.Time
+	terms         []func(*model.AuditEvent) bool
+}
+
+// matches tells whether an event is selected.
+func (s *selector) matches(event *model.AuditEvent) bool {
+	at := event.Status.StageTimestamp.Time
+	if !s.after.IsZero() && !at.After(s.after) || !s.before.IsZero() && !at.Before(s.before) {
+		return false
+	}
+	return !slices.ContainsFunc(s.terms, func(term func(*model.AuditEvent) bool) bool { return !term(event) })
+}
+
+// readSelector reads the field selector of a list. Nil selects all. Error: BadRequest for an unknown field or a wrong value.
+func readSelector(given fields.Selector) (*selector, error) {
+	s := &selector{}
+	if given == nil {
+		return s, nil
+	}
+	for _, term := range given.Requirements() {
+		if err := s.add(term); err != nil {
+			why := err.Error()
+			return nil, apierror.BadRequest("fieldSelector: "+why, field.ErrorList{field.Invalid(field.NewPath("fieldSelector"), given.String(), why)})
+		}
+	}
+	return s, nil
+}
+
+func (s *selector) add(term fields.Requirement) error {
+	differs := term.Operator == selection.NotEquals
+	switch term.Field {
+	case afterField, beforeField:
+		at, err := time.Parse(time.RFC3339Nano, term.Value)
+		if err != nil || differs {
+			return fmt.Errorf("%s: must be = and a time such as 2026-01-31T10:00:00Z", term.Field)
+		}
+		if term.Field == afterField && at.After(s.after) {
+			s.after = at
+		}
+		if term.Field == beforeField && (s.before.IsZero() || at.Before(s.before)) {
+			s.before = at
+		}
+	case codeField:
+		within, err := codes(term.Value)
+		if err != nil {
+			return err
+		}
+		s.terms = append(s.terms, func(event *model.AuditEvent) bool {
+			return event.Status.ResponseStatus != nil && within(event.Status.ResponseStatus.Code) != differs
+		})
+	default:
+		value, known := selectable[term.Field]
+		if !known {
+			all := append(slices.Collect(maps.Keys(selectable)), codeField, afterField, beforeField)
+			slices.Sort(all)
+			return fmt.Errorf("unknown field %q: use %s", term.Field, strings.Join(all, ", "))
+		}
+		s.terms = append(s.terms, func(event *model.AuditEvent) bool { return (value(event) == term.Value) != differs })
+	}
+	return nil
+}
+
+// codes returns which status codes a value stands for: one code, or all that begin with its digit.
+func codes(value string) (func(int32) bool, error) {
+	if class, all := strings.CutSuffix(value, "xx"); all && len(class) == 1 && class >= "1" && class <= "5" {
+		return func(code int32) bool { return code/100 == int32(class[0]-'0') }, nil
+	}
+	number, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || number < 100 || number > 599 {
+		return nil, fmt.Errorf("%s: must be a status code such as 403, or all of a kind such as 4xx", codeField)
+	}
+	return func(code int32) bool { return code == int32(number) }, nil
+}
