@@ -164,6 +164,7 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	create := asked(func(a *audit.Attributes) { a.Verb = "create" })
 	reveal := asked(func(a *audit.Attributes) { a.Reveals = true })
+	read := asked(func(a *audit.Attributes) { a.Resource, a.Name = "auditevents", "" })
 	for _, row := range []struct {
 		source, name string
 		config       *model.ConfigAudit
@@ -179,6 +180,10 @@ func TestDefaults(t *testing.T) {
 		{"ADR-0016", "at level 0 as well", &model.ConfigAudit{Enabled: true, Level: new(int32(0))}, reveal, audit.Metadata},
 		{"ADR-0016", "against a rule as well", enabled(model.AuditRule{Level: "None"}), reveal, audit.Metadata},
 		{"Spec 2.7", "not where the audit is off", &model.ConfigAudit{}, reveal, audit.None},
+		{"ADR-0034", "reading the audit is recorded", &model.ConfigAudit{Enabled: true}, read, audit.Metadata},
+		{"ADR-0034", "against a rule as well", enabled(model.AuditRule{Level: "None"}), read, audit.Metadata},
+		{"ADR-0034", "never with what was read", &model.ConfigAudit{Enabled: true, Level: new(int32(4))}, read, audit.Metadata},
+		{"ADR-0034", "not where the audit is off", &model.ConfigAudit{}, read, audit.None},
 	} {
 		if got := audit.NewPolicy(row.config).Evaluate(row.asked).Level; got != row.want {
 			t.Errorf("%s, %s: %s instead of %s", row.source, row.name, got, row.want)
