@@ -76,7 +76,7 @@ func (l *Log) Get(ctx context.Context, in resource.GetInput) (*model.AuditEvent,
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	stored, found, err := reader.Lookup(ctx, in.Name)
 	if err != nil {
 		return nil, unavailable(err)
@@ -127,7 +127,7 @@ func (l *Log) List(ctx context.Context, in resource.ListInput) (runtime.Object, 
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	if in.Labels == nil || in.Labels.Matches(labels.Set{}) { // events have no labels
 		if err := p.read(ctx, reader, func(event *model.AuditEvent) bool { return sees(in.Caller, event) && selected.matches(event) }); err != nil {
 			return nil, err
