@@ -306,6 +306,34 @@ func Nodes(t testing.TB) []*Process {
 	return processes
 }
 
+// ClusterReplica adds a replica of one of the Nodes to their cluster, and waits until it is in sync.
+func ClusterReplica(t testing.TB, of *Process) *Process {
+	t.Helper()
+	ctx := context.Background()
+	bus := freePort(t)
+	p := Server(t, Argument("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "5000", "--repl-diskless-sync-delay", "0"))
+	primary, client := of.client(), p.client()
+	defer primary.Close()
+	defer client.Close()
+	id, err := primary.Do(ctx, "CLUSTER", "MYID").Text()
+	if err != nil {
+		t.Fatalf("asking for the id of a node: %v", err)
+	}
+	if err := primary.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(p.port), bus).Err(); err != nil {
+		t.Fatalf("joining a replica: %v", err)
+	}
+	// The node refuses the command until it knows the primary.
+	if !poll(func() bool { return client.Do(ctx, "CLUSTER", "REPLICATE", id).Err() == nil }) {
+		t.Fatalf("the replica does not know its primary; it wrote:\n%s", p.output)
+	}
+	if !poll(func() bool {
+		return strings.Contains(client.Info(ctx, "replication").Val(), "master_link_status:up")
+	}) {
+		t.Fatalf("the replica did not connect; it wrote:\n%s", p.output)
+	}
+	return p
+}
+
 // poll calls ready until it returns true or the time is up.
 func poll(ready func() bool) bool {
 	for end := time.Now().Add(readiness); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // bounded polling of a process
