@@ -33,6 +33,7 @@ type commands struct {
 	Configure   operator.Configure   `cmd:"" help:"Write the platform configuration into the state. It works even if the API refuses to change it (disableConfigEndpoint)."`
 	Patch       patch.Commands       `cmd:"" help:"Try sync patches on files, without a server."`
 	Audit       operator.Audit       `cmd:"" help:"Check the audit log."`
+	Doctor      operator.Doctor      `cmd:"" help:"Examine a deployment: its state, clocks, schedules, signing keys, audit, providers, quotas and records."`
 	SigningKeys operator.SigningKeys `cmd:"" name:"signing-keys" help:"List, rotate and withdraw the keys that sign tokens."`
 	People      operator.People      `cmd:"" help:"Make users and teams for a platform that has access keys already."`
 	Login       client.Login         `cmd:"" help:"Sign in at a platform, and add it to the kubeconfig."`
@@ -47,8 +48,9 @@ type commands struct {
 
 // newCommands returns the commands before their flags are read.
 func newCommands() *commands {
-	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys()}
+	all := &commands{Serve: runner.New(build()), Patch: patch.New(), SigningKeys: operator.NewSigningKeys(), Doctor: operator.NewDoctor()}
 	all.Bootstrap.Version, all.Configure.Version, all.People.Adopt.Version, all.Token.Version = build(), build(), build(), build()
+	all.Doctor.Version = build()
 	return all
 }
 
@@ -76,8 +78,8 @@ func main() {
 		return
 	}
 	code := 1
-	if exit := (*patch.ExitError)(nil); errors.As(err, &exit) {
-		code = exit.Code
+	if exit := (interface{ ExitCode() int })(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
 	}
 	if err.Error() != "" {
 		fmt.Fprintln(os.Stderr, "platform:", err)

@@ -64,6 +64,16 @@ func Signing() Settings {
 	return Of(settings.TokenMaxTTL, settings.SigningAlgorithm, settings.SigningRotateEvery, settings.SigningPublishBefore)
 }
 
+// DoctorKeys are the settings of a deployment that its examination reads.
+var DoctorKeys = []string{
+	settings.RedisReplicas, settings.RedisTimeout, settings.TokenMaxTTL, settings.SigningAlgorithm, settings.SigningRotateEvery,
+	settings.SigningPublishBefore, settings.SigningKey, settings.SigningKeyFile, settings.Config, settings.ConfigVariables,
+	settings.QuotaObjects, settings.QuotaBytes,
+}
+
+// Doctor returns the flags of DoctorKeys. Those without a flag are read from their variables.
+func Doctor() Settings { return Of(DoctorKeys...) }
+
 // Patches returns the flags that bound evaluations of sync patches.
 func Patches() Settings {
 	return Of(settings.PatchExpressionTime, settings.PatchObjectTime, settings.PatchMemory, settings.PatchResult, settings.PatchDepth,

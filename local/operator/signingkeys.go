@@ -61,22 +61,30 @@ func (t *taintSigningKey) Run(ctx context.Context, c *SigningKeys) error {
 	})
 }
 
+// located returns the given URL, else that of the redis-server of the runner on a data folder. Here tells which one it is.
+func located(given secret.String, data string) (url secret.String, here bool, err error) {
+	if given != "" {
+		return given, false, nil
+	}
+	socket, err := filepath.Abs(filepath.Join(data, "redis", "redis.sock"))
+	if err != nil {
+		return "", false, fmt.Errorf("--data: %w", err)
+	}
+	if _, err := os.Stat(socket); err != nil {
+		return "", false, fmt.Errorf("--redis: missing, and no runner has a redis-server in %s", data)
+	}
+	return secret.String("unix://" + socket), true, nil
+}
+
 // with calls do with the keys of the state, and prints the keys that do returns.
 func (c *SigningKeys) with(ctx context.Context, do func(*signingkey.Keys) ([]signingkey.Key, error)) error {
 	s, err := c.Signing.Read()
 	if err != nil {
 		return err
 	}
-	url := c.Redis
-	if url == "" {
-		socket, err := filepath.Abs(filepath.Join(c.Data, "redis", "redis.sock"))
-		if err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
-		if _, err := os.Stat(socket); err != nil {
-			return fmt.Errorf("--redis: missing, and no runner has a redis-server in %s", c.Data)
-		}
-		url = secret.String("unix://" + socket)
+	url, _, err := located(c.Redis, c.Data)
+	if err != nil {
+		return err
 	}
 	s.Redis.URL, s.Redis.URLFrom = url, "--redis"
 	s.Encryption.Keys, s.Encryption.KeysFrom, s.Runner.Data = c.Encryption, "--encryption-key", c.Data

@@ -56,6 +56,9 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.text }
 
+// ExitCode is the code with which the program ends.
+func (e *ExitError) ExitCode() int { return e.Code }
+
 func badInput(format string, args ...any) error {
 	return &ExitError{ExitBadInput, fmt.Sprintf(format, args...)}
 }

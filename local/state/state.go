@@ -48,7 +48,7 @@ func Open(ctx context.Context, s settings.Settings, log *slog.Logger) (*Redis, e
 		if err != nil {
 			return nil, err
 		}
-		return &Redis{Client: client, Description: "Redis at " + hosts(s.Redis.URL), Close: client.Close}, nil
+		return &Redis{Client: client, Description: "Redis at " + Hosts(s.Redis.URL), Close: client.Close}, nil
 	}
 	if program, err := exec.LookPath("redis-server"); err == nil {
 		return childState(ctx, program, options, folder, log)
@@ -87,8 +87,8 @@ func options(s settings.Settings) redisstore.Options {
 	return redisstore.Options{PoolSize: s.Redis.PoolSize, Replicas: s.Redis.Replicas, Timeout: s.Redis.Timeout}
 }
 
-// hosts returns the servers in a URL, without its secrets.
-func hosts(given secret.String) string {
+// Hosts returns the servers in a URL, without its secrets.
+func Hosts(given secret.String) string {
 	var names []string
 	for one := range strings.SplitSeq(given.Reveal(), ",") {
 		// Further hosts of a cluster or of sentinels have no scheme and no credentials.

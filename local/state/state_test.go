@@ -53,7 +53,7 @@ func TestHosts(t *testing.T) {
 		{"what is no URL", "redis://:hunter2@a:b", ""},
 		{"nothing", "", ""},
 	} {
-		if got := hosts(row.given); got != row.want {
+		if got := Hosts(row.given); got != row.want {
 			t.Errorf("%s: %q", row.about, got)
 		}
 	}

@@ -37,6 +37,10 @@ type spool struct {
 	// used is true once there was a record, and held counts the changes of the configuration that still record here.
 	used bool
 	held int
+	// failing is since when every attempt has failed; zero if the last one succeeded. lost counts the events that the sink did
+	// not get.
+	failing time.Time
+	lost    int
 	// full is true if there was no room for the last record, which was logged.
 	full bool
 	// wake signals new records, look that drain has something to look at, and quit the end. gone is closed when the goroutine
@@ -139,6 +143,9 @@ func (s *spool) settle(e *queued, err error) {
 	}
 	if !e.mark {
 		s.metrics.Audited(s.name, e.decision.Level, what)
+		if err != nil {
+			s.lost++
+		}
 	}
 	if e.done != nil {
 		close(e.done)
@@ -234,6 +241,12 @@ func (s *spool) write(batch []*queued, durable bool) (err error) {
 func (s *spool) taken(batch []*queued, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.failing = time.Time{}
+	case s.failing.IsZero():
+		s.failing = time.Now().UTC()
+	}
 	for _, e := range batch {
 		if err == nil || e.decision.Fail {
 			s.settle(e, err)

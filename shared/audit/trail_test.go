@@ -534,3 +534,36 @@ func (f sinkFunc) Write(_ context.Context, records []*audit.Record, _ bool) erro
 	return nil
 }
 func (sinkFunc) Close() error { return nil }
+
+// A trail says how many events wait for each sink, since when a sink fails, and how many events it did not get.
+func TestBacklogs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(false)
+		if got := b.Backlogs(); len(got) != 1 || got[0] != (audit.Backlog{Sink: got[0].Sink}) {
+			t.Errorf("before the first event: %+v", got)
+		}
+		b.shelf.set(func() { b.shelf.fails = errors.New("full") })
+		begun := time.Now().UTC()
+		for i := range 3 {
+			_ = b.Record(one(ignore, event(fmt.Sprint(i))))
+		}
+		synctest.Wait()
+		if got := b.Backlogs(); got[0].Waiting != 3 || !got[0].Failing.Equal(begun) || got[0].Lost != 0 {
+			t.Errorf("while the sink fails: %+v", got)
+		}
+		if err := b.Record(one(fail, event("refused"))); err == nil {
+			t.Error("an event that is not stored is acknowledged")
+		}
+		if got := b.Backlogs(); got[0].Waiting != 3 || got[0].Lost != 1 {
+			t.Errorf("after a refusal: %+v", got)
+		}
+		b.shelf.set(func() { b.shelf.fails = nil })
+		time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble
+		synctest.Wait()
+		if got := b.Backlogs(); got[0].Waiting != 0 || !got[0].Failing.IsZero() || got[0].Lost != 1 {
+			t.Errorf("after the sink was mended: %+v", got)
+		}
+		b.Close(t.Context())
+	})
+}

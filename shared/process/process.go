@@ -15,6 +15,7 @@ import (
 
 	"management.platform.sh/shared/api/fairness"
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/runs"
 	"management.platform.sh/shared/kinds/accesskey"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/limits"
@@ -61,6 +62,7 @@ func New(s settings.Settings, world World) *frame.Server {
 	platformconfig.Use(env, source)
 	server := NewServer(env)
 	server.Configuration, server.Metrics, server.Tracer = source, world.Metrics, world.Tracer
+	server.Notes = func() store.Store { return world.Stores(runs.Resource) }
 	server.Watch = frame.WatchSettings{Window: s.Watch.Window}
 	server.Proxies = s.Proxies
 	server.Places = places(s, world.Metrics)

@@ -119,7 +119,7 @@ os.ExpandEnv:
 os.Getenv: shared/audit/postgressink/postgrestest shared/syncpatch/worker
 os.LookupEnv:
 os.Setenv:
-time.Now: shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink shared/api/fairness shared/api/frame shared/process shared/state/redisstore shared/syncpatch/expression shared/syncpatch/worker
+time.Now: shared/audit shared/audit/filesink shared/audit/postgressink/... shared/audit/redissink shared/api/fairness shared/api/frame shared/process shared/state/redisstore shared/syncpatch/expression shared/syncpatch/worker
 time.Since: shared/audit/filesink shared/audit/postgressink shared/api/fairness shared/api/frame shared/state/redisstore shared/syncpatch/expression
 time.Until: shared/audit
 `

@@ -18,11 +18,12 @@ import (
 // elsewhere has the commands of documents that follow does not run, by their beginning, with the reason.
 var elsewhere = map[string]string{
 	"docs/audit.md: build/platform audit verify": "the story audit writes a log and verifies it",
-	"docs/deploy.md":       "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
-	"docs/install.md":      "the test of infra/release follows the whole page from an archive",
-	"docs/kubeconfigs.md":  "the story kubeconfig runs each block, as a user without other rights",
-	"README.md: make run":  "the runner is what serve starts",
-	"README.md: make test": "a test does not run all tests",
+	"docs/deploy.md":                                       "accounts of clouds and a cluster; test/deploy and the stories in other shapes run what is deployed",
+	"docs/doctor.md: build/platform doctor":                "examines the Redis of a deployment; the story doctor does it",
+	"docs/install.md":                                      "the test of infra/release follows the whole page from an archive",
+	"docs/kubeconfigs.md":                                  "the story kubeconfig runs each block, as a user without other rights",
+	"README.md: make run":                                  "the runner is what serve starts",
+	"README.md: make test":                                 "a test does not run all tests",
 	"docs/configuration.md: kubectl get config --watch":    "goes on until it is interrupted; the story watch watches",
 	"docs/configuration.md: build/platform configure":      "writes into a Redis that a deployment uses; the story configuration does it",
 	"docs/people.md: build/platform login HOST":            "asks a person in a browser; test/signin signs in",

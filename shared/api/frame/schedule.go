@@ -2,14 +2,17 @@ package frame
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"slices"
 	"time"
 
+	"management.platform.sh/shared/api/runs"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
 )
 
 // Scheduled binds an operation to a schedule. Report returns log attributes that say what a run did: counts, which are 0 if
@@ -24,8 +27,8 @@ func Scheduled[D, O any](open func(*platform.Environment) D, do func(context.Con
 	}}
 }
 
-// Run does the scheduled work of a function once, within the deadline of ctx and at most for MaxDuration. It counts and logs
-// the run, and turns a panic into an error. It logs a run that did nothing at debug level. Errors: those of the operation,
+// Run does the scheduled work of a function once, within the deadline of ctx and at most for MaxDuration. It counts, logs
+// and notes the run, and turns a panic into an error. It logs a run that did nothing at debug level. Errors: those of the operation,
 // or why there is no configuration or no record of the run.
 func (s *Server) Run(ctx context.Context, f *Function) (err error) {
 	started, name := time.Now(), f.Name
@@ -46,15 +49,16 @@ func (s *Server) Run(ctx context.Context, f *Function) (err error) {
 		if unrecorded := recorded.concludeRun(stage, attrs, err); err == nil {
 			err = unrecorded
 		}
-		outcome, level := "done", slog.LevelDebug
+		outcome, level, reported := runs.Done, slog.LevelDebug, attrs
 		switch {
 		case err != nil:
-			outcome, level = "failed", slog.LevelError
+			outcome, level = runs.Failed, slog.LevelError
 			attrs = append(attrs, slog.String("cause", err.Error()))
 		case slices.ContainsFunc(attrs, counts):
 			level = slog.LevelInfo
 		}
 		s.metrics().Run(name, outcome)
+		s.note(ctx, name, started, reported, err)
 		attrs = append(attrs, slog.String("function", name), slog.Float64("ms", float64(time.Since(started).Microseconds())/1000))
 		s.Env.Log.LogAttrs(ctx, level, "scheduled run", attrs...)
 	}()
@@ -66,6 +70,36 @@ func (s *Server) Run(ctx context.Context, f *Function) (err error) {
 	}
 	attrs, err = f.Schedule.open(s.Env)(ctx)
 	return err
+}
+
+// note stores the note about a run, also if its time is over. The schedule goes on without the note.
+func (s *Server) note(ctx context.Context, name string, started time.Time, reported []slog.Attr, err error) {
+	if s.Notes == nil {
+		return
+	}
+	run := runs.Run{
+		Started: started.UTC(), Milliseconds: time.Since(started).Milliseconds(), Outcome: runs.Done, Version: s.Env.Version,
+	}
+	if err != nil {
+		run.Outcome, run.Unavailable = runs.Failed, errors.Is(err, store.ErrUnavailable)
+	}
+	for _, attr := range reported {
+		switch attr.Value.Kind() {
+		case slog.KindInt64, slog.KindBool, slog.KindString:
+			if run.Report == nil {
+				run.Report = map[string]any{}
+			}
+			run.Report[attr.Key] = attr.Value.Any()
+		default:
+			// Groups and times are in the log.
+		}
+	}
+	if recording, ok := s.Audit.(interface{ Backlogs() []audit.Backlog }); ok {
+		run.Sinks = recording.Backlogs()
+	}
+	if err := runs.Note(context.WithoutCancel(ctx), s.Notes(), name, run, time.Now()); err != nil {
+		s.Env.Log.WarnContext(ctx, "the run is not noted", "function", name, "error", err.Error())
+	}
 }
 
 // counts tells whether an attribute of a report says that something was done.

@@ -3,6 +3,7 @@ package frame_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 
 	"management.platform.sh/shared/api/frame"
 	"management.platform.sh/shared/api/metrics"
+	"management.platform.sh/shared/api/runs"
 	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
 )
 
 func scheduled(do func(context.Context) (int, error)) *frame.Function {
@@ -98,4 +101,53 @@ func TestScheduledRunsEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each run is noted in the state with its outcome and what it reported, also after its time is over. A note that cannot be
+// stored changes nothing about the run.
+func TestRunsAreNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	notes := w.env.Stores(runs.Resource)
+	w.server.Notes = func() store.Store { return notes }
+	note := func() runs.Run {
+		t.Helper()
+		run, err := runs.Read(t.Context(), notes, "testsweep")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	if err := w.server.Run(t.Context(), scheduled(func(context.Context) (int, error) { return 3, nil })); err != nil {
+		t.Fatal(err)
+	}
+	first := note()
+	if first.Outcome != runs.Done || first.Failures != 0 || first.Report["done"] != 3.0 || first.Version != "test" || !first.LastDone.Equal(first.Started) || first.Started.IsZero() {
+		t.Errorf("after a success: %+v", first)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.server.Run(over, scheduled(func(ctx context.Context) (int, error) {
+		return 2, fmt.Errorf("%w: %s", store.ErrUnavailable, hush)
+	})); err == nil {
+		t.Error("the run succeeded")
+	}
+	second := note()
+	if second.Outcome != runs.Failed || second.Failures != 1 || !second.Unavailable || !second.LastDone.Equal(first.Started) || second.Report["done"] != 2.0 {
+		t.Errorf("after a failure: %+v", second)
+	}
+	if text := fmt.Sprint(second); strings.Contains(text, "hunter2") {
+		t.Errorf("the note has a secret: %s", text)
+	}
+	w.server.Notes = func() store.Store { return away{notes} }
+	if err := w.server.Run(t.Context(), scheduled(func(context.Context) (int, error) { return 1, nil })); err != nil {
+		t.Errorf("a run that cannot be noted: %v", err)
+	}
+}
+
+// away is a state that cannot be reached.
+type away struct{ store.Store }
+
+func (away) Get(context.Context, string) (store.Record, error) {
+	return store.Record{}, store.ErrUnavailable
 }

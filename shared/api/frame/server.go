@@ -31,6 +31,8 @@ type Server struct {
 	Configuration Configuration
 	// Metrics counts requests, watches and runs. Nil: nothing is counted.
 	Metrics Metrics
+	// Notes returns the state that has the notes about scheduled runs. Nil: no run is noted.
+	Notes func() store.Store
 	// Places share the process between callers. Nil: everybody has a place.
 	Places *fairness.Places
 	// Proxies is the number of trusted proxies in front of the process. Each of them adds the address of its client to the end of

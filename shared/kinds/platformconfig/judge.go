@@ -154,13 +154,6 @@ func (s *signed) endedBy(key *model.OwnedAccessKey, activity time.Time, before, 
 
 // unreachable returns a problem for each sink, issuer and file that a write names anew and that cannot be reached from here.
 func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus) field.ErrorList {
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
-	defer cancel()
-	status := field.NewPath("status")
-	var problems field.ErrorList
-	if s.Sinks != nil && next.Audit != nil && next.Audit.Enabled {
-		problems = append(problems, s.Sinks(ctx, was.Audit, next.Audit, status.Child("audit"))...)
-	}
 	known := map[string]string{}
 	full := func(t text) string {
 		_, sentTo := t.sentTo()
@@ -170,29 +163,52 @@ func (s *Source) unreachable(ctx context.Context, was, next *model.ConfigStatus)
 		known[t.path] = full(t)
 		return t.value
 	})
+	_, problems := s.reach(ctx, was, next, func(t text) bool { return known[t.path] != full(t) })
+	return problems
+}
+
+// Reach tries to reach every sink, issuer and file that the current configuration names. It returns the fields that it tried, in
+// their order, and a problem for each that cannot be reached from here. Problems contain no secret. Source: ADR-0039.
+func (s *Source) Reach(ctx context.Context) ([]string, field.ErrorList) {
+	return s.reach(ctx, &model.ConfigStatus{}, s.Current(), func(text) bool { return true })
+}
+
+// reach tries the sinks of a configuration that an earlier one does not have, and the texts that are selected.
+func (s *Source) reach(ctx context.Context, was, next *model.ConfigStatus, selected func(text) bool) (tried []string, problems field.ErrorList) {
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	status := field.NewPath("status")
+	if s.Sinks != nil && next.Audit != nil && next.Audit.Enabled {
+		tried = append(tried, status.Child("audit").String())
+		problems = append(problems, s.Sinks(ctx, was.Audit, next.Audit, status.Child("audit"))...)
+	}
 	everyText(next, func(t text) string {
-		if t.value == "" || open(t.value) || known[t.path] == full(t) {
+		if t.value == "" || open(t.value) || !selected(t) {
 			return t.value
 		}
 		var err error
+		reached := false
 		switch provider, isProvider := t.parents[len(t.parents)-1].Interface().(model.OIDCProvider); t.field.Tag.Get("reach") {
 		case "file":
-			err = readable(t.value)
+			reached, err = true, readable(t.value)
 		case "issuer":
 			if s.Issuer != nil && isProvider {
 				var roots []byte
 				if readable(provider.CAFile) == nil {
 					roots, _ = os.ReadFile(provider.CAFile)
 				}
-				err = s.Issuer(ctx, &provider, roots)
+				reached, err = true, s.Issuer(ctx, &provider, roots)
 			}
+		}
+		if reached {
+			tried = append(tried, status.Child(t.at).String())
 		}
 		if err != nil {
 			problems = append(problems, field.Invalid(status.Child(t.at), field.OmitValueType{}, err.Error()))
 		}
 		return t.value
 	})
-	return problems
+	return tried, problems
 }
 
 // readable returns an error if a file cannot be read.

@@ -123,7 +123,7 @@ func (r *rules) Observe(config *model.Config, stored store.Record) {
 	}
 	hide(&config.Status)
 	setDefaults(&config.Status)
-	config.Status.Conditions = r.source.conditionsNow()
+	config.Status.Conditions = r.source.Conditions()
 }
 
 // Warn returns what the write does to others, and the connectors at which nobody can sign in.

@@ -483,8 +483,8 @@ func (s *Source) effective(written *model.ConfigStatus) (effective *model.Config
 	return effective, lacking, nil
 }
 
-// conditionsNow returns a copy of the current conditions. nil: no version is loaded.
-func (s *Source) conditionsNow() []metav1.Condition {
+// Conditions returns a copy of the current conditions. nil: no version is loaded.
+func (s *Source) Conditions() []metav1.Condition {
 	if now := s.conditions.Load(); now != nil {
 		return slices.Clone(*now)
 	}
@@ -499,7 +499,7 @@ func (s *Source) noteConditions() {
 	if now == nil {
 		return
 	}
-	conditions, at := s.conditionsNow(), metav1.NewTime(s.Now().UTC().Truncate(time.Second))
+	conditions, at := s.Conditions(), metav1.NewTime(s.Now().UTC().Truncate(time.Second))
 	if created := now.written.CreationTimestamp; conditions == nil && !created.IsZero() {
 		at = created
 	}

@@ -1,0 +1,313 @@
+// Package doctor examines a deployment for its operator: the state, clocks, schedules, signing keys, the audit, providers,
+// quotas and stored records. Each finding says what is so, how grave it is and what to do. It changes nothing, prints nothing
+// and contains no secret. Source: ADR-0039.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"management.platform.sh/local/state"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/kinds/platformconfig"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+)
+
+// Level says how grave a finding is.
+type Level string
+
+// The levels, from the least to the most grave.
+const (
+	// Good: it is as it should be.
+	Good Level = "ok"
+	// Unknown: it could not be examined from here. It does not count as a fault.
+	Unknown Level = "unknown"
+	// Warning: it works now, and somebody should look at it.
+	Warning Level = "warning"
+	// Critical: something does not work, or data or the proof of what happened can be lost.
+	Critical Level = "critical"
+)
+
+var grave = []Level{Good, Unknown, Warning, Critical}
+
+// Finding is one line of a report.
+type Finding struct {
+	// Check names what was examined. It is stable: scripts may select by it.
+	Check string `json:"check"`
+	// Level says how grave it is.
+	Level Level `json:"level"`
+	// Is says what is so.
+	Is string `json:"is"`
+	// Do says what to do. Empty: nothing.
+	Do string `json:"do,omitempty"`
+}
+
+// Report has all findings, in the order in which they were examined.
+type Report struct {
+	// Level is that of the gravest finding.
+	Level Level `json:"level"`
+	// Version is that of the program that examined.
+	Version string `json:"version"`
+	// CheckedAt is the time of the examination.
+	CheckedAt time.Time `json:"checkedAt"`
+	// Findings are what was found.
+	Findings []Finding `json:"findings"`
+}
+
+// Code is the exit code for a report: 0 if nothing is worse than unknown, 1 for warnings, 2 for anything critical.
+func (r Report) Code() int { return max(slices.Index(grave, r.Level)-1, 0) }
+
+// Deployment is what to examine.
+type Deployment struct {
+	// Settings are those of the deployment, as far as they are known here.
+	Settings settings.Settings
+	// Keyring are the keys that seal secrets in the state. nil: they are not known here.
+	Keyring *encryption.Keyring
+	// Lookup returns environment variables, for placeholders of the configuration. nil: there are none.
+	Lookup func(string) (string, bool)
+	// Here tells that this machine runs the deployment, so that its files and addresses can be tried.
+	Here bool
+	// Every is how often schedules run.
+	Every time.Duration
+	// Most is how many records and owners of each resource are looked at.
+	Most int
+	// Openers are the kinds of sinks of this program.
+	Openers func(*redisstore.Client) []audit.Opener
+	// Version is that of the program.
+	Version string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// examination collects findings.
+type examination struct {
+	Deployment
+	client   *redisstore.Client
+	env      *platform.Environment
+	source   *platformconfig.Source
+	findings []Finding
+}
+
+// Examine examines a deployment. It connects to the state, and a state that cannot be reached is a finding. An error means that
+// the settings are wrong.
+func Examine(ctx context.Context, d Deployment) (Report, error) {
+	client, err := redisstore.Open(d.Settings.Redis.URL.Reveal(), redisstore.Options{PoolSize: d.Settings.Redis.PoolSize, Timeout: d.Settings.Redis.Timeout})
+	if err != nil {
+		return Report{}, d.Settings.Wrong(d.Settings.Redis.URLFrom, err)
+	}
+	defer func() { _ = client.Close() }()
+	e := &examination{Deployment: d, client: client}
+	if e.state(ctx) {
+		e.open()
+		for _, check := range []func(context.Context){
+			e.configuration, e.schedules, e.signingKeys, e.recording, e.providers, e.contents,
+		} {
+			check(ctx)
+		}
+	}
+	report := Report{Level: Good, Version: d.Version, CheckedAt: d.Now().UTC().Truncate(time.Second), Findings: e.findings}
+	for _, finding := range e.findings {
+		if slices.Index(grave, finding.Level) > slices.Index(grave, report.Level) {
+			report.Level = finding.Level
+		}
+	}
+	return report, nil
+}
+
+// open prepares what the checks read with.
+func (e *examination) open() {
+	s := e.Settings
+	s.Version = e.Version
+	e.env = process.New(s, process.World{
+		Stores: e.client.Resource, Log: slog.New(slog.DiscardHandler), Lookup: e.Lookup, LocalSigners: e.Here,
+		Encryption: func(context.Context) (*encryption.Keyring, error) { return e.Keyring, nil },
+	}).Env
+	e.source = platformconfig.Open(e.env)
+}
+
+// find adds a finding. What to do follows the text, and is empty for what is good.
+func (e *examination) find(check string, level Level, do, format string, args ...any) {
+	e.findings = append(e.findings, Finding{Check: check, Level: level, Is: fmt.Sprintf(format, args...), Do: do})
+}
+
+// state examines each primary. It reports false if the state cannot be reached: then nothing else can be examined.
+func (e *examination) state(ctx context.Context) bool {
+	nodes, err := e.client.Inspect(ctx)
+	if err != nil {
+		e.find("state", Critical, "start it, or mend the network, the address or the password; until then every request gets 503",
+			"the Redis at %s cannot be reached: %v", state.Hosts(e.Settings.Redis.URL), err)
+		return false
+	}
+	for _, node := range nodes {
+		e.node(node)
+	}
+	return true
+}
+
+// slow is a round trip that is too long for two of them in each request.
+const slow = 50 * time.Millisecond
+
+// oldest is the first version of Redis that the scripts and the users of the state are tested with.
+const oldest = 7
+
+func (e *examination) node(n redisstore.Node) {
+	name := n.Product + " " + n.Version + " at " + n.Address
+	switch major := 0; {
+	case !n.Primary:
+		e.find("state", Critical, "give the address of the primary, or use redis-sentinel:// or redis-cluster://", "%s is a replica: it refuses every write", name)
+	case n.Cluster != "" && n.Cluster != "ok":
+		e.find("state", Critical, "ask it with CLUSTER NODES which primary is away, and start it or promote a replica", "%s is in a cluster with the state %s", name, n.Cluster)
+	case n.Product == "redis" && first(n.Version, &major) && major < oldest:
+		e.find("state", Warning, "upgrade it", "%s is older than the versions that this program is tested with, %d and later", name, oldest)
+	case n.Took > slow:
+		e.find("state", Warning, "bring functions and Redis into one region, or find what keeps it busy (SLOWLOG, INFO commandstats)", "%s answers in %s", name, brief(n.Took))
+	default:
+		e.find("state", Good, "", "%s answers in %s", name, brief(n.Took))
+	}
+	e.persistence(n)
+	e.memory(n)
+	e.replicas(n)
+	e.clock(n)
+}
+
+func first(version string, major *int) bool {
+	n, _ := fmt.Sscanf(version, "%d", major)
+	return n == 1
+}
+
+func (e *examination) persistence(n redisstore.Node) {
+	const check = "persistence"
+	switch {
+	case n.Unsaved:
+		e.find(check, Critical, "look at its log and at the disk: it is full or broken", "the last write of %s to its disk failed: a restart loses what came after", n.Address)
+	case n.AppendOnly && n.Fsync == "always":
+		e.find(check, Good, "", "%s has every write on disk before it answers", n.Address)
+	case n.AppendOnly && n.Replicas == 0 && n.Fsync != "":
+		e.find(check, Warning, "set appendfsync always, or add a replica", "%s writes its log with appendfsync %s and has no replica: a crash of its machine can lose the last second or more", n.Address, n.Fsync)
+	case n.AppendOnly:
+		e.find(check, Good, "", "%s writes a log of changes, and has %d replicas", n.Address, n.Replicas)
+	case n.Replicas > 0:
+		e.find(check, Good, "", "%s writes no log of changes: it keeps what its memory and %d replicas hold", n.Address, n.Replicas)
+	case n.Snapshots:
+		e.find(check, Critical, "set appendonly yes and appendfsync always, or add a replica", "%s has only snapshots: a restart loses what came after the last one, and revoked keys can be valid again", n.Address)
+	default:
+		e.find(check, Critical, "set appendonly yes and appendfsync always, or add a replica", "%s writes no log of changes and has no replica: a restart loses everything", n.Address)
+	}
+}
+
+// The share of memory, in percent, from which on somebody should look at it, and from which on it is urgent.
+const (
+	muchMemory = 75
+	mostMemory = 90
+)
+
+func (e *examination) memory(n redisstore.Node) {
+	const set = "set maxmemory-policy noeviction"
+	switch {
+	case n.Evicted > 0:
+		e.find("eviction", Critical, set+", give it more memory, and restore what is missing: deleted records of revocations let credentials live",
+			"%s has removed %d keys because it was full (%s)", n.Address, n.Evicted, n.Policy)
+	case n.Policy == "":
+		e.find("eviction", Unknown, "", "%s does not say what it does when it is full", n.Address)
+	case n.Policy != "noeviction" && n.MaxBytes > 0:
+		e.find("eviction", Critical, set, "%s removes keys when it is full (%s)", n.Address, n.Policy)
+	case n.Policy != "noeviction":
+		e.find("eviction", Warning, set, "%s would remove keys when it is full (%s); it has no maxmemory now", n.Address, n.Policy)
+	default:
+		e.find("eviction", Good, "", "%s removes no keys when it is full", n.Address)
+	}
+	if n.MaxBytes == 0 {
+		e.find("memory", Good, "", "%s uses %s, without a bound of its own", n.Address, size(n.UsedBytes))
+		return
+	}
+	used := 100 * n.UsedBytes / n.MaxBytes
+	level, do := Good, ""
+	switch {
+	case used >= mostMemory:
+		level, do = Critical, "give it more memory now: a full Redis refuses every write"
+	case used >= muchMemory:
+		level, do = Warning, "give it more memory, or delete what is not needed (quotas and records below)"
+	}
+	e.find("memory", level, do, "%s uses %s of %s, %d %%", n.Address, size(n.UsedBytes), size(n.MaxBytes), used)
+}
+
+func (e *examination) replicas(n redisstore.Node) {
+	wanted := max(e.Settings.Redis.Replicas, n.MinReplicas)
+	switch {
+	case n.Replicas < wanted:
+		e.find("replicas", Critical, "start the replicas, or lower "+settings.RedisReplicas+" and min-replicas-to-write",
+			"%s has %d replicas, and a write needs %d: every write gets 503", n.Address, n.Replicas, wanted)
+	case n.Lagging > 0:
+		e.find("replicas", Warning, "look at the log of the replica and at the network: a failover now would lose writes", "%d of %d replicas of %s were silent for more than ten seconds", n.Lagging, n.Replicas, n.Address)
+	default:
+		e.find("replicas", Good, "", "%s has %d replicas, and a write waits for %d", n.Address, n.Replicas, e.Settings.Redis.Replicas)
+	}
+}
+
+// The differences of clocks from which on somebody should look at them, and from which on tokens are refused. The leeway of
+// verifiers is a minute.
+const (
+	someSkew = time.Second
+	mostSkew = 30 * time.Second
+)
+
+func (e *examination) clock(n redisstore.Node) {
+	level, do := Good, ""
+	ahead := n.Ahead
+	word := "ahead of"
+	if ahead < 0 {
+		ahead, word = -ahead, "behind"
+	}
+	switch {
+	case ahead > mostSkew+n.Took:
+		level = Critical
+	case ahead > someSkew+n.Took:
+		level = Warning
+	}
+	if level != Good {
+		do = "synchronize both clocks (NTP): a late clock accepts what has expired, and an early one refuses new tokens"
+	}
+	e.find("clock", level, do, "the clock of %s is %s %s this machine's", n.Address, brief(ahead), word)
+}
+
+// brief prints a duration with three digits at most.
+func brief(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	default:
+		return d.Round(10 * time.Microsecond).String()
+	}
+}
+
+// size prints a number of bytes.
+func size(bytes int64) string {
+	const unit = 1 << 10
+	if bytes < unit {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	value, units := float64(bytes)/unit, "KMGTPE"
+	for value >= unit && len(units) > 1 {
+		value, units = value/unit, units[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", value, units[0])
+}
+
+// list joins names, and leaves out those that are too many.
+func list(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

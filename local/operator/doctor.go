@@ -1,0 +1,142 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/local/doctor"
+	"management.platform.sh/local/flags"
+	"management.platform.sh/local/state"
+	"management.platform.sh/shared/audit"
+	"management.platform.sh/shared/audit/filesink"
+	"management.platform.sh/shared/audit/postgressink"
+	"management.platform.sh/shared/audit/redissink"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
+	"management.platform.sh/shared/state/encryption"
+	"management.platform.sh/shared/state/redisstore"
+)
+
+// Doctor examines a deployment. Make it with NewDoctor.
+type Doctor struct {
+	Redis      secret.String  `env:"PLATFORM_REDIS_URL" placeholder:"URL" help:"State. Absent: the redis-server of the running platform serve on the data folder."`
+	Data       string         `default:".platform" placeholder:"DIR" help:"Data folder of platform serve, which holds encryption.key (${default})."`
+	Encryption secret.String  `name:"encryption-key" env:"PLATFORM_ENCRYPTION_KEY" placeholder:"KEY" help:"The key that seals secrets in the state, 32 bytes in base64. Absent: the one in the data folder, else sealed secrets are not examined."`
+	Deployed   flags.Settings `embed:""`
+	Every      time.Duration  `default:"1m" placeholder:"DURATION" help:"How often the schedules run (${default})."`
+	Most       int            `default:"10000" placeholder:"NUMBER" help:"How many records and owners of each resource are looked at (${default})."`
+	Output     string         `short:"o" enum:"text,json,yaml" default:"text" help:"Output format: text, json or yaml (${default})."`
+
+	// Version is the version of this program.
+	Version string `kong:"-"`
+}
+
+// NewDoctor returns the command with its flags.
+func NewDoctor() Doctor { return Doctor{Deployed: flags.Doctor()} }
+
+// Help is printed below the flags.
+func (*Doctor) Help() string {
+	return "It changes nothing, and prints no secret. Each line has a level: ok, unknown (it could not be examined from here), warning or critical. " +
+		"Exit codes: 0 if nothing is worse than unknown, 1 for warnings, 2 for anything critical and for wrong flags. See docs/doctor.md."
+}
+
+// sick ends the program with the code of a report that has been printed.
+type sick struct{ code int }
+
+func (*sick) Error() string { return "" }
+
+// ExitCode is the code with which the program ends.
+func (s *sick) ExitCode() int { return s.code }
+
+// misused is an error of the settings: nothing was examined.
+type misused struct{ error }
+
+// ExitCode is the code with which the program ends.
+func (misused) ExitCode() int { return 2 }
+
+func (m misused) Unwrap() error { return m.error }
+
+// Run examines the deployment and prints the report.
+func (c *Doctor) Run(ctx context.Context) error {
+	deployment, err := c.deployment()
+	if err != nil {
+		return misused{err}
+	}
+	report, err := doctor.Examine(ctx, deployment)
+	if err != nil {
+		return misused{err}
+	}
+	if err := c.write(os.Stdout, report); err != nil {
+		return misused{err}
+	}
+	if code := report.Code(); code > 0 {
+		return &sick{code}
+	}
+	return nil
+}
+
+// deployment is what the flags say about it.
+func (c *Doctor) deployment() (doctor.Deployment, error) {
+	s, err := settings.ReadOnly(c.Deployed.Lookup, c.Deployed.Called, flags.DoctorKeys...)
+	if err != nil {
+		return doctor.Deployment{}, err
+	}
+	url, here, err := located(c.Redis, c.Data)
+	if err != nil {
+		return doctor.Deployment{}, err
+	}
+	s.Redis.URL, s.Redis.URLFrom = url, "--redis"
+	s.Encryption.Keys, s.Encryption.KeysFrom, s.Runner.Data = c.Encryption, "--encryption-key", c.Data
+	var ring *encryption.Keyring
+	_, absent := os.Stat(state.KeyFile(c.Data))
+	if c.Encryption != "" || here && !errors.Is(absent, fs.ErrNotExist) {
+		if ring, err = state.OpenKeyring(s); err != nil {
+			return doctor.Deployment{}, err
+		}
+	}
+	return doctor.Deployment{
+		Settings: s, Keyring: ring, Lookup: os.LookupEnv, Here: here, Every: c.Every, Most: c.Most, Version: c.Version, Now: time.Now,
+		Openers: func(client *redisstore.Client) []audit.Opener {
+			return []audit.Opener{
+				audit.Output(io.Discard), filesink.Opener(redissink.NewAnchor(client), slog.New(slog.DiscardHandler)), redissink.Opener, postgressink.Opener,
+			}
+		},
+	}, nil
+}
+
+// write prints a report.
+func (c *Doctor) write(out io.Writer, report doctor.Report) error {
+	var text []byte
+	var err error
+	switch c.Output {
+	case "json":
+		text, err = json.MarshalIndent(report, "", "  ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(report)
+	default:
+		for _, finding := range report.Findings {
+			text = fmt.Appendf(text, "%-8s  %-13s  %s", finding.Level, finding.Check, finding.Is)
+			if finding.Do != "" {
+				text = fmt.Appendf(text, "; to do: %s", finding.Do)
+			}
+			text = append(text, '\n')
+		}
+	}
+	if err == nil {
+		_, err = out.Write(text)
+	}
+	if err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}
