@@ -42,6 +42,8 @@ type Environment struct {
 	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The local
 	// runner and tests set it. Source: ADR-0017.
 	LocalSigners bool
+	// Endpoints stand for public addresses of connectors. The zero value is these addresses.
+	Endpoints Endpoints
 	// Patches bound the evaluation of sync patches.
 	Patches settings.Patches
 	// Tokens say how direct cluster endpoint tokens are issued.

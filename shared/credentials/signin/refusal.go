@@ -46,10 +46,19 @@ func (r *Refusal) Error() string { return r.Class + ": " + r.Detail }
 // Unwrap returns the answer for the person.
 func (r *Refusal) Unwrap() error { return r.answer }
 
+// Definite tells whether a provider, or the settings of its connector, refuse the person. Otherwise nobody knows.
+func (r *Refusal) Definite() bool { return r.Class == classRefused || r.Class == classNotAdmitted }
+
 func (r *Refusal) because(cause error) *Refusal {
 	r.cause, r.answer = cause, r.answer.Because(cause)
 	return r
 }
+
+// The classes of definite refusals.
+const (
+	classRefused     = "provider_refused"
+	classNotAdmitted = "not_admitted"
+)
 
 // maxDetail is the longest detail, in bytes.
 const maxDetail = 256
@@ -91,7 +100,7 @@ func misconfigured(detail string) *Refusal {
 }
 
 func notAdmitted(detail string) *Refusal {
-	return refuse("not_admitted", detail, forbidden("your account may not use this platform: ask an admin of the platform"))
+	return refuse(classNotAdmitted, detail, forbidden("your account may not use this platform: ask an admin of the platform"))
 }
 
 func notSetUp(detail string) *Refusal {
@@ -117,11 +126,14 @@ func throttled(err error) error {
 
 // Refused is the Refusal for an answer of a provider that signs nobody in.
 func Refused(detail string) *Refusal {
-	return refuse("provider_refused", detail, bad("the provider did not sign you in: start again where you began"))
+	return refuse(classRefused, detail, bad("the provider did not sign you in: start again where you began"))
 }
 
 // Misconfigured is the Refusal for an answer of a provider that breaks the protocol.
 func Misconfigured(detail string) *Refusal { return misconfigured(detail) }
+
+// NotAdmitted is the Refusal for a person whom the settings of a connector keep out.
+func NotAdmitted(detail string) *Refusal { return notAdmitted(detail) }
 
 // Unreachable is the Refusal for a provider that does not answer. The cause is for the log.
 func Unreachable(cause error) *Refusal {

@@ -29,6 +29,7 @@ import (
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/store"
@@ -96,6 +97,16 @@ type Person struct {
 	EmailVerified                                            bool
 	Groups                                                   []string
 	Extra                                                    map[string]string
+	// Session is what the provider gave to ask it again.
+	Session Session
+}
+
+// Session is what a provider gave with a sign-in to ask it again. The zero value is nothing.
+type Session struct {
+	// Access and Refresh are tokens of the provider.
+	Access, Refresh secret.String
+	// ID is what the provider calls the session of the browser: the claim sid.
+	ID string
 }
 
 // Provider speaks the protocol of a connector. Implementations are safe for concurrent use.

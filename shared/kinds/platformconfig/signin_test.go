@@ -31,6 +31,21 @@ func TestSignInWarnings(t *testing.T) {
 			"auth: {oidc: {" + good + "oidc/callback'}, connectors: [{id: oidc, oidc: {" + good + "oidc/callback'}}, {id: b, oidc: {" + good + "c/callback'}}]}",
 			[]string{"status.auth.connectors[0].id", "status.auth.connectors[1].oidc.redirectURI"},
 		},
+		"oidc beside another kind": {
+			"auth: {oidc: {" + good + "oidc/callback'}, connectors: [{id: oidc, idp2: {}}]}", []string{"status.auth.connectors[0].id"},
+		},
+		"code hosts": {
+			"auth: {gitforge1: {clientId: p, redirectURI: 'https://p.example/auth/gitforge1/callback'}, gitforge2: {clientId: p, redirectURI: 'https://p.example/auth/x/callback'}}",
+			[]string{"status.auth.gitforge2.redirectURI"},
+		},
+		"a page as connector": {"auth: {connectors: [{id: password, gitforge1: {clientId: p, redirectURI: 'https://p.example/auth/password/callback'}}]}", []string{"status.auth.connectors[0].id"}},
+		"groups without a directory": {
+			"auth: {idp1: {clientId: p, groups: [a], redirectURI: 'https://p.example/auth/idp1/callback'}}", []string{"status.auth.idp1.serviceAccountFilePath"},
+		},
+		"groups of any tenant": {"auth: {idp2: {clientId: p, groups: [a], redirectURI: 'https://p.example/auth/idp2/callback'}}", []string{"status.auth.idp2.tenant"}},
+		"no clients": {"auth: {gitforge1: {}, gitforge2: {}, idp1: {}, idp2: {}}", []string{
+			"status.auth.gitforge1.clientId", "status.auth.gitforge2.clientId", "status.auth.idp1.clientId", "status.auth.idp2.clientId",
+		}},
 	} {
 		config, err := Parse([]byte(row.text))
 		if err != nil {

@@ -16,7 +16,11 @@ import (
 
 // The kinds of connectors: the names of their blocks in the configuration. A block of auth has its kind as ID.
 const (
-	OIDC = "oidc"
+	OIDC      = "oidc"
+	GitForge1 = "gitforge1"
+	GitForge2 = "gitforge2"
+	IDP1      = "idp1"
+	IDP2      = "idp2"
 )
 
 // reserved are the paths below /auth/ that belong to the platform.
@@ -44,6 +48,8 @@ type Connector struct {
 	secret  secret.String
 	missing string
 	taken   bool
+	// wrong is a field of the block at which nobody can sign in, and why what it must be.
+	wrong, why string
 }
 
 // All returns the connectors of a configuration, in its order, also those at which nobody can sign in. Nil: there are none.
@@ -86,7 +92,45 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 			missing: missing("issuerUrl", p.IssuerURL, "clientId", p.ClientID),
 		})
 	}
+	if p := given.GitForge1; p != nil {
+		add(GitForge1, Connector{
+			Settings: model.IdentityProviders{GitForge1: p}, RedirectURI: p.RedirectURI, secret: p.ClientSecret,
+			missing: missing("clientId", p.ClientID),
+		})
+	}
+	if p := given.GitForge2; p != nil {
+		add(GitForge2, Connector{
+			Settings: model.IdentityProviders{GitForge2: p}, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups, secret: p.ClientSecret,
+			missing: missing("clientId", p.ClientID),
+		})
+	}
+	if p := given.IDP1; p != nil {
+		one := Connector{
+			Settings: model.IdentityProviders{IDP1: p}, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups, secret: p.ClientSecret,
+			missing: missing("clientId", p.ClientID),
+		}
+		if one.missing == "" && len(p.Groups) > 0 {
+			// Only the directory knows the groups: without it nobody is in one of them.
+			one.missing = missing("serviceAccountFilePath", p.ServiceAccountFilePath, "adminEmail", p.AdminEmail)
+		}
+		add(IDP1, one)
+	}
+	if p := given.IDP2; p != nil {
+		one := Connector{
+			Settings: model.IdentityProviders{IDP2: p}, RedirectURI: p.RedirectURI, RequiredGroups: p.Groups, secret: p.ClientSecret,
+			missing: missing("clientId", p.ClientID),
+		}
+		if !SingleTenant(p.Tenant) && len(p.Groups) > 0 {
+			one.wrong, one.why = "tenant", "must be one tenant if groups is set, because groups belong to a tenant"
+		}
+		add(IDP2, one)
+	}
 	return found
+}
+
+// SingleTenant tells whether a tenant of the second identity provider is one organization, rather than a word for many.
+func SingleTenant(tenant string) bool {
+	return !slices.Contains([]string{"", "common", "consumers", "organizations"}, strings.ToLower(tenant))
 }
 
 // missing returns the first name whose value is empty. Empty: all have one.
@@ -112,6 +156,8 @@ func (c Connector) Platform() (address, field, why string) {
 		return "", strings.TrimSuffix(c.Path, c.Kind) + "id", fmt.Sprintf("%q is the ID of another connector, or a page of the platform", c.ID)
 	case c.missing != "":
 		return "", c.Path + "." + c.missing, "must be set"
+	case c.wrong != "":
+		return "", c.Path + "." + c.wrong, c.why
 	case !below || !strings.HasPrefix(address, "https://"):
 		return "", c.Path + ".redirectURI", "must be an https URL that ends in " + path
 	default:

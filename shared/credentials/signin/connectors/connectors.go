@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/codehost"
 	"management.platform.sh/shared/credentials/signin/oidc"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
@@ -17,7 +18,8 @@ type Providers struct{ kinds map[string]signin.Provider }
 // Open returns the providers of an environment. It connects to none of them yet.
 func Open(env *platform.Environment) *Providers {
 	return &Providers{kinds: map[string]signin.Provider{
-		connector.OIDC: oidc.Open(env),
+		connector.OIDC: oidc.Open(env), connector.IDP1: oidc.OpenIDP1(env), connector.IDP2: oidc.OpenIDP2(env),
+		connector.GitForge1: codehost.OpenGitForge1(env), connector.GitForge2: codehost.OpenGitForge2(env),
 	}}
 }
 

@@ -21,6 +21,7 @@ import (
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/upstream"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 )
 
@@ -60,13 +61,24 @@ type provider struct {
 	// namesIssuer tells that answers to browsers name the issuer. Source: RFC 9207, 3.
 	namesIssuer bool
 	style       oauth2.AuthStyle
+	// issuer is what the metadata name as issuer. With many tenants, {tenantid} stands in it for the tenant.
+	issuer string
 	// logout is where the session of a person ends. Empty: the provider has no such address.
 	logout string
 	read   time.Time
 }
 
+// source is an OpenID Connect provider, and what is special about it.
+type source struct {
+	*model.OIDCProvider
+	// tenants tells that the provider has many tenants, each with an issuer of its own.
+	tenants bool
+	// options are sent along at the start.
+	options []oauth2.AuthCodeOption
+}
+
 // get returns the provider of a connector. Its metadata are at most ten minutes old. Errors: signin.Refusal.
-func (p *Providers) get(ctx context.Context, settings *model.OIDCProvider, key string) (*provider, error) {
+func (p *Providers) get(ctx context.Context, settings source, key string) (*provider, error) {
 	p.mu.Lock()
 	found := p.known[key]
 	p.mu.Unlock()
@@ -77,11 +89,17 @@ func (p *Providers) get(ctx context.Context, settings *model.OIDCProvider, key s
 	if err != nil {
 		return nil, err
 	}
-	metadata, err := goidc.NewProvider(goidc.ClientContext(ctx, client), settings.IssuerURL)
+	ctx = goidc.ClientContext(ctx, client)
+	if settings.tenants {
+		// The issuer of a tenant is compared with that of each token.
+		ctx = goidc.InsecureIssuerURLContext(ctx, settings.IssuerURL)
+	}
+	metadata, err := goidc.NewProvider(ctx, settings.IssuerURL)
 	if err != nil {
 		return nil, upstream.Unanswered(err)
 	}
 	var said struct {
+		Issuer      string   `json:"issuer"`
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 		Methods     []string `json:"token_endpoint_auth_methods_supported"`
 		Logout      string   `json:"end_session_endpoint"`
@@ -89,7 +107,7 @@ func (p *Providers) get(ctx context.Context, settings *model.OIDCProvider, key s
 	if err := metadata.Claims(&said); err != nil {
 		return nil, signin.Misconfigured("the metadata of the provider cannot be read")
 	}
-	made := &provider{Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: oauth2.AuthStyleInHeader, logout: said.Logout, read: p.env.Now()}
+	made := &provider{Provider: metadata, client: client, namesIssuer: said.NamesIssuer, style: oauth2.AuthStyleInHeader, logout: said.Logout, issuer: said.Issuer, read: p.env.Now()}
 	if len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
 		made.style = oauth2.AuthStyleInParams
 	}
@@ -123,7 +141,12 @@ func (p *provider) config(settings *model.OIDCProvider) *oauth2.Config {
 
 // Begin implements signin.Provider.
 func (p *Providers) Begin(ctx context.Context, connector signin.Connector, request signin.Request) (string, error) {
-	found, err := p.get(ctx, connector.Settings.OIDC, connector.Fingerprint())
+	return p.begin(ctx, source{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), request)
+}
+
+// begin returns the address at which a person signs in.
+func (p *Providers) begin(ctx context.Context, settings source, key string, request signin.Request) (string, error) {
+	found, err := p.get(ctx, settings, key)
 	if err != nil {
 		return "", err
 	}
@@ -131,12 +154,13 @@ func (p *Providers) Begin(ctx context.Context, connector signin.Connector, reque
 	if err != nil || at.Scheme != "https" || at.Host == "" {
 		return "", signin.Misconfigured("the authorization endpoint of the provider is not an https URL")
 	}
-	return found.config(connector.Settings.OIDC).AuthCodeURL(request.State, goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)), nil
+	options := append([]oauth2.AuthCodeOption{goidc.Nonce(request.Nonce), oauth2.S256ChallengeOption(request.Verifier)}, settings.options...)
+	return found.config(settings.OIDCProvider).AuthCodeURL(request.State, options...), nil
 }
 
 // End implements signin.Provider. Source: OpenID Connect RP-Initiated Logout 1.0, 2.
 func (p *Providers) End(ctx context.Context, connector signin.Connector) (string, error) {
-	found, err := p.get(ctx, connector.Settings.OIDC, connector.Fingerprint())
+	found, err := p.get(ctx, source{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint())
 	if err != nil || found.logout == "" {
 		return "", err
 	}
@@ -155,61 +179,89 @@ func (p *Providers) End(ctx context.Context, connector signin.Connector) (string
 
 // Finish implements signin.Provider.
 func (p *Providers) Finish(ctx context.Context, connector signin.Connector, answer signin.Answer) (signin.Person, error) {
+	said, err := p.finish(ctx, source{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), answer)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	return said.person(connector.Settings.OIDC)
+}
+
+// said is what a provider says of somebody.
+type said struct {
+	claims map[string]any
+	tokens *oauth2.Token
+	found  *provider
+}
+
+// person returns who the claims name, with what asks the provider again.
+func (s said) person(settings *model.OIDCProvider) (signin.Person, error) {
+	who, err := person(settings, s.claims)
+	session, _ := s.claims["sid"].(string)
+	who.Session = signin.Session{Refresh: secret.String(s.tokens.RefreshToken), ID: session}
+	return who, err
+}
+
+// finish exchanges the code of an answer, and checks everything that comes for it.
+func (p *Providers) finish(ctx context.Context, settings source, key string, answer signin.Answer) (said, error) {
 	code, issuer, err := answer.Code()
 	if err != nil {
-		return signin.Person{}, err
+		return said{}, err
 	}
-	settings := connector.Settings.OIDC
-	found, err := p.get(ctx, settings, connector.Fingerprint())
+	found, err := p.get(ctx, settings, key)
 	if err != nil {
-		return signin.Person{}, err
+		return said{}, err
 	}
 	// The code is for the issuer that the answer names, and goes to no other.
-	if issuer != "" && issuer != settings.IssuerURL || issuer == "" && found.namesIssuer {
-		return signin.Person{}, signin.Refused("the answer is that of another issuer")
+	if issuer != "" && issuer != found.issuer || issuer == "" && found.namesIssuer {
+		return said{}, signin.Refused("the answer is that of another issuer")
 	}
 	ctx = goidc.ClientContext(ctx, found.client)
 	options := []oauth2.AuthCodeOption{oauth2.VerifierOption(answer.Verifier)}
 	if settings.Resource != "" {
 		options = append(options, oauth2.SetAuthURLParam("resource", settings.Resource))
 	}
-	tokens, err := found.config(settings).Exchange(ctx, code, options...)
+	tokens, err := found.config(settings.OIDCProvider).Exchange(ctx, code, options...)
 	if err != nil {
-		return signin.Person{}, upstream.Unanswered(err)
+		return said{}, upstream.Unanswered(err)
 	}
 	raw, given := tokens.Extra("id_token").(string)
 	if !given {
-		return signin.Person{}, signin.Misconfigured("the provider gave no ID token")
+		return said{}, signin.Misconfigured("the provider gave no ID token")
 	}
-	token, err := p.verify(ctx, found, settings, raw, answer.Nonce)
+	return p.read(ctx, found, settings, tokens, raw, answer.Nonce)
+}
+
+// read returns the claims of an ID token and, if the settings say so, of the UserInfo. An empty nonce is none.
+func (p *Providers) read(ctx context.Context, found *provider, settings source, tokens *oauth2.Token, raw, nonce string) (said, error) {
+	token, err := p.verify(ctx, found, settings, raw, nonce)
 	if err != nil {
-		return signin.Person{}, err
+		return said{}, err
 	}
 	if token.AccessTokenHash != "" && token.VerifyAccessToken(tokens.AccessToken) != nil {
-		return signin.Person{}, signin.Misconfigured("the access token does not belong to the ID token")
+		return said{}, signin.Misconfigured("the access token does not belong to the ID token")
 	}
 	claims := map[string]any{}
 	if err := token.Claims(&claims); err != nil {
-		return signin.Person{}, signin.Misconfigured("the claims of the ID token cannot be read")
+		return said{}, signin.Misconfigured("the claims of the ID token cannot be read")
 	}
 	if settings.GetUserInfo {
 		info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
 		if err != nil {
-			return signin.Person{}, upstream.Unanswered(err)
+			return said{}, upstream.Unanswered(err)
 		}
 		more := map[string]any{}
 		if err := info.Claims(&more); err != nil || info.Subject != token.Subject || more["sub"] != token.Subject {
-			return signin.Person{}, signin.Misconfigured("the UserInfo is that of another subject")
+			return said{}, signin.Misconfigured("the UserInfo is that of another subject")
 		}
 		maps.Copy(claims, more)
 	}
-	return person(settings, claims)
+	return said{claims, tokens, found}, nil
 }
 
 // verify checks an ID token. The library checks signature, issuer, audience and expiry.
-func (p *Providers) verify(ctx context.Context, found *provider, settings *model.OIDCProvider, raw, nonce string) (*goidc.IDToken, error) {
+func (p *Providers) verify(ctx context.Context, found *provider, settings source, raw, nonce string) (*goidc.IDToken, error) {
 	token, err := found.VerifierContext(ctx, &goidc.Config{
-		ClientID: settings.ClientID, SupportedSigningAlgs: algorithms, Now: p.env.Now,
+		ClientID: settings.ClientID, SupportedSigningAlgs: algorithms, Now: p.env.Now, SkipIssuerCheck: settings.tenants,
 	}).Verify(ctx, raw)
 	if err != nil {
 		return nil, signin.Misconfigured("the ID token is not valid")

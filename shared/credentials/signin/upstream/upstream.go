@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -88,13 +89,25 @@ func (l *limited) Read(into []byte) (int, error) {
 	return n, err
 }
 
+// refusals are the errors of a token endpoint that are about the code or the token that was sent. Others are about the client. The last
+// one is that of a code host.
+var refusals = []string{"invalid_grant", "access_denied", "bad_verification_code"}
+
 // Unanswered says why a request to a provider has no good answer. The text of the error may quote the answer: it is for nobody.
 func Unanswered(err error) error {
 	var sent *url.Error
 	var retrieved *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &retrieved):
-		return signin.Refused(retrieved.ErrorCode)
+		status := retrieved.Response.StatusCode
+		switch {
+		case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
+			return signin.Unreachable(statusError(status))
+		case slices.Contains(refusals, retrieved.ErrorCode):
+			return signin.Refused(retrieved.ErrorCode)
+		default:
+			return signin.Misconfigured("the provider refuses the request: " + retrieved.ErrorCode)
+		}
 	case errors.As(err, &sent):
 		return signin.Unreachable(errors.New(reason(err)))
 	default:
@@ -113,4 +126,13 @@ func reason(err error) string {
 	default:
 		return "no connection to the provider"
 	}
+}
+
+// File returns the content of a file that the settings of a connector name. Errors: signin.Refusal.
+func File(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, signin.Misconfigured("a file of the settings cannot be read here")
+	}
+	return text, nil
 }
