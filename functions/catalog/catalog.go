@@ -49,6 +49,7 @@ import (
 	"management.platform.sh/functions/readconfig"
 	"management.platform.sh/functions/renderkubeconfig"
 	"management.platform.sh/functions/requestdevice"
+	"management.platform.sh/functions/revalidatelogins"
 	"management.platform.sh/functions/reviewtokens"
 	"management.platform.sh/functions/revokecredentials"
 	"management.platform.sh/functions/rollbackconfig"
@@ -125,6 +126,7 @@ var Functions = []*frame.Function{
 	endlogin.Function,
 	expirekeys.Function,
 	expiretokens.Function,
+	revalidatelogins.Function,
 	rotatesigningkeys.Function,
 	collectgarbage.Function,
 }

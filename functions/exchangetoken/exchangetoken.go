@@ -93,7 +93,9 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
-	Name:      "exchangetoken",
+	Name: "exchangetoken",
+	// The session at a provider is sealed for its key.
+	Encrypts:  true,
 	Endpoints: []frame.Endpoint{frame.Form("POST", "/auth/token", open, Do)},
 }
 

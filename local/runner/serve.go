@@ -26,6 +26,7 @@ import (
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/expiretokens"
+	"management.platform.sh/functions/revalidatelogins"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/local/admin"
 	"management.platform.sh/local/flags"
@@ -192,7 +193,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	defer stop()
 	go every(background, s.Runner.ExpireEvery, func() {
 		for _, scheduled := range []*frame.Function{
-			expirekeys.Function, expiretokens.Function, rotatesigningkeys.Function, collectgarbage.Function,
+			expirekeys.Function, expiretokens.Function, revalidatelogins.Function, rotatesigningkeys.Function, collectgarbage.Function,
 		} {
 			_ = api.Run(background, scheduled) // it has logged what went wrong
 		}

@@ -50,6 +50,8 @@ type provider struct {
 	mu    sync.Mutex
 	codes map[string]url.Values
 	asked []string
+	// refresh is the refresh token that works.
+	refresh string
 	// sent is the latest request to the token endpoint.
 	sent url.Values
 	// secrets is what the provider has sent and received that only it and the platform may know.
@@ -119,7 +121,10 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		delete(p.codes, r.PostForm.Get("code"))
 		p.mu.Unlock()
 		sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
-		if began == nil || id != clientID || secret != clientSecret || r.PostForm.Get("redirect_uri") != began.Get("redirect_uri") ||
+		again := r.PostForm.Get("grant_type") == "refresh_token" && p.refresh != "" && r.PostForm.Get("refresh_token") == p.refresh && id == clientID && secret == clientSecret
+		if again {
+			began = url.Values{}
+		} else if began == nil || id != clientID || secret != clientSecret || r.PostForm.Get("redirect_uri") != began.Get("redirect_uri") ||
 			base64.RawURLEncoding.EncodeToString(sum[:]) != began.Get("code_challenge") {
 			reply(http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 			return
@@ -131,14 +136,24 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.claims != nil {
 			p.claims(claims)
 		}
+		if again {
+			delete(claims, "nonce")
+		}
 		raw := p.sign(map[string]any{"alg": "ES256", "kid": "1", "typ": "JWT"}, claims)
+		answer := map[string]any{"access_token": "opaque", "token_type": "Bearer"}
 		p.mu.Lock()
+		if again || strings.Contains(began.Get("scope"), "offline_access") {
+			// Each refresh token works once.
+			p.refresh = "refresh-" + rand.Text()
+			answer["refresh_token"], p.secrets = p.refresh, append(p.secrets, p.refresh)
+		}
 		p.secrets = append(p.secrets, raw, r.PostForm.Get("code_verifier"), began.Get("nonce"), began.Get("state"), r.PostForm.Get("code"))
 		p.mu.Unlock()
 		if p.token != nil {
 			raw = p.token(raw)
 		}
-		reply(http.StatusOK, map[string]any{"access_token": "opaque", "token_type": "Bearer", "id_token": raw})
+		answer["id_token"] = raw
+		reply(http.StatusOK, answer)
 	default:
 		http.NotFound(w, r)
 	}

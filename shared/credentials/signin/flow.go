@@ -161,6 +161,8 @@ type signIn struct {
 	Client   client                  `json:"client"`
 	// Device is the program that waits, if this is its request.
 	Device *device `json:"device,omitempty"`
+	// Session is the Session of the provider, sealed for the user. Empty: there is none.
+	Session string `json:"session,omitempty"`
 	// Ends is when the code expires, in Unix seconds. 0: there is none yet.
 	Ends int64 `json:"ends,omitempty"`
 }
@@ -207,9 +209,14 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 		return "", notes, err
 	}
 	notes[AnnotationUser] = found.Name
+	session, err := f.sealSession(ctx, person.Session, string(found.UID))
+	if err != nil {
+		return "", notes, err
+	}
 	now := f.env.Now()
 	object, err := json.Marshal(signIn{
 		Stage: proven, User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration, Identity: mapped, Client: begun.Client.withoutState(),
+		Session: session,
 	})
 	if err != nil {
 		return "", notes, fmt.Errorf("encoding a sign-in: %w", err)
@@ -415,6 +422,10 @@ func (f *Flow) grant(ctx context.Context, state *signIn, notes map[string]string
 		granted.Expires = end.Time
 	}
 	notes[AnnotationOutcome], notes[AnnotationKey] = "key_made", written.Object.Name
+	if err := f.keepSession(ctx, state, written.Object); err != nil {
+		// The key has a time after which it does not work without a session.
+		f.env.Log.ErrorContext(ctx, "storing the session of a sign-in", "key", written.Object.Name, "error", err)
+	}
 	f.forget(ctx, owner, written.Object.Name)
 	return granted, nil
 }
@@ -423,11 +434,15 @@ func (f *Flow) grant(ctx context.Context, state *signIn, notes map[string]string
 func (f *Flow) key(state *signIn) *model.OwnedAccessKey {
 	_, ttl := accesskey.LimitSeconds(f.env.Config())
 	who := state.Identity
-	return &model.OwnedAccessKey{
+	made := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: accesskey.LoginPrefix},
 		Spec: model.OwnedAccessKeySpec{
 			User: state.User, Type: model.AccessKeyTypeLogin, TTLSeconds: max(0, ttl), Identity: &who,
 			Description: state.description(),
 		},
 	}
+	if state.Session != "" {
+		made.Spec.IdentityRefresh = &metav1.Time{Time: f.env.Now()}
+	}
+	return made
 }

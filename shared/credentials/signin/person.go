@@ -49,38 +49,9 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 	if settings == nil {
 		return nil, model.AccessKeyIdentity{}, expired("settings")
 	}
-	if err := check(person); err != nil {
-		return nil, model.AccessKeyIdentity{}, err
-	}
-	notes[AnnotationSubject] = user.Digest(chosen.ID, person.Subject)
-	if gate := chosen.RequiredGroups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
-		return nil, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups")
-	}
-	groups, dropped := keep(person.Groups, chosen.GroupsPrefix, settings.GroupsFilters)
-	if len(dropped) > 0 {
-		notes[AnnotationDropped] = fmt.Sprint(len(dropped))
-	}
-	if len(groups) > maxKept {
-		return nil, model.AccessKeyIdentity{}, misconfigured(fmt.Sprintf("%d groups are left after the filters; the limit is %d", len(groups), maxKept))
-	}
-	extra := map[string]string{}
-	for _, name := range chosen.ExtraClaims {
-		if value, given := person.Extra[name]; given {
-			extra[name] = value
-		}
-	}
-	if len(extra) == 0 {
-		extra = nil
-	}
-	mapped := model.AccessKeyIdentity{
-		UserID: person.Subject, Username: person.Username, PreferredUsername: person.PreferredUsername, Email: person.Email,
-		EmailVerified: person.EmailVerified, ExtraClaims: extra, Groups: groups, Connector: chosen.ID,
-	}
-	said := model.UserSpec{
-		Connector: chosen.ID, Subject: person.Subject, SSOGroups: groups, ExtraClaims: extra, DisplayName: person.DisplayName,
-	}
-	if address, err := mail.ParseAddress(person.Email); err == nil && address.Address == person.Email {
-		said.Email = person.Email
+	groups, said, mapped, err := mapped(chosen, person, settings.GroupsFilters, notes)
+	if err != nil {
+		return nil, mapped, err
 	}
 	for range maxTries {
 		var before []string
@@ -112,6 +83,46 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 		}
 	}
 	return nil, mapped, busy()
+}
+
+// mapped returns what is stored of a person whom the settings of a connector admit: their groups, what is said of the user, and the
+// identity in their keys. Errors: Refusal.
+func mapped(chosen Connector, person Person, filters []string, notes map[string]string) (groups []string, said model.UserSpec, mapped model.AccessKeyIdentity, err error) {
+	if err := check(person); err != nil {
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, err
+	}
+	notes[AnnotationSubject] = user.Digest(chosen.ID, person.Subject)
+	if gate := chosen.RequiredGroups; len(gate) > 0 && !slices.ContainsFunc(person.Groups, func(group string) bool { return slices.Contains(gate, group) }) {
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, notAdmitted("in none of the required groups")
+	}
+	var dropped []string
+	groups, dropped = keep(person.Groups, chosen.GroupsPrefix, filters)
+	if len(dropped) > 0 {
+		notes[AnnotationDropped] = fmt.Sprint(len(dropped))
+	}
+	if len(groups) > maxKept {
+		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, misconfigured(fmt.Sprintf("%d groups are left after the filters; the limit is %d", len(groups), maxKept))
+	}
+	extra := map[string]string{}
+	for _, name := range chosen.ExtraClaims {
+		if value, given := person.Extra[name]; given {
+			extra[name] = value
+		}
+	}
+	if len(extra) == 0 {
+		extra = nil
+	}
+	mapped = model.AccessKeyIdentity{
+		UserID: person.Subject, Username: person.Username, PreferredUsername: person.PreferredUsername, Email: person.Email,
+		EmailVerified: person.EmailVerified, ExtraClaims: extra, Groups: groups, Connector: chosen.ID,
+	}
+	said = model.UserSpec{
+		Connector: chosen.ID, Subject: person.Subject, SSOGroups: groups, ExtraClaims: extra, DisplayName: person.DisplayName,
+	}
+	if address, err := mail.ParseAddress(person.Email); err == nil && address.Address == person.Email {
+		said.Email = person.Email
+	}
+	return groups, said, mapped, nil
 }
 
 // errTaken says that another user has the identity.

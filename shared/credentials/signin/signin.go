@@ -109,6 +109,14 @@ type Session struct {
 	ID string
 }
 
+// Renewer asks a provider again about somebody who has signed in there. Implementations are safe for concurrent use.
+type Renewer interface {
+	// Renew returns who the owner of a session is now. It gives new tokens to keep before it uses them, because the old ones may not
+	// work any more, and asks no further if keep fails. Errors: a definite Refusal if the provider, or the settings of the connector,
+	// refuse the person; that of keep; any other error says that nobody knows.
+	Renew(ctx context.Context, connector Connector, session Session, keep func(Session) error) (Person, error)
+}
+
 // Provider speaks the protocol of a connector. Implementations are safe for concurrent use.
 type Provider interface {
 	// Begin returns the address at which the person signs in. Errors: Refusal.
@@ -122,11 +130,12 @@ type Provider interface {
 
 // Flow is the sign-in of an environment. It is safe for concurrent use.
 type Flow struct {
-	env     *platform.Environment
-	records store.Store
-	users   *user.Registry
-	people  *people.Directory
-	teams   *team.Registry
+	env      *platform.Environment
+	records  store.Store
+	sessions store.Store
+	users    *user.Registry
+	people   *people.Directory
+	teams    *team.Registry
 	// keys creates the keys of sign-ins, and all are the keys.
 	keys, all *accesskey.Registry
 }
@@ -134,7 +143,7 @@ type Flow struct {
 // Open returns the sign-in of an environment. Functions that write users or keys call kinds.Open first.
 func Open(env *platform.Environment) *Flow {
 	return &Flow{
-		env: env, records: Records(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
+		env: env, records: Records(env), sessions: Sessions(env), users: user.Open(env), people: people.Open(env), keys: accesskey.OfLogins(accesskey.Open(env)),
 		teams: team.Open(env), all: accesskey.Open(env),
 	}
 }

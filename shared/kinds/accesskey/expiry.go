@@ -69,9 +69,13 @@ func Expiry(key *model.OwnedAccessKey, activity time.Time, limits Limits) time.T
 // Expired reports whether an end that Expiry returned has come. A key has expired at that very instant.
 func Expired(expiry, now time.Time) bool { return !expiry.IsZero() && !now.Before(expiry) }
 
+// IdentityFor is how long the key of a sign-in works after a provider has said the last time who the person is. It works again as soon
+// as the provider says so again. Source: ADR-0035.
+const IdentityFor = 24 * time.Hour
+
 // Why a stored key is refused.
 var (
-	// ErrExpired: its own lifetime or the platform's cap has ended it.
+	// ErrExpired: its own lifetime or the platform's cap has ended it, or its provider has not answered for IdentityFor.
 	ErrExpired = errors.New("access key expired")
 	// ErrDeleted: it was deleted, and its grace period has ended.
 	ErrDeleted = errors.New("access key deleted")
@@ -83,6 +87,9 @@ var (
 // ErrDisabled. Credentials that are issued to the key end with it. Source: Spec 2.5, 3, 5.2; ADR-0005.
 func Usable(key *model.OwnedAccessKey, activity time.Time, limits Limits, now time.Time) (until time.Time, err error) {
 	until = Expiry(key, activity, limits)
+	if refreshed := key.Spec.IdentityRefresh; refreshed != nil && Expired(refreshed.Add(IdentityFor), now) {
+		return until, ErrExpired
+	}
 	switch deleted := key.DeletionTimestamp; {
 	case Expired(until, now):
 		return until, ErrExpired

@@ -26,7 +26,7 @@ type loginRules struct{ *rules }
 // Validate accepts the type that clients cannot give.
 func (l loginRules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 	checked := *key
-	if checked.Spec.Type == model.AccessKeyTypeLogin {
+	if checked.Spec.Type == model.AccessKeyTypeLogin && old == nil {
 		checked.Spec.Type = model.AccessKeyTypeUser
 	}
 	return l.rules.Validate(&checked, old)
@@ -35,6 +35,9 @@ func (l loginRules) Validate(key, old *model.OwnedAccessKey) field.ErrorList {
 // Authorize accepts the identity that clients cannot write.
 func (l loginRules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey) field.ErrorList {
 	checked := *key
-	checked.Spec.Identity = nil
+	checked.Spec.Identity, checked.Spec.IdentityRefresh = nil, nil
+	if old != nil {
+		checked.Spec.Identity, checked.Spec.IdentityRefresh = old.Spec.Identity, old.Spec.IdentityRefresh
+	}
 	return l.rules.Authorize(caller, &checked, old)
 }

@@ -79,6 +79,20 @@ func (p *provider) Finish(ctx context.Context, one signin.Connector, answer sign
 	return p.ask(ctx, one, found, tokens)
 }
 
+// Renew implements signin.Renewer.
+func (p *provider) Renew(ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error) (signin.Person, error) {
+	found, err := p.at(one)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	defer found.client.CloseIdleConnections()
+	tokens, err := upstream.Refresh(ctx, found.client, found.config, session, keep)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	return p.ask(ctx, one, found, tokens)
+}
+
 // ask returns the owner of a token.
 func (p *provider) ask(ctx context.Context, one signin.Connector, found host, tokens *oauth2.Token) (signin.Person, error) {
 	if !strings.EqualFold(tokens.TokenType, "bearer") {

@@ -12,7 +12,7 @@ import (
 	"management.platform.sh/shared/platform"
 )
 
-// Providers asks each connector by its kind. It implements signin.Provider.
+// Providers asks each connector by its kind. It implements signin.Provider and signin.Renewer.
 type Providers struct{ kinds map[string]signin.Provider }
 
 // Open returns the providers of an environment. It connects to none of them yet.
@@ -36,4 +36,15 @@ func (p *Providers) Finish(ctx context.Context, one signin.Connector, answer sig
 // End implements signin.Provider.
 func (p *Providers) End(ctx context.Context, one signin.Connector) (string, error) {
 	return p.kinds[one.Kind].End(ctx, one)
+}
+
+// Renew implements signin.Renewer. A kind that cannot be asked again gives no session.
+func (p *Providers) Renew(
+	ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error,
+) (signin.Person, error) {
+	renewer, can := p.kinds[one.Kind].(signin.Renewer)
+	if !can {
+		return signin.Person{}, signin.Misconfigured("the connector cannot be asked again")
+	}
+	return renewer.Renew(ctx, one, session, keep)
 }

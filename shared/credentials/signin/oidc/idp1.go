@@ -65,6 +65,16 @@ func (p IDP1) Finish(ctx context.Context, one signin.Connector, answer signin.An
 	return p.who(ctx, one, settings, answered)
 }
 
+// Renew implements signin.Renewer.
+func (p IDP1) Renew(ctx context.Context, one signin.Connector, session signin.Session, keep func(signin.Session) error) (signin.Person, error) {
+	settings := p.source(one)
+	answered, err := p.renew(ctx, settings, one.Fingerprint(), session, keep)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	return p.who(ctx, one, settings, answered)
+}
+
 // who returns the person of an answer, if the settings admit them.
 func (p IDP1) who(ctx context.Context, one signin.Connector, settings source, answered said) (signin.Person, error) {
 	who, err := answered.person(settings.OIDCProvider)

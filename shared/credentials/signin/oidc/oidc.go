@@ -231,6 +231,40 @@ func (p *Providers) finish(ctx context.Context, settings source, key string, ans
 	return p.read(ctx, found, settings, tokens, raw, answer.Nonce)
 }
 
+// Renew implements signin.Renewer.
+func (p *Providers) Renew(ctx context.Context, connector signin.Connector, session signin.Session, keep func(signin.Session) error) (signin.Person, error) {
+	said, err := p.renew(ctx, source{OIDCProvider: connector.Settings.OIDC}, connector.Fingerprint(), session, keep)
+	if err != nil {
+		return signin.Person{}, err
+	}
+	return said.person(connector.Settings.OIDC)
+}
+
+// renew exchanges a refresh token. A provider that gives no new ID token for it names the person in its UserInfo.
+func (p *Providers) renew(ctx context.Context, settings source, key string, session signin.Session, keep func(signin.Session) error) (said, error) {
+	found, err := p.get(ctx, settings, key)
+	if err != nil {
+		return said{}, err
+	}
+	tokens, err := upstream.Refresh(ctx, found.client, found.config(settings.OIDCProvider), session, keep)
+	if err != nil {
+		return said{}, err
+	}
+	ctx = goidc.ClientContext(ctx, found.client)
+	if raw, given := tokens.Extra("id_token").(string); given {
+		return p.read(ctx, found, settings, tokens, raw, "")
+	}
+	info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
+	if err != nil {
+		return said{}, upstream.Unanswered(err)
+	}
+	claims := map[string]any{}
+	if err := info.Claims(&claims); err != nil || info.Subject == "" {
+		return said{}, signin.Misconfigured("the UserInfo cannot be read")
+	}
+	return said{claims, tokens, found}, nil
+}
+
 // read returns the claims of an ID token and, if the settings say so, of the UserInfo. An empty nonce is none.
 func (p *Providers) read(ctx context.Context, found *provider, settings source, tokens *oauth2.Token, raw, nonce string) (said, error) {
 	token, err := p.verify(ctx, found, settings, raw, nonce)
@@ -258,7 +292,7 @@ func (p *Providers) read(ctx context.Context, found *provider, settings source, 
 	return said{claims, tokens, found}, nil
 }
 
-// verify checks an ID token. The library checks signature, issuer, audience and expiry.
+// verify checks an ID token. An empty nonce is none: the token comes with a refreshed one, and not from a browser. The library checks signature, issuer, audience and expiry.
 func (p *Providers) verify(ctx context.Context, found *provider, settings source, raw, nonce string) (*goidc.IDToken, error) {
 	token, err := found.VerifierContext(ctx, &goidc.Config{
 		ClientID: settings.ClientID, SupportedSigningAlgs: algorithms, Now: p.env.Now, SkipIssuerCheck: settings.tenants,
@@ -273,7 +307,7 @@ func (p *Providers) verify(ctx context.Context, found *provider, settings source
 		return nil, signin.Misconfigured("the claims of the ID token cannot be read")
 	}
 	switch {
-	case subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) != 1:
+	case nonce != "" && subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) != 1:
 		return nil, signin.Refused("the ID token is that of another sign-in")
 	case len(token.Audience) > 1 && claims.Party == "", claims.Party != "" && claims.Party != settings.ClientID:
 		return nil, signin.Misconfigured("the ID token is for another client")

@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/model/destination"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 )
 
@@ -135,4 +137,22 @@ func File(path string) ([]byte, error) {
 		return nil, signin.Misconfigured("a file of the settings cannot be read here")
 	}
 	return text, nil
+}
+
+// Refresh exchanges the refresh token of a session. The new session is kept before it is returned. A session without a refresh token is
+// returned as it is. Errors: signin.Refusal; that of keep.
+func Refresh(ctx context.Context, client *http.Client, config *oauth2.Config, session signin.Session, keep func(signin.Session) error) (*oauth2.Token, error) {
+	if session.Refresh == "" {
+		return &oauth2.Token{AccessToken: session.Access.Reveal(), TokenType: "Bearer"}, nil
+	}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, client)
+	tokens, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: session.Refresh.Reveal()}).Token()
+	if err != nil {
+		return nil, Unanswered(err)
+	}
+	session.Refresh = secret.String(tokens.RefreshToken)
+	if session.Access != "" {
+		session.Access = secret.String(tokens.AccessToken)
+	}
+	return tokens, keep(session)
 }

@@ -1,0 +1,47 @@
+// Package revalidatelogins asks the connectors, on a schedule, whether people who have signed in there may still do so, and in which groups
+// they are. It may run late, twice at once or stop half-way: the key of a sign-in does not work for longer than a day without an answer.
+// Source: Spec 2.5 (identityRefresh); ADR-0035.
+package revalidatelogins
+
+import (
+	"context"
+	"log/slog"
+
+	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/connectors"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/platform"
+)
+
+// Deps is what the operation needs.
+type Deps struct {
+	Flow     *signin.Flow
+	Provider signin.Renewer
+}
+
+// Output counts what a run did.
+type Output = signin.Renewed
+
+// Do asks about the sessions that are due, up to a bound. Errors: those of signin.Flow.Renew; the output counts what was done before.
+func Do(ctx context.Context, deps Deps) (Output, error) {
+	return deps.Flow.Renew(ctx, deps.Provider)
+}
+
+// Function is the operation as it is deployed.
+var Function = &frame.Function{
+	Name:     "revalidatelogins",
+	Encrypts: true,
+	Schedule: frame.Scheduled(open, Do, func(done Output) []slog.Attr {
+		return []slog.Attr{
+			slog.Int("kept", done.Kept), slog.Int("ended", done.Ended), slog.Int("unanswered", done.Unanswered),
+			slog.Int("unused", done.Unused), slog.Int("forgotten", done.Forgotten),
+		}
+	}),
+}
+
+func open(env *platform.Environment) Deps {
+	// The groups of a user make admins, and the last one is kept. A key may be deleted with what belongs to it.
+	kinds.Open(env)
+	return Deps{Flow: signin.Open(env), Provider: connectors.Open(env)}
+}

@@ -1,0 +1,341 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/kinds/membership"
+	"management.platform.sh/shared/kinds/user"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/platform"
+	"management.platform.sh/shared/state/store"
+)
+
+// SessionsResource is the name under which sessions at providers are stored in the state. Clients cannot read it.
+const SessionsResource = "signinsessions"
+
+// Sessions returns the state of sessions at providers. Each has the uid of its access key as name. It is due when the provider is asked
+// again. Source: ADR-0035.
+func Sessions(env *platform.Environment) store.Store { return env.Stores(SessionsResource) }
+
+const (
+	// renewEvery is how often a provider is asked about somebody whose key is in use, and renewUnused how often otherwise.
+	renewEvery  = 15 * time.Minute
+	renewUnused = 12 * time.Hour
+	// lease is how long a process has to ask a provider, before another one asks again.
+	lease = 2 * time.Minute
+	// maxRenewed is about how many sessions a run asks; the next run goes on. renewedAtOnce is how many it asks about at a time.
+	maxRenewed    = 500
+	renewedAtOnce = 20
+)
+
+// renewer is the caller who writes users and keys when a provider was asked again.
+var renewer = identity.New(identity.Owner{Kind: identity.Subject, Name: "revalidatelogins"}, []string{identity.Admins})
+
+// stored is a session at a provider as it is stored.
+type stored struct {
+	// Key is the name of the access key, and User that of its user, with its uid.
+	Key     string `json:"key"`
+	User    string `json:"user"`
+	UserUID string `json:"userUID"`
+	// Connector and Subject are the identity at the connector.
+	Connector string `json:"connector"`
+	Subject   string `json:"subject"`
+	// Sealed is the Session, sealed for the key.
+	Sealed string `json:"sealed"`
+	// Asked is when the provider has answered the last time, in Unix seconds.
+	Asked int64 `json:"asked"`
+}
+
+// tokens is a Session in the form in which it is sealed.
+type tokens struct {
+	Access  string `json:"access,omitempty"`
+	Refresh string `json:"refresh,omitempty"`
+	ID      string `json:"id,omitempty"`
+}
+
+// sessionPlace is what a session is sealed for: a user until there is a key, and then the key.
+func sessionPlace(uid string) string { return SessionsResource + "/" + uid }
+
+// sealSession returns a session sealed for an object. Empty: the provider gave nothing with which it could be asked again.
+func (f *Flow) sealSession(ctx context.Context, session Session, uid string) (string, error) {
+	if session.Access == "" && session.Refresh == "" {
+		return "", nil
+	}
+	ring, err := f.env.Keyring(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(tokens{session.Access.Reveal(), session.Refresh.Reveal(), session.ID})
+	if err != nil {
+		return "", fmt.Errorf("encoding a session: %w", err)
+	}
+	return ring.Seal(text, sessionPlace(uid))
+}
+
+// openSession returns a session that was sealed for an object.
+func (f *Flow) openSession(ctx context.Context, sealed, uid string) (Session, error) {
+	ring, err := f.env.Keyring(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	text, err := ring.Open(sealed, sessionPlace(uid))
+	if err != nil {
+		return Session{}, err
+	}
+	var said tokens
+	if err := json.Unmarshal(text, &said); err != nil {
+		return Session{}, errors.New("a session cannot be read")
+	}
+	return Session{Access: secret.String(said.Access), Refresh: secret.String(said.Refresh), ID: said.ID}, nil
+}
+
+// keepSession stores the session of a sign-in for the key that was made.
+func (f *Flow) keepSession(ctx context.Context, state *signIn, key *model.OwnedAccessKey) error {
+	if state.Session == "" {
+		return nil
+	}
+	session, err := f.openSession(ctx, state.Session, state.UID)
+	if err != nil {
+		return err
+	}
+	sealed, err := f.sealSession(ctx, session, string(key.UID))
+	if err != nil {
+		return err
+	}
+	now := f.env.Now()
+	object, err := json.Marshal(stored{
+		Key: key.Name, User: state.User, UserUID: state.UID, Connector: state.Identity.Connector, Subject: state.Identity.UserID, Sealed: sealed, Asked: now.Unix(),
+	})
+	if err != nil {
+		return fmt.Errorf("encoding a session: %w", err)
+	}
+	_, err = f.sessions.Create(ctx, store.Record{
+		Name: string(key.UID), Owner: identity.Owner{Kind: identity.User, Name: state.User}.String(), Created: now, Expires: now.Add(renewEvery), Object: object,
+	})
+	return err
+}
+
+// Renewed counts what a run of Renew did.
+type Renewed struct {
+	// Kept are the sessions whose provider has said who the person is, Ended those that it refuses, Unanswered those about which nobody
+	// knows, Unused those whose key was not used, and Forgotten those whose key is gone.
+	Kept, Ended, Unanswered, Unused, Forgotten int
+}
+
+// Renew asks the providers again about the people whose sessions are due, up to a bound. A session is leased before, so that of several
+// processes one asks.
+//
+// A provider that refuses somebody ends the key of the sign-in, and every credential of the user. A provider that does not answer changes
+// nothing: accesskey.IdentityFor bounds how long the key works without an answer. Errors: those of the store; the counts say what was
+// done before. Source: ADR-0035.
+func (f *Flow) Renew(ctx context.Context, provider Renewer) (Renewed, error) {
+	var done Renewed
+	due, err := f.sessions.Due(ctx, store.DueQuery{Until: f.env.Now(), Limit: maxRenewed})
+	if err != nil {
+		return done, fmt.Errorf("looking for due sessions: %w", err)
+	}
+	var mu sync.Mutex
+	var failed error
+	var group sync.WaitGroup
+	turns := make(chan struct{}, renewedAtOnce)
+	for _, record := range due {
+		turns <- struct{}{}
+		group.Go(func() {
+			defer func() { <-turns }()
+			var one Renewed
+			err := f.renewOne(ctx, provider, record, &one)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+			done.Kept, done.Ended, done.Unanswered = done.Kept+one.Kept, done.Ended+one.Ended, done.Unanswered+one.Unanswered
+			done.Unused, done.Forgotten = done.Unused+one.Unused, done.Forgotten+one.Forgotten
+		})
+	}
+	group.Wait()
+	return done, failed
+}
+
+// renewOne asks the provider of a session.
+func (f *Flow) renewOne(ctx context.Context, provider Renewer, record store.Record, done *Renewed) error {
+	var state stored
+	if err := json.Unmarshal(record.Object, &state); err != nil {
+		return fmt.Errorf("reading a session: %w", err)
+	}
+	key, activity, err := f.keyOf(ctx, state, record.Name)
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		done.Forgotten++
+		return f.drop(ctx, record)
+	}
+	now := f.env.Now()
+	asked := time.Unix(state.Asked, 0)
+	if !activity.After(asked) && now.Before(asked.Add(renewUnused)) {
+		done.Unused++
+		return f.sessions.Touch(ctx, record, time.Time{}, now.Add(renewEvery))
+	}
+	// Whoever writes the record first asks.
+	if record.Expires = now.Add(lease); !f.put(ctx, &record, state, &err) {
+		return err
+	}
+	found, who, err := f.again(ctx, provider, key, &record, &state)
+	var refusal *Refusal
+	switch {
+	case err == nil && found == nil:
+		done.Forgotten++
+		return f.drop(ctx, record)
+	case err == nil:
+		if err := f.refresh(ctx, key, who, now); err != nil {
+			return err
+		}
+		done.Kept++
+		state.Asked, record.Expires = now.Unix(), now.Add(renewEvery)
+		f.put(ctx, &record, state, &err)
+		return err
+	case errors.As(err, &refusal) && refusal.Definite():
+		f.env.Log.WarnContext(ctx, "a provider refuses somebody who has signed in", "user", state.User, "connector", state.Connector, "reason", refusal.Error())
+		done.Ended++
+		return f.endAll(ctx, record, state, key)
+	default:
+		// The lease ends by itself, and the provider is asked again.
+		f.env.Log.WarnContext(ctx, "a provider cannot say whether somebody may still sign in", "user", state.User, "connector", state.Connector, "error", err)
+		done.Unanswered++
+		return nil
+	}
+}
+
+// keyOf returns the key of a session, and when it was used. Nil: it is gone, or another one of the name.
+func (f *Flow) keyOf(ctx context.Context, state stored, uid string) (*model.OwnedAccessKey, time.Time, error) {
+	record, err := f.keys.Store.Get(ctx, state.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, time.Time{}, nil
+	case err != nil:
+		return nil, time.Time{}, fmt.Errorf("reading the key of a session: %w", err)
+	}
+	key, err := f.keys.Decode(record)
+	if err != nil || string(key.UID) != uid || key.DeletionTimestamp != nil {
+		return nil, time.Time{}, err
+	}
+	return key, record.Activity, nil
+}
+
+// put writes the record of a session, with its new revision. False: another process was faster, or err has a value.
+func (f *Flow) put(ctx context.Context, record *store.Record, state stored, err *error) bool {
+	if record.Object, *err = json.Marshal(state); *err != nil {
+		return false
+	}
+	revision, wrong := f.sessions.Update(ctx, *record)
+	if wrong != nil {
+		if !lost(wrong) {
+			*err = fmt.Errorf("storing a session: %w", wrong)
+		}
+		return false
+	}
+	record.Revision = revision
+	return true
+}
+
+// drop removes the record of a session, unless others have changed it.
+func (f *Flow) drop(ctx context.Context, record store.Record) error {
+	if _, err := f.sessions.Delete(ctx, record.Name, record.Revision); err != nil && !lost(err) {
+		return fmt.Errorf("removing a session: %w", err)
+	}
+	return nil
+}
+
+// again asks the provider of a session who the person is, and writes the groups of their user. Nil: the user is gone, has another
+// identity, or has signed out since.
+func (f *Flow) again(ctx context.Context, provider Renewer, key *model.OwnedAccessKey, record *store.Record, state *stored) (*model.User, model.AccessKeyIdentity, error) {
+	nobody := model.AccessKeyIdentity{}
+	settings := f.env.Config()
+	chosen, known := lookup(settings, state.Connector)
+	if !known {
+		return nil, nobody, errors.New("the connector is not in the configuration, or nobody can sign in there")
+	}
+	found, err := f.find(ctx, state.Connector, state.Subject)
+	if errors.As(err, new(*Refusal)) {
+		// This says nothing of the provider: the user is disabled, and the key is refused meanwhile.
+		return nil, nobody, errors.New("the user is disabled")
+	}
+	if err != nil || found == nil || string(found.UID) != state.UserUID {
+		return nil, nobody, err
+	}
+	if owner := key.Status.Owner; owner != nil && owner.Generation < found.Spec.TokenGeneration {
+		return nil, nobody, nil
+	}
+	session, err := f.openSession(ctx, state.Sealed, record.Name)
+	if err != nil {
+		return nil, nobody, err
+	}
+	person, err := provider.Renew(ctx, chosen, session, func(fresh Session) error {
+		sealed, err := f.sealSession(ctx, fresh, record.Name)
+		if err != nil {
+			return err
+		}
+		state.Sealed = sealed
+		if !f.put(ctx, record, *state, &err) && err == nil {
+			return errors.New("another process has asked meanwhile")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nobody, err
+	}
+	if person.Subject != state.Subject {
+		return nil, nobody, Refused("the session is that of another subject")
+	}
+	notes := map[string]string{}
+	groups, said, who, err := mapped(chosen, person, settings.Auth.GroupsFilters, notes)
+	if err != nil {
+		return nil, nobody, err
+	}
+	if found, err = f.renew(ctx, found, said); errors.Is(err, membership.ErrLastAdmin) {
+		return nil, nobody, errors.New("nobody would be an admin of the platform afterwards")
+	}
+	if err != nil {
+		return nil, nobody, err
+	}
+	return found, who, f.makeTeams(ctx, settings.Auth, groups, notes)
+}
+
+// refresh writes into the key of a session who the person is now, and since when this is known.
+func (f *Flow) refresh(ctx context.Context, key *model.OwnedAccessKey, who model.AccessKeyIdentity, now time.Time) error {
+	if key.Spec.Disabled {
+		return nil
+	}
+	next := key.DeepCopy()
+	next.Spec.Identity, next.Spec.IdentityRefresh = &who, &metav1.Time{Time: now}
+	_, err := resource.Update(ctx, f.keys, resource.UpdateInput[*model.OwnedAccessKey]{Caller: renewer, Name: key.Name, Object: next, Manager: ClientID})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// Somebody else has written the key. The next run refreshes it.
+		return nil
+	}
+	return err
+}
+
+// endAll ends every credential of a user whom a provider refuses, and the key of the sign-in. A failure is made good by the next run, since
+// the session goes last.
+func (f *Flow) endAll(ctx context.Context, record store.Record, state stored, key *model.OwnedAccessKey) error {
+	_, err := user.SignOutUser(ctx, f.users, resource.SubresourceInput[*model.UserSignOut]{Caller: renewer, Name: state.User, Manager: ClientID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = resource.Delete(ctx, f.all, resource.DeleteInput{Caller: renewer, Name: key.Name, UID: key.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return f.drop(ctx, record)
+}

@@ -1,0 +1,269 @@
+package signin_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"management.platform.sh/functions/revalidatelogins"
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/connectors"
+	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/kinds/accesskey"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
+)
+
+// kept is a person who has signed in, with their key.
+type kept struct {
+	*world
+	key  secret.String
+	name string
+}
+
+// keep signs the person of the provider in.
+func (w *world) keep(id string, login func(string) url.Values) kept {
+	w.t.Helper()
+	b := w.browser()
+	status, answer := w.fetch(b.confirm(b.proveAt(id, login), "allow").Get("code"), nil)
+	text, _ := answer["access_token"].(string)
+	name, _ := answer["access_key"].(string)
+	if status != http.StatusOK {
+		w.t.Fatalf("token: %d %v", status, answer)
+	}
+	return kept{w, secret.String(text), name}
+}
+
+// works tells whether the key of the person works, and notes its use.
+func (k kept) works() bool {
+	k.t.Helper()
+	_, err := accesskey.OpenAuthenticator(k.env).Bearer(k.t.Context(), k.key)
+	return err == nil
+}
+
+// used notes that the key was used now.
+func (k kept) used() {
+	k.t.Helper()
+	keys := k.env.Stores("ownedaccesskeys")
+	record, err := keys.Get(k.t.Context(), k.name)
+	if err == nil {
+		err = keys.Touch(k.t.Context(), record, k.clock.Now(), time.Time{})
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// run runs the schedule once, and returns what it did.
+func (w *world) run() signin.Renewed {
+	w.t.Helper()
+	kinds.Open(w.env)
+	done, err := revalidatelogins.Do(w.t.Context(), revalidatelogins.Deps{Flow: signin.Open(w.env), Provider: connectors.Open(w.env)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done
+}
+
+func (w *world) offline() kept {
+	long := int64(0)
+	w.config.Auth.LoginAccessKeyTTLSeconds = &long
+	w.config.Auth.OIDC.Scopes = []string{"offline_access"}
+	return w.keep("oidc", w.provider.login)
+}
+
+// What the provider says of somebody whose key is in use is known a quarter of an hour later: groups shrink. Source: ADR-0035.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.offline()
+	for _, record := range slices.Concat(w.stored(signin.SessionsResource), w.stored(signin.Resource), w.stored("ownedaccesskeys")) {
+		if w.provider.refresh == "" || strings.Contains(string(record.Object), w.provider.refresh) {
+			t.Errorf("the record %s has the refresh token", record.Name)
+		}
+	}
+	defer func() {
+		w.provider.mu.Lock()
+		defer w.provider.mu.Unlock()
+		for _, hidden := range w.provider.secrets {
+			if strings.Contains(w.log.String(), hidden) {
+				t.Errorf("the log has %q", hidden)
+			}
+		}
+	}()
+	if done := w.run(); done != (signin.Renewed{}) {
+		t.Errorf("at once: %+v", done)
+	}
+	w.provider.person["groups"] = []string{"ops"}
+	before := w.provider.refresh
+	w.clock.forward(14 * time.Minute)
+	k.used()
+	w.clock.forward(2 * time.Minute)
+	if done := w.run(); done != (signin.Renewed{Kept: 1}) || w.provider.refresh == before || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"ops"}) {
+		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
+	}
+	caller, err := accesskey.OpenAuthenticator(w.env).Bearer(t.Context(), k.key)
+	if err != nil || caller.In("dev") || !caller.In("ops") {
+		t.Errorf("%q, %v", caller.Groups, err)
+	}
+	// The next answer needs the refresh token of this one. A key that is not used is asked about twice a day.
+	w.clock.forward(16 * time.Minute)
+	if !k.works() {
+		t.Error("the key does not work")
+	}
+	w.clock.forward(16 * time.Minute)
+	if done := w.run(); done != (signin.Renewed{Kept: 1}) {
+		t.Errorf("%+v", done)
+	}
+	w.clock.forward(time.Hour)
+	if done := w.run(); done != (signin.Renewed{Unused: 1}) {
+		t.Errorf("%+v", done)
+	}
+	w.clock.forward(12 * time.Hour)
+	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !k.works() {
+		t.Errorf("%+v", done)
+	}
+}
+
+// A provider that refuses somebody ends every credential of theirs. Source: ADR-0035.
+func TestRenewalRefused(t *testing.T) {
+	t.Parallel()
+	for about, change := range map[string]func(*world){
+		"a refresh token that is revoked": func(w *world) { w.provider.refresh = "another" },
+		"in none of the required groups":  func(w *world) { w.config.Auth.OIDC.Groups = []string{"x"} },
+		"another subject":                 func(w *world) { w.provider.person["sub"] = "1002" },
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			k := w.offline()
+			made, err := resource.Create(t.Context(), kinds.Open(w.env).AccessKeys, resource.CreateInput[*model.OwnedAccessKey]{Caller: root, Object: &model.OwnedAccessKey{
+				Spec: model.OwnedAccessKeySpec{User: "ana"},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := kept{w, secret.String(made.Object.Spec.Key), made.Object.Name}
+			if !other.works() {
+				t.Fatal("the other key does not work")
+			}
+			change(w)
+			w.clock.forward(13 * time.Hour)
+			if done := w.run(); done != (signin.Renewed{Ended: 1}) || k.works() || other.works() {
+				t.Errorf("%+v, %v, %v", done, k.works(), other.works())
+			}
+			if left := w.stored(signin.SessionsResource); len(left) > 0 {
+				t.Errorf("%d sessions are left", len(left))
+			}
+		})
+	}
+}
+
+// A provider that does not answer, or that refuses the platform rather than the person, changes nothing for a day. When it is back, the
+// key works without a new sign-in. Source: ADR-0035.
+func TestRenewalUnanswered(t *testing.T) {
+	t.Parallel()
+	fails := func(status int, body string) func(*world) {
+		return func(w *world) {
+			w.provider.serve["/token"] = func(out http.ResponseWriter, _ *http.Request) {
+				out.Header().Set("Content-Type", "application/json")
+				out.WriteHeader(status)
+				_, _ = out.Write([]byte(body))
+			}
+		}
+	}
+	for about, change := range map[string]func(*world){
+		"an error of the server": fails(502, "x"),
+		"a wrong client":         fails(401, `{"error":"invalid_client"}`),
+		"too many requests":      fails(429, ""),
+		"garbage":                fails(200, "<html>"),
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			k := w.offline()
+			change(w)
+			for hour := range 25 {
+				w.clock.forward(time.Hour)
+				if want := hour < 23; k.works() != want {
+					t.Errorf("after %d hours it works: %v", hour+1, !want)
+				}
+				if done := w.run(); done.Kept+done.Ended+done.Forgotten > 0 {
+					t.Errorf("%+v", done)
+				}
+			}
+			delete(w.provider.serve, "/token")
+			w.clock.forward(time.Hour)
+			if done := w.run(); done != (signin.Renewed{Kept: 1}) || !k.works() {
+				t.Errorf("%+v, %v", done, k.works())
+			}
+		})
+	}
+}
+
+// Of two processes, one uses the refresh token. A session that was moved to another record is not used, and one whose key is gone goes.
+func TestRenewalOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.offline()
+	w.clock.forward(13 * time.Hour)
+	var mu sync.Mutex
+	var total signin.Renewed
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			done, err := revalidatelogins.Do(t.Context(), revalidatelogins.Deps{Flow: signin.Open(w.env), Provider: connectors.Open(w.env)})
+			mu.Lock()
+			defer mu.Unlock()
+			if total.Kept += done.Kept; err != nil {
+				t.Error(err)
+			}
+			total.Ended += done.Ended
+		})
+	}
+	group.Wait()
+	if total != (signin.Renewed{Kept: 1}) || !k.works() {
+		t.Errorf("%+v, %v", total, k.works())
+	}
+	sessions := w.env.Stores(signin.SessionsResource)
+	record := w.stored(signin.SessionsResource)[0]
+	record.Object = []byte(strings.Replace(string(record.Object), `"sealed":"`, `"sealed":"x`, 1))
+	if _, err := sessions.Update(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.forward(13 * time.Hour)
+	if done := w.run(); done != (signin.Renewed{Unanswered: 1}) {
+		t.Errorf("%+v", done)
+	}
+	if _, err := resource.Delete(t.Context(), kinds.Open(w.env).AccessKeys, resource.DeleteInput{Caller: root, Name: k.name}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.forward(time.Hour)
+	if done := w.run(); done != (signin.Renewed{Forgotten: 1}) || len(w.stored(signin.SessionsResource)) > 0 {
+		t.Errorf("%+v", done)
+	}
+}
+
+// A code host without refresh tokens is asked with the token of the sign-in.
+func TestRenewedAtCodeHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h := w.gitForge1()
+	w.config.Auth.GitForge1.Orgs = []model.GitForge1Org{{Name: "acme", Teams: []string{"team-1", "team-2"}}}
+	k := w.keep("gitforge1", h.login)
+	h.list("/user/teams", []any{map[string]any{"name": "Team 2", "slug": "team-2", "organization": map[string]any{"login": "Acme"}}})
+	w.clock.forward(13 * time.Hour)
+	if done := w.run(); done != (signin.Renewed{Kept: 1}) || !slices.Equal(w.user("ana").Spec.SSOGroups, []string{"acme:team-2"}) {
+		t.Errorf("%+v, %q", done, w.user("ana").Spec.SSOGroups)
+	}
+	h.denied = true
+	w.clock.forward(13 * time.Hour)
+	if done := w.run(); done != (signin.Renewed{Ended: 1}) || k.works() {
+		t.Errorf("%+v, %v", done, k.works())
+	}
+}
