@@ -192,6 +192,22 @@ func settled(l string) string {
 	return strings.Join(strings.Fields(span.ReplaceAllString(l, "TIME")), " ")
 }
 
+// example runs a script of docs/examples, or a program of it, in the environment of the story.
+func example(ts *testscript.TestScript, neg bool, args []string) {
+	refuseNegation(ts, neg)
+	if len(args) != 1 {
+		ts.Fatalf("usage: example NAME")
+	}
+	path := filepath.Join(repository, "docs", "examples", args[0])
+	if strings.HasSuffix(path, ".sh") {
+		ts.Check(ts.Exec("sh", path))
+		return
+	}
+	program := ts.MkAbs(args[0])
+	ts.Check(goBuild(path, "build", "-o", program, "."))
+	ts.Check(ts.Exec(program))
+}
+
 func TestCommandsOf(t *testing.T) {
 	t.Parallel()
 	found := commandsOf("$ a \\\n    b\n$ cat <<EOF\nx: $ y\nEOF\nshown 1s\n$ c\n")

@@ -48,6 +48,7 @@ const (
 //	logged PATTERN                 wait until the runner's log matches
 //	platform ARG...                run another command of the program
 //	documented FILE BEGINNING KEYFILE   run the block of a document whose command begins so, with that key as $ACCESS_KEY
+//	example NAME                   run a script of docs/examples, or build and run a program of it
 //	follow                         run the commands of all documents, except those that documents_test.go names
 //	kubectl [-exit N] [-issue FILE] ARG...
 //	background [-platform] NAME ARG...   run kubectl, or another command of the program, in the background
@@ -85,6 +86,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"logged":     logged,
 	"platform":   runProgram,
 	"documented": documented,
+	"example":    example,
 	"follow":     follow,
 	"kubectl":    kubectl,
 	"background": background,

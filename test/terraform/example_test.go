@@ -1,0 +1,179 @@
+package terraform
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// server is a runner without a Redis of its own, and its first admin key.
+type server struct {
+	address, key string
+	client       *http.Client
+}
+
+func serve(t *testing.T) server {
+	t.Helper()
+	folder := t.TempDir()
+	program := filepath.Join(folder, "platform")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./local")
+	build.Dir = "../.."
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the runner: %v\n%s", err, output)
+	}
+	data := filepath.Join(folder, "data")
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), program, "serve", "--listen", "127.0.0.1:0", "--data", data)
+	var failure bytes.Buffer
+	command.Stderr = &failure
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		_ = command.Wait()
+	})
+	found := server{}
+	for lines := bufio.NewScanner(output); found.address == "" && lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) == 2 && words[0] == "API" {
+			found.address = words[1]
+		}
+	}
+	if found.address == "" {
+		t.Fatalf("the runner did not start:\n%s", failure.String())
+	}
+	go func() { _, _ = io.Copy(io.Discard, output) }()
+	key, err := os.ReadFile(filepath.Join(data, "admin.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := os.ReadFile(filepath.Join(data, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	found.key = strings.TrimSpace(string(key))
+	found.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	return found
+}
+
+// ask sends a request and returns the answer, which must have the status.
+func (s server) ask(t *testing.T, method, path, body string, status int) []byte {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Content-Type", "application/apply-patch+yaml")
+	response, err := s.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != status {
+		t.Fatalf("%s %s: %s, want %d (%v)\n%s", method, path, response.Status, status, err, content)
+	}
+	return content
+}
+
+// manifests are the objects of the example, as JSON by the name of their resource.
+func manifests(t *testing.T) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile("../../docs/examples/terraform/main.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := module{"main.tf": string(content)}
+	blocks, findings := example.blocks()
+	for _, finding := range append(append(findings, unformatted(example)...), undeclared(blocks)...) {
+		t.Error(finding)
+	}
+	values := &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
+		"ci_key": cty.StringVal(rand.Text() + rand.Text()),
+	})}}
+	found := map[string]string{}
+	for _, block := range blocks {
+		if block.Type != "resource" {
+			continue
+		}
+		value, problems := block.Body.Attributes["manifest"].Expr.Value(values)
+		if problems.HasErrors() {
+			t.Fatal(problems)
+		}
+		text, err := ctyjson.Marshal(value, value.Type())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[block.Labels[1]] = string(text)
+	}
+	return found
+}
+
+// The server answers what the provider of Terraform asks for docs/examples/terraform: the schema of each kind, a plan, an apply, an
+// apply without a change, and a deletion. The provider itself is not run.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	objects := manifests(t)
+	if len(objects) != 2 {
+		t.Fatalf("the example has %d manifests", len(objects))
+	}
+	s := serve(t)
+	schema := s.ask(t, http.MethodGet, "/openapi/v2", "", http.StatusOK)
+	paths := map[string]string{"OwnedAccessKey": "/ownedaccesskeys/", "VirtualClusterInstance": "/virtualclusterinstances/"}
+	for name, manifest := range objects {
+		type object struct {
+			Kind     string
+			Metadata struct{ Name, Namespace, ResourceVersion string }
+		}
+		read := func(text []byte) object {
+			var one object
+			if err := json.Unmarshal(text, &one); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return one
+		}
+		wanted := read([]byte(manifest))
+		if !strings.Contains(string(schema), `"kind":"`+wanted.Kind+`"`) {
+			t.Errorf("%s: the schema has no kind %s", name, wanted.Kind)
+		}
+		path := "/apis/management.platform.sh/v1"
+		if wanted.Metadata.Namespace != "" {
+			path += "/namespaces/" + wanted.Metadata.Namespace
+		}
+		path += paths[wanted.Kind] + wanted.Metadata.Name
+		const apply = "?fieldManager=Terraform&force=false"
+		s.ask(t, http.MethodGet, path, "", http.StatusNotFound)
+		s.ask(t, http.MethodPatch, path+apply+"&dryRun=All", manifest, http.StatusCreated)
+		s.ask(t, http.MethodGet, path, "", http.StatusNotFound)
+		first := read(s.ask(t, http.MethodPatch, path+apply, manifest, http.StatusCreated))
+		again := read(s.ask(t, http.MethodPatch, path+apply, manifest, http.StatusOK))
+		if first.Metadata.ResourceVersion == "" || again.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
+			t.Errorf("%s: applying it again changes version %q to %q", name, first.Metadata.ResourceVersion, again.Metadata.ResourceVersion)
+		}
+		s.ask(t, http.MethodDelete, path, "", http.StatusOK)
+		s.ask(t, http.MethodGet, path, "", http.StatusNotFound)
+	}
+}
