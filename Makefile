@@ -17,7 +17,7 @@ PROFILE := infra/profile/default.pgo
 # How long the tests of one package may take on a machine that others use as well.
 TIMEOUT ?= 40m
 # What `make test` leaves to targets of their own: whole sessions, what is deployed, and what is bounded.
-APART := test/(script|browser|deploy|cold|links|attack|cost|limits)
+APART := test/(script|browser|deploy|gateway|cold|links|attack|cost|limits)
 # The code. `make race` runs its tests with the race detector.
 CODE := ./functions/... ./infra/... ./local/... ./shared/...
 # Much of the time of a test is waiting, so more packages and tests run at a time than there are processors.
@@ -50,8 +50,8 @@ browser: npm chromium provider ## Drive the console in a real browser. PICTURES=
 bounds: redis ## Hold each row of docs/limits.md, the cost of random input, and an honest tenant under attack.
 	go test -timeout $(TIMEOUT) ./test/limits ./test/cost ./test/attack
 
-packaging: node ## Check what is deployed and released: serverless.yml as its packager reads it, Terraform, size and content of the programs, an archive.
-	go test -timeout $(TIMEOUT) ./test/deploy ./test/cold ./test/links
+packaging: node nginx ## Check what is deployed and released: serverless.yml as its packager reads it, Terraform, size and content of the programs, an archive.
+	go test -timeout $(TIMEOUT) ./test/deploy ./test/gateway ./test/cold ./test/links
 	cd test/terraform && go test -count=1 -timeout $(TIMEOUT) . # the cache does not see files outside of a module
 	cd infra/release && go test -count=1 -timeout $(TIMEOUT) .
 
@@ -140,7 +140,7 @@ gen: npm ## Write the generated files anew.
 
 verify: gen ## Fail when a generated file is not what the source says.
 	@git diff --exit-code --stat -- '*zz_generated*' functions/discoverapi shared/api/fieldmanager \
-		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative docs/limits.md docs/reference.md functions/serveconsole
+		infra/serverless infra/redis infra/terraform/functions.json infra/lambda/functions infra/knative infra/nginx docs/limits.md docs/reference.md functions/serveconsole
 
 redis: # Install redis-server where it is missing and apt-get is there for root.
 	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
@@ -151,6 +151,11 @@ postgres: # Install PostgreSQL where it is missing and apt-get is there for root
 	@{ command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } || \
 		echo "PostgreSQL is not installed: tests that need it are skipped outside CI" >&2
+
+nginx: # Install NGINX where it is missing and apt-get is there for root. Debian keeps it out of PATH.
+	@{ command -v nginx || ls /usr/sbin/nginx; } >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light; } || \
+		echo "NGINX is not installed: tests that need it are skipped outside CI" >&2
 
 terminals: # Install the shells that are completed, where they are missing and apt-get is there for root.
 	@{ command -v zsh && command -v fish; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
@@ -187,4 +192,4 @@ infra/serverless/node_modules/.package-lock.json: infra/serverless/package.json 
 		install --omit=optional --engine-strict 2>/dev/null || install
 	@touch $@
 
-.PHONY: help run test suites stories browser chromium bounds packaging contract race check lint fix build program release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node provider stage-serverless
+.PHONY: nginx help run test suites stories browser chromium bounds packaging contract race check lint fix build program release stage-gcf bench bench-growth bench-parts bench-cold evidence profile fuzz gen verify redis postgres terminals npm node provider stage-serverless

@@ -1,6 +1,6 @@
 // Command deployment writes what the manifests of a deployment need to know about the functions: the table that
-// Terraform reads, the sections of serverless.yml with one entry per function, and the users of the Redis with the rights that
-// functions need. It reads the catalog, so that a
+// Terraform reads, the sections of serverless.yml with one entry per function, the routes of a gateway that is NGINX, and the users of
+// the Redis with the rights that functions need. It reads the catalog, so that a
 // function listed there is part of every deployment. The parts that are the same for all functions are written by hand,
 // in serverless.yml and infra/terraform. Run it from the top of the repository: `go run ./infra/deployment`.
 // Source: ADR-0001.
@@ -23,6 +23,7 @@ const (
 	rolesFile     = "infra/serverless/roles.json"
 	usersFile     = "infra/redis/users.acl"
 	groupsFile    = "infra/redis/users.json"
+	routesFile    = "infra/nginx/routes.conf"
 )
 
 func main() {
@@ -40,6 +41,9 @@ func write(root string) error {
 	list := users(catalog.Functions)
 	if err := os.WriteFile(filepath.Join(root, usersFile), accessControl(list), 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", usersFile, err)
+	}
+	if err := os.WriteFile(filepath.Join(root, routesFile), gatewayRoutes(entries), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", routesFile, err)
 	}
 	of := map[string]string{}
 	for _, one := range list {

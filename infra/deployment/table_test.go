@@ -16,7 +16,7 @@ import (
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	for _, dir := range []string{"infra/terraform", "infra/serverless", "infra/redis"} {
+	for _, dir := range []string{"infra/terraform", "infra/serverless", "infra/redis", "infra/nginx"} {
 		if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestWritten(t *testing.T) {
 	if err := write(folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{tableFile, functionsFile, rolesFile, usersFile, groupsFile} {
+	for _, file := range []string{tableFile, functionsFile, rolesFile, usersFile, groupsFile, routesFile} {
 		want, err := os.ReadFile(filepath.Join(folder, file))
 		if err != nil {
 			t.Fatal(err)
