@@ -23,7 +23,7 @@ shared/credentials shared/syncpatch
 shared/process
 functions/*
 functions/catalog
-infra local
+docs infra local
 test
 `
 
@@ -32,7 +32,7 @@ const testFloors = `
 shared
 functions/*
 functions/catalog
-infra local
+docs infra local
 test
 `
 
@@ -63,7 +63,7 @@ golang.org/x/crypto: shared/credentials/password
 github.com/redis/go-redis/v9: shared/state/redisstore test/load test/slots
 github.com/jackc/pgx/v5: shared/audit/postgressink
 # The client of Kubernetes is large. It asks virtual clusters to sign.
-k8s.io/client-go: shared/signing/clusterca/csr local/... test/...
+k8s.io/client-go: shared/signing/clusterca/csr docs/examples/... local/... test/...
 # A program with flags is a program for people.
 github.com/alecthomas/kong: local/... test/attack test/load
 # Prometheus costs a function its start.
@@ -72,7 +72,7 @@ github.com/prometheus/client_golang: shared/api/metrics local/...
 # Rules and operations know nothing of HTTP, files and other processes. apierror knows the status codes.
 net/http: shared/model/apierror shared/auth shared/api/frame shared/credentials/signin/codehost shared/credentials/signin/oidc shared/credentials/signin/upstream shared/process shared/signing/clusterca/csr shared/signing/token/remote infra/... local/... test/...
 net: shared/model/destination shared/state/redisstore infra/... local/... test/...
-os: shared/settings shared/audit/chain shared/audit/filesink shared/audit/redissink shared/credentials/signin/upstream shared/kinds/platformconfig shared/state/redisstore shared/syncpatch/worker infra/... local/... test/...
+os: shared/settings shared/audit/chain shared/audit/filesink shared/audit/redissink shared/credentials/signin/upstream shared/kinds/platformconfig shared/state/redisstore shared/syncpatch/worker docs/examples/... infra/... local/... test/...
 os/exec: shared/syncpatch/worker infra/... local/... test/...
 os/signal: shared/syncpatch/worker infra/... local/... test/...
 syscall: shared/audit/filesink shared/model/destination shared/state/redisstore shared/syncpatch/worker infra/... local/... test/...
