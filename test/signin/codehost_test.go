@@ -27,6 +27,8 @@ type codeHost struct {
 	codes map[string]url.Values
 	// denied tells that the API refuses the token.
 	denied bool
+	// asked is the latest query with which a browser came, and sent the latest request for a token.
+	asked, sent url.Values
 }
 
 const hostToken = "token-of-the-host-7Zq"
@@ -36,6 +38,7 @@ func (w *world) host(web, tokenPath, api string) *codeHost {
 	h := &codeHost{w: w, web: web, api: api, codes: map[string]url.Values{}}
 	w.provider.serve[web+tokenPath] = func(out http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
+		h.sent = r.PostForm
 		status, answer := http.StatusOK, any(map[string]string{"access_token": hostToken, "token_type": "bearer", "scope": "x"})
 		began := h.codes[r.PostForm.Get("code")]
 		delete(h.codes, r.PostForm.Get("code"))
@@ -90,7 +93,7 @@ func (h *codeHost) login(location string) url.Values {
 		h.w.t.Fatalf("the browser was sent to %s", location)
 	}
 	code := rand.Text()
-	h.codes[code] = at.Query()
+	h.codes[code], h.asked = at.Query(), at.Query()
 	return url.Values{"code": {code}, "state": {at.Query().Get("state")}}
 }
 

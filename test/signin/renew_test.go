@@ -91,7 +91,7 @@ func TestRenewed(t *testing.T) {
 		w.provider.mu.Lock()
 		defer w.provider.mu.Unlock()
 		for _, hidden := range w.provider.secrets {
-			if strings.Contains(w.log.String(), hidden) {
+			if hidden != "" && strings.Contains(w.log.String(), hidden) {
 				t.Errorf("the log has %q", hidden)
 			}
 		}
