@@ -37,11 +37,7 @@ func gateway(t *testing.T, ingress string) string {
 		}
 		t.Skipf("NGINX is not installed (make nginx): %v", err)
 	}
-	folder, err := os.MkdirTemp("", "nginx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	folder := t.TempDir()
 	routes, err := os.ReadFile(filepath.Join(root, "infra/nginx/routes.conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +98,9 @@ func TestGateway(t *testing.T) {
 	ingress := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s %s %s\n", r.Host, r.Header.Get("X-Forwarded-For"), r.URL.RequestURI())
 		if r.URL.Query().Get("watch") != "" {
+			w.(http.Flusher).Flush()
+			<-more
+			_, _ = io.WriteString(w, "second\n")
 			w.(http.Flusher).Flush()
 			<-more
 		}
@@ -167,9 +166,13 @@ func TestGateway(t *testing.T) {
 
 	response := ask(http.MethodGet, "/kubernetes/management/apis/management.platform.sh/v1/ownedaccesskeys?watch=true")
 	defer func() { _ = response.Body.Close() }()
-	first, err := bufio.NewReader(response.Body).ReadString('\n')
-	if err != nil || !strings.HasPrefix(first, "listaccesskeys.") {
+	events := bufio.NewReader(response.Body)
+	if first, err := events.ReadString('\n'); err != nil || !strings.HasPrefix(first, "listaccesskeys.") {
 		t.Errorf("the first event of a watch is %q, %v", first, err)
+	}
+	more <- struct{}{}
+	if second, err := events.ReadString('\n'); err != nil || second != "second\n" {
+		t.Errorf("the second event of a watch is %q, %v", second, err)
 	}
 	close(more)
 }
