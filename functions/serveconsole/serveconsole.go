@@ -26,7 +26,7 @@ var embedded embed.FS
 const root = "/console"
 
 // names are the paths of the pages below root. The same document is served for each of them, and its scripts show the page.
-var names = []string{"", "home", "keys", "clusters", "tokens", "studio", "people", "teams", "config"}
+var names = []string{"", "home", "keys", "clusters", "tokens", "studio", "people", "teams", "audit", "config"}
 
 // policy is what the page may do: load its own scripts, styles and pictures, and ask its own host. Nothing is inline, nothing
 // comes from another host, and no other page may frame it.

@@ -145,7 +145,7 @@ func TestConsole(t *testing.T) {
 	}
 	command := exec.CommandContext(ctx, "node", arguments...)
 	at := providertest.Start(t, "../signin/providertest", "hush", origin+"/auth/oidc/callback", origin+"/console")
-	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile)
+	command.Env = append(os.Environ(), "KUBECTL="+kubectlProgram, "ISSUER="+at.Issuer, "ISSUER_CA="+at.CAFile, "EVENTS="+redistest.Embedded(t))
 	var said bytes.Buffer
 	command.Stderr = &said
 	output, err := command.Output()

@@ -1175,6 +1175,73 @@ const stories = {
   },
 };
 
+Object.assign(stories, {
+  async "the audit says who was refused what, by filters, and by the keyboard alone"() {
+    const { context, page, problems } = await open({ viewport: { width: 1240, height: 800 } });
+    const configure = async (audit) => {
+      const answer = await asAdmin(context, "PATCH", "config/config", { status: { audit } }, "application/merge-patch+json");
+      assert.equal(answer.status(), 200, await answer.text());
+    };
+    await signIn(page, admin, "/console/audit", page.getByText("set audit.enabled and audit.dataStoreEndpoint"));
+    await configure({ enabled: true, level: 2, path: mkdtempSync(`${tmpdir()}/console-`), dataStoreEndpoint: process.env.EVENTS });
+    const spec = { user: "aud", scope: { roles: [{ role: "platformCLI" }] } };
+    await asAdmin(context, "POST", "ownedaccesskeys", { metadata: { name: "audited" }, spec });
+    const refused = await context.request.delete(`${api}/ownedaccesskeys/nobodys`, { headers: { Authorization: `Bearer ${admin}`, Cookie: "" } });
+    assert.equal(refused.status(), 404);
+    const rows = page.getByRole("table").getByRole("row");
+    const show = page.getByRole("button", { name: "Show events" });
+    // The log is written a moment after the answer.
+    const until = async (count) => {
+      for (;;) {
+        await Promise.all([page.waitForResponse((response) => response.url().includes("/auditevents?")), show.click()]);
+        if ((await rows.count()) === count + 1) return;
+      }
+    };
+    await page.getByLabel("Name of the object").fill("audited");
+    await until(1);
+    assert.match(await rows.nth(1).textContent(), /admin\s*create\s*ownedaccesskeys\/audited\s*201/);
+    await page.getByText("--field-selector name=audited").waitFor();
+    await page.getByLabel("Name of the object").fill("nobodys");
+    await page.getByLabel("Only refused").check();
+    await until(1);
+    assert.match(page.url(), /object=nobodys&refused=yes/);
+    const lines = readFileSync(await downloaded(page, () => page.getByRole("button", { name: "Export as JSON lines" }).click()), "utf8").trim().split("\n");
+    assert.deepEqual(lines.map((one) => JSON.parse(one)).map(({ kind, verb, responseStatus }) => [kind, verb, responseStatus.code]), [["Event", "delete", 404]]);
+    // The keyboard alone: the address has the filters, and the event says what the caller may do now.
+    await page.reload();
+    await focus(rows.nth(1).getByRole("button"));
+    await page.keyboard.press("Enter");
+    await focus(page.getByText("What you may do now"));
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").locator(".decision").waitFor();
+    assert.match(await page.getByRole("dialog").locator("pre").last().textContent(), /"code": 404/);
+    await accessible(page, "an event");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      for (const width of [1240, 768, 320]) {
+        await page.setViewportSize({ width, height: 800 });
+        await accessible(page, `the audit at ${width}, ${colorScheme}`);
+        if (pictures) await page.screenshot({ path: `${pictures}/audit-${width}-${colorScheme}.png` });
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.ok(wide <= 0, `at ${width} the page is ${wide} too wide`);
+      }
+    }
+    // The bar is one line.
+    await page.setViewportSize({ width: 1240, height: 800 });
+    const middles = await page.locator("header :is(.brand, nav a, .end > *)").evaluateAll((all) => all.map((one) => {
+      const { top, height } = one.getBoundingClientRect();
+      return Math.round(top + height / 2);
+    }));
+    assert.ok(middles.length >= 12 && Math.max(...middles) - Math.min(...middles) <= 2, `the bar has more than one line: ${middles}`);
+    await configure(null);
+    await asAdmin(context, "DELETE", "ownedaccesskeys/audited");
+    assert.deepEqual(problems, []);
+    await context.close();
+  },
+});
+
 // Pictures of the main pages for the README, of a platform on which somebody works.
 if (pictures) {
   stories["pictures for the README"] = async () => {

@@ -1,8 +1,8 @@
 import { batch, computed, signal } from "@preact/signals";
 import { list, watch, Refusal, type Column, type Meta, type Row } from "./api";
 
-/** How a list is kept up to date. */
-export type Mode = "stream" | "poll" | "paused";
+/** How a list is kept up to date. "still": it is read when somebody asks for it. */
+export type Mode = "stream" | "poll" | "paused" | "still";
 
 /** A page of the list has this many rows. */
 const pageSize = 500;

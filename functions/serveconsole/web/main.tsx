@@ -42,6 +42,7 @@ const pages: Page[] = [
   { name: "studio", label: "studio", needs: () => may("create", "syncpatchevaluations"), load: () => import("./pages/studio").then((it) => it.Studio) },
   { name: "people", label: "people", needs: () => may("list", "users"), load: () => import("./pages/people").then((it) => it.People) },
   { name: "teams", label: "teams", needs: () => may("list", "teams"), load: () => import("./pages/teams").then((it) => it.Teams) },
+  { name: "audit", label: "audit", needs: () => may("list", "auditevents"), load: () => import("./pages/audit").then((it) => it.Audit) },
   { name: "config", label: "configuration", needs: () => may("get", "configs"), load: () => import("./pages/config").then((it) => it.Configuration) },
 ];
 const page = pages.find(({ name }) => location.pathname.slice(home.length + 1) === name) ?? pages[0]!;

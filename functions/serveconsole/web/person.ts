@@ -2,6 +2,8 @@ import { signal } from "@preact/signals";
 
 /** Who the session acts as, as far as the console reads it. */
 export interface Self {
+  /** The kind and the name of the caller, as audit events have them. */
+  uid?: string;
   user?: { name: string; displayName?: string };
   team?: { name: string };
   subject?: string;

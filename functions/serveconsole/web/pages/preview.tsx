@@ -2,7 +2,7 @@ import { batch, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ask, group, type Refusal } from "../api";
 import { asRefusal, Problem } from "../parts/problem";
-import { text } from "../texts";
+import { text, type Text } from "../texts";
 
 /** What a scope permits, as far as the console reads it. */
 interface Status {
@@ -15,15 +15,26 @@ interface Status {
 const platform = "management.platform.sh";
 const verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "*"];
 
+/** The request that a preview begins with. */
+export interface Asked {
+  verb: string;
+  /** The resource, with its subresource after a slash. */
+  resource: string;
+  namespace: string;
+  name: string;
+}
+
+const usual: Asked = { verb: "list", resource: "virtualclusterinstances", namespace: "", name: "" };
+
 /** What a key with a scope would permit, and whether it would permit a request. The server decides, as it decides requests. */
-export function Preview({ scope, ready }: { scope: string; ready: boolean }) {
+export function Preview({ scope, ready, asks = usual, title = "preview" }: { scope: string; ready: boolean; asks?: Asked; title?: Text }) {
   const status = useSignal<Status | null>(null);
   const problem = useSignal<Refusal | null>(null);
   const open = useSignal(false);
-  const verb = useSignal("list");
-  const resource = useSignal("virtualclusterinstances");
-  const namespace = useSignal("");
-  const name = useSignal("");
+  const verb = useSignal(asks.verb);
+  const resource = useSignal(asks.resource);
+  const namespace = useSignal(asks.namespace);
+  const name = useSignal(asks.name);
   const request = [verb.value, resource.value, namespace.value, name.value];
   useEffect(() => {
     if (!ready || !open.value) return;
@@ -58,7 +69,7 @@ export function Preview({ scope, ready }: { scope: string; ready: boolean }) {
   const ours = rules.filter((rule) => rule.group === platform);
   return (
     <details class="preview" onToggle={(event) => (open.value = event.currentTarget.open)}>
-      <summary>{text("preview")}</summary>
+      <summary>{text(title)}</summary>
       <Problem of={problem.value} />
       {excess.length > 0 && (
         <div class="problem">
@@ -69,7 +80,7 @@ export function Preview({ scope, ready }: { scope: string; ready: boolean }) {
       <div class="two">
         <label>{text("previewVerb")}
           <select value={verb.value} onChange={(event) => (verb.value = event.currentTarget.value)}>
-            {verbs.map((one) => <option value={one}>{one}</option>)}
+            {[...verbs, ...(verbs.includes(asks.verb) ? [] : [asks.verb])].map((one) => <option value={one}>{one}</option>)}
           </select>
         </label>
         <label>{text("previewResource")}

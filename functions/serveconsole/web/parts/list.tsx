@@ -42,8 +42,8 @@ export interface Words {
   empty: Text;
 }
 
-/** Keeps the filter and the opened object in the address, so that it can be shared. */
-export function useAddress(): { filter: Signal<string>; opened: Signal<string> } {
+/** Keeps the filter, the opened object and more in the address, so that it can be shared. */
+export function useAddress(more: Record<string, Signal<string>> = {}): { filter: Signal<string>; opened: Signal<string> } {
   const query = new URLSearchParams(location.search);
   const filter = useSignal(query.get("filter") ?? "");
   const opened = useSignal(query.get("name") ?? "");
@@ -51,8 +51,9 @@ export function useAddress(): { filter: Signal<string>; opened: Signal<string> }
     const query = new URLSearchParams();
     if (filter.value) query.set("filter", filter.value);
     if (opened.value) query.set("name", opened.value);
+    for (const [name, { value }] of Object.entries(more)) if (value) query.set(name, value);
     history.replaceState(history.state, "", query.size > 0 ? `?${query}` : location.pathname);
-  }, [filter.value, opened.value]);
+  }, [filter.value, opened.value, ...Object.values(more).map(({ value }) => value)]);
   return { filter, opened };
 }
 
@@ -94,7 +95,7 @@ export function List<T extends Timed>(props: {
             : text(words.countFiltered, { shown: rows.length, count: all.length }))}
         </span>
         <span class="room" />
-        <span class={`state ${mode}`}>{text(mode === "stream" ? "live" : mode === "poll" ? "polling" : "paused")}</span>
+        {mode !== "still" && <span class={`state ${mode}`}>{text(mode === "stream" ? "live" : mode === "poll" ? "polling" : "paused")}</span>}
         {mode === "paused" && <button type="button" onClick={of.resume}>{text("resume")}</button>}
       </div>
       <Problem of={of.problem.value} />
