@@ -1234,6 +1234,10 @@ Object.assign(stories, {
       const { top, height } = one.getBoundingClientRect();
       return Math.round(top + height / 2);
     }));
+    const right = (selector) => page.locator(selector).last().evaluate((one) => one.getBoundingClientRect().right);
+    const end = await page.locator("header .end > *").first().evaluate((one) => one.getBoundingClientRect().left);
+    assert.ok(await right("header nav a") <= end, "the pages are below what follows them");
+    assert.ok(await right("header .end > *") <= 1240, "the bar is too long");
     assert.ok(middles.length >= 12 && Math.max(...middles) - Math.min(...middles) <= 2, `the bar has more than one line: ${middles}`);
     await configure(null);
     await asAdmin(context, "DELETE", "ownedaccesskeys/audited");

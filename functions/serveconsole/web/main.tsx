@@ -79,7 +79,7 @@ function Bar() {
         {session.value === "guest" && <a href={`${home}/keys`}>{text("signIn")}</a>}
         {who && session.value !== "out" && session.value !== "guest" && (
           <>
-            <span class="who" title={(who.groups ?? []).join("\n")}>{text("signedInAs", { name: nameOf(who) })}</span>
+            <span class="who" title={[text("signedInAs", { name: nameOf(who) }), ...(who.groups ?? [])].join("\n")}>{nameOf(who)}</span>
             <button type="button" onClick={signOut}>{text("signOut")}</button>
           </>
         )}

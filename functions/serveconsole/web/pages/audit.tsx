@@ -117,7 +117,7 @@ function One({ event, close }: { event: AuditEvent; close: () => void }) {
           }}
         />
       )}
-      <h3>JSON</h3>
+      <h3>{text("auditJson")}</h3>
       <pre tabIndex={0}>{JSON.stringify(event.status, null, 2)}</pre>
       <div class="buttons">
         <Copy what={() => line(event)} />
