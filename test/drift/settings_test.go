@@ -55,10 +55,12 @@ func unlisted(text string, list []settings.Setting) []string {
 	return findings
 }
 
-// manifests are the files that set variables of functions. Those under infra/serverless are parts of serverless.yml.
+// manifests are the files that set variables of functions. Those under infra/serverless are parts of serverless.yml. The
+// kustomization names the other files of its folder.
 func manifests(p project) []string {
-	return slices.Concat([]string{"serverless.yml", "infra/terraform/aws/functions.tf", "infra/terraform/gcp/functions.tf"},
+	all := slices.Concat([]string{"serverless.yml", "infra/terraform/aws/functions.tf", "infra/terraform/gcp/functions.tf"},
 		p.under("infra/knative/", ".yaml"), p.under("infra/serverless/", ".json"))
+	return slices.DeleteFunc(all, func(name string) bool { return name == "infra/knative/kustomization.yaml" })
 }
 
 // unread finds names of settings in manifests that no function reads, and manifests that do not say which release it is.
