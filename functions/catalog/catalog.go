@@ -45,6 +45,7 @@ import (
 	"management.platform.sh/functions/patchteam"
 	"management.platform.sh/functions/patchuser"
 	"management.platform.sh/functions/patchvirtualclusterinstance"
+	"management.platform.sh/functions/probecredentials"
 	"management.platform.sh/functions/publishkeys"
 	"management.platform.sh/functions/readconfig"
 	"management.platform.sh/functions/renderkubeconfig"
@@ -129,4 +130,5 @@ var Functions = []*frame.Function{
 	revalidatelogins.Function,
 	rotatesigningkeys.Function,
 	collectgarbage.Function,
+	probecredentials.Function,
 }

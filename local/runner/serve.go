@@ -26,6 +26,7 @@ import (
 	"management.platform.sh/functions/collectgarbage"
 	"management.platform.sh/functions/expirekeys"
 	"management.platform.sh/functions/expiretokens"
+	"management.platform.sh/functions/probecredentials"
 	"management.platform.sh/functions/revalidatelogins"
 	"management.platform.sh/functions/rotatesigningkeys"
 	"management.platform.sh/local/admin"
@@ -194,6 +195,7 @@ func (c *Serve) Run(ctx context.Context) (err error) {
 	go every(background, s.Runner.ExpireEvery, func() {
 		for _, scheduled := range []*frame.Function{
 			expirekeys.Function, expiretokens.Function, revalidatelogins.Function, rotatesigningkeys.Function, collectgarbage.Function,
+			probecredentials.Function,
 		} {
 			_ = api.Run(background, scheduled) // it has logged what went wrong
 		}

@@ -39,6 +39,8 @@ type Environment struct {
 	Edition string
 	// DeviceLogin tells whether people can sign in with the code of a device: settings.On or settings.Off. Empty means On.
 	DeviceLogin string
+	// Probe tells whether a canary is probed on a schedule: settings.On or settings.Off. Empty means Off.
+	Probe string
 	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The local
 	// runner and tests set it. Source: ADR-0017.
 	LocalSigners bool

@@ -45,6 +45,7 @@ const (
 	Version              = "PLATFORM_VERSION"
 	Edition              = "PLATFORM_EDITION"
 	DeviceLogin          = "PLATFORM_DEVICE_LOGIN"
+	Probe                = "PLATFORM_PROBE"
 	PatchExpressionTime  = "PLATFORM_PATCH_EXPRESSION_TIME"
 	PatchObjectTime      = "PLATFORM_PATCH_OBJECT_TIME"
 	PatchMemory          = "PLATFORM_PATCH_MEMORY"
@@ -198,6 +199,8 @@ var List = []Setting{
 		describe("name", Functions|Serve, "Edition of the platform. The community edition evaluates no sync patches."),
 	word(DeviceLogin, "", "value", On, []string{On, Off}, func(s *Settings) *string { return &s.DeviceLogin }).
 		describe("on or off", Functions|Serve, "Whether people can sign in on a device without a browser, such as over SSH: the program shows a code, which they enter in a browser elsewhere."),
+	word(Probe, "", "value", Off, []string{On, Off}, func(s *Settings) *string { return &s.Probe }).
+		describe("on or off", Functions|Serve, "Whether a canary access key is made, used, verified and revoked each minute. A failed run names its step."),
 	duration(PatchExpressionTime, "patch-expression-time", "100ms", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
 		describe("duration", Functions|Serve|Commands, "Time for one expression of a sync patch."),
 	duration(PatchObjectTime, "patch-object-time", "1s", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).

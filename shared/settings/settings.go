@@ -49,6 +49,8 @@ type Settings struct {
 	Edition string
 	// DeviceLogin is On or Off.
 	DeviceLogin string
+	// Probe is On or Off.
+	Probe string
 
 	// called contains the names by which errors call settings, by key, if the name is not the key.
 	called map[string]string

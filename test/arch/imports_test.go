@@ -91,7 +91,7 @@ unsafe:
 // unlinked says which functions may have a heavy module in their program. What is heavy costs each start.
 const unlinked = `
 github.com/dop251/goja: functions/evaluatepatches
-github.com/golang-jwt/jwt/v5: functions/authorizescopes functions/issuetoken functions/publishkeys functions/reviewtokens functions/revokecredentials functions/rotatesigningkeys functions/whoami
+github.com/golang-jwt/jwt/v5: functions/authorizescopes functions/issuetoken functions/probecredentials functions/publishkeys functions/reviewtokens functions/revokecredentials functions/rotatesigningkeys functions/whoami
 github.com/redis/go-redis/v9:
 github.com/jackc/pgx/v5:
 github.com/prometheus/client_golang:

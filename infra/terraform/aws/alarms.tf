@@ -35,6 +35,32 @@ resource "aws_cloudwatch_metric_alarm" "schedule" {
   ok_actions          = var.alarm_topics
 }
 
+locals {
+  # The objective of the probe is that 99.9 % of the runs of a month succeed. While the probe is off, no run fails.
+  probe_objective = {
+    fast = { seconds = 3600, above = 1, why = "The probe failed twice in an hour: at this rate, a month's share of failures is used up in a day." }
+    slow = { seconds = 21600, above = 2, why = "The probe failed three times in six hours: at this rate, a month's share of failures is used up in four days." }
+  }
+}
+
+resource "aws_cloudwatch_metric_alarm" "probe_objective" {
+  for_each = local.probe_objective
+
+  alarm_name          = "${var.name}-probe-${each.key}"
+  alarm_description   = each.value.why
+  namespace           = "AWS/Lambda"
+  metric_name         = "Errors"
+  dimensions          = { FunctionName = aws_lambda_function.function["probecredentials"].function_name }
+  statistic           = "Sum"
+  period              = each.value.seconds
+  evaluation_periods  = 1
+  threshold           = each.value.above
+  comparison_operator = "GreaterThanThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = var.alarm_topics
+  ok_actions          = var.alarm_topics
+}
+
 resource "aws_cloudwatch_metric_alarm" "gateway" {
   alarm_name          = "${var.name}-gateway-5xx"
   alarm_description   = "More than one percent of the requests were answered with 5xx."
