@@ -11,11 +11,13 @@ import (
 	"management.platform.sh/functions/confirmlogin"
 	"management.platform.sh/functions/createaccesskey"
 	"management.platform.sh/functions/createteam"
+	"management.platform.sh/functions/createtrustrule"
 	"management.platform.sh/functions/createuser"
 	"management.platform.sh/functions/createvirtualclusterinstance"
 	"management.platform.sh/functions/deleteaccesskey"
 	"management.platform.sh/functions/deleteteam"
 	"management.platform.sh/functions/deletetoken"
+	"management.platform.sh/functions/deletetrustrule"
 	"management.platform.sh/functions/deleteuser"
 	"management.platform.sh/functions/deletevirtualclusterinstance"
 	"management.platform.sh/functions/describelogin"
@@ -30,6 +32,7 @@ import (
 	"management.platform.sh/functions/getauditevent"
 	"management.platform.sh/functions/getteam"
 	"management.platform.sh/functions/gettoken"
+	"management.platform.sh/functions/gettrustrule"
 	"management.platform.sh/functions/getuser"
 	"management.platform.sh/functions/getvirtualclusterinstance"
 	"management.platform.sh/functions/issuetoken"
@@ -37,12 +40,14 @@ import (
 	"management.platform.sh/functions/listauditevents"
 	"management.platform.sh/functions/listteams"
 	"management.platform.sh/functions/listtokens"
+	"management.platform.sh/functions/listtrustrules"
 	"management.platform.sh/functions/listusers"
 	"management.platform.sh/functions/listvirtualclusterinstances"
 	"management.platform.sh/functions/opensession"
 	"management.platform.sh/functions/patchaccesskey"
 	"management.platform.sh/functions/patchconfig"
 	"management.platform.sh/functions/patchteam"
+	"management.platform.sh/functions/patchtrustrule"
 	"management.platform.sh/functions/patchuser"
 	"management.platform.sh/functions/patchvirtualclusterinstance"
 	"management.platform.sh/functions/probecredentials"
@@ -62,6 +67,7 @@ import (
 	"management.platform.sh/functions/updateaccesskey"
 	"management.platform.sh/functions/updateconfig"
 	"management.platform.sh/functions/updateteam"
+	"management.platform.sh/functions/updatetrustrule"
 	"management.platform.sh/functions/updateuser"
 	"management.platform.sh/functions/updatevirtualclusterinstance"
 	"management.platform.sh/functions/whoami"
@@ -100,6 +106,12 @@ var Functions = []*frame.Function{
 	updateteam.Function,
 	patchteam.Function,
 	deleteteam.Function,
+	createtrustrule.Function,
+	gettrustrule.Function,
+	listtrustrules.Function,
+	updatetrustrule.Function,
+	patchtrustrule.Function,
+	deletetrustrule.Function,
 	readconfig.Function,
 	updateconfig.Function,
 	patchconfig.Function,

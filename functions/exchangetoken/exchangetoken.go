@@ -1,5 +1,6 @@
 // Package exchangetoken is POST /auth/token: a program exchanges the code of a sign-in for an access key, or asks whether somebody has
-// entered its code. It is the only place at which sign-ins make keys. Source: Spec 5.4; RFC 6749, 4.1.3 and 5; RFC 8628, 3.4; ADR-0031.
+// entered its code, and a job exchanges the token that names it. It is the only place at which sign-ins and jobs get keys. Source: Spec
+// 5.4; RFC 6749, 4.1.3 and 5; RFC 8628, 3.4; RFC 8693; ADR-0031, ADR-0036.
 package exchangetoken
 
 import (
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/credentials/exchange"
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/kinds"
 	"management.platform.sh/shared/platform"
@@ -16,6 +18,7 @@ import (
 // Deps is what the operation needs.
 type Deps struct {
 	Flow *signin.Flow
+	Jobs *exchange.Flow
 	Now  func() time.Time
 }
 
@@ -27,8 +30,12 @@ type answer struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
 	// ExpiresIn are seconds. Absent: the key does not expire.
-	ExpiresIn int64  `json:"expires_in,omitempty"`
-	User      string `json:"user"`
+	ExpiresIn int64 `json:"expires_in,omitempty"`
+	// IssuedTokenType is set for jobs. Source: RFC 8693, 2.2.1.
+	IssuedTokenType string `json:"issued_token_type,omitempty"`
+	// User or Team is whom the key acts as.
+	User string `json:"user,omitempty"`
+	Team string `json:"team,omitempty"`
 	// AccessKey is the name of the key.
 	AccessKey string `json:"access_key"`
 }
@@ -39,13 +46,17 @@ type refusal struct {
 	Description string `json:"error_description,omitempty"`
 }
 
-// Do makes the key. A wrong request is answered with 400 as OAuth says. Errors: those of signin.Flow.Exchange and PollDevice.
+// Do makes the key. A wrong request is answered with 400 as OAuth says. Errors: those of signin.Flow.Exchange and PollDevice, and of
+// exchange.Flow.Exchange.
 func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	wrong := func(code, why string, notes map[string]string) (frame.FormResult, error) {
 		return frame.FormResult{Status: 400, JSON: refusal{code, why}, Annotations: notes}, nil
 	}
 	given := map[string]string{}
-	for _, name := range []string{"grant_type", "client_id", "code", "code_verifier", "redirect_uri", "device_code"} {
+	for _, name := range []string{
+		"grant_type", "client_id", "code", "code_verifier", "redirect_uri", "device_code", "subject_token", "subject_token_type", "actor_token",
+		"requested_token_type", "scope", "resource", "audience", "rule",
+	} {
 		value, err := signin.Parameter(in.Form, name)
 		if err != nil {
 			return wrong("invalid_request", name+" is given more than once", nil)
@@ -55,8 +66,10 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	switch {
 	case given["grant_type"] == "":
 		return wrong("invalid_request", "grant_type is missing", nil)
-	case given["client_id"] != signin.ClientID:
+	case given["client_id"] != signin.ClientID && (given["grant_type"] != exchange.GrantType || given["client_id"] != ""):
 		return wrong("invalid_client", "client_id must be "+signin.ClientID, nil)
+	case given["grant_type"] == exchange.GrantType:
+		return exchangeJob(ctx, deps, given)
 	}
 	var granted signin.Grant
 	var notes map[string]string
@@ -73,7 +86,7 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		}
 		granted, notes, err = deps.Flow.PollDevice(ctx, given["device_code"], given["code_verifier"])
 	default:
-		return wrong("unsupported_grant_type", "grant_type must be authorization_code or "+signin.DeviceGrant, nil)
+		return wrong("unsupported_grant_type", "grant_type must be authorization_code, "+signin.DeviceGrant+" or "+exchange.GrantType, nil)
 	}
 	refused := (*signin.DeviceError)(nil)
 	switch {
@@ -85,10 +98,47 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 		return frame.FormResult{Annotations: notes}, err
 	}
 	made := answer{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", User: granted.User, AccessKey: granted.Name}
-	if !granted.Expires.IsZero() {
-		made.ExpiresIn = max(1, int64(granted.Expires.Sub(deps.Now())/time.Second))
+	return frame.FormResult{JSON: made.until(granted.Expires, deps.Now()), Annotations: notes}, nil
+}
+
+// until returns the answer with the seconds until the end of the key. The zero time: it has none.
+func (a answer) until(end, now time.Time) answer {
+	if !end.IsZero() {
+		a.ExpiresIn = max(1, int64(end.Sub(now)/time.Second))
 	}
-	return frame.FormResult{JSON: made, Annotations: notes}, nil
+	return a
+}
+
+// exchangeJob makes the key of a job. Source: RFC 8693, 2.
+func exchangeJob(ctx context.Context, deps Deps, given map[string]string) (frame.FormResult, error) {
+	wrong := func(code, why string, notes map[string]string) (frame.FormResult, error) {
+		return frame.FormResult{Status: 400, JSON: refusal{code, why}, Annotations: notes}, nil
+	}
+	switch kind, wanted := given["subject_token_type"], given["requested_token_type"]; {
+	case given["subject_token"] == "" || kind == "":
+		return wrong("invalid_request", "subject_token and subject_token_type are required", nil)
+	case kind != exchange.TypeJWT && kind != exchange.TypeIDToken:
+		return wrong("invalid_request", "subject_token_type must be "+exchange.TypeJWT+" or "+exchange.TypeIDToken, nil)
+	case wanted != "" && wanted != exchange.TypeAccess:
+		return wrong("invalid_request", "requested_token_type must be "+exchange.TypeAccess, nil)
+	case given["actor_token"] != "":
+		return wrong("invalid_request", "a job acts for nobody else: leave actor_token out", nil)
+	case given["scope"] != "":
+		return wrong("invalid_scope", "the trust rule says what the access key may do: leave scope out", nil)
+	case given["resource"] != "" || given["audience"] != "":
+		return wrong("invalid_target", "the access key is for this platform: leave resource and audience out", nil)
+	}
+	granted, notes, err := deps.Jobs.Exchange(ctx, given["subject_token"], given["rule"])
+	refused := (*exchange.RefusedError)(nil)
+	switch {
+	case errors.As(err, &refused):
+		return wrong(refused.Code, refused.Text, notes)
+	case err != nil:
+		return frame.FormResult{Annotations: notes}, err
+	}
+	made := answer{AccessToken: granted.Key.Reveal(), TokenType: "Bearer", IssuedTokenType: exchange.TypeAccess, AccessKey: granted.Name}
+	made.User, made.Team, _ = granted.Owner.Fields()
+	return frame.FormResult{JSON: made.until(granted.Expires, deps.Now()), Annotations: notes}, nil
 }
 
 // Function is the operation as it is deployed.
@@ -102,5 +152,5 @@ var Function = &frame.Function{
 func open(env *platform.Environment) Deps {
 	// A key may be deleted with what belongs to it.
 	kinds.Open(env)
-	return Deps{Flow: signin.Open(env), Now: env.Now}
+	return Deps{Flow: signin.Open(env), Jobs: exchange.Open(env), Now: env.Now}
 }

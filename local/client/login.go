@@ -30,7 +30,7 @@ import (
 )
 
 // Login signs a person in: at a connector of the platform with a browser, or with an access key that they have. The key is kept in
-// a file, and a context of the kubeconfig names that file. Source: ADR-0031; RFC 8252.
+// a file, and a context of the kubeconfig names that file. A job signs in with its own token. Source: ADR-0031, ADR-0036; RFC 8252.
 type Login struct {
 	Host      string        `arg:"" name:"host" placeholder:"HOST" help:"The platform: HOST, or https://HOST/kubernetes/management."`
 	Authority string        `name:"certificate-authority" type:"path" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
@@ -41,6 +41,10 @@ type Login struct {
 	Timeout   time.Duration `default:"5m" placeholder:"DURATION" help:"How long to wait for the browser (${default})."`
 	Username  string        `placeholder:"NAME" and:"password" help:"Sign in as this user with a password, without a browser. Needs --password-stdin."`
 	Password  bool          `name:"password-stdin" and:"password" xor:"stdin" help:"Read the password of --username from standard input."`
+	CI        bool          `name:"ci" xor:"way,stdin" help:"Exchange the token of a job for an access key: of GitHub Actions, GitLab CI or Kubernetes, or from PLATFORM_ID_TOKEN or PLATFORM_ID_TOKEN_FILE."`
+	TokenFile string        `placeholder:"FILE" help:"With --ci: file with the token of the job."`
+	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only one that fits."`
+	Audience  string        `placeholder:"TEXT" help:"With --ci: audience of the token that GitHub Actions is asked for. Absent: https://HOST."`
 	KeyStdin  bool          `name:"access-key-stdin" xor:"stdin" help:"Read an access key from standard input in place of using a browser."`
 	Output    string        `type:"path" short:"o" placeholder:"FILE" help:"Kubeconfig to add the platform to. Absent: the first existing file of KUBECONFIG, else its last file, else ~/.kube/config."`
 
@@ -101,6 +105,8 @@ func (c *Login) Run(ctx context.Context) error {
 	switch {
 	case c.KeyStdin:
 		key, err = c.given(ctx, client, endpoint)
+	case c.CI:
+		key, err = c.asJob(ctx, client, server)
 	case c.Username != "":
 		key, err = c.withPassword(ctx, client, server)
 	default:
@@ -122,6 +128,12 @@ func (c *Login) Run(ctx context.Context) error {
 	}
 	_, err = fmt.Printf("You are signed in. The context %s of %s uses the access key in %s\n", name, file, keyFile)
 	return err
+}
+
+// asJob returns the access key of a job. Nothing is asked of a person.
+func (c *Login) asJob(ctx context.Context, client *http.Client, server string) (secret.String, error) {
+	exchanged, err := (&job{server: server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: time.Now}).key(ctx)
+	return secret.String(exchanged.Token), err
 }
 
 // output returns the kubeconfig to write.

@@ -36,6 +36,10 @@ type Token struct {
 	Authority string        `name:"certificate-authority" placeholder:"FILE" help:"Certificate authority of the platform. Absent: the ones that the system trusts."`
 	Key       secret.String `name:"key" env:"PLATFORM_ACCESS_KEY" hidden:"" help:"The access key."`
 	KeyFile   string        `placeholder:"FILE" help:"File with the access key. Absent: PLATFORM_ACCESS_KEY holds the key, else it is the one of platform login."`
+	CI        bool          `name:"ci" help:"Exchange the token of the job for an access key, as platform login --ci does, and renew it in time."`
+	TokenFile string        `placeholder:"FILE" help:"With --ci: file with the token of the job."`
+	Rule      string        `placeholder:"NAME" help:"With --ci: the trust rule. Absent: the only one that fits."`
+	Audience  string        `placeholder:"TEXT" help:"With --ci: audience of the token that GitHub Actions is asked for. Absent: https://HOST."`
 	TTL       time.Duration `name:"ttl" default:"1h" placeholder:"DURATION" help:"Lifetime of a token, in whole seconds (${default}). The platform may shorten it."`
 	Cluster   clusterNames  `placeholder:"NAME" help:"Connected cluster that the token is for. Can be repeated. Absent: every cluster that the access key reaches."`
 	Virtual   virtualNames  `name:"virtual-cluster" placeholder:"PROJECT/NAME" help:"Virtual cluster that the token is for. Can be repeated."`
@@ -123,7 +127,7 @@ func (c *Token) Run(ctx context.Context) error {
 	if err := checkExecInfo(os.Getenv(execInfo)); err != nil {
 		return err
 	}
-	endpoint, bearer, client, err := c.prepare()
+	endpoint, bearer, client, err := c.prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,7 +176,7 @@ func checkExecInfo(text string) error {
 }
 
 // prepare checks the flags. The access key is sent over TLS only, or to this machine.
-func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.Client, err error) {
+func (c *Token) prepare(ctx context.Context) (endpoint string, bearer secret.String, client *http.Client, err error) {
 	if endpoint, client, err = connect(c.Server, c.Authority, "directclusterendpointtokens"); err != nil {
 		return "", "", nil, err
 	}
@@ -180,6 +184,14 @@ func (c *Token) prepare() (endpoint string, bearer secret.String, client *http.C
 		return "", "", nil, errors.New("--ttl: must be a whole number of seconds, at least 0s")
 	}
 	bearer = c.Key
+	if c.CI {
+		folder, err := c.cacheFolder()
+		if err != nil {
+			return "", "", nil, err
+		}
+		bearer, err = (&job{server: c.Server, audience: c.Audience, rule: c.Rule, file: c.TokenFile, client: client, now: c.now}).kept(ctx, folder)
+		return endpoint, bearer, client, err
+	}
 	if c.KeyFile != "" {
 		content, err := os.ReadFile(c.KeyFile)
 		if err != nil {
@@ -240,9 +252,8 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || address != nil && address.IsLoopback()
 }
 
-// cacheFile returns the file in which the token for these flags is cached. Another key, scope or lifetime has another
-// file.
-func (c *Token) cacheFile(endpoint string, bearer secret.String) (string, error) {
+// cacheFolder returns the folder for what is cached, which exists then.
+func (c *Token) cacheFolder() (string, error) {
 	folder := c.Cache
 	if folder == "" {
 		base, err := os.UserCacheDir()
@@ -253,6 +264,16 @@ func (c *Token) cacheFile(endpoint string, bearer secret.String) (string, error)
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("--cache: %w", err)
+	}
+	return folder, nil
+}
+
+// cacheFile returns the file in which the token for these flags is cached. Another key, scope or lifetime has another
+// file.
+func (c *Token) cacheFile(endpoint string, bearer secret.String) (string, error) {
+	folder, err := c.cacheFolder()
+	if err != nil {
+		return "", err
 	}
 	question, err := json.Marshal([]any{endpoint, bearer.Reveal(), c.TTL, c.Cluster, c.Virtual})
 	if err != nil {

@@ -26,6 +26,8 @@ const (
 	textOwnerDisabled = "the owner of this access key is disabled"
 	textOwnerGone     = "the owner of this access key no longer exists"
 	textSignedOut     = "the owner of this access key has signed out everywhere"
+
+	textRule = "the trust rule that made this access key no longer permits it"
 )
 
 // The reasons for which Bearers refuses a bearer.
@@ -44,6 +46,8 @@ var (
 	ErrOwnerGone = errors.New("the owner of the bearer is gone")
 	// ErrSignedOut: its user has ended all credentials. Source: ADR-0029.
 	ErrSignedOut = errors.New("the owner of the bearer has signed out")
+	// ErrRule: the trust rule that made it is gone or disabled, or names another owner. Source: ADR-0036.
+	ErrRule = errors.New("the trust rule of the bearer no longer permits it")
 )
 
 // Bearers identifies bearers. Package accesskey implements it for access keys. Implementations are safe for concurrent use.
@@ -51,7 +55,7 @@ type Bearers interface {
 	// Identify returns the caller to whom a bearer belongs. It refuses a malformed bearer without a request to the state.
 	// Prefetch names an access key to read in the same round trip if possible; empty: none.
 	//
-	// Errors: ErrUnknown, ErrExpired, ErrDisabled, ErrBound, ErrOwnerDisabled, ErrOwnerGone and ErrSignedOut; store.ErrUnavailable if the state cannot be reached; other errors
+	// Errors: ErrUnknown, ErrExpired, ErrDisabled, ErrBound, ErrOwnerDisabled, ErrOwnerGone, ErrSignedOut and ErrRule; store.ErrUnavailable if the state cannot be reached; other errors
 	// if a stored record cannot be read.
 	Identify(ctx context.Context, bearer secret.String, prefetch string) (Identified, error)
 }
@@ -129,6 +133,8 @@ func refuse(err error) error {
 		return apierror.Unauthorized(textOwnerGone)
 	case errors.Is(err, ErrSignedOut):
 		return apierror.Unauthorized(textSignedOut)
+	case errors.Is(err, ErrRule):
+		return apierror.Unauthorized(textRule)
 	case errors.Is(err, store.ErrUnavailable):
 		return apierror.Unavailable().Because(err)
 	default:

@@ -44,7 +44,7 @@ func Decide(caller identity.Caller, request scope.Request) Decision {
 	case !permitted:
 		return Decision{Reason: scope.Refusal(request)}
 	case slices.ContainsFunc(caller.KeyScopes, func(s *model.Scope) bool { return !scope.Allows(s, request) }):
-		return Decision{Reason: scope.RefusalOf("the scope of a key that this credential was made with", request)}
+		return Decision{Reason: scope.RefusalOf("the scope of a key or of a trust rule that this credential was made with", request)}
 	case issues(request) && caller.Owner.Reserved() != "":
 		return Decision{Reason: identity.ReservedText(caller.Owner.Reserved()) + ": the caller gets no credentials for clusters"}
 	case caller.KeyType == model.AccessKeyTypeKubeconfig && !ofKubeconfigs(request):

@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/kinds/instance"
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/trustrule"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model/identity"
 	"management.platform.sh/shared/platform"
@@ -26,6 +27,7 @@ type Stored struct {
 	Instances    *instance.Registry
 	Users        *user.Registry
 	Teams        *team.Registry
+	TrustRules   *trustrule.Registry
 	// Graph joins all of them.
 	Graph *resource.Graph
 }
@@ -36,10 +38,10 @@ func Open(env *platform.Environment) *Stored {
 	return platform.Single(env, func(env *platform.Environment) *Stored {
 		stored := &Stored{
 			AccessKeys: accesskey.Open(env), IssuedTokens: issuedtoken.Open(env), Instances: instance.Open(env),
-			Users: user.Open(env), Teams: team.Open(env),
+			Users: user.Open(env), Teams: team.Open(env), TrustRules: trustrule.Open(env),
 		}
 		stored.Graph = resource.NewGraph(permission(env),
-			stored.AccessKeys, stored.IssuedTokens.Registry, stored.Instances, stored.Users, stored.Teams)
+			stored.AccessKeys, stored.IssuedTokens.Registry, stored.Instances, stored.Users, stored.Teams, stored.TrustRules)
 		return stored
 	})
 }

@@ -32,6 +32,7 @@ func blocks() map[string]reflect.Type {
 		model.Self{}, model.SyncPatchEvaluation{}, model.CredentialRevocation{}, model.ScopePreview{},
 		model.AuditEvent{}, model.AuditEventList{},
 		model.User{}, model.UserList{}, model.UserPassword{}, model.UserSignOut{}, model.Team{}, model.TeamList{},
+		model.TrustRule{}, model.TrustRuleList{},
 	} {
 		goType := reflect.TypeOf(sample)
 		blocks[goType.Name()] = goType

@@ -139,6 +139,10 @@ type OwnedAccessKeyStatus struct {
 	// +optional
 	// +listType=atomic
 	Granted []string `json:"granted,omitempty"`
+	// TrustRule is the trust rule that made the key for the token of a job. The key works only as long as the rule exists, is enabled
+	// and names the same owner. The server sets it. Absent for other keys. Source: ADR-0036.
+	// +optional
+	TrustRule *TrustRuleReference `json:"trustRule,omitempty"`
 	// DisabledByAdmin is true if an admin disabled the key: only an admin can enable it. Source: ADR-0022.
 	// +optional
 	DisabledByAdmin bool `json:"disabledByAdmin,omitempty"`

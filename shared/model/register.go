@@ -50,6 +50,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&SyncPatchEvaluation{},
 		&Team{},
 		&TeamList{},
+		&TrustRule{},
+		&TrustRuleList{},
 		&User{},
 		&UserList{},
 		&UserPassword{},

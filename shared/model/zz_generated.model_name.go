@@ -628,6 +628,41 @@ func (in TeamStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrustRule) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TrustRule"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrustRuleCondition) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TrustRuleCondition"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrustRuleList) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TrustRuleList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrustRuleOwner) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TrustRuleOwner"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrustRuleReference) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TrustRuleReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrustRuleSpec) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TrustRuleSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TrustRuleStatus) OpenAPIModelName() string {
+	return "sh.platform.management.v1.TrustRuleStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in User) OpenAPIModelName() string {
 	return "sh.platform.management.v1.User"
 }

@@ -30,4 +30,5 @@ var StoredKinds = []StoredKind{
 	{Resource: model.SchemeGroupVersion.WithResource("virtualclusterinstances"), Kind: "VirtualClusterInstance", Namespaced: true},
 	{Resource: model.SchemeGroupVersion.WithResource("users"), Kind: "User"},
 	{Resource: model.SchemeGroupVersion.WithResource("teams"), Kind: "Team"},
+	{Resource: model.SchemeGroupVersion.WithResource("trustrules"), Kind: "TrustRule"},
 }

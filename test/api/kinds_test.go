@@ -70,6 +70,12 @@ var storedKinds = []storedKind{
 		kind: "Team", resource: "teams", path: "/apis/management.platform.sh/v1/teams", bearer: adminBearer, section: "spec", field: "displayName",
 		content: func(string) string { return `"users":["ana"]` }, adminsCreate: true, waits: true, writes: true, deletes: true,
 	},
+	{
+		kind: "TrustRule", resource: "trustrules", path: "/apis/management.platform.sh/v1/trustrules", bearer: adminBearer, section: "spec", field: "displayName",
+		content: func(string) string {
+			return `"issuer":"https://issuer.example","match":[{"claim":"sub","is":"a"}],"owner":{"team":"web"},"scope":{}`
+		}, adminsCreate: true, writes: true, deletes: true,
+	},
 	{kind: "Config", resource: "configs", path: configs, bearer: adminBearer, section: "status", field: "platformHost", writes: true},
 }
 

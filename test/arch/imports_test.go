@@ -99,9 +99,9 @@ github.com/alecthomas/kong:
 github.com/alicebob/miniredis/v2:
 k8s.io/client-go: functions/renderkubeconfig
 google.golang.org/protobuf: functions/create* functions/update* functions/patch* functions/rollbackconfig functions/setpassword functions/signoutuser
-github.com/coreos/go-oidc/v3: functions/startlogin functions/finishlogin functions/endlogin functions/revalidatelogins
-golang.org/x/oauth2: functions/startlogin functions/finishlogin functions/endlogin functions/revalidatelogins functions/renderkubeconfig
-github.com/go-jose/go-jose/v4: functions/startlogin functions/finishlogin functions/endlogin functions/revalidatelogins
+github.com/coreos/go-oidc/v3: functions/startlogin functions/finishlogin functions/endlogin functions/revalidatelogins functions/exchangetoken
+golang.org/x/oauth2: functions/startlogin functions/finishlogin functions/endlogin functions/revalidatelogins functions/exchangetoken functions/renderkubeconfig
+github.com/go-jose/go-jose/v4: functions/startlogin functions/finishlogin functions/endlogin functions/revalidatelogins functions/exchangetoken
 `
 
 // support tells whether a package exists for tests alone: the names of such packages end in "test".

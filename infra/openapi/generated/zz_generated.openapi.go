@@ -198,6 +198,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		model.TeamList{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_TeamList(ref),
 		model.TeamSpec{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_TeamSpec(ref),
 		model.TeamStatus{}.OpenAPIModelName():                             schema_managementplatformsh_shared_model_TeamStatus(ref),
+		model.TrustRule{}.OpenAPIModelName():                              schema_managementplatformsh_shared_model_TrustRule(ref),
+		model.TrustRuleCondition{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_TrustRuleCondition(ref),
+		model.TrustRuleList{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_TrustRuleList(ref),
+		model.TrustRuleOwner{}.OpenAPIModelName():                         schema_managementplatformsh_shared_model_TrustRuleOwner(ref),
+		model.TrustRuleReference{}.OpenAPIModelName():                     schema_managementplatformsh_shared_model_TrustRuleReference(ref),
+		model.TrustRuleSpec{}.OpenAPIModelName():                          schema_managementplatformsh_shared_model_TrustRuleSpec(ref),
+		model.TrustRuleStatus{}.OpenAPIModelName():                        schema_managementplatformsh_shared_model_TrustRuleStatus(ref),
 		model.User{}.OpenAPIModelName():                                   schema_managementplatformsh_shared_model_User(ref),
 		model.UserList{}.OpenAPIModelName():                               schema_managementplatformsh_shared_model_UserList(ref),
 		model.UserPassword{}.OpenAPIModelName():                           schema_managementplatformsh_shared_model_UserPassword(ref),
@@ -7230,6 +7237,12 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 							},
 						},
 					},
+					"trustRule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "TrustRule is the trust rule that made the key for the token of a job. The key works only as long as the rule exists, is enabled and names the same owner. The server sets it. Absent for other keys. Source: ADR-0036.",
+							Ref:         ref(model.TrustRuleReference{}.OpenAPIModelName()),
+						},
+					},
 					"disabledByAdmin": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DisabledByAdmin is true if an admin disabled the key: only an admin can enable it. Source: ADR-0022.",
@@ -7241,7 +7254,7 @@ func schema_managementplatformsh_shared_model_OwnedAccessKeyStatus(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyOwner{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName()},
+			v1.Time{}.OpenAPIModelName(), model.AccessKeyAncestor{}.OpenAPIModelName(), model.AccessKeyOwner{}.OpenAPIModelName(), model.AccessKeyReference{}.OpenAPIModelName(), model.TrustRuleReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -9587,6 +9600,337 @@ func schema_managementplatformsh_shared_model_TeamStatus(ref common.ReferenceCal
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
 				Description: "TeamStatus is what the server observes of a team. Source: ADR-0029.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TrustRule(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustRule says which jobs get an access key for a token that their own system signs, such as a CI system, Kubernetes or SPIFFE. It is cluster-scoped and served at trustrules. Only admins see and write it. Source: ADR-0036.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard object metadata. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says which tokens are accepted, and which access key they are exchanged for. Source: ADR-0036.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.TrustRuleSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is empty. It is ignored in requests. Source: ADR-0036.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(model.TrustRuleStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName(), model.TrustRuleSpec{}.OpenAPIModelName(), model.TrustRuleStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TrustRuleCondition(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustRuleCondition is a condition on one claim of a token. Exactly one of is, isOneOf and hasPrefix must be set. There are no wildcards. Numbers and booleans are compared as JSON writes them. Source: ADR-0036.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"claim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Claim is the name of the claim, at the top level of the token. Source: ADR-0036.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"is": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Is is the value of the claim. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"isOneOf": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "IsOneOf are values of which the claim has one, at most 64. Source: ADR-0036.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"hasPrefix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HasPrefix is the beginning of the claim. It must end in `:` or `/`. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"claim"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TrustRuleList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustRuleList is one page of trust rules. Source: Spec 2.1; ADR-0036.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is standard list metadata. Source: Spec 2.2.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Items are the trust rules in the order of their names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.TrustRule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), model.TrustRule{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TrustRuleOwner(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustRuleOwner is the user or the team that the access keys of a trust rule act as. Source: ADR-0036.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User is the name of the user. Exactly one of user and team must be set. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"team": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Team is the name of the team. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TrustRuleReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustRuleReference names a trust rule. Source: ADR-0036.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the trust rule. Source: ADR-0036.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID is the UID of the trust rule. A new rule with the same name has another UID. Source: ADR-0036.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "uid"},
+			},
+		},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TrustRuleSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustRuleSpec says which tokens are accepted, and which access key they are exchanged for. Source: ADR-0036.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DisplayName is the name shown in the UI, at most 256 bytes. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Description is free text, at most 4096 bytes. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"disabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Disabled stops the rule: it accepts no token, and the access keys that it made are refused at the next request. They work again when it is false. Source: ADR-0036.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Issuer is the claim `iss` of the tokens, an https URL such as https://token.actions.githubusercontent.com. The platform reads the keys of the issuer from the OpenID Connect metadata below it. Source: ADR-0036.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"caData": {
+						SchemaProps: spec.SchemaProps{
+							Description: "CAData contains the certificate authority of the issuer, in PEM format and encoded in base64. Empty means the root certificates that the platform's system trusts. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+					"audience": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Audience is the only claim `aud` of the tokens. If absent, it is the address of the platform, such as https://platform.example. Source: ADR-0036.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"match": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Match are conditions on the claims of a token, 1 to 32. All of them must hold. Rules for issuers that many organizations share, such as GitHub and GitLab, need a condition with is or isOneOf on an ID, such as repository_id. Source: ADR-0036.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(model.TrustRuleCondition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"maxTokenAgeSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "MaxTokenAgeSeconds is how long ago a token may have been issued, in seconds: 600 if absent, at most 3600. Source: ADR-0036.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Owner is the user or team that the access keys act as. Source: ADR-0036.",
+							Ref:         ref(model.TrustRuleOwner{}.OpenAPIModelName()),
+						},
+					},
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Scope narrows the access keys. It is required. A change also narrows the access keys that the rule has made. Source: ADR-0036.",
+							Ref:         ref(model.Scope{}.OpenAPIModelName()),
+						},
+					},
+					"ttl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "TTLSeconds is the lifetime of an access key in seconds: 600 if absent, at most 3600. Source: ADR-0036.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"issuer", "match", "owner", "scope"},
+			},
+		},
+		Dependencies: []string{
+			model.Scope{}.OpenAPIModelName(), model.TrustRuleCondition{}.OpenAPIModelName(), model.TrustRuleOwner{}.OpenAPIModelName()},
+	}
+}
+
+func schema_managementplatformsh_shared_model_TrustRuleStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustRuleStatus is what the server observes of a trust rule. Source: ADR-0036.",
 				Type:        []string{"object"},
 			},
 		},

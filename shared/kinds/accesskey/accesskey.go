@@ -56,6 +56,7 @@ var Definition = &resource.Definition[*model.OwnedAccessKey]{
 
 			"status.createdBy.name": createdBy(key).Name,
 			"status.createdBy.uid":  createdBy(key).UID,
+			"status.trustRule.name": madeBy(key).Name,
 		}
 	},
 }
@@ -66,6 +67,14 @@ func createdBy(key *model.OwnedAccessKey) model.AccessKeyReference {
 		return model.AccessKeyReference{}
 	}
 	return *key.Status.CreatedBy
+}
+
+// madeBy is the trust rule that made a key; the zero value if there is none.
+func madeBy(key *model.OwnedAccessKey) model.TrustRuleReference {
+	if key.Status.TrustRule == nil {
+		return model.TrustRuleReference{}
+	}
+	return *key.Status.TrustRule
 }
 
 // NewRegistry returns the access keys in a store. Limits returns the platform's present limits.
@@ -203,7 +212,7 @@ func (r *rules) Index(key *model.OwnedAccessKey, activity time.Time) (owner stri
 func (r *rules) Observe(key *model.OwnedAccessKey, record store.Record) {
 	key.Status = model.OwnedAccessKeyStatus{
 		CreatedBy: key.Status.CreatedBy, Lineage: key.Status.Lineage, Owner: key.Status.Owner, Granted: key.Status.Granted,
-		DisabledByAdmin: key.Status.DisabledByAdmin,
+		TrustRule: key.Status.TrustRule, DisabledByAdmin: key.Status.DisabledByAdmin,
 	}
 	if record.Name == "" {
 		return

@@ -31,7 +31,7 @@ type Bearers struct {
 var _ auth.Bearers = (*Bearers)(nil)
 
 // Identify implements auth.Bearers. A malformed key is refused without a request to the state. A valid key costs one round
-// trip together with the keys to which it is bound, its owner and theirs, or two if it is new to this process, and one more for
+// trip together with the keys to which it is bound, its owner and theirs, and the trust rules that made them, or two if it is new to this process, and one more for
 // each object that owns these keys: a key whose owners are gone is refused. A process that has not read the teams does so at the
 // same time. Source: Spec 5.1, 5.2; ADR-0005, ADR-0021, ADR-0029.
 func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch string) (auth.Identified, error) {
@@ -86,8 +86,15 @@ func (b *Bearers) Identify(ctx context.Context, bearer secret.String, prefetch s
 	case err != nil:
 		return auth.Identified{}, fmt.Errorf("looking up the lineage of an access key: %w", err)
 	}
+	ruled, err := rulesPermit(ctx, b.Keys, []*model.OwnedAccessKey{key}, read.Refs)
+	switch {
+	case errors.Is(err, ErrRule):
+		return auth.Identified{}, auth.ErrRule
+	case err != nil:
+		return auth.Identified{}, err
+	}
 	return auth.Identified{
-		Caller: callerOf(key, state, present.Scopes, earliest(until, present.Until), record.Revision), Prefetched: read.Records,
+		Caller: callerOf(key, state, append(ruled, present.Scopes...), earliest(until, present.Until), record.Revision), Prefetched: read.Records,
 		Used: func(ctx context.Context) { b.noteUse(ctx, key, record) },
 	}, nil
 }
@@ -115,15 +122,16 @@ func callerOf(key *model.OwnedAccessKey, state people.State, scopes []*model.Sco
 // together is what was read in the same round trip as a key.
 type together struct {
 	store.Together
-	// names and owners are what was asked for.
+	// names, owners and rules are what was asked for.
 	names  []string
 	owners []identity.Owner
+	rules  []store.Ref
 }
 
 // read reads the key of a digest, with what the process remembers to belong to it and to the key to prefetch.
 func (b *Bearers) read(ctx context.Context, digest, prefetch string) (store.Record, *together, error) {
 	known := b.lines().recall(digestOf + digest)
-	read := &together{names: slices.Clone(known.names), owners: known.owners}
+	read := &together{names: slices.Clone(known.names), owners: known.owners, rules: known.rules}
 	if prefetch != "" {
 		read.names = append(append(read.names, prefetch), b.lines().recall(nameOf+prefetch).names...)
 	}
@@ -135,24 +143,25 @@ func (b *Bearers) read(ctx context.Context, digest, prefetch string) (store.Reco
 		}()
 		defer func() { <-prepared }()
 	}
-	record, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners)...)
+	record, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners, read.rules)...)
 	read.Together = found
 	return record, read, err
 }
 
 // complete reads what belongs to a key and was not read with it, in one round trip.
 func (b *Bearers) complete(ctx context.Context, digest string, key *model.OwnedAccessKey, read *together) error {
-	bounding := Bounding(key.Status.Lineage)
+	bounding, rules := Bounding(key.Status.Lineage), rulesOfKeys([]*model.OwnedAccessKey{key})
 	missing := func(name string) bool { return !slices.Contains(read.names, name) }
+	unread := func(rule store.Ref) bool { return !slices.Contains(read.rules, rule) }
 	if read.Records == nil && (len(bounding) > 0 || b.people() != nil) || slices.ContainsFunc(bounding, missing) ||
-		b.people() != nil && !slices.Contains(read.owners, OwnerOf(&key.Spec)) {
-		read.owners = with(read.owners, OwnerOf(&key.Spec))
+		slices.ContainsFunc(rules, unread) || b.people() != nil && !slices.Contains(read.owners, OwnerOf(&key.Spec)) {
+		read.owners, read.rules = with(read.owners, OwnerOf(&key.Spec)), rules
 		for _, name := range bounding {
 			if missing(name) {
 				read.names = append(read.names, name)
 			}
 		}
-		_, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners)...)
+		_, found, err := b.Keys.Store.GetWith(ctx, digest, read.names, b.refs(read.owners, read.rules)...)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return auth.ErrUnknown
@@ -164,26 +173,33 @@ func (b *Bearers) complete(ctx context.Context, digest string, key *model.OwnedA
 		}
 		read.Together = found
 	}
-	owners := []identity.Owner{OwnerOf(&key.Spec)}
+	owners, together := []identity.Owner{OwnerOf(&key.Spec)}, []*model.OwnedAccessKey{key}
 	for _, name := range bounding {
 		if record, exists := read.Records[name]; exists {
 			ancestor, err := b.Keys.Parse(record)
 			if err != nil {
 				return err
 			}
-			owners = with(owners, OwnerOf(&ancestor.Spec))
+			owners, together = with(owners, OwnerOf(&ancestor.Spec)), append(together, ancestor)
 		}
 	}
-	if directory := b.people(); directory != nil {
-		b.lines().learn(digestOf+digest, line{bounding, owners})
-		if slices.ContainsFunc(owners, func(owner identity.Owner) bool { return !slices.Contains(read.owners, owner) }) {
-			var err error
-			if read.Refs, err = directory.Read(ctx, owners...); err != nil {
-				return fmt.Errorf("looking up the owners of access keys: %w", err)
-			}
+	return b.belonging(ctx, digest, bounding, owners, rulesOfKeys(together), read)
+}
+
+// belonging remembers what belongs to a key, and reads the owners and rules that were not read with it.
+func (b *Bearers) belonging(
+	ctx context.Context, digest string, bounding []string, owners []identity.Owner, rules []store.Ref, read *together,
+) error {
+	people := b.people() != nil
+	if people || len(bounding) > 0 || len(rules) > 0 {
+		b.lines().learn(digestOf+digest, line{bounding, owners, rules})
+	}
+	unread := slices.ContainsFunc(rules, func(rule store.Ref) bool { return !slices.Contains(read.rules, rule) })
+	if unread || people && slices.ContainsFunc(owners, func(owner identity.Owner) bool { return !slices.Contains(read.owners, owner) }) {
+		var err error
+		if read.Refs, err = b.Keys.Store.GetRefs(ctx, b.refs(owners, rules)...); err != nil {
+			return fmt.Errorf("looking up the owners of access keys: %w", err)
 		}
-	} else if len(bounding) > 0 {
-		b.lines().learn(digestOf+digest, line{names: bounding})
 	}
 	return nil
 }
@@ -196,13 +212,13 @@ func with(owners []identity.Owner, owner identity.Owner) []identity.Owner {
 	return append(slices.Clone(owners), owner)
 }
 
-// refs returns what to read about owners.
-func (b *Bearers) refs(owners []identity.Owner) []store.Ref {
+// refs returns what to read about owners, and about trust rules.
+func (b *Bearers) refs(owners []identity.Owner, rules []store.Ref) []store.Ref {
 	directory := b.people()
 	if directory == nil {
-		return nil
+		return rules
 	}
-	return directory.Refs(owners...)
+	return append(directory.Refs(owners...), rules...)
 }
 
 // people returns the users and teams; nil if there are none.

@@ -90,7 +90,8 @@ type Present struct {
 }
 
 // Within returns what the keys in a lineage let a credential do that is bound to them. Found has the records of their names that
-// exist. A key lets nothing work if the objects that own it are gone, or if its user or team is disabled, is gone or has ended it.
+// exist. A key lets nothing work if the objects that own it are gone, if its user or team is disabled, is gone or has ended it,
+// or if the trust rule that made it no longer permits it.
 //
 // Errors: ErrBound if one of them is gone, is another key of the same name, or does not work itself; those of the store.
 // Source: ADR-0021, ADR-0029.
@@ -127,6 +128,14 @@ func within(
 			present.Scopes = append(present.Scopes, key.Spec.Scope)
 		}
 	}
+	ruled, err := rulesPermit(ctx, keys, bounding, found.Refs)
+	switch {
+	case errors.Is(err, ErrRule):
+		return Present{}, ErrBound
+	case err != nil:
+		return Present{}, err
+	}
+	present.Scopes = append(present.Scopes, ruled...)
 	states, err := ownersPermit(ctx, keys, bounding, found.Refs)
 	if err != nil {
 		return Present{}, err
@@ -225,7 +234,14 @@ func (r *rules) Current(ctx context.Context, caller identity.Caller) (store.Vers
 	case err != nil:
 		return store.Version{}, err
 	}
-	if now := callerOf(key, state, present.Scopes, until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
+	ruled, err := rulesPermit(ctx, r.keys, []*model.OwnedAccessKey{key}, nil)
+	switch {
+	case errors.Is(err, ErrRule):
+		return store.Version{}, ended
+	case err != nil:
+		return store.Version{}, err
+	}
+	if now := callerOf(key, state, append(ruled, present.Scopes...), until, record.Revision); !now.Same(caller) || now.Bounds() && !caller.Bounds() {
 		return store.Version{}, apierror.Conflict(Definition.GroupResource(), caller.Key,
 			"the access key of the request was changed meanwhile; repeat the request")
 	}
@@ -294,6 +310,8 @@ type line struct {
 	names []string
 	// owners are its owner and theirs, each once.
 	owners []identity.Owner
+	// rules are the trust rules that made it and them, each once.
+	rules []store.Ref
 }
 
 // lines remembers what to read together with a key, by its digest and by its name. What is remembered is only a guess: a name may
@@ -310,7 +328,7 @@ func (l *lines) learn(key string, is line) {
 	if l == nil {
 		return
 	}
-	if was, ok := l.known.Get(key); !ok || !slices.Equal(was.names, is.names) || !slices.Equal(was.owners, is.owners) {
+	if was, ok := l.known.Get(key); !ok || !slices.Equal(was.names, is.names) || !slices.Equal(was.owners, is.owners) || !slices.Equal(was.rules, is.rules) {
 		l.known.Add(key, is)
 	}
 }

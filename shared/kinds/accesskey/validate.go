@@ -182,6 +182,7 @@ func (r *rules) Authorize(caller identity.Caller, key, old *model.OwnedAccessKey
 		}
 		excess = append(excess, loginFields(key, old)...)
 	}
+	excess = append(excess, changesRuled(key, old)...)
 	excess = append(excess, r.laterEnd(caller, key, old)...)
 	if beyond := auth.Exceeds(key.Spec.Scope, caller, specPath.Child("scope")); len(beyond) > 0 || old == nil {
 		return append(excess, beyond...)

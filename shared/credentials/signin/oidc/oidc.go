@@ -1,5 +1,7 @@
 // Package oidc asks an OpenID Connect provider who somebody is: the authorization code flow with PKCE, a nonce, and everything that a
 // client must check of the answer. Source: Spec 2.7 (oidc); OpenID Connect Core 1.0; RFC 7636, 9207, 9700; ADR-0031.
+//
+// It checks the tokens of jobs as well. Source: ADR-0036.
 package oidc
 
 import (

@@ -34,6 +34,8 @@ const (
 type Trust struct {
 	// CAFile is the path of root certificates in PEM format. Empty: those of the system.
 	CAFile string
+	// CAData are root certificates in PEM format. Empty: those of CAFile.
+	CAData []byte
 	// Insecure accepts every certificate.
 	Insecure bool
 }
@@ -46,6 +48,12 @@ func Client(env *platform.Environment, trust Trust) (*http.Client, error) {
 		settings.RootCAs = x509.NewCertPool()
 		if err != nil || !settings.RootCAs.AppendCertsFromPEM(roots) {
 			return nil, signin.Misconfigured("the file with the certificates cannot be read here, or has no certificate")
+		}
+	}
+	if len(trust.CAData) > 0 {
+		settings.RootCAs = x509.NewCertPool()
+		if !settings.RootCAs.AppendCertsFromPEM(trust.CAData) {
+			return nil, signin.Misconfigured("there is no certificate in the certificates")
 		}
 	}
 	return &http.Client{

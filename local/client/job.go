@@ -1,0 +1,218 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"management.platform.sh/shared/model/secret"
+)
+
+// The names of RFC 8693.
+const (
+	exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+	jwtType       = "urn:ietf:params:oauth:token-type:jwt"
+)
+
+// Where jobs find their tokens.
+const (
+	jobTokenVariable = "PLATFORM_ID_TOKEN"
+	jobTokenFile     = "PLATFORM_ID_TOKEN_FILE"
+	githubURL        = "ACTIONS_ID_TOKEN_REQUEST_URL"
+	githubBearer     = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+	// projectedToken is where the documentation mounts the token of a service account of Kubernetes.
+	projectedToken = "/var/run/secrets/management.platform.sh/token"
+)
+
+// job is a job that exchanges its own token for an access key. Source: ADR-0036.
+type job struct {
+	// server is the base address of the API, and audience for whom the token is; empty: the host of the server.
+	server, audience string
+	// rule is the name of the trust rule; empty: the only one that fits.
+	rule string
+	// file has the token; empty: the variables of the CI system say where it is.
+	file string
+	// projected is where a token of Kubernetes is, if there is one. Empty: projectedToken.
+	projected string
+	client    *http.Client
+	now       func() time.Time
+}
+
+// key exchanges the token of the job. A refusedError is final.
+func (j *job) key(ctx context.Context) (keptToken, error) {
+	token, asksGitHub, err := j.proof()
+	if err == nil && asksGitHub {
+		token, err = j.githubToken(ctx, token)
+	}
+	if err != nil {
+		return keptToken{}, err
+	}
+	form := url.Values{"grant_type": {exchangeGrant}, "client_id": {loginClient}, "subject_token": {token.Reveal()}, "subject_token_type": {jwtType}}
+	if j.rule != "" {
+		form.Set("rule", j.rule)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(j.server, "/")+"/auth/token", strings.NewReader(form.Encode()))
+	if err != nil {
+		return keptToken{}, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Accept", "application/json")
+	asked := j.now()
+	response, err := j.client.Do(request)
+	if err != nil {
+		return keptToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return keptToken{}, fmt.Errorf("exchanging the token of the job: %w", err)
+	}
+	var answer struct {
+		Key     string `json:"access_token"`
+		Seconds int64  `json:"expires_in"`
+		Error   string `json:"error"`
+		Why     string `json:"error_description"`
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(text, &answer)
+	switch {
+	case response.StatusCode == http.StatusOK && answer.Key != "" && answer.Seconds > 0:
+		return keptToken{Token: answer.Key, Issued: asked, Expires: asked.Add(time.Duration(answer.Seconds) * time.Second)}, nil
+	case answer.Error != "":
+		return keptToken{}, &refusedError{fmt.Sprintf("the platform made no access key for the job (%s): %s", answer.Error, answer.Why)}
+	default:
+		return keptToken{}, fmt.Errorf("exchanging the token of the job: %s", cmp.Or(answer.Message, response.Status))
+	}
+}
+
+// proof returns what only this job has: its token, from the file, from a variable or from a volume of Kubernetes; or what it asks GitHub
+// Actions for its token with.
+func (j *job) proof() (text secret.String, asksGitHub bool, err error) {
+	file := cmp.Or(j.file, os.Getenv(jobTokenFile))
+	switch {
+	case file != "":
+		text, err = readJobToken(file)
+		return text, false, err
+	case os.Getenv(jobTokenVariable) != "":
+		return secret.String(strings.TrimSpace(os.Getenv(jobTokenVariable))), false, nil
+	case os.Getenv(githubURL) != "" && os.Getenv(githubBearer) != "":
+		return secret.String(os.Getenv(githubBearer)), true, nil
+	case os.Getenv("GITHUB_ACTIONS") == "true":
+		return "", false, errors.New("the job may not ask for an ID token: give it `permissions: {id-token: write}`")
+	case os.Getenv("GITLAB_CI") == "true":
+		return "", false, fmt.Errorf("the job has no ID token: give it `id_tokens: {%s: {aud: %s}}`", jobTokenVariable, j.forWhom())
+	}
+	projected := cmp.Or(j.projected, projectedToken)
+	if _, err := os.Stat(projected); err == nil {
+		text, err = readJobToken(projected)
+		return text, false, err
+	}
+	return "", false, fmt.Errorf("no token of a job is here: GitHub Actions gives one to jobs with `id-token: write`; elsewhere set %s, or %s, or mount one at %s",
+		jobTokenVariable, jobTokenFile, projected)
+}
+
+func readJobToken(file string) (secret.String, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading the token of the job: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("reading the token of the job: %s is empty", file)
+	}
+	return secret.String(token), nil
+}
+
+// forWhom returns the audience of the token: the platform.
+func (j *job) forWhom() string {
+	if j.audience != "" {
+		return j.audience
+	}
+	at, err := url.Parse(j.server)
+	if err != nil {
+		return j.server
+	}
+	return at.Scheme + "://" + at.Host
+}
+
+// githubToken asks GitHub Actions for the token of the job.
+func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.String, error) {
+	at, err := url.Parse(os.Getenv(githubURL))
+	if err != nil || at.Host == "" || at.Scheme != "https" && (at.Scheme != "http" || !onThisMachine(at.Hostname())) {
+		return "", fmt.Errorf("%s is not an https URL", githubURL)
+	}
+	query := at.Query()
+	query.Set("audience", j.forWhom())
+	at.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+bearer.Reveal())
+	request.Header.Set("Accept", "application/json")
+	client := &http.Client{
+		Timeout:       tokenTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		// The error of the client quotes the address, which is not for logs.
+		return "", fmt.Errorf("asking GitHub Actions for the token of the job: %w", errors.Unwrap(err))
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct {
+		Value string `json:"value"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil || response.StatusCode != http.StatusOK || answer.Value == "" {
+		return "", fmt.Errorf("asking GitHub Actions for the token of the job: the answer is %s", response.Status)
+	}
+	return secret.String(answer.Value), nil
+}
+
+// kept returns the access key of the job: the one that this computer has, or a new one if less than a fifth of its life is left. Several
+// plugins that run at the same time exchange one token once.
+func (j *job) kept(ctx context.Context, folder string) (secret.String, error) {
+	// Another job on this computer has another key.
+	proof, _, err := j.proof()
+	if err != nil {
+		return "", err
+	}
+	question, err := json.Marshal([]string{j.server, j.forWhom(), j.rule, proof.Reveal()})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(question)
+	file := filepath.Join(folder, "job-"+hex.EncodeToString(sum[:])+".json")
+	known := readKept(file)
+	if known.young(j.now()) {
+		return secret.String(known.Token), nil
+	}
+	unlock, err := lock(ctx, file)
+	if err != nil {
+		return "", fmt.Errorf("--cache: %w", err)
+	}
+	defer unlock()
+	if known = readKept(file); known.young(j.now()) {
+		return secret.String(known.Token), nil
+	}
+	fresh, err := j.key(ctx)
+	if err != nil {
+		if known.good(j.now()) {
+			// The token of the job works once. The key that it gave still works.
+			return secret.String(known.Token), nil
+		}
+		return "", err
+	}
+	return secret.String(fresh.Token), writeKept(file, fresh)
+}

@@ -1,0 +1,207 @@
+package oidc
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	goidc "github.com/coreos/go-oidc/v3/oidc"
+
+	"management.platform.sh/shared/platform"
+)
+
+// The reasons for which the token of a job is refused.
+var (
+	// ErrToken: it is no token, its issuer has not signed it, or the metadata of the issuer cannot be used.
+	ErrToken = errors.New("the issuer has not signed the token")
+	// ErrExpired: the issuer has signed it, and it has expired.
+	ErrExpired = errors.New("the token has expired")
+	// ErrUnreachable: the issuer does not answer, so that nothing is known of the token.
+	ErrUnreachable = errors.New("the issuer of the token does not answer")
+)
+
+const (
+	// afterAnswer is how long an address of an issuer is not asked again after it has answered: tokens with unknown keys must not make
+	// the platform ask all the time.
+	afterAnswer = time.Minute
+	// afterFailure is the same for one that has not answered.
+	afterFailure = 5 * time.Second
+)
+
+// Jobs checks the tokens of jobs: that an issuer has signed them, and when. It knows nothing of what a token says otherwise. It is safe
+// for concurrent use. Source: ADR-0036.
+type Jobs struct {
+	env *platform.Environment
+
+	mu    sync.Mutex
+	known map[string]*issuer
+	paced *paces
+}
+
+// OpenJobs returns what checks the tokens of jobs in an environment. It connects to no issuer yet.
+func OpenJobs(env *platform.Environment) *Jobs {
+	return platform.Single(env, func(env *platform.Environment) *Jobs {
+		return &Jobs{env: env, known: map[string]*issuer{}, paced: &paces{now: env.Now, until: map[string]pace{}}}
+	})
+}
+
+// issuer is an issuer whose metadata are known.
+type issuer struct {
+	keys *goidc.RemoteKeySet
+	read time.Time
+}
+
+// Verify returns the claims of a token that an issuer has signed and that has not expired. Authority are certificates in PEM format that
+// vouch for the issuer; none: those of the system. Nothing but the address of the issuer and the addresses in its metadata is
+// asked.
+//
+// Errors: ErrToken, ErrExpired and ErrUnreachable.
+func (j *Jobs) Verify(ctx context.Context, from string, authority []byte, raw string) (map[string]json.RawMessage, error) {
+	found, err := j.get(ctx, from, authority)
+	if err != nil {
+		return nil, err
+	}
+	keys := &asked{KeySet: found.keys}
+	token, err := goidc.NewVerifier(from, keys, &goidc.Config{
+		SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: j.env.Now,
+	}).Verify(ctx, raw)
+	switch {
+	case errors.As(err, new(*goidc.TokenExpiredError)):
+		return nil, ErrExpired
+	case keys.unanswered:
+		return nil, ErrUnreachable
+	case err != nil:
+		return nil, ErrToken
+	case token.Issuer != from:
+		return nil, ErrToken
+	}
+	claims := map[string]json.RawMessage{}
+	if err := token.Claims(&claims); err != nil {
+		return nil, ErrToken
+	}
+	return claims, nil
+}
+
+// asked are keys of an issuer that note whether the issuer has not answered.
+type asked struct {
+	goidc.KeySet
+	unanswered bool
+}
+
+// VerifySignature implements goidc.KeySet.
+func (a *asked) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
+	payload, err := a.KeySet.VerifySignature(ctx, raw)
+	a.unanswered = errors.As(err, new(*url.Error)) && !errors.Is(err, errAnswered)
+	return payload, err
+}
+
+// get returns an issuer. Its metadata are at most ten minutes old. Errors: ErrToken and ErrUnreachable.
+func (j *Jobs) get(ctx context.Context, from string, authority []byte) (*issuer, error) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", from, authority))
+	id := hex.EncodeToString(sum[:])
+	j.mu.Lock()
+	found := j.known[id]
+	j.mu.Unlock()
+	if found != nil && j.env.Now().Sub(found.read) < metadataFor {
+		return found, nil
+	}
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(authority) > 0 {
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM(authority) {
+			return nil, ErrToken
+		}
+	}
+	client := clientWith(trust, j.env.LocalSigners)
+	client.Transport = pacedTransport{client.Transport, j.paced, id}
+	// The keys are asked for later, by whichever request needs them.
+	ctx = goidc.ClientContext(ctx, client)
+	provider, err := goidc.NewProvider(ctx, from)
+	var metadata struct {
+		Keys string `json:"jwks_uri"`
+	}
+	switch {
+	case errors.As(err, new(*url.Error)):
+		return nil, ErrUnreachable
+	case err != nil, provider.Claims(&metadata) != nil, metadata.Keys == "":
+		return nil, ErrToken
+	}
+	made := &issuer{keys: goidc.NewRemoteKeySet(ctx, metadata.Keys), read: j.env.Now()}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.known) >= maxKept {
+		clear(j.known)
+	}
+	j.known[id] = made
+	return made, nil
+}
+
+// errAnswered says that an address is not asked because it has answered a moment ago.
+var errAnswered = errors.New("the issuer has answered a moment ago")
+
+// errFailed says that an address is not asked because it has not answered a moment ago.
+var errFailed = errors.New("the issuer has not answered a moment ago")
+
+// paces is when the addresses of issuers may be asked again.
+type paces struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	until map[string]pace
+}
+
+type pace struct {
+	until time.Time
+	why   error
+}
+
+// check returns why an address may not be asked now.
+func (p *paces) check(address string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if held := p.until[address]; p.now().Before(held.until) {
+		return held.why
+	}
+	return nil
+}
+
+// note remembers whether an address has answered.
+func (p *paces) note(address string, answered bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.until) >= maxKept {
+		clear(p.until)
+	}
+	if answered {
+		p.until[address] = pace{p.now().Add(afterAnswer), errAnswered}
+	} else {
+		p.until[address] = pace{p.now().Add(afterFailure), errFailed}
+	}
+}
+
+// pacedTransport asks each address of an issuer only as often as its pace permits.
+type pacedTransport struct {
+	next  http.RoundTripper
+	paces *paces
+	id    string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p pacedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	address := p.id + " " + request.URL.String()
+	if err := p.paces.check(address); err != nil {
+		return nil, err
+	}
+	answer, err := p.next.RoundTrip(request)
+	p.paces.note(address, err == nil && answer.StatusCode == http.StatusOK)
+	return answer, err
+}

@@ -1,0 +1,15 @@
+package trustrule
+
+import (
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/platform"
+)
+
+// Open returns the trust rules of an environment. It is for functions that read them; functions that write use kinds.Open.
+func Open(env *platform.Environment) *Registry {
+	return platform.Single(env, func(env *platform.Environment) *Registry {
+		trusted := NewRegistry(env.Stores(Definition.Resource.Resource), env.Now, env.Random)
+		resource.JoinForReading(env, trusted)
+		return trusted
+	})
+}

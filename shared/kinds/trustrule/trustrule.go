@@ -1,0 +1,112 @@
+// Package trustrule has the rules of trust rules: what a rule holds, and which claims of a token fit it. Who signs a token, and the
+// exchange of a token for an access key, is for others. Source: ADR-0036.
+package trustrule
+
+import (
+	"io"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"management.platform.sh/shared/api/resource"
+	"management.platform.sh/shared/auth"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/state/store"
+)
+
+// Registry is the trust rules with their state.
+type Registry = resource.Registry[*model.TrustRule]
+
+// Definition is the resource trustrules. Source: ADR-0036.
+var Definition = &resource.Definition[*model.TrustRule]{
+	Resource:   model.SchemeGroupVersion.WithResource("trustrules"),
+	Kind:       "TrustRule",
+	Singular:   "trustrule",
+	ShortNames: []string{"tr"},
+	NamePrefix: "trustrule-",
+	New:        func() *model.TrustRule { return &model.TrustRule{} },
+	NewList: func(meta metav1.ListMeta, items []*model.TrustRule) runtime.Object {
+		return &model.TrustRuleList{ListMeta: meta, Items: resource.Values(items)}
+	},
+	Columns: columns,
+	Cells:   cells,
+	Fields: func(rule *model.TrustRule) fields.Set {
+		return fields.Set{"spec.disabled": strconv.FormatBool(rule.Spec.Disabled), "spec.issuer": rule.Spec.Issuer}
+	},
+}
+
+// NewRegistry returns the trust rules in a store.
+func NewRegistry(state store.Store, now func() time.Time, random io.Reader) *Registry {
+	return &Registry{Definition: Definition, Rules: rules{}, Store: state, Now: now, Random: random}
+}
+
+// Owner returns the owner of the access keys of a rule. The zero value: the rule names none.
+func Owner(rule *model.TrustRule) identity.Owner {
+	if rule.Spec.Owner == nil {
+		return identity.Owner{}
+	}
+	return identity.OwnerOf(rule.Spec.Owner.User, rule.Spec.Owner.Team, "")
+}
+
+// TTL returns the lifetime of an access key of a rule.
+func TTL(rule *model.TrustRule) time.Duration { return orDefault(rule.Spec.TTLSeconds) }
+
+// MaxTokenAge returns how long ago a token for a rule may have been issued.
+func MaxTokenAge(rule *model.TrustRule) time.Duration { return orDefault(rule.Spec.MaxTokenAgeSeconds) }
+
+func orDefault(seconds int64) time.Duration {
+	if seconds == 0 {
+		return usualSeconds * time.Second
+	}
+	return model.Seconds(seconds)
+}
+
+// rules implements resource.Rules, resource.Visibility and resource.Guard.
+type rules struct{}
+
+const reasonAdmin = "the caller is in the group " + identity.Admins
+
+// Sees implements resource.Visibility: only admins see trust rules.
+func (rules) Sees(caller identity.Caller, _ *model.TrustRule) auth.Decision {
+	if caller.Admin() {
+		return auth.Decision{Allowed: true, Reason: reasonAdmin}
+	}
+	return auth.Decision{Hidden: true}
+}
+
+// SeenBy implements resource.Visibility.
+func (rules) SeenBy() string { return "members of " + identity.Admins }
+
+// May implements resource.Guard: only admins write trust rules.
+func (r rules) May(caller identity.Caller, _, _ string, rule *model.TrustRule) auth.Decision {
+	return r.Sees(caller, rule)
+}
+
+// Default removes what clients cannot write.
+func (rules) Default(_ identity.Caller, rule, _ *model.TrustRule) {
+	rule.Status = model.TrustRuleStatus{}
+}
+
+// Authorize returns the entries of the scope that the caller's own scope does not cover: a narrow credential of an admin makes no
+// wider ones.
+func (rules) Authorize(caller identity.Caller, rule, _ *model.TrustRule) field.ErrorList {
+	return auth.Exceeds(rule.Spec.Scope, caller, specPath.Child("scope"))
+}
+
+// Seal has no secret to remove.
+func (rules) Seal(*model.TrustRule, store.Record) (resource.Sealed[*model.TrustRule], field.ErrorList) {
+	return resource.Sealed[*model.TrustRule]{}, nil
+}
+
+// Index returns the owner of the access keys, so that nobody else gets their name. Trust rules never expire.
+func (rules) Index(rule *model.TrustRule, _ time.Time) (owner string, expires time.Time) {
+	return Owner(rule).String(), time.Time{}
+}
+
+// Observe fills in nothing: the status is empty.
+func (rules) Observe(*model.TrustRule, store.Record) {}
