@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/model/secret"
+	"management.platform.sh/shared/settings"
 )
 
 // The names of RFC 8693.
@@ -27,8 +28,8 @@ const (
 
 // Where jobs find their tokens.
 const (
-	jobTokenVariable = "PLATFORM_ID_TOKEN"
-	jobTokenFile     = "PLATFORM_ID_TOKEN_FILE"
+	jobTokenVariable = settings.IDToken
+	jobTokenFile     = settings.IDTokenFile
 	githubURL        = "ACTIONS_ID_TOKEN_REQUEST_URL"
 	githubBearer     = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 	// projectedToken is where the documentation mounts the token of a service account of Kubernetes.

@@ -48,7 +48,7 @@ var (
 //
 // Callers see and change only their own objects, which the rules of each kind decide. Creating an instance is for admins,
 // because nothing says yet who belongs to the project of its namespace (ADR-0017). Creating users and teams is for admins
-// (ADR-0029). Trust rules are for admins alone (ADR-0036). The configuration can be read without
+// (ADR-0029). Trust rules are for admins alone: others see none (ADR-0036). The configuration can be read without
 // its secrets (ADR-0015). Reviews reveal nothing: callers with a bearer to review could also use it, and a review of
 // access evaluates what the caller sends (ADR-0012).
 var policy = []rule{
@@ -66,7 +66,8 @@ var policy = []rule{
 	{who: everybody, resource: model.Resource("teams"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
 	{who: admins, resource: model.Resource("teams"), verbs: create},
 	{who: everybody, resource: model.Resource("teams"), subresource: "accesskeys", verbs: []string{"get", "create"}},
-	{who: admins, resource: model.Resource("trustrules"), verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}},
+	{who: everybody, resource: model.Resource("trustrules"), verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}},
+	{who: admins, resource: model.Resource("trustrules"), verbs: create},
 	{who: everybody, resource: model.Resource("configs"), verbs: []string{"get", "list", "watch"}},
 	{who: admins, resource: model.Resource("configs"), verbs: []string{"reveal", "update", "patch"}},
 	{who: admins, resource: model.Resource("configs"), subresource: "history", verbs: get},

@@ -57,6 +57,8 @@ const (
 	Server               = "PLATFORM_SERVER"
 	AccessKey            = "PLATFORM_ACCESS_KEY"
 	Kubeconfig           = "PLATFORM_KUBECONFIG"
+	IDToken              = "PLATFORM_ID_TOKEN"
+	IDTokenFile          = "PLATFORM_ID_TOKEN_FILE"
 )
 
 // Keys of settings that have a flag of the runner and no variable.
@@ -234,6 +236,8 @@ var List = []Setting{
 	elsewhere(Server, "server").describe("URL", Commands, "Base address of the platform's API: https://HOST/kubernetes/management."),
 	elsewhere(AccessKey, "").describe("access key", Commands, "The access key that a command uses."),
 	elsewhere(Kubeconfig, "platform").describe("path", Commands, "Kubeconfig that reaches the platform. Absent: the one in the data folder."),
+	elsewhere(IDToken, "").describe("token", Commands, "The token of a job, which platform login --ci exchanges for an access key."),
+	elsewhere(IDTokenFile, "").describe("path", Commands, "File with the token of a job."),
 }
 
 // Named returns the settings with these keys, in their order in List. It panics if a key is unknown.

@@ -54,6 +54,9 @@ func testRoundTrips(t *testing.T, redisURL string) {
 			t.Fatal(err)
 		}
 	}
+	// The key of a job is authenticated as fast: its trust rule is read with it.
+	job := *s
+	job.bearer = jobKey(t, s)
 	operations := []struct {
 		name   string
 		most   int
@@ -67,6 +70,7 @@ func testRoundTrips(t *testing.T, redisURL string) {
 		}},
 		{"get", 1, http.StatusOK, func(int) int { return s.call(http.MethodGet, item, "", nil) }},
 		{"get with a bound key", 1, http.StatusOK, func(int) int { return bound.call(http.MethodGet, item, "", nil) }},
+		{"get with the key of a job", 1, http.StatusOK, func(int) int { return job.call(http.MethodGet, item, "", nil) }},
 		{"get of a bound key", 1, http.StatusOK, func(int) int { return s.call(http.MethodGet, collectionPath+"/z-bound-3", "", nil) }},
 		// The second trip finds the names, and the third reads so many objects without a script.
 		{"list of 500", 3, http.StatusOK, func(int) int { return s.call(http.MethodGet, collectionPath, "limit=500", nil) }},
@@ -147,6 +151,33 @@ func TestRoundTripsOfCredentials(t *testing.T) {
 			})
 		}
 	}
+}
+
+// jobKey makes a trust rule, and an access key of it that reads what the admin reads.
+func jobKey(t *testing.T, s *server) secret.String {
+	t.Helper()
+	admin := identity.New(identity.Owner{Kind: identity.User, Name: "admin"}, []string{identity.Admins})
+	cli := &model.Scope{Roles: []model.ScopeRole{{Role: "platformCLI"}}}
+	rule, err := resource.Create(t.Context(), kinds.Open(s.env).TrustRules, resource.CreateInput[*model.TrustRule]{
+		Caller: admin, Object: &model.TrustRule{ObjectMeta: metav1.ObjectMeta{Name: "jobs"}, Spec: model.TrustRuleSpec{
+			Issuer: "https://issuer.example", Match: []model.TrustRuleCondition{{Claim: "sub", Is: "a"}},
+			Owner: &model.TrustRuleOwner{User: "admin"}, Scope: cli,
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := model.TrustRuleReference{Name: rule.Object.Name, UID: string(rule.Object.UID)}
+	written, err := resource.Create(t.Context(), accesskey.OfTrustRule(kinds.Open(s.env).AccessKeys, made), resource.CreateInput[*model.OwnedAccessKey]{
+		Caller: admin, Object: &model.OwnedAccessKey{
+			ObjectMeta: metav1.ObjectMeta{Name: "z-job"},
+			Spec:       model.OwnedAccessKeySpec{Groups: []string{identity.Admins}, TTLSeconds: 3600, Scope: cli},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret.String(written.Object.Spec.Key)
 }
 
 // patch sends a merge patch.

@@ -69,6 +69,8 @@ const (
 //	writes begin|end               create keys continuously; at the end all acknowledged keys must exist
 //	authority NAME                 a certificate authority: NAME.crt, NAME.key, and both in base64 as .crt64 and .key64
 //	cluster AUTHORITY              a TLS server at $CLUSTER that requires client certificates and answers with their user
+//	issuer                         a system at $ISSUER that signs the tokens of jobs; its authority is in issuer.crt64
+//	job FILE CLAIM=TEXT...         write the token of a job with these claims, for the runner
 //	certified KUBECONFIG AUTHORITY USER SECONDS   its certificate is valid, names that user, and has that lifetime
 //	fill TEMPLATE FILE NAME...     replace names in braces with variables and lines of files
 //	field FILE PATH OUTPUT         write one string of a YAML or JSON document to a file
@@ -105,6 +107,8 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"writes":     writes,
 	"authority":  authority,
 	"cluster":    clusterServer,
+	"issuer":     issuer,
+	"job":        job,
 	"certified":  certified,
 	"fill":       fill,
 	"field":      field,

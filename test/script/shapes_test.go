@@ -67,6 +67,7 @@ var aboutTheRunner = map[string]string{
 	"config":    "the runner looks at its configuration every second and logs it; functions look when requests come",
 	"tokens":    "the command signing-keys, and HTTPS on the issuer, which is the platform's elsewhere",
 	"giveback":  "the runner's data folder and its files of the audit, and tokens",
+	"jobs":      "an issuer of tokens on this machine, to which deployed functions do not connect",
 	"killed":    "the runner starts its redis-server again; elsewhere that is the platform's",
 	"manifests": "a flag of the runner",
 	"restart":   "the runner's data folder, lock and announcement",

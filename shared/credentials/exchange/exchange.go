@@ -84,6 +84,7 @@ type RefusedError struct {
 	near int
 }
 
+// Error implements error.
 func (e *RefusedError) Error() string { return e.Text }
 
 func refuse(text, detail string) *RefusedError {

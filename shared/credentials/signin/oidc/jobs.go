@@ -54,8 +54,10 @@ func OpenJobs(env *platform.Environment) *Jobs {
 	})
 }
 
-// issuer is an issuer whose metadata are known.
+// issuer is an issuer. Its metadata are known if it has keys.
 type issuer struct {
+	// mu is held while the metadata are read: requests that come at the same time wait for the same answer.
+	mu   sync.Mutex
 	keys *goidc.RemoteKeySet
 	read time.Time
 }
@@ -70,7 +72,7 @@ func (j *Jobs) Verify(ctx context.Context, from string, authority []byte, raw st
 	if err != nil {
 		return nil, err
 	}
-	keys := &asked{KeySet: found.keys}
+	keys := &asked{KeySet: found}
 	token, err := goidc.NewVerifier(from, keys, &goidc.Config{
 		SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: j.env.Now,
 	}).Verify(ctx, raw)
@@ -100,19 +102,23 @@ type asked struct {
 // VerifySignature implements goidc.KeySet.
 func (a *asked) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := a.KeySet.VerifySignature(ctx, raw)
+	if errors.Is(err, errAnswered) {
+		// Another request has read the keys meanwhile.
+		payload, err = a.KeySet.VerifySignature(ctx, raw)
+	}
 	a.unanswered = errors.As(err, new(*url.Error)) && !errors.Is(err, errAnswered)
 	return payload, err
 }
 
-// get returns an issuer. Its metadata are at most ten minutes old. Errors: ErrToken and ErrUnreachable.
-func (j *Jobs) get(ctx context.Context, from string, authority []byte) (*issuer, error) {
+// get returns the keys of an issuer. Its metadata are at most ten minutes old. Errors: ErrToken and ErrUnreachable.
+func (j *Jobs) get(ctx context.Context, from string, authority []byte) (goidc.KeySet, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", from, authority))
 	id := hex.EncodeToString(sum[:])
-	j.mu.Lock()
-	found := j.known[id]
-	j.mu.Unlock()
-	if found != nil && j.env.Now().Sub(found.read) < metadataFor {
-		return found, nil
+	found := j.issuer(id)
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	if found.keys != nil && j.env.Now().Sub(found.read) < metadataFor {
+		return found.keys, nil
 	}
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(authority) > 0 {
@@ -130,19 +136,28 @@ func (j *Jobs) get(ctx context.Context, from string, authority []byte) (*issuer,
 		Keys string `json:"jwks_uri"`
 	}
 	switch {
-	case errors.As(err, new(*url.Error)):
+	case errors.As(err, new(*url.Error)) && !errors.Is(err, errAnswered):
 		return nil, ErrUnreachable
 	case err != nil, provider.Claims(&metadata) != nil, metadata.Keys == "":
 		return nil, ErrToken
 	}
-	made := &issuer{keys: goidc.NewRemoteKeySet(ctx, metadata.Keys), read: j.env.Now()}
+	found.keys, found.read = goidc.NewRemoteKeySet(ctx, metadata.Keys), j.env.Now()
+	return found.keys, nil
+}
+
+// issuer returns what is known of an issuer.
+func (j *Jobs) issuer(id string) *issuer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.known) >= maxKept {
-		clear(j.known)
+	found := j.known[id]
+	if found == nil {
+		if len(j.known) >= maxKept {
+			clear(j.known)
+		}
+		found = &issuer{}
+		j.known[id] = found
 	}
-	j.known[id] = made
-	return made, nil
+	return found
 }
 
 // errAnswered says that an address is not asked because it has answered a moment ago.
