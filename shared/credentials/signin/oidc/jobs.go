@@ -3,8 +3,6 @@ package oidc
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,6 +14,7 @@ import (
 
 	goidc "github.com/coreos/go-oidc/v3/oidc"
 
+	"management.platform.sh/shared/credentials/signin/upstream"
 	"management.platform.sh/shared/platform"
 )
 
@@ -120,14 +119,10 @@ func (j *Jobs) get(ctx context.Context, from string, authority []byte) (goidc.Ke
 	if found.keys != nil && j.env.Now().Sub(found.read) < metadataFor {
 		return found.keys, nil
 	}
-	trust := &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(authority) > 0 {
-		trust.RootCAs = x509.NewCertPool()
-		if !trust.RootCAs.AppendCertsFromPEM(authority) {
-			return nil, ErrToken
-		}
+	client, err := upstream.Client(j.env, upstream.Trust{CAData: authority})
+	if err != nil {
+		return nil, ErrToken
 	}
-	client := clientWith(trust, j.env.LocalSigners)
 	client.Transport = pacedTransport{client.Transport, j.paced, id}
 	// The keys are asked for later, by whichever request needs them.
 	ctx = goidc.ClientContext(ctx, client)
