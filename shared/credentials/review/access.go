@@ -14,6 +14,7 @@ import (
 	"management.platform.sh/shared/kinds/issuedtoken"
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/kinds/team"
+	"management.platform.sh/shared/kinds/trustrule"
 	"management.platform.sh/shared/kinds/user"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
@@ -42,6 +43,7 @@ func OpenAccess(env *platform.Environment) *Access {
 			platformconfig.Definition.GroupResource(): platformconfig.Open(env).Decide,
 			user.Definition.GroupResource():           making(env, user.Open(env).Decide, accesskey.Subresource),
 			team.Definition.GroupResource():           making(env, team.Open(env).Decide, accesskey.Subresource),
+			trustrule.Definition.GroupResource():      trustrule.Open(env).Decide,
 			model.Resource("syncpatchevaluations"): func(context.Context, identity.Caller, string, string, string, string) (auth.Decision, error) {
 				return platform.Patches(env.Edition), nil
 			},
