@@ -65,6 +65,9 @@ func show(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	} else {
 		facts = append(facts, webpage.Fact{Name: "Program", Value: pending.Origin})
 	}
+	if pending.Unverified {
+		asks.Text = append(asks.Text, "The identity provider's answer was not verified, because the configuration of the platform says so. Anybody can sign in as anybody.")
+	}
 	facts = append(facts, webpage.Fact{Name: "Platform", Value: pending.Platform})
 	asks.Facts = facts
 	asks.Action, asks.Hidden = pending.Platform+"/auth/confirm", []webpage.Fact{{Name: "id", Value: pending.ID}}

@@ -1,5 +1,5 @@
-// Package finishlogin is GET /auth/{connector}/callback: it takes a browser back from a connector, learns who has signed in, and finds
-// or makes their user. Source: Spec 5.4; ADR-0031.
+// Package finishlogin is /auth/{connector}/callback: it takes a browser back from a connector, learns who has signed in, and finds
+// or makes their user. A browser that posts the answer of its connector goes on at /auth/resume. Source: Spec 5.4; ADR-0031, ADR-0038.
 package finishlogin
 
 import (
@@ -9,6 +9,7 @@ import (
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/connectors"
 	"management.platform.sh/shared/kinds"
+	"management.platform.sh/shared/limits"
 	"management.platform.sh/shared/platform"
 )
 
@@ -28,11 +29,31 @@ func Do(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
 	return frame.FormResult{Location: path, Annotations: notes}, err
 }
 
+// receive takes an answer that a browser posts from the site of the connector. Errors: those of signin.Flow.Receive.
+func receive(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	address, notes, err := deps.Flow.Receive(ctx, deps.Provider, in.Segment("connector"), in.Form)
+	return frame.FormResult{Location: address, Annotations: notes}, err
+}
+
+// resume goes on with the browser that has begun, and brings its cookie now. Errors: those of signin.Flow.Resume.
+func resume(ctx context.Context, deps Deps, in Input) (frame.FormResult, error) {
+	id, err := signin.Parameter(in.Query, "id")
+	if err != nil {
+		return frame.FormResult{}, err
+	}
+	path, notes, err := deps.Flow.Resume(ctx, id, in.Cookies)
+	return frame.FormResult{Location: path, Annotations: notes}, err
+}
+
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
-	Name:      "finishlogin",
-	Encrypts:  true,
-	Endpoints: []frame.Endpoint{frame.Form("GET", "/auth/{connector}/callback", open, Do)},
+	Name:     "finishlogin",
+	Encrypts: true,
+	Endpoints: []frame.Endpoint{
+		frame.Form("GET", "/auth/{connector}/callback", open, Do),
+		frame.Form("POST", "/auth/{connector}/callback", open, receive).FromElsewhere(limits.SAMLFormBytes),
+		frame.Form("GET", "/auth/resume", open, resume),
+	},
 }
 
 func open(env *platform.Environment) Deps {

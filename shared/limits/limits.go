@@ -44,6 +44,10 @@ const (
 	BodyBytes = 3 << 20
 	// FormBytes is the maximum size of a form, in bytes.
 	FormBytes = 64 << 10
+	// SAMLFormBytes is the maximum size of the form with which a SAML provider answers, in bytes.
+	SAMLFormBytes = 256 << 10
+	// SAMLElements is the maximum number of elements in the answer of a SAML provider.
+	SAMLElements = 1000
 	// BodyDepth is the maximum number of lists and objects that contain each other.
 	BodyDepth = 100
 	// BodyValues is the maximum number of values in a body, at all levels: objects, lists, texts, numbers and literals.
@@ -220,6 +224,14 @@ var List = []Limit{
 	{
 		"form-bytes", "size of a form of the sign-in", "64 KiB", "shared/api/frame",
 		"413: the form is larger than 65536 bytes", "",
+	},
+	{
+		"saml-form-bytes", "size of the form with which a SAML provider answers", "256 KiB", "shared/api/frame",
+		"413: the form is larger than 262144 bytes", "",
+	},
+	{
+		"saml-elements", "elements in the answer of a SAML provider", "1000 elements", "shared/credentials/signin/saml",
+		"400", "",
 	},
 	{
 		"body-depth", "levels of lists and objects in a body", "100 levels", "shared/api/codec",

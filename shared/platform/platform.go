@@ -41,6 +41,9 @@ type Environment struct {
 	DeviceLogin string
 	// Probe tells whether a canary is probed on a schedule: settings.On or settings.Off. Empty means Off.
 	Probe string
+	// UnsignedSAML tells whether a connector of the configuration may accept SAML responses without a signature: settings.On or
+	// settings.Off. Empty means Off. Source: ADR-0038.
+	UnsignedSAML string
 	// LocalSigners permits virtual clusters whose signer has an address that is only valid on this machine. The local
 	// runner and tests set it. Source: ADR-0017.
 	LocalSigners bool

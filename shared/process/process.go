@@ -56,7 +56,7 @@ func New(s settings.Settings, world World) *frame.Server {
 	source := platformconfig.New(options)
 	env := &platform.Environment{
 		Stores: world.Stores, Now: time.Now, Random: rand.Reader, Encryption: world.Encryption, Log: world.Log,
-		Version: s.Version, Edition: s.Edition, DeviceLogin: s.DeviceLogin, Probe: s.Probe, LocalSigners: world.LocalSigners, Patches: s.Patches, Tokens: s.Tokens,
+		Version: s.Version, Edition: s.Edition, DeviceLogin: s.DeviceLogin, Probe: s.Probe, UnsignedSAML: s.UnsignedSAML, LocalSigners: world.LocalSigners, Patches: s.Patches, Tokens: s.Tokens,
 		Quota: store.Quota{Objects: int64(s.Quota.Objects), Bytes: s.Quota.Bytes},
 	}
 	platformconfig.Use(env, source)

@@ -46,6 +46,7 @@ const (
 	Edition              = "PLATFORM_EDITION"
 	DeviceLogin          = "PLATFORM_DEVICE_LOGIN"
 	Probe                = "PLATFORM_PROBE"
+	UnsignedSAML         = "PLATFORM_UNSIGNED_SAML"
 	PatchExpressionTime  = "PLATFORM_PATCH_EXPRESSION_TIME"
 	PatchObjectTime      = "PLATFORM_PATCH_OBJECT_TIME"
 	PatchMemory          = "PLATFORM_PATCH_MEMORY"
@@ -203,6 +204,8 @@ var List = []Setting{
 		describe("on or off", Functions|Serve, "Whether people can sign in on a device without a browser, such as over SSH: the program shows a code, which they enter in a browser elsewhere."),
 	word(Probe, "", "value", Off, []string{On, Off}, func(s *Settings) *string { return &s.Probe }).
 		describe("on or off", Functions|Serve, "Whether a canary access key is made, used, verified and revoked each minute. A failed run names its step."),
+	word(UnsignedSAML, "", "value", Off, []string{On, Off}, func(s *Settings) *string { return &s.UnsignedSAML }).
+		describe("on or off", Functions, "Whether insecureSkipSignatureValidation of a SAML provider is obeyed. Anybody can then sign in as anybody. The local runner obeys it."),
 	duration(PatchExpressionTime, "patch-expression-time", "100ms", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ExpressionTime }).
 		describe("duration", Functions|Serve|Commands, "Time for one expression of a sync patch."),
 	duration(PatchObjectTime, "patch-object-time", "1s", time.Millisecond, 25*time.Second, func(s *Settings) *time.Duration { return &s.Patches.ObjectTime }).

@@ -51,6 +51,8 @@ type Settings struct {
 	DeviceLogin string
 	// Probe is On or Off.
 	Probe string
+	// UnsignedSAML is On or Off.
+	UnsignedSAML string
 
 	// called contains the names by which errors call settings, by key, if the name is not the key.
 	called map[string]string

@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 		Quota:     Quota{Objects: 200_000, Bytes: 256 << 20},
 		Runner:    Runner{Listen: "127.0.0.1:8443", Data: ".platform", ExpireEvery: 30 * time.Second},
 		Extension: Extension{URL: "http://localhost:2773"},
-		Version:   "dev", Metrics: NoMetrics, Edition: Enterprise, DeviceLogin: On, Probe: Off, ConfigVariables: "PLATFORM_SECRET_",
+		Version:   "dev", Metrics: NoMetrics, Edition: Enterprise, DeviceLogin: On, UnsignedSAML: Off, Probe: Off, ConfigVariables: "PLATFORM_SECRET_",
 	}
 	if got := Default(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant\n%+v", got, want)

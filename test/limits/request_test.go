@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,7 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"management.platform.sh/shared/credentials/signin"
+	"management.platform.sh/shared/credentials/signin/saml"
 	"management.platform.sh/shared/limits"
+	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/apierror"
+	"management.platform.sh/shared/model/connector"
+	"management.platform.sh/shared/settings"
 )
 
 // repeat writes a text a number of times with commas.
@@ -120,6 +127,43 @@ var requestRows = map[string]row{
 			t.Fatalf("%d %.500s", got.status, got.body)
 		}
 		got.wants(t, "", fmt.Sprint(limits.FormBytes))
+	}},
+	"saml-form-bytes": {bytes(limits.SAMLFormBytes), func(t *testing.T) {
+		w := newWorld(t, nil)
+		ask := func(n int) answer {
+			return w.send(request{
+				bearer: anonymous, method: http.MethodPost, path: "/auth/saml/callback", kind: "application/x-www-form-urlencoded", body: "x=" + strings.Repeat("y", n-2),
+			})
+		}
+		for _, n := range []int{limits.SAMLFormBytes - 1, limits.SAMLFormBytes} {
+			// The form is read: there is no such connector.
+			if got := ask(n); got.status != http.StatusNotFound {
+				t.Errorf("%d: %d %.500s", n, got.status, got.body)
+			}
+		}
+		got := ask(limits.SAMLFormBytes + 1)
+		if got.status != http.StatusRequestEntityTooLarge {
+			t.Fatalf("%d %.500s", got.status, got.body)
+		}
+		got.wants(t, "", fmt.Sprint(limits.SAMLFormBytes))
+	}},
+	"saml-elements": {fmt.Sprintf("%d elements", limits.SAMLElements), func(t *testing.T) {
+		w := newWorld(t, nil)
+		provider := &model.SAMLProvider{SSOURL: "https://idp.example", RedirectURI: "https://platform.example/auth/saml/callback", InsecureSkipSignatureValidation: true}
+		w.env.UnsignedSAML = settings.On
+		ask := func(n int) string {
+			text := base64.StdEncoding.EncodeToString([]byte("<a>" + strings.Repeat("<b></b>", n-1) + "</a>"))
+			one := connector.All(&model.ConfigAuth{IdentityProviders: model.IdentityProviders{SAML: provider}})[0]
+			_, err := saml.Open(w.env).Finish(t.Context(), one, signin.Answer{Values: url.Values{"SAMLResponse": {text}}})
+			if apierror.From(err).Status().Code != http.StatusBadRequest {
+				t.Errorf("%d: %v", n, err)
+			}
+			return err.Error()
+		}
+		// As many are read, and found to be no response.
+		if below, above := ask(limits.SAMLElements), ask(limits.SAMLElements+1); below == above || below != ask(1) {
+			t.Errorf("%s, %s", below, above)
+		}
 	}},
 	"body-depth": {fmt.Sprintf("%d levels", limits.BodyDepth), func(t *testing.T) {
 		sized{limit: limits.BodyDepth, status: http.StatusBadRequest, ask: func(n int) request {

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,7 +78,7 @@ func Form[D any](
 			return func(ctx context.Context, c *call) (*answer, error) {
 				ctx, cancel := context.WithTimeout(ctx, formDuration)
 				defer cancel()
-				if err := protection.Check(c.http); err != nil {
+				if err := protection.Check(c.http); err != nil && !c.formElsewhere {
 					return nil, apierror.Forbidden(schema.GroupResource{}, "", "the form is that of another site", nil).Because(err)
 				}
 				form, err := readForm(c)
@@ -114,6 +115,20 @@ func (e Endpoint) AlsoJSON() Endpoint {
 	return e
 }
 
+// FromElsewhere returns the endpoint of a Form so that other sites may send the form, up to a size in bytes. A browser sends no cookie with
+// it, and whoever wrote it may not be the person before the browser: only what the form itself proves may be believed. Source: ADR-0038.
+func (e Endpoint) FromElsewhere(size int64) Endpoint {
+	open := e.open
+	e.open = func(env *platform.Environment) operation {
+		operate := open(env)
+		return func(ctx context.Context, c *call) (*answer, error) {
+			c.formElsewhere, c.formBytes = true, size
+			return operate(ctx, c)
+		}
+	}
+	return e
+}
+
 // readForm reads the body of a POST.
 func readForm(c *call) (url.Values, error) {
 	if reads(c.http) {
@@ -124,8 +139,9 @@ func readForm(c *call) (url.Values, error) {
 	if err != nil || media != formType && !asJSON {
 		return nil, apierror.UnsupportedMediaType(c.http.Header.Get("Content-Type"), formType)
 	}
-	tooLarge := apierror.TooLarge(fmt.Sprintf("the form is larger than %d bytes", limits.FormBytes))
-	if c.http.ContentLength > limits.FormBytes {
+	most := cmp.Or(c.formBytes, limits.FormBytes)
+	tooLarge := apierror.TooLarge(fmt.Sprintf("the form is larger than %d bytes", most))
+	if c.http.ContentLength > most {
 		return nil, tooLarge
 	}
 	text, err := c.body()
@@ -134,7 +150,7 @@ func readForm(c *call) (url.Values, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case len(text) > limits.FormBytes:
+	case int64(len(text)) > most:
 		return nil, tooLarge
 	}
 	if asJSON {

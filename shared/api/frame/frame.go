@@ -62,8 +62,10 @@ type call struct {
 	unconfigured error
 	// client is the address of the client, without a port. Only calls of forms have it.
 	client string
-	// formJSON tells that a form may be JSON.
-	formJSON bool
+	// formJSON tells that a form may be JSON, and formElsewhere that it may be that of another site.
+	formJSON, formElsewhere bool
+	// formBytes is the maximum size of a form. 0: limits.FormBytes.
+	formBytes int64
 	// received is the time at which the request was received.
 	received time.Time
 	// auditID is the audit ID of the request's events; empty if there is no audit. recording is nil if there is none, and before

@@ -376,6 +376,7 @@ func (f *Flow) decideDevice(ctx context.Context, pending *Pending, allow bool) e
 		proof := pending.state
 		state.Stage, state.User, state.UID, state.Generation, state.Identity = allowed, proof.User, proof.UID, proof.Generation, proof.Identity
 		state.Session = proof.Session
+		state.SessionEnds = proof.SessionEnds
 	}
 	if err := f.write(ctx, record, state); lost(err) {
 		return notStartedHere("decided before")

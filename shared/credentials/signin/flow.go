@@ -165,6 +165,10 @@ type signIn struct {
 	Session string `json:"session,omitempty"`
 	// Ends is when the code expires, in Unix seconds. 0: there is none yet.
 	Ends int64 `json:"ends,omitempty"`
+	// SessionEnds is when the session at the connector ends, and with it the key, in Unix seconds. 0: it does not say.
+	SessionEnds int64 `json:"sessionEnds,omitempty"`
+	// Proof is a sealed proof, at the stage posted alone. There is nothing else then.
+	Proof string `json:"proof,omitempty"`
 }
 
 // withoutState is what is stored of a program: only the cookie of its browser has the state that the program has sent, and the code
@@ -197,6 +201,8 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 	case !same(begun.State, state) || begun.Connector != id:
 		// The answer of one provider at the address of another.
 		return "", notes, notStartedHere("state")
+	case chosen.Posts:
+		return "", notes, badRequest("the provider must post its answer")
 	case !known || !same(chosen.Fingerprint(), begun.Settings):
 		return "", notes, expired("settings")
 	}
@@ -204,26 +210,17 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 	if err != nil {
 		return "", notes, err
 	}
-	found, mapped, err := f.admit(ctx, chosen, person, notes)
-	if err != nil {
-		return "", notes, err
-	}
-	notes[AnnotationUser] = found.Name
-	session, err := f.sealSession(ctx, person.Session, string(found.UID))
+	next, err := f.prove(ctx, chosen, begun, person, notes)
 	if err != nil {
 		return "", notes, err
 	}
 	now := f.env.Now()
-	object, err := json.Marshal(signIn{
-		Stage: proven, User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration, Identity: mapped, Client: begun.Client.withoutState(),
-		Session: session,
-	})
+	object, err := json.Marshal(next)
 	if err != nil {
 		return "", notes, fmt.Errorf("encoding a sign-in: %w", err)
 	}
 	_, err = f.records.Create(ctx, store.Record{
-		Name: nameOf(begun.State), Owner: identity.Owner{Kind: identity.User, Name: found.Name}.String(),
-		Created: now, Expires: now.Add(attemptFor + codeFor), Object: object,
+		Name: nameOf(begun.State), Owner: ownerOf(next.User), Created: now, Expires: now.Add(attemptFor + codeFor), Object: object,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
@@ -231,9 +228,38 @@ func (f *Flow) Finish(ctx context.Context, provider Provider, id string, query u
 	case err != nil:
 		return "", notes, fmt.Errorf("storing a sign-in: %w", err)
 	}
-	notes[AnnotationOutcome] = proven
-	return with(chosen.Issuer()+"/auth/confirm", url.Values{"id": {begun.id()}}), notes, nil
+	return f.asks(chosen, begun, notes), notes, nil
 }
+
+// prove finds or makes the user of a person, and returns their sign-in as it is stored.
+func (f *Flow) prove(ctx context.Context, chosen Connector, begun attempt, person Person, notes map[string]string) (signIn, error) {
+	found, mapped, err := f.admit(ctx, chosen, person, notes)
+	if err != nil {
+		return signIn{}, err
+	}
+	notes[AnnotationUser] = found.Name
+	session, err := f.sealSession(ctx, person.Session, string(found.UID))
+	if err != nil {
+		return signIn{}, err
+	}
+	next := signIn{
+		Stage: proven, User: found.Name, UID: string(found.UID), Generation: found.Spec.TokenGeneration, Identity: mapped, Client: begun.Client.withoutState(),
+		Session: session,
+	}
+	if !person.SessionEnds.IsZero() {
+		next.SessionEnds = person.SessionEnds.Unix()
+	}
+	return next, nil
+}
+
+// asks returns the path of the page that asks for a confirmation of a sign-in that is proven.
+func (f *Flow) asks(chosen Connector, begun attempt, notes map[string]string) string {
+	notes[AnnotationOutcome] = proven
+	return with(chosen.Issuer()+"/auth/confirm", url.Values{"id": {begun.id()}})
+}
+
+// ownerOf is the owner of the sign-ins of a user.
+func ownerOf(name string) string { return identity.Owner{Kind: identity.User, Name: name}.String() }
 
 // Pending is a sign-in that the person has not confirmed yet.
 type Pending struct {
@@ -245,6 +271,8 @@ type Pending struct {
 	Console bool
 	// Device is the device for which somebody signs in. Nil: it is a program on the computer of the browser.
 	Device *Device
+	// Unverified tells that the answer of the provider was not verified.
+	Unverified bool
 	// Cookie is the name of the cookie of the attempt.
 	Cookie string
 	// Platform is the address of the platform, and ID that of the attempt.
@@ -280,6 +308,8 @@ func (f *Flow) Pending(ctx context.Context, id string, cookies map[string]string
 		return nil, notStartedHere("confirmed before")
 	}
 	found.User, found.Account = found.state.User, found.state.Identity.Username
+	chosen, _ := lookup(f.env.Config(), begun.Connector)
+	found.Unverified = chosen.Unverified
 	if begun.Client.Device == "" {
 		found.Origin, found.Console = origin(begun.Client.Redirect), begun.Client.Redirect == address+ConsolePath
 		return found, nil
@@ -405,7 +435,7 @@ func (f *Flow) grant(ctx context.Context, state *signIn, notes map[string]string
 		err = present.Fits(made)
 	}
 	switch {
-	case refusedOwner(err) || err == nil && !present.Managed:
+	case refusedOwner(err) || err == nil && !present.Managed, state.SessionEnds != 0 && f.env.Now().Unix() >= state.SessionEnds:
 		return Grant{}, ErrGrant
 	case err != nil:
 		return Grant{}, err
@@ -433,6 +463,9 @@ func (f *Flow) grant(ctx context.Context, state *signIn, notes map[string]string
 // key returns the key of a sign-in. Source: Spec 2.5 (type, ttl, identity).
 func (f *Flow) key(state *signIn) *model.OwnedAccessKey {
 	_, ttl := accesskey.LimitSeconds(f.env.Config())
+	if left := state.SessionEnds - f.env.Now().Unix(); state.SessionEnds != 0 && (ttl <= 0 || left < ttl) {
+		ttl = left
+	}
 	who := state.Identity
 	made := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: accesskey.LoginPrefix},

@@ -28,6 +28,8 @@ const (
 	// AnnotationSubject is a digest of the connector and of the ID of the person there.
 	AnnotationSubject = model.GroupName + "/signin-subject"
 	AnnotationKey     = model.GroupName + "/signin-key"
+	// AnnotationUnverified is "true" if the answer of the provider was accepted without a look at its signature.
+	AnnotationUnverified = model.GroupName + "/signin-unverified"
 )
 
 // Refusal says why somebody is not signed in. The person reads what to do; only the audit has the detail.

@@ -55,6 +55,8 @@ const (
 	cookiePrefix = "__Host-signin-"
 	// randomBytes is the size of a state, nonce, verifier and code.
 	randomBytes = 32
+	// stateLength is the length of a state, in characters.
+	stateLength = 43
 )
 
 // Connector is a connector of the configuration at which people can sign in.
@@ -97,8 +99,10 @@ type Person struct {
 	EmailVerified                                            bool
 	Groups                                                   []string
 	Extra                                                    map[string]string
-	// Session is what the provider gave to ask it again.
-	Session Session
+	// SessionEnds is when the session at the provider ends. The key ends with it. Zero: the provider does not say.
+	SessionEnds time.Time
+	// Session is what the provider gave to ask it again. It is no part of a proof.
+	Session Session `json:"-"`
 }
 
 // Session is what a provider gave with a sign-in to ask it again. The zero value is nothing.

@@ -16,6 +16,9 @@ func signInWarnings(config *model.ConfigStatus) []string {
 		warnings = append(warnings, fmt.Sprintf("status.auth.%s: %s", at, why))
 	}
 	for _, one := range connector.All(config.Auth) {
+		if one.Unverified {
+			warn(one.Path+".insecureSkipSignatureValidation", "responses are not verified: anybody can sign in as anybody")
+		}
 		address, wrong, why := one.Platform()
 		if wrong != "" {
 			warn(wrong, why+": nobody can sign in there")

@@ -21,6 +21,7 @@ const (
 	GitForge2 = "gitforge2"
 	IDP1      = "idp1"
 	IDP2      = "idp2"
+	SAML      = "saml"
 )
 
 // reserved are the paths below /auth/ that belong to the platform.
@@ -42,6 +43,10 @@ type Connector struct {
 	GroupsPrefix, UsernamePrefix string
 	// ExtraClaims are the claims that are kept with the user.
 	ExtraClaims []string
+	// Posts tells that browsers post the answer of the provider, from its site, and bring it in no other way.
+	Posts bool
+	// Unverified tells that the answers of the provider are not verified: anybody can sign in as anybody.
+	Unverified bool
 	// Path is where the configuration has the block, below auth.
 	Path string
 
@@ -124,6 +129,13 @@ func blocks(given *model.IdentityProviders, path string) []Connector {
 			one.wrong, one.why = "tenant", "must be one tenant if groups is set, because groups belong to a tenant"
 		}
 		add(IDP2, one)
+	}
+	if p := given.SAML; p != nil {
+		add(SAML, Connector{
+			Settings: model.IdentityProviders{SAML: p}, Type: SAML, RedirectURI: p.RedirectURI, RequiredGroups: p.AllowedGroups, Posts: true,
+			Unverified: p.InsecureSkipSignatureValidation,
+			missing:    missing("ssoURL", p.SSOURL),
+		})
 	}
 	return found
 }

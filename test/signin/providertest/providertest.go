@@ -1,5 +1,5 @@
-// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, in a process of its own, for tests. `make provider`
-// installs it. Source: ADR-0031.
+// Package providertest starts the OpenID Connect provider of the npm package oidc-provider, and the SAML provider of samlp, in processes of
+// their own, for tests. `make provider` installs them. Source: ADR-0031, ADR-0038.
 package providertest
 
 import (
@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
@@ -32,18 +33,7 @@ type Provider struct {
 // the client may send a browser back. It skips the test where the provider is not installed. In CI nothing is skipped.
 func Start(t *testing.T, folder, secret, callback, after string) *Provider {
 	t.Helper()
-	missing := func(what string) {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
-		}
-		t.Skipf("%s: run make provider", what)
-	}
-	if _, err := exec.LookPath("node"); err != nil {
-		missing("node is not installed")
-	}
-	if _, err := os.Stat(filepath.Join(folder, "node_modules", "oidc-provider")); err != nil {
-		missing("the provider is not installed")
-	}
+	needs(t, folder, "oidc-provider")
 	p := &Provider{Trusted: x509.NewCertPool()}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -73,9 +63,49 @@ func Start(t *testing.T, folder, secret, callback, after string) *Provider {
 	if err != nil || !p.Trusted.AppendCertsFromPEM(text) {
 		t.Fatal("the certificate cannot be read", err)
 	}
-	command := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, callback, after)
-	command.Env = append(os.Environ(), "CLIENT_SECRET="+secret)
-	// The provider ends with its standard input.
+	p.Issuer = launch(t, []string{"CLIENT_SECRET=" + secret}, filepath.Join(folder, "provider.mjs"), keyFile, p.CAFile, callback, after)
+	return p
+}
+
+// StartSAML starts the SAML provider of the npm package samlp, with a key and its certificate, and returns its address. It posts its
+// answers to the callback. Below its address, /sso signs the assertion, /response the response, and /both both.
+func StartSAML(t *testing.T, folder string, key *rsa.PrivateKey, certificate *x509.Certificate, callback string) string {
+	t.Helper()
+	needs(t, folder, "samlp")
+	files := t.TempDir()
+	keyFile, certificateFile := filepath.Join(files, "key.pem"), filepath.Join(files, "crt.pem")
+	for file, block := range map[string]*pem.Block{
+		keyFile: {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}, certificateFile: {Type: "CERTIFICATE", Bytes: certificate.Raw},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return launch(t, nil, filepath.Join(folder, "saml.mjs"), keyFile, certificateFile, callback)
+}
+
+// needs skips the test where a package of npm is not installed.
+func needs(t *testing.T, folder, module string) {
+	t.Helper()
+	missing := func(what string) {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s, and in CI no test may be skipped: run make provider", what)
+		}
+		t.Skipf("%s: run make provider", what)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		missing("node is not installed")
+	}
+	if _, err := os.Stat(filepath.Join(folder, "node_modules", module)); err != nil {
+		missing("the provider is not installed")
+	}
+}
+
+// launch starts a provider that ends with its standard input, and returns the address that it prints.
+func launch(t *testing.T, environment []string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "node", arguments...)
+	command.Env = append(os.Environ(), environment...)
 	input, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -92,14 +122,12 @@ func Start(t *testing.T, folder, secret, callback, after string) *Provider {
 		_ = command.Wait()
 	})
 	lines := bufio.NewScanner(output)
-	for p.Issuer == "" && lines.Scan() {
+	for lines.Scan() {
 		// Warnings come first.
-		if strings.HasPrefix(lines.Text(), "https://") {
-			p.Issuer = lines.Text()
+		if strings.HasPrefix(lines.Text(), "http") {
+			return lines.Text()
 		}
 	}
-	if p.Issuer == "" {
-		t.Fatalf("the provider does not start: %v", lines.Err())
-	}
-	return p
+	t.Fatalf("the provider does not start: %v", lines.Err())
+	return ""
 }

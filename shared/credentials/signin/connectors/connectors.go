@@ -8,6 +8,7 @@ import (
 	"management.platform.sh/shared/credentials/signin"
 	"management.platform.sh/shared/credentials/signin/codehost"
 	"management.platform.sh/shared/credentials/signin/oidc"
+	"management.platform.sh/shared/credentials/signin/saml"
 	"management.platform.sh/shared/model/connector"
 	"management.platform.sh/shared/platform"
 )
@@ -20,6 +21,7 @@ func Open(env *platform.Environment) *Providers {
 	return &Providers{kinds: map[string]signin.Provider{
 		connector.OIDC: oidc.Open(env), connector.IDP1: oidc.OpenIDP1(env), connector.IDP2: oidc.OpenIDP2(env),
 		connector.GitForge1: codehost.OpenGitForge1(env), connector.GitForge2: codehost.OpenGitForge2(env),
+		connector.SAML: saml.Open(env),
 	}}
 }
 
