@@ -9,7 +9,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
+	_ "crypto/sha1" // tests show that it is refused
+	_ "crypto/sha256"
+	_ "crypto/sha512"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -286,22 +288,22 @@ func Form(response, state string) url.Values {
 // sign adds a signature to an element with an ID, after its Issuer. The text must be canonical.
 func (r *Response) sign(t testing.TB, text, id string) string {
 	t.Helper()
-	sum := sha256.Sum256([]byte(text))
+	sum := hashed(r.Digest1, text)
 	encode := base64.StdEncoding.EncodeToString
 	reference := element("ds:Reference",
 		element("ds:Transforms", element("ds:Transform", "", "Algorithm", r.FirstTransform)+element("ds:Transform", "", "Algorithm", r.NextTransform))+
-			element("ds:DigestMethod", "", "Algorithm", r.Digest1)+element("ds:DigestValue", encode(sum[:])),
+			element("ds:DigestMethod", "", "Algorithm", r.Digest1)+element("ds:DigestValue", encode(sum)),
 		"URI", "#"+id)
 	info := element("ds:CanonicalizationMethod", "", "Algorithm", r.Canonical) + element("ds:SignatureMethod", "", "Algorithm", r.Method1) + reference + r.References
-	digest := sha256.Sum256([]byte(element("ds:SignedInfo", info, "xmlns:ds", signatureNS)))
+	digest := hashed(r.Method1, element("ds:SignedInfo", info, "xmlns:ds", signatureNS))
 	var signature []byte
 	var err error
 	switch key := r.p.key.(type) {
 	case *rsa.PrivateKey:
-		signature, err = rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+		signature, err = rsa.SignPKCS1v15(rand.Reader, key, hashOf(r.Method1), digest)
 	case *ecdsa.PrivateKey:
 		var first, second *big.Int
-		if first, second, err = ecdsa.Sign(rand.Reader, key, digest[:]); err == nil {
+		if first, second, err = ecdsa.Sign(rand.Reader, key, digest); err == nil {
 			size := (key.Curve.Params().BitSize + 7) / 8
 			signature = append(first.FillBytes(make([]byte, size)), second.FillBytes(make([]byte, size))...)
 		}
@@ -317,6 +319,25 @@ func (r *Response) sign(t testing.TB, text, id string) string {
 		at = strings.Index(text, "</saml:Issuer>") + len("</saml:Issuer>")
 	}
 	return text[:at] + signed + text[at:]
+}
+
+// hashOf is the hash in the name of an algorithm.
+func hashOf(algorithm string) crypto.Hash {
+	switch {
+	case strings.HasSuffix(algorithm, "sha1"):
+		return crypto.SHA1
+	case strings.HasSuffix(algorithm, "sha512"):
+		return crypto.SHA512
+	default:
+		return crypto.SHA256
+	}
+}
+
+// hashed is the digest of a text by the hash in the name of an algorithm.
+func hashed(algorithm, text string) []byte {
+	hash := hashOf(algorithm).New()
+	_, _ = hash.Write([]byte(text))
+	return hash.Sum(nil)
 }
 
 // KeyInfo returns what a signature may say about its key.
