@@ -33,7 +33,7 @@ const (
 	githubURL        = "ACTIONS_ID_TOKEN_REQUEST_URL"
 	githubBearer     = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 	// projectedToken is where the documentation mounts the token of a service account of Kubernetes.
-	projectedToken = "/var/run/secrets/management.platform.sh/token"
+	projectedToken = "/var/run/secrets/management.platform.sh/token" //nolint:gosec // a path, not a token
 )
 
 // job is a job that exchanges its own token for an access key. Source: ADR-0036.
@@ -124,7 +124,7 @@ func (j *job) proof() (text secret.String, asksGitHub bool, err error) {
 }
 
 func readJobToken(file string) (secret.String, error) {
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // the author of the job names the file and reads it with the rights of the job
 	if err != nil {
 		return "", fmt.Errorf("reading the token of the job: %w", err)
 	}
@@ -156,7 +156,7 @@ func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.Str
 	query := at.Query()
 	query.Set("audience", j.forWhom())
 	at.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil) //nolint:gosec // the CI system names its own address
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +166,7 @@ func (j *job) githubToken(ctx context.Context, bearer secret.String) (secret.Str
 		Timeout:       tokenTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	response, err := client.Do(request)
+	response, err := client.Do(request) //nolint:gosec // see above
 	if err != nil {
 		// The error of the client quotes the address, which is not for logs.
 		return "", fmt.Errorf("asking GitHub Actions for the token of the job: %w", errors.Unwrap(err))

@@ -39,7 +39,7 @@ import (
 const (
 	GrantType   = "urn:ietf:params:oauth:grant-type:token-exchange"
 	TypeJWT     = "urn:ietf:params:oauth:token-type:jwt"
-	TypeIDToken = "urn:ietf:params:oauth:token-type:id_token"
+	TypeIDToken = "urn:ietf:params:oauth:token-type:id_token" //nolint:gosec // the name of a kind
 	TypeAccess  = "urn:ietf:params:oauth:token-type:access_token"
 )
 
@@ -365,8 +365,9 @@ func (f *Flow) owner(ctx context.Context, rule *model.TrustRule) (*model.AccessK
 
 // use notes that a token is used. Of several requests with one token, one wins. The note stays as long as a rule could accept the token.
 func (f *Flow) use(ctx context.Context, issuer, signed string, claims trustrule.Claims, rule *model.TrustRule) error {
-	kind, id := "jti", ""
-	if id, _ = claims.Text("jti"); id == "" {
+	kind := "jti"
+	id, _ := claims.Text("jti")
+	if id == "" {
 		// A signature can have several forms. What is signed has one.
 		kind, id = "signed", signed
 	}
