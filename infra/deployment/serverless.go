@@ -48,12 +48,13 @@ func serverlessFunctions(entries map[string]entry) object {
 			return made
 		}
 		events := []any{}
-		for _, route := range one.Routes {
-			method, path, _ := strings.Cut(route, " ")
-			events = append(events, object{"httpApi": object{"method": method, "path": path}})
-		}
 		if one.Fallback {
+			// What has no route of its own comes here, as do the paths of this function.
 			events = append(events, object{"httpApi": "*"})
+		} else {
+			for _, each := range httpRoutes(one.Routes) {
+				events = append(events, object{"httpApi": each})
+			}
 		}
 		if one.ScheduleMinutes > 0 {
 			events = append(events, object{"schedule": object{"rate": []string{rate(one.ScheduleMinutes)}}})
@@ -74,6 +75,23 @@ func serverlessFunctions(entries map[string]entry) object {
 		}
 	}
 	return functions
+}
+
+// httpRoutes returns the routes of a function. A path with several methods has one route for all methods, since a stack has at most
+// 500 resources. The function refuses the methods that it does not have.
+func httpRoutes(routes []string) []object {
+	var made []object
+	at := map[string]object{}
+	for _, route := range routes {
+		method, path, _ := strings.Cut(route, " ")
+		if known, found := at[path]; found {
+			known["method"] = "*"
+			continue
+		}
+		at[path] = object{"method": method, "path": path}
+		made = append(made, at[path])
+	}
+	return made
 }
 
 // maxEventAge is how many seconds Lambda keeps a schedule's event for which it cannot start the function. It is the

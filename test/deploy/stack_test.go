@@ -90,12 +90,15 @@ func misrouted(s stack, functions []*frame.Function) []string {
 	for _, name := range s.of("AWS::ApiGatewayV2::Route") {
 		key, _ := s.Resources[name].Properties["RouteKey"].(string)
 		routes[key] = name
-		if _, known := want[key]; !known && key != "$default" {
+		_, path, _ := strings.Cut(key, " ")
+		if key != "$default" && !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(wanted string) bool {
+			return wanted == key || key == "ANY "+path && strings.HasSuffix(wanted, " "+path)
+		}) {
 			findings = append(findings, fmt.Sprintf("the route %q is no endpoint of the catalog", key))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		route, known := routes[key]
+		route, known := taken(routes, key)
 		if !known {
 			findings = append(findings, fmt.Sprintf("there is no route %q", key))
 			continue
@@ -115,6 +118,38 @@ func misrouted(s stack, functions []*frame.Function) []string {
 		}
 	}
 	return findings
+}
+
+// taken is the route that an HTTP API takes for a method and a path: the one for both, else the one for all methods of the path, else,
+// unless another route fits the path, the one for everything.
+func taken(routes map[string]string, key string) (string, bool) {
+	_, path, _ := strings.Cut(key, " ")
+	for _, candidate := range []string{key, "ANY " + path} {
+		if found, known := routes[candidate]; known {
+			return found, true
+		}
+	}
+	for other := range routes {
+		if _, pattern, _ := strings.Cut(other, " "); fits(pattern, path) {
+			return "", false
+		}
+	}
+	found, known := routes["$default"]
+	return found, known
+}
+
+// fits tells whether a path is one of those of a route.
+func fits(pattern, path string) bool {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	for i, segment := range want {
+		switch {
+		case strings.HasSuffix(segment, "+}"):
+			return i < len(got)
+		case i >= len(got), segment != got[i] && !strings.HasPrefix(segment, "{"):
+			return false
+		}
+	}
+	return len(want) == len(got)
 }
 
 // unscheduled finds functions with a schedule that nothing starts by the clock, or that more than the clock starts.
