@@ -44,10 +44,11 @@ var budgets = map[string]int{
 	// client does. 5 MiB, and one for the kinds that decide who may ask. The key has no field manager: the function makes it, nobody's fields are in it.
 	"renderkubeconfig": 20,
 	// The clients of connectors, and what checks the tokens that they and the issuers of jobs sign: go-oidc, go-jose and oauth2. 1 MiB.
-	"finishlogin":   16,
-	"exchangetoken": 16,
+	"finishlogin":      16,
+	"exchangetoken":    16,
+	"revalidatelogins": 16,
 	// An interpreter of JavaScript with its parser, tables of Unicode and regular expressions, and for byName every method.
-	"evaluatepatches": 30,
+	"evaluatepatches": 31,
 }
 
 // byName are the functions that look up methods by name, each with its reason.
