@@ -24,11 +24,8 @@ type Output = runtime.Object
 
 // Do marks one team as deleted, which refuses its credentials, deletes its access keys, and removes it. What is too much for one
 // request is left to the schedule. With a selection it does so with all selected teams, and returns them as they were. Errors:
-// those of resource.Delete and resource.DeleteCollection; Conflict if nobody would be an admin afterwards.
+// those of resource.Delete; Conflict if nobody would be an admin afterwards.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if in.Selection != nil {
-		return resource.DeleteCollection(ctx, deps.Teams, in)
-	}
 	return resource.Delete(ctx, deps.Teams, in)
 }
 

@@ -23,12 +23,8 @@ type Input = resource.DeleteInput
 // Output is the answer.
 type Output = runtime.Object
 
-// Do revokes one token, or all selected tokens of the caller. Errors: those of resource.Delete and
-// resource.DeleteCollection.
+// Do revokes one token, or all selected tokens of the caller. Errors: those of resource.Delete.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if in.Selection != nil {
-		return resource.DeleteCollection(ctx, deps.Tokens, in)
-	}
 	return resource.Delete(ctx, deps.Tokens, in)
 }
 

@@ -23,11 +23,8 @@ type Input = resource.DeleteInput
 type Output = runtime.Object
 
 // Do deletes one trust rule, or with a selection all selected ones, and returns what it has deleted as it was. Errors: those of
-// resource.Delete and resource.DeleteCollection.
+// resource.Delete.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if in.Selection != nil {
-		return resource.DeleteCollection(ctx, deps.TrustRules, in)
-	}
 	return resource.Delete(ctx, deps.TrustRules, in)
 }
 

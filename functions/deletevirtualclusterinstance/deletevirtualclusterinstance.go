@@ -26,11 +26,8 @@ type Output = runtime.Object
 
 // Do removes one instance, or marks it as deleted while a grace period or finalizers keep it. With a selection it does so
 // with all selected instances that the caller sees in the namespace, and returns them as they were. Errors: those of
-// resource.Delete and resource.DeleteCollection; Forbidden for an instance that the caller sees and may not delete.
+// resource.Delete; Forbidden for an instance that the caller sees and may not delete.
 func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
-	if in.Selection != nil {
-		return resource.DeleteCollection(ctx, deps.Instances, in)
-	}
 	return resource.Delete(ctx, deps.Instances, in)
 }
 

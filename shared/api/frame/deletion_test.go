@@ -16,7 +16,7 @@ import (
 
 // collections adds DELETE on the collection to the functions of every world.
 var collections = &frame.Function{Name: "testcollections", Endpoints: []frame.Endpoint{
-	frame.DeleteCollection(accesskey.Definition, registry, resource.DeleteCollection[*model.OwnedAccessKey]),
+	frame.DeleteCollection(accesskey.Definition, registry, resource.Delete[*model.OwnedAccessKey]),
 }}
 
 func newDeletions(t testing.TB) *world {

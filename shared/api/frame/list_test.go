@@ -73,7 +73,7 @@ func (w *world) narrowed(objects int) *narrow {
 	w.server = process.NewServer(w.env)
 	w.server.Metrics = metrics
 	removing := *keys
-	removing.Endpoints = append(slices.Clone(keys.Endpoints), frame.DeleteCollection(accesskey.Definition, registry, resource.DeleteCollection[*model.OwnedAccessKey]))
+	removing.Endpoints = append(slices.Clone(keys.Endpoints), frame.DeleteCollection(accesskey.Definition, registry, resource.Delete[*model.OwnedAccessKey]))
 	w.handler = w.server.Mount(&removing)
 	return state
 }

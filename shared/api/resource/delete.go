@@ -18,7 +18,7 @@ type DeleteInput struct {
 	Namespace, Name string
 	// Prefetched is as in GetInput. It refuses nothing: an object that it would refuse is read again.
 	Prefetched map[string]store.Record
-	// Selection selects the objects of a DeleteCollection. Nil: Name is the object to delete.
+	// Selection selects the objects to delete. Nil: Name is the object to delete.
 	Selection *ListInput
 	// UID and ResourceVersion are preconditions; empty means none.
 	UID             types.UID
@@ -39,7 +39,12 @@ type DeleteInput struct {
 //
 // Errors: NotFound when there is no such object for the caller; Conflict when a precondition does not
 // hold. On any error nothing is changed. Source: Spec 2.2, 3; ADR-0009.
+//
+// With a selection, Delete removes all selected objects, as deleteCollection says.
 func Delete[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
+	if in.Selection != nil {
+		return deleteCollection(ctx, r, in)
+	}
 	answer, after, err := r.deleteOne(ctx, in)
 	if err == nil && !in.DryRun {
 		r.collect(ctx, after)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// DeleteCollection removes the objects that in.Selection selects, each as Delete does, and returns them as a list: the objects
+// deleteCollection removes the objects that in.Selection selects, each as Delete does, and returns them as a list: the objects
 // as they were before. With a limit, these are the objects of the page that List would return. Without a limit, the objects
 // are read and removed page by page, also by Next of in.Selection.Rest, and an object that is created meanwhile may be
 // removed. Objects that others remove meanwhile are skipped. After each page, the dependents of its objects are removed
@@ -17,7 +17,7 @@ import (
 //
 // Errors: those of List, and the first of Delete, after which the objects before it are gone. Source: Spec 3; ADR-0009,
 // ADR-0020.
-func DeleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
+func deleteCollection[T Object](ctx context.Context, r *Registry[T], in DeleteInput) (runtime.Object, error) {
 	l, err := r.begin(ctx, *in.Selection, in.Selection.Limit == 0)
 	if err != nil {
 		return nil, err

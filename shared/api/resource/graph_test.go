@@ -907,7 +907,7 @@ func TestDeleteCollection(t *testing.T) {
 			w.mustRemove("gone", "")
 			row.list.Caller, row.in.Caller, row.in.Selection = row.caller, row.caller, &row.list
 			before := revision(t, w.keys.Store)
-			list, err := resource.DeleteCollection(t.Context(), w.keys, row.in)
+			list, err := resource.Delete(t.Context(), w.keys, row.in)
 			expect(t, err, row.wrong)
 			if err == nil {
 				if got := names(list.(*keyList)); got != row.answer {
@@ -933,7 +933,7 @@ func TestDeleteCollectionCollectsEachPage(t *testing.T) {
 	w.build("a b c d e n/v<a n/w<c n/x<d n/y<e")
 	w.keys.Store = &narrow{Store: w.keys.Store, objects: 2}
 	selection := resource.ListInput{Caller: admin}
-	if _, err := resource.DeleteCollection(t.Context(), w.keys, resource.DeleteInput{Caller: admin, Selection: &selection}); err != nil {
+	if _, err := resource.Delete(t.Context(), w.keys, resource.DeleteInput{Caller: admin, Selection: &selection}); err != nil {
 		t.Fatal(err)
 	}
 	w.expectLeft("after the request", "")
@@ -944,7 +944,7 @@ func TestDeleteCollectionCollects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.build("a b n/w<a,b n/x<a")
-	if _, err := resource.DeleteCollection(t.Context(), w.keys, resource.DeleteInput{
+	if _, err := resource.Delete(t.Context(), w.keys, resource.DeleteInput{
 		Caller: admin, Propagation: foreground, Selection: &resource.ListInput{Caller: admin},
 	}); err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func TestNamespaces(t *testing.T) {
 			t.Errorf("%s: listed %q, watched %q, %v, want %q", row.about, listed, watched, err, row.want)
 		}
 	}
-	if _, err := resource.DeleteCollection(t.Context(), w.widgets, resource.DeleteInput{
+	if _, err := resource.Delete(t.Context(), w.widgets, resource.DeleteInput{
 		Caller: ana, Namespace: "p-a", Selection: &resource.ListInput{Caller: ana, Namespace: "p-a"},
 	}); err != nil {
 		t.Fatal(err)

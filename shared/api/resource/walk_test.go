@@ -295,7 +295,7 @@ func TestDeleteCollectionInParts(t *testing.T) {
 				return nil
 			}))
 		}
-		part, err := resource.DeleteCollection(t.Context(), r, resource.DeleteInput{Caller: admin, Selection: &selection})
+		part, err := resource.Delete(t.Context(), r, resource.DeleteInput{Caller: admin, Selection: &selection})
 		must(t, err)
 		add(part)
 		for parts {

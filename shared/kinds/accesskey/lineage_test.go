@@ -478,7 +478,7 @@ func TestForegroundOfCollections(t *testing.T) {
 	}
 	last := w.made(admin, "last", model.OwnedAccessKeySpec{User: "ana", Groups: []string{identity.Admins}})
 	w.made(last, "made", model.OwnedAccessKeySpec{User: "ben"})
-	_, err := resource.DeleteCollection(t.Context(), w.keys, resource.DeleteInput{
+	_, err := resource.Delete(t.Context(), w.keys, resource.DeleteInput{
 		Caller: admin, Propagation: metav1.DeletePropagationForeground,
 		Selection: &resource.ListInput{Caller: admin, Fields: fields.ParseSelectorOrDie("spec.user=ana")},
 	})

@@ -309,7 +309,7 @@ func TestDeleteCollection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = resource.DeleteCollection(t.Context(), w.Instances, resource.DeleteInput{
+		_, err = resource.Delete(t.Context(), w.Instances, resource.DeleteInput{
 			Caller: row.caller, Namespace: row.namespace,
 			Selection: &resource.ListInput{Caller: row.caller, Namespace: row.namespace, Labels: selector},
 		})

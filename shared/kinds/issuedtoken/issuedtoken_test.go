@@ -54,7 +54,7 @@ func TestRevoked(t *testing.T) {
 		}, true},
 		"deleted with all": {func(w *issuertest.World, _ *model.DirectClusterEndpointToken) {
 			in := resource.DeleteInput{Caller: w.Caller("ci"), Selection: &resource.ListInput{Caller: w.Caller("ci")}}
-			if _, err := resource.DeleteCollection(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, in); err != nil {
+			if _, err := resource.Delete(t.Context(), kinds.Open(w.Env).IssuedTokens.Registry, in); err != nil {
 				t.Error(err)
 			}
 		}, true},

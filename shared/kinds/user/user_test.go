@@ -175,7 +175,7 @@ func TestLastAdminOfACollection(t *testing.T) {
 	w.expect("an admin", w.user("ana", model.UserSpec{ClusterRoles: roles}), 200)
 	w.expect("no admin", w.user("ben", model.UserSpec{}), 200)
 	all := resource.DeleteInput{Caller: admin, Selection: &resource.ListInput{Caller: admin}}
-	_, err := resource.DeleteCollection(t.Context(), w.Users, all)
+	_, err := resource.Delete(t.Context(), w.Users, all)
 	w.expect("all users", err, 409)
 	if _, err := w.Users.Store.Get(t.Context(), "ana"); err != nil {
 		t.Errorf("the last admin is gone: %v", err)
@@ -185,7 +185,7 @@ func TestLastAdminOfACollection(t *testing.T) {
 	})
 	w.expect("a team of admins", err, 200)
 	w.expect("an admin by the team alone", w.patch(admin, "ana", `{"spec":{"clusterRoles":null}}`), 200)
-	_, err = resource.DeleteCollection(t.Context(), w.Teams, all)
+	_, err = resource.Delete(t.Context(), w.Teams, all)
 	w.expect("all teams", err, 409)
 	if _, err := w.Teams.Store.Get(t.Context(), "ops"); err != nil {
 		t.Errorf("the team of the last admin is gone: %v", err)
