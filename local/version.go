@@ -1,14 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/alecthomas/kong"
-	"sigs.k8s.io/yaml"
+
+	"management.platform.sh/local/output"
 )
 
 type versionCommand struct {
@@ -37,26 +36,8 @@ func (c *versionCommand) Run(line *kong.Context) error {
 	if !ok {
 		info = &debug.BuildInfo{GoVersion: runtime.Version()}
 	}
-	return c.write(line.Stdout, reportOf(build(), info))
-}
-
-func (c *versionCommand) write(out io.Writer, report buildReport) error {
-	var text []byte
-	var err error
-	switch c.Output {
-	case "json":
-		text, err = json.MarshalIndent(report, "", "  ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(report)
-	default:
-		text = fmt.Appendln(nil, report.Version)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
-	return err
+	report := reportOf(build(), info)
+	return output.Write(line.Stdout, c.Output, report, func() []byte { return fmt.Appendln(nil, report.Version) })
 }
 
 // reportOf takes from what the compiler wrote into a program what users need to name it.

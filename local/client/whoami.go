@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
+	"management.platform.sh/local/output"
 	"management.platform.sh/shared/model"
 )
 
@@ -66,20 +66,7 @@ func (c *WhoAmI) Run(ctx context.Context) error {
 	if out == nil {
 		out = os.Stdout
 	}
-	switch c.Output {
-	case "json":
-		text, err = json.MarshalIndent(self, "", "  ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(self)
-	default:
-		text = describe(self.Status)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
-	return err
+	return output.Write(out, c.Output, self, func() []byte { return describe(self.Status) })
 }
 
 // selves is the path of the request below the base address of the API.

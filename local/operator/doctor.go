@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +10,9 @@ import (
 	"os"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"management.platform.sh/local/doctor"
 	"management.platform.sh/local/flags"
+	"management.platform.sh/local/output"
 	"management.platform.sh/local/state"
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/audit/filesink"
@@ -75,7 +73,7 @@ func (c *Doctor) Run(ctx context.Context) error {
 	if err != nil {
 		return misused{err}
 	}
-	if err := c.write(os.Stdout, report); err != nil {
+	if err := output.Write(os.Stdout, c.Output, report, func() []byte { return lines(report) }); err != nil {
 		return misused{err}
 	}
 	if code := report.Code(); code > 0 {
@@ -113,30 +111,15 @@ func (c *Doctor) deployment() (doctor.Deployment, error) {
 	}, nil
 }
 
-// write prints a report.
-func (c *Doctor) write(out io.Writer, report doctor.Report) error {
+// lines returns a report as text, a line for each finding.
+func lines(report doctor.Report) []byte {
 	var text []byte
-	var err error
-	switch c.Output {
-	case "json":
-		text, err = json.MarshalIndent(report, "", "  ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(report)
-	default:
-		for _, finding := range report.Findings {
-			text = fmt.Appendf(text, "%-8s  %-13s  %s", finding.Level, finding.Check, finding.Is)
-			if finding.Do != "" {
-				text = fmt.Appendf(text, "; to do: %s", finding.Do)
-			}
-			text = append(text, '\n')
+	for _, finding := range report.Findings {
+		text = fmt.Appendf(text, "%-8s  %-13s  %s", finding.Level, finding.Check, finding.Is)
+		if finding.Do != "" {
+			text = fmt.Appendf(text, "; to do: %s", finding.Do)
 		}
+		text = append(text, '\n')
 	}
-	if err == nil {
-		_, err = out.Write(text)
-	}
-	if err != nil {
-		return fmt.Errorf("printing the report: %w", err)
-	}
-	return nil
+	return text
 }
