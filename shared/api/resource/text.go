@@ -11,7 +11,21 @@ import (
 const (
 	maxDisplayName = 256
 	maxDescription = 4096
+	// maxPrintable is the longest text of Printable.
+	maxPrintable = 256
 )
+
+// Printable returns a text that somebody else chose, such as a user agent, as one line of at most 256 bytes that can be shown and
+// stored. A character that cannot be printed becomes a space, and one that does not fit is cut off as a whole.
+func Printable(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, ""))
+	return strings.ToValidUTF8(text[:min(len(text), maxPrintable)], "")
+}
 
 // ValidateTexts checks spec.displayName and spec.description, which may be empty.
 func ValidateTexts(displayName, description string, spec *field.Path) field.ErrorList {

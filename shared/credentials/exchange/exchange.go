@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,8 +57,6 @@ const (
 const (
 	// maxToken is the longest token, in bytes.
 	maxToken = 16 << 10
-	// maxText is the longest text of an annotation, in bytes.
-	maxText = 256
 	// skew is how much the clock of an issuer may be ahead.
 	skew = time.Minute
 	// oldest is the age at which no rule accepts a token.
@@ -152,14 +149,14 @@ func (f *Flow) Exchange(ctx context.Context, raw, name string) (granted Grant, n
 	notes = map[string]string{AnnotationOutcome: "refused"}
 	defer func() {
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-			notes[AnnotationDetail] = printable(refused.detail)
+			notes[AnnotationDetail] = resource.Printable(refused.detail)
 		}
 	}()
 	issuer, signed, isToken := glance(raw)
 	if !isToken {
 		return Grant{}, notes, refuse(unproven, "not a token")
 	}
-	notes[AnnotationIssuer] = printable(issuer)
+	notes[AnnotationIssuer] = resource.Printable(issuer)
 	named, err := f.naming(ctx, issuer)
 	if err != nil {
 		return Grant{}, notes, err
@@ -391,7 +388,7 @@ func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.Acc
 	key := &model.OwnedAccessKey{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: KeyPrefix, Annotations: map[string]string{}},
 		Spec: model.OwnedAccessKeySpec{
-			DisplayName: printable(rule.Spec.DisplayName), Description: "Made for a job by the trust rule " + rule.Name,
+			DisplayName: resource.Printable(rule.Spec.DisplayName), Description: "Made for a job by the trust rule " + rule.Name,
 			Type: model.AccessKeyTypeOther, TTLSeconds: int64(trustrule.TTL(rule) / time.Second), Scope: rule.Spec.Scope.DeepCopy(),
 		},
 	}
@@ -419,21 +416,7 @@ func (f *Flow) grant(ctx context.Context, rule *model.TrustRule, made *model.Acc
 func tell(annotations map[string]string, claims trustrule.Claims) {
 	for _, name := range told {
 		if text, given := claims.Text(name); given && text != "" {
-			annotations[AnnotationClaim+name] = printable(text)
+			annotations[AnnotationClaim+name] = resource.Printable(text)
 		}
 	}
-}
-
-// printable is a text for an annotation: without control characters, and not too long.
-func printable(text string) string {
-	text = strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return ' '
-	}, text)
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "")
-	}
-	return text
 }

@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -229,7 +227,7 @@ func (n newToken) Default(caller identity.Caller, object, _ *model.DirectCluster
 	}
 	object.Status = model.DirectClusterEndpointTokenStatus{
 		ExpirationTimestamp: &metav1.Time{Time: n.end(object)},
-		AccessKey:           caller.Key, AccessKeyUID: caller.KeyUID, UserAgent: printable(n.userAgent),
+		AccessKey:           caller.Key, AccessKeyUID: caller.KeyUID, UserAgent: resource.Printable(n.userAgent),
 		Groups: identity.WithoutKubernetes(caller.Groups),
 	}
 	object.Status.User, object.Status.Team, object.Status.Subject = caller.Owner.Fields()
@@ -288,19 +286,4 @@ func (n newToken) Warn(object *model.DirectClusterEndpointToken) []string {
 	default:
 		return []string{fmt.Sprintf("spec.ttl: %d seconds shortened to %d, when the access key ends", requested, given)}
 	}
-}
-
-// maxUserAgent is how many bytes of a user agent are stored.
-const maxUserAgent = 256
-
-// printable returns a text of a client as one line that can be shown.
-func printable(text string) string {
-	text = strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return -1
-		}
-		return c
-	}, strings.ToValidUTF8(text, ""))
-	// A character that does not fit is cut off as a whole.
-	return strings.ToValidUTF8(text[:min(len(text), maxUserAgent)], "")
 }

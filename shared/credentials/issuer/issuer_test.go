@@ -307,7 +307,7 @@ func TestTokenIsShownOnce(t *testing.T) {
 	if err := json.Unmarshal(record.Object, &stored); err != nil {
 		t.Fatal(err)
 	}
-	if got := stored.Status.UserAgent; !strings.HasPrefix(got, "kubectl/v1.37 ü") || len(got) > 256 {
+	if got := stored.Status.UserAgent; !strings.HasPrefix(got, "kubectl/v1.37   ü") || len(got) > 256 {
 		t.Errorf("the user agent is %q", got)
 	}
 	if record.Owner != "user:ana" || record.Digest != string(stored.UID) || !slices.Equal(record.References, []string{caller.KeyUID}) {

@@ -2,12 +2,11 @@ package signin
 
 import (
 	"errors"
-	"strings"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"management.platform.sh/shared/api/resource"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 )
@@ -62,20 +61,8 @@ const (
 	classNotAdmitted = "not_admitted"
 )
 
-// maxDetail is the longest detail, in bytes.
-const maxDetail = 256
-
 func refuse(class, detail string, answer *apierror.Error) *Refusal {
-	detail = strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return ' '
-	}, detail)
-	if len(detail) > maxDetail {
-		detail = strings.ToValidUTF8(detail[:maxDetail], "")
-	}
-	return &Refusal{Class: class, Detail: detail, answer: answer}
+	return &Refusal{Class: class, Detail: resource.Printable(detail), answer: answer}
 }
 
 func bad(text string) *apierror.Error { return apierror.BadRequest(text, nil) }
