@@ -43,6 +43,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
 )
@@ -142,25 +143,8 @@ type world struct {
 	env     *platform.Environment
 	handler http.Handler
 	issuer  *issuer
-	log     syncText
+	log     processtest.Log
 	serial  atomic.Int64
-}
-
-type syncText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *syncText) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *syncText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 func newWorld(t testing.TB) *world {

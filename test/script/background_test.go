@@ -3,44 +3,26 @@
 package script_test
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"management.platform.sh/shared/process/processtest"
 )
 
 // follower is a kubectl in the background.
 type follower struct {
 	command *exec.Cmd
-	output  lockedBuffer
+	output  processtest.Log
 	// done is closed when the process has ended.
 	done chan struct{}
 	err  error
-}
-
-// lockedBuffer is written by a process and read by the story.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // background starts a kubectl in the background, under a name, or with -platform another command of the program.

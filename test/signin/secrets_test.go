@@ -10,6 +10,7 @@ import (
 
 	"management.platform.sh/shared/audit"
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/process/processtest"
 )
 
 // everything returns all that the state holds: objects, events, indexes.
@@ -51,7 +52,7 @@ func TestSecrets(t *testing.T) {
 	w := newWorld(t)
 	level := int32(4)
 	w.config.Audit = &model.ConfigAudit{Enabled: true, Path: "-", Level: &level}
-	var events lines
+	var events processtest.Log
 	trail := audit.NewTrail(audit.Options{Config: w.env.Config, Openers: []audit.Opener{audit.Output(&events)}, Log: w.env.Log, Flush: true})
 	t.Cleanup(func() { trail.Close(t.Context()) })
 	w.server.Audit = trail

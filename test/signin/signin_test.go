@@ -34,6 +34,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/process"
+	"management.platform.sh/shared/process/processtest"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -64,24 +65,6 @@ func (c *clock) forward(by time.Duration) {
 	c.now = c.now.Add(by)
 }
 
-// lines is a log that many may write.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // world is a platform with a provider. Change its configuration and its provider between requests, never during one.
 type world struct {
 	t        testing.TB
@@ -91,7 +74,7 @@ type world struct {
 	config   *model.ConfigStatus
 	provider *provider
 	server   *frame.Server
-	log      lines
+	log      processtest.Log
 	// redis is the address of the state.
 	redis string
 }
