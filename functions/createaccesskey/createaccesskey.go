@@ -36,7 +36,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.Create(ctx, deps.Keys, in)
 }
 
-// ofUser stores a new access key of one user. Errors: those of Do; NotFound for a user whom the caller may not see; Invalid if the
+// ofUser stores a new access key of one user. Errors: those of Do; NotFound for a user that the caller may not see; Invalid if the
 // key names another owner.
 func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Users.AdmitAt(ctx, in.Caller, "create", accesskey.Subresource, in.Of); err != nil {

@@ -33,7 +33,7 @@ type answer struct {
 	ExpiresIn int64 `json:"expires_in,omitempty"`
 	// IssuedTokenType is set for jobs. Source: RFC 8693, 2.2.1.
 	IssuedTokenType string `json:"issued_token_type,omitempty"`
-	// User or Team is whom the key acts as.
+	// User or Team is the owner of the key.
 	User string `json:"user,omitempty"`
 	Team string `json:"team,omitempty"`
 	// AccessKey is the name of the key.

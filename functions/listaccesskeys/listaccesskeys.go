@@ -38,7 +38,7 @@ func Do(ctx context.Context, deps Deps, in Input) (Output, error) {
 	return resource.List(ctx, deps.Keys, in)
 }
 
-// ofUser returns a page of the access keys of one user. Errors: those of Do; NotFound for a user whom the caller may not see.
+// ofUser returns a page of the access keys of one user. Errors: those of Do; NotFound for a user that the caller may not see.
 func ofUser(ctx context.Context, deps Deps, in Input) (Output, error) {
 	if err := deps.Users.AdmitAt(ctx, in.Caller, "get", accesskey.Subresource, in.Of); err != nil {
 		return nil, err

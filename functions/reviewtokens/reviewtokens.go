@@ -1,4 +1,4 @@
-// Package reviewtokens tells a connected cluster to whom a bearer belongs: an access key or a direct cluster endpoint
+// Package reviewtokens tells a connected cluster who the caller of a bearer is: an access key or a direct cluster endpoint
 // token. Expired, disabled, revoked and foreign credentials are refused at once, with the reason.
 // Source: Spec 5.1, 5.2, 5.3; ADR-0012.
 package reviewtokens

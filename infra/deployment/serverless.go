@@ -39,7 +39,7 @@ func serverlessFunctions(entries map[string]entry) object {
 			made := object{
 				"name": deployedName(deployed), "handler": "bootstrap", "role": roleOf(deployed),
 				"timeout": timeout, "memorySize": one.MemoryMB,
-				// Uploads are told apart by the name of the file.
+				// The name of the file distinguishes uploads.
 				"package": object{"artifact": "build/serverless/" + name + ".zip"}, "environment": object{},
 			}
 			if one.Encrypts {

@@ -262,7 +262,7 @@ func (s *shell) refused(ctx context.Context, err error) error {
 	return failure(err)
 }
 
-// logged is the type of the errors that the platform is told and that are logged already.
+// logged is the type of the errors that go to the platform and that are logged already.
 const logged = "Failure"
 
 func failure(err error) error {

@@ -57,8 +57,8 @@ func main() {
 	}
 }
 
-// run makes the release beside its folder and moves it there at the end, so that a folder has a whole release or the one
-// of before.
+// run makes the release beside its folder and moves it there at the end, so that a folder has a whole release or the
+// previous one.
 func run(ctx context.Context, o options) error {
 	r, err := describe(ctx, o.Root)
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 
 // job is a job that exchanges its own token for an access key. Source: ADR-0036.
 type job struct {
-	// server is the base address of the API, and audience for whom the token is; empty: the host of the server.
+	// server is the base address of the API. audience is the audience of the job's token; empty: the host of the server.
 	server, audience string
 	// rule is the name of the trust rule; empty: the only one that fits.
 	rule string

@@ -71,7 +71,7 @@ type Deployment struct {
 	Settings settings.Settings
 	// Keyring are the keys that seal secrets in the state. nil: they are not known here.
 	Keyring *encryption.Keyring
-	// Lookup returns environment variables, for placeholders of the configuration. nil: there are none.
+	// Lookup returns environment variables, for placeholders of the configuration. nil: no variable is set.
 	Lookup func(string) (string, bool)
 	// Here tells that this machine runs the deployment, so that its files and addresses can be tried.
 	Here bool

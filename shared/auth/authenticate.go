@@ -52,7 +52,7 @@ var (
 
 // Bearers identifies bearers. Package accesskey implements it for access keys. Implementations are safe for concurrent use.
 type Bearers interface {
-	// Identify returns the caller to whom a bearer belongs. It refuses a malformed bearer without a request to the state.
+	// Identify returns the caller of a bearer. It refuses a malformed bearer without a request to the state.
 	// Prefetch names an access key to read in the same round trip if possible; empty: none.
 	//
 	// Errors: ErrUnknown, ErrExpired, ErrDisabled, ErrBound, ErrOwnerDisabled, ErrOwnerGone, ErrSignedOut and ErrRule; store.ErrUnavailable if the state cannot be reached; other errors
@@ -62,7 +62,7 @@ type Bearers interface {
 
 // Identified is the result for a valid bearer.
 type Identified struct {
-	// Caller is the caller to whom the bearer belongs.
+	// Caller is the caller of the bearer.
 	Caller identity.Caller
 	// Prefetched are the records of access keys that were read together with that of the bearer, by name: the one to
 	// prefetch, and those in its lineage. A key that is missing was not read or does not exist.

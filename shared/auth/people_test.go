@@ -145,7 +145,7 @@ func TestRightsOfOwners(t *testing.T) {
 	for _, step := range []struct {
 		sentence string
 		do       func()
-		// want are the rights of before, made and narrowed.
+		// want are the rights of the keys before, made and narrowed.
 		want [3]string
 		team string
 	}{

@@ -27,7 +27,7 @@ type Environment struct {
 	Now func() time.Time
 	// Random is the source of randomness for names and keys.
 	Random io.Reader
-	// Encryption returns the keys that seal secrets in the state. nil: there are none.
+	// Encryption returns the keys that seal secrets in the state. nil: the process has no keys.
 	Encryption func(context.Context) (*encryption.Keyring, error)
 	// Log is the log for errors that do not change a response.
 	Log *slog.Logger

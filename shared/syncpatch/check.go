@@ -58,7 +58,7 @@ func Warnings(problems []Problem) []string {
 // problems collects what a check finds.
 type problems struct {
 	found []Problem
-	// reading is told each field before its text is parsed. Nil: nobody wants to know.
+	// reading is called with each field before its text is parsed. It may be nil.
 	reading func(field string, data bool)
 	// texts is the size of the expressions so far, in bytes.
 	texts int

@@ -16,7 +16,7 @@ import (
 var (
 	// odd are words that plain English does not need: see docs/style.md.
 	odd = regexp.MustCompile(`(?i)\b(?:his|him|himself|hers|whom|(?:is|are) none of|(?:is|are) one too many|stops? to [a-z]+|(?:for|to|by|from) who asks|` +
-		`be there none|of before|(?:is|are|be) told|in the midst|of blanks alone|of this moment)\b`)
+		`be there none|of before|(?:is|are|be) told|in the midst|made good|of blanks alone|of this moment)\b`)
 	// sources are documents that users do not have.
 	sources = regexp.MustCompile(`Source: |\bADR-\d|\bSpec \d`)
 )
@@ -24,7 +24,7 @@ var (
 // described are the documents that the API serves about itself.
 const described = "functions/discoverapi/openapi/"
 
-// spoken are the texts that users read, by place: documents, served descriptions, and the string literals of programs.
+// spoken are the texts that people read, by place: documents, served descriptions, the string literals of programs, and all comments.
 func spoken(texts map[string]string) (map[string]string, error) {
 	found := map[string]string{}
 	for name, text := range texts {
@@ -39,11 +39,19 @@ func spoken(texts map[string]string) (map[string]string, error) {
 			}
 		case strings.HasPrefix(name, described):
 			found[name] = text
-		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "test/") && !generatedText.MatchString(text):
+		case strings.HasSuffix(name, ".go") && !generatedText.MatchString(text):
 			files := token.NewFileSet()
-			tree, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
+			tree, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution|parser.ParseComments)
 			if err != nil {
 				return nil, err
+			}
+			for _, group := range tree.Comments {
+				for _, comment := range group.List {
+					found[files.Position(comment.Pos()).String()] = comment.Text
+				}
+			}
+			if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") {
+				continue
 			}
 			ast.Inspect(tree, func(node ast.Node) bool {
 				if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
@@ -58,7 +66,7 @@ func spoken(texts map[string]string) (map[string]string, error) {
 	return found, nil
 }
 
-// misspoken finds odd words in what users read, and references to documents that they do not have in what is served.
+// misspoken finds odd words in what people read, and references to documents that they do not have in what is served.
 func misspoken(texts map[string]string) []string {
 	var findings []string
 	for _, place := range slices.Sorted(maps.Keys(texts)) {
@@ -104,5 +112,5 @@ func TestWordsFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, misspoken(read),
-		`a/a.go:4:30: "whom"`, `a/a.go:4:52: "is none of"`, `b.md:3: "his"`, `b.md:5: "stops to work"`, `x.json: "Source: "`)
+		`a/a.go:3:1: "Whom"`, `a/a.go:4:30: "whom"`, `a/a.go:4:52: "is none of"`, `b.md:3: "his"`, `b.md:5: "stops to work"`, `x.json: "Source: "`)
 }

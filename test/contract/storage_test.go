@@ -67,7 +67,7 @@ func (c *counter) List(ctx context.Context, query store.Query) (store.Page, erro
 	return c.Store.List(ctx, query)
 }
 
-// failing is a codec that can be told to fail.
+// failing is a codec that fails when a test says so.
 type failing struct {
 	runtime.Codec
 	fail atomic.Bool
@@ -218,7 +218,7 @@ func (o overridden) UpdateTransformer(modify storagetesting.TransformerModifier)
 	return func() { o.transformer = original }
 }
 
-// unreadable fails to read while it is told to.
+// unreadable fails to read while a test says so.
 type unreadable struct {
 	value.Transformer
 	fail atomic.Bool

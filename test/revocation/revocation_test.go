@@ -230,7 +230,7 @@ func (w *world) revoked(verify func() error, revoke func()) time.Duration {
 const early = 9 * second
 
 // fetched is what a cluster that verifies by itself has done when the worst moment comes: its document is due again
-// soon, and the platform's processes have just read what it will be told.
+// soon, and the platform's processes have just read what they will answer.
 func (w *world) fetched(verify func() error, path string, maxAge time.Duration) {
 	w.t.Helper()
 	w.must(verify)

@@ -236,7 +236,7 @@ func TestDeviceEnds(t *testing.T) {
 	}
 }
 
-// A device that asks too early is told to slow down, and must wait five seconds more for good. Source: RFC 8628, 3.5.
+// A device that asks too early gets slow_down, and must wait five seconds more for good. Source: RFC 8628, 3.5.
 func TestDevicePolls(t *testing.T) {
 	t.Parallel()
 	w := deviceWorld(t)

@@ -306,7 +306,7 @@ func TestIdentityProviderRefused(t *testing.T) {
 	}
 }
 
-// Connectors at which a gate would be open are none: nobody can sign in there. Source: ADR-0035.
+// A connector whose gate would be open signs nobody in. Source: ADR-0035.
 func TestGatesFailClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

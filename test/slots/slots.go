@@ -27,7 +27,7 @@ type Spread struct {
 	Step func(string)
 }
 
-// set writes the record of a digest if there is none of this revision or a later one. Closing a record of the same revision
+// set writes the record of a digest, unless a record of this revision or a later one exists. Closing a record of the same revision
 // always succeeds: a closed record says nothing, and the object decides.
 var set = redis.NewScript(`
 local before = redis.call('HGET', KEYS[1], ARGV[1])

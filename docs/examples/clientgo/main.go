@@ -1,4 +1,4 @@
-// Command clientgo makes an access key for a CI job, waits in a watch until it is gone, and shows how errors are told apart. It uses the
+// Command clientgo makes an access key for a CI job, waits in a watch until it is gone, and shows how to distinguish errors. It uses the
 // dynamic client of client-go, so that it needs no types of this project. It reads the kubeconfig that KUBECONFIG names.
 package main
 

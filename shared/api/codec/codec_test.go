@@ -231,7 +231,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// However many duplicates there are, a caller is told of a hundred, and of each once, in both forms.
+// However many duplicates there are, an answer names a hundred, and each once, in both forms.
 // Source: ADR-0003.
 func TestManyDuplicates(t *testing.T) {
 	var json, yaml strings.Builder

@@ -74,7 +74,7 @@ func edit(random *rand.Rand, key *model.OwnedAccessKey) {
 	}
 }
 
-// An update is told only what differs, and notes the same owners as the library for the whole objects. Source: ADR-0028.
+// An update receives only what differs, and notes the same owners as the library for the whole objects. Source: ADR-0028.
 func TestDiffering(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)

@@ -135,7 +135,7 @@ func (f *frame) sharer(c *call) (name, label string) {
 // thisAddress is what messages call the address of a client.
 const thisAddress = "this address"
 
-// address is what the client is told apart by while nobody knows the caller.
+// address identifies the client while the caller is not known.
 func (f *frame) address(c *call) string { return address(f.client(c.http)) }
 
 // client returns the address of the client of a request, without a port: the one that the first of the trusted proxies gives,
@@ -165,8 +165,8 @@ func parseAddress(text string) netip.Addr {
 	return ip.Unmap()
 }
 
-// address returns what anonymous clients are told apart by: their IPv4 address, or the first 64 bits of their IPv6 address,
-// which is what one client has.
+// address returns what identifies an anonymous client: its IPv4 address, or the first 64 bits of its IPv6 address,
+// since one client has all addresses that begin with them.
 func address(remote string) string {
 	ip := parseAddress(remote)
 	if !ip.IsValid() {

@@ -98,7 +98,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	}
 }
 
-// Anonymous clients are told apart by their address: a client cannot change the first 64 bits of an IPv6 address.
+// Their address identifies anonymous clients: a client cannot change the first 64 bits of an IPv6 address.
 // Source: ADR-0020.
 func TestPlacesOfAnonymous(t *testing.T) {
 	for _, row := range []struct {

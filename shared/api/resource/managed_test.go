@@ -168,7 +168,7 @@ func TestManagedFieldsFromClients(t *testing.T) {
 	}
 }
 
-// At most ten managers of updates are told apart; the oldest are merged. Source: ADR-0008.
+// At most ten managers of updates have entries of their own; the oldest are merged. Source: ADR-0008.
 func TestManagedFieldsAreCapped(t *testing.T) {
 	t.Parallel()
 	r, clock := clocked(t)

@@ -156,7 +156,7 @@ func (r *Registry[T]) canonical(text []byte) (body, value []byte, known bool) {
 	return body, value[sumLength:], true
 }
 
-// splice appends the answer for a record: its text with the resource version and the status of this moment. Done is false if
+// splice appends the answer for a record: its text with the resource version and the current status. Done is false if
 // the answer has to be made from the object.
 func (r *Registry[T]) splice(text []byte, record store.Record) (answer []byte, done bool) {
 	body, value, known := r.canonical(record.Object)

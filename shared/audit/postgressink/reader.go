@@ -106,7 +106,7 @@ func (r *reader) Lookup(ctx context.Context, name string) (audit.Stored, bool, e
 	return rows[0], true, nil
 }
 
-// read returns the events that a query selects. There are none before the first one was stored.
+// read returns the events that a query selects. Without a table, it returns no events: the first event creates the table.
 func (r *reader) read(ctx context.Context, query string, arguments ...any) ([]audit.Stored, error) {
 	if r.connection == nil {
 		connection, err := pgx.ConnectConfig(ctx, r.settings)

@@ -19,7 +19,7 @@ import (
 // nobody is a digest of the same cost as that of a user. No password fits it: its hash is that of nothing.
 var nobody = head + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(saltBytes)) + "$" + strings.Repeat("A", base64.RawStdEncoding.EncodedLen(hashBytes))
 
-// Check returns the user with a name and a password. Address is what the client is told apart by. The work is the same whether or not
+// Check returns the user with a name and a password. Address identifies the client. The work is the same whether or not
 // there is such a user. Nil: they do not belong together, or the user may not sign in. Detail says why, for the audit alone.
 //
 // Errors: TooManyRequests after too many wrong passwords, before anything is hashed; those of the store.

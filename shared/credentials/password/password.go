@@ -58,7 +58,7 @@ func OpenHasher(env *platform.Environment) *Hasher {
 // place is what the digest of the password of a user is sealed for.
 func place(of *model.User) string { return "users/" + string(of.UID) + "/password" }
 
-// maxTries is how often a user is written whom others write as well.
+// maxTries is how often the write of a user is tried while others write the same user.
 const maxTries = 32
 
 // Set sets the password of a user, and raises spec.tokenGeneration: every credential that the user has is refused at the next request,

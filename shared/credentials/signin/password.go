@@ -89,8 +89,7 @@ type Passwords struct {
 // Checker checks passwords. Implementations are safe for concurrent use.
 type Checker interface {
 	// Check returns the user with a name and a password. Nil: they do not belong together, or the user may not sign in. Detail says
-	// why, for the audit alone. The work is the same whether or not there is such a user. Network is what the client is told apart
-	// by. Errors: TooManyRequests; those of the store.
+	// why, for the audit alone. The work is the same whether or not there is such a user. Network identifies the client. Errors: TooManyRequests; those of the store.
 	Check(ctx context.Context, name string, password secret.String, network string) (found *model.User, detail string, err error)
 }
 
@@ -100,7 +99,7 @@ func OpenPasswords(env *platform.Environment, checker Checker) *Passwords {
 }
 
 // Finish takes the password that somebody has typed at the page of an attempt. It returns the path of the page that asks for a
-// confirmation, as Flow.Finish does. Network is what the client is told apart by. Notes are for the audit, also after an error.
+// confirmation, as Flow.Finish does. Network identifies the client. Notes are for the audit, also after an error.
 //
 // Errors: Refusal, ErrPassword among them; those of the store.
 func (p *Passwords) Finish(ctx context.Context, form url.Values, cookies map[string]string, network string) (path string, notes map[string]string, err error) {

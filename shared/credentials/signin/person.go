@@ -33,7 +33,7 @@ const (
 	maxKept   = 256
 	maxClaim  = 4096
 	maxName   = 50
-	// maxTries is how often a user is written whom others write as well.
+	// maxTries is how often the write of a user is tried while others write the same user.
 	maxTries = 4
 )
 
@@ -85,8 +85,8 @@ func (f *Flow) admit(ctx context.Context, chosen Connector, person Person, notes
 	return nil, mapped, busy()
 }
 
-// mapped returns what is stored of a person whom the settings of a connector admit: their groups, what is said of the user, and the
-// identity in their keys. Errors: Refusal.
+// mapped applies the settings of a connector to a person. It returns the person's groups, the fields of their user, and the identity
+// that their keys hold. Errors: Refusal, also if the settings do not admit the person.
 func mapped(chosen Connector, person Person, filters []string, notes map[string]string) (groups []string, said model.UserSpec, mapped model.AccessKeyIdentity, err error) {
 	if err := check(person); err != nil {
 		return nil, model.UserSpec{}, model.AccessKeyIdentity{}, err

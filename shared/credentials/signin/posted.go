@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// posted is the stage of a sign-in whose person is known, and whose browser is not: the provider has let it post its answer, and
-	// no cookie comes with a form of another site. Source: ADR-0038.
+	// posted is the stage after the provider's form and before the browser's cookie: the person is known, and the browser is not
+	// yet. A browser sends no cookie with a form of another site. Source: ADR-0038.
 	posted = "posted"
 	// postedOwner owns these sign-ins in the state.
 	postedOwner = "posted"

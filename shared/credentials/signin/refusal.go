@@ -121,7 +121,7 @@ func Refused(detail string) *Refusal {
 // Misconfigured is the Refusal for an answer of a provider that breaks the protocol.
 func Misconfigured(detail string) *Refusal { return misconfigured(detail) }
 
-// NotAdmitted is the Refusal for a person whom the settings of a connector keep out.
+// NotAdmitted is the Refusal of a person: the settings of a connector do not admit them.
 func NotAdmitted(detail string) *Refusal { return notAdmitted(detail) }
 
 // Unreachable is the Refusal for a provider that does not answer. The cause is for the log.

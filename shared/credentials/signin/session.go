@@ -128,8 +128,8 @@ func (f *Flow) keepSession(ctx context.Context, state *signIn, key *model.OwnedA
 
 // Renewed counts what a run of Renew did.
 type Renewed struct {
-	// Kept are the sessions whose provider has said who the person is, Ended those that it refuses, Unanswered those about which nobody
-	// knows, Unused those whose key was not used, and Forgotten those whose key is gone.
+	// Kept counts the sessions that their provider has confirmed, Ended those that it refuses, Unanswered those for which no provider
+	// answered, Unused those whose key was not used, and Forgotten those whose key no longer exists.
 	Kept, Ended, Unanswered, Unused, Forgotten int
 }
 
@@ -326,8 +326,8 @@ func (f *Flow) refresh(ctx context.Context, key *model.OwnedAccessKey, who model
 	return err
 }
 
-// endAll ends every credential of a user whom a provider refuses, and the key of the sign-in. A failure is made good by the next run, since
-// the session goes last.
+// endAll ends every credential of a user, and the key of the sign-in: the provider refuses the user. The session is removed last, so
+// that the next run repeats what has failed.
 func (f *Flow) endAll(ctx context.Context, record store.Record, state stored, key *model.OwnedAccessKey) error {
 	_, err := user.SignOutUser(ctx, f.users, resource.SubresourceInput[*model.UserSignOut]{Caller: renewer, Name: state.User, Manager: ClientID})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -1,5 +1,5 @@
-// Package accesskey has the rules of access keys: the form of the bearer text, what a key may hold, who may give what to
-// whom, and when a key ends. It stores a digest of the bearer text, from which nobody can compute the text.
+// Package accesskey has the rules of access keys: the form of the bearer text, what a key may hold, which rights one
+// key may give another, and when a key ends. It stores a digest of the bearer text, from which nobody can compute the text.
 // Source: Spec 2.3, 2.5, 3, 5, 8; ADR-0005.
 //
 // The verbs themselves are those of package resource; package auth turns a bearer into a caller.
@@ -97,7 +97,7 @@ type rules struct {
 	// keys is the registry that has the rules.
 	keys  *Registry
 	lines *lines
-	// people are the users and teams. nil: there are none.
+	// people are the users and teams. nil: the platform has neither.
 	people *people.Directory
 }
 

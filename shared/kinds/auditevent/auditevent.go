@@ -69,7 +69,7 @@ func unavailable(err error) error {
 	}
 }
 
-// Get returns one event. Errors: NotFound if there is none of that name that the caller may see; NotImplemented if events cannot
+// Get returns one event. Errors: NotFound if the caller sees no event of that name; NotImplemented if events cannot
 // be read here; ServiceUnavailable.
 func (l *Log) Get(ctx context.Context, in resource.GetInput) (*model.AuditEvent, error) {
 	reader, err := l.Read()

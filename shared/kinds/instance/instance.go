@@ -73,7 +73,7 @@ var Definition = &resource.Definition[*model.VirtualClusterInstance]{
 type Settings struct {
 	// Project returns the project of a namespace; empty for namespaces of no project.
 	Project func(namespace string) string
-	// Keyring returns the keys that encrypt the material of signers. nil: there are none.
+	// Keyring returns the keys that encrypt the material of signers. nil: the process has no keys.
 	Keyring func() (*encryption.Keyring, error)
 	// AllowLocal permits signers at the loopback addresses of this machine. Source: ADR-0017.
 	AllowLocal bool
@@ -171,8 +171,8 @@ func May(caller identity.Caller, verb string, instance *model.VirtualClusterInst
 	})
 }
 
-// controls reports whether a caller may do everything with an instance: admins, the owner, and callers to whom spec.access
-// gives all verbs.
+// controls reports whether a caller may do everything with an instance: admins, the owner, and callers with all verbs
+// in spec.access.
 func controls(caller identity.Caller, instance *model.VirtualClusterInstance) bool {
 	if caller.Admin() {
 		return true
@@ -308,7 +308,7 @@ func (r *rules) Authorize(caller identity.Caller, instance, old *model.VirtualCl
 	return excess
 }
 
-// controlled says who may change what decides to whom the credentials of others go.
+// controlled says who may change the fields that decide where the credentials of others are sent.
 const controlled = "may be changed only by the owner, by users with all verbs and by admins"
 
 // AuthorizeStatus returns the field of the status in which a caller would move the endpoint: kubeconfigs send the credentials

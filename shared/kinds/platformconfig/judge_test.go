@@ -91,7 +91,7 @@ func (g *guarded) end(name string) time.Time {
 	return key.Status.ExpirationTimestamp.Time
 }
 
-// A limit that would end the key of its writer is refused unless it is forced. Then keys have a day, a warning says whom the
+// A limit that would end the key of its writer is refused unless it is forced. Then keys have a day, a warning names the callers that the
 // limit locks out, and a raised limit gives everything back. Source: ADR-0024.
 func TestLoweredLimit(t *testing.T) {
 	t.Parallel()

@@ -291,7 +291,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// All faults are told at once: of form and of rules, each with its field. Source: Spec 2.7.
+// One answer names all faults: of form and of rules, each with its field. Source: Spec 2.7.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := platformconfig.Parse([]byte(`

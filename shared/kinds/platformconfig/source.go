@@ -58,16 +58,16 @@ type Options struct {
 	File string
 	// Store is the state of configs. It is not used if there is a file.
 	Store store.Store
-	// Keyring returns the keys that secrets are sealed with. nil: there are none.
+	// Keyring returns the keys that secrets are sealed with. nil: the process has no keys.
 	Keyring func(context.Context) (*encryption.Keyring, error)
 	// FileLimits has how the limits of files were lowered, for processes that start later. nil: a process applies the limits that
 	// it starts with at once. Source: ADR-0024.
 	FileLimits store.Store
-	// Lookup returns environment variables, for placeholders. nil: there are none.
+	// Lookup returns environment variables, for placeholders. nil: no variable is set.
 	Lookup func(string) (string, bool)
 	// Variables begins the names of the variables that placeholders can name. Empty: DefaultVariables.
 	Variables string
-	// Keys are the access keys, to say whom a write locks out. nil: nothing is said.
+	// Keys are the access keys, from which a write learns which callers it locks out. nil: it names none.
 	Keys func() *accesskey.Registry
 	// Sinks returns what of a new configuration of the audit cannot record events, in comparison with the earlier one, which
 	// may be nil. nil: sinks are not checked. Set it before the first write.

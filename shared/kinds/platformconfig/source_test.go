@@ -283,7 +283,7 @@ func (c closed) Get(ctx context.Context, name string) (store.Record, error) {
 	return c.Store.Get(ctx, name)
 }
 
-// A new version of a file takes effect, a bad one never does, and neither is told twice. Source: ADR-0015.
+// A new version of a file takes effect, a bad one never does, and neither is logged twice. Source: ADR-0015.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"management.platform.sh/shared/model/secret"
 )
 
-// What is write-only is told to nobody by fmt and slog, in no form, and travels in JSON.
+// A write-only text never appears in the output of fmt and slog, in any form. JSON has it.
 func TestWriteOnly(t *testing.T) {
 	t.Parallel()
 	const text = "correct horse"

@@ -79,7 +79,7 @@ func TestParseCA(t *testing.T) {
 
 // Certificates begin five minutes back, live as long as is asked for, or as the signer has it, and never longer than the
 // authority. Source: Spec 2.6, 8.
-// Both forms of an encrypted key are told to be that.
+// The error says that a key is encrypted, in both forms of encrypted keys.
 func TestParseCAEncrypted(t *testing.T) {
 	t.Parallel()
 	certificate, _ := clustercatest.Authority(t, nil)

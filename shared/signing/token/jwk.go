@@ -102,7 +102,7 @@ func (k JWK) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// errForeign is a key that is well formed, as far as can be told, and for another purpose.
+// errForeign means that a key seems well formed, and is for another purpose.
 var errForeign = errors.New("is not a public key that verifies ES256 or RS256 signatures")
 
 // UnmarshalJSON reads a key. The key must have a kid and, where it names its use, be for signatures. A private key is

@@ -106,7 +106,7 @@ func (p *provider) ask(ctx context.Context, one signin.Connector, found host, to
 // End implements signin.Provider: the code hosts have no address at which a session ends.
 func (*provider) End(context.Context, signin.Connector) (string, error) { return "", nil }
 
-// numeric is the ID of an account. Zero and negative ones are none.
+// numeric checks that the ID of an account is positive.
 func numeric(id int64) error {
 	if id <= 0 {
 		return signin.Misconfigured("the provider names no number of the account")

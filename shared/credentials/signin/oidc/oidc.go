@@ -267,7 +267,7 @@ func (p *Providers) renew(ctx context.Context, settings source, key string, sess
 	return said{claims, tokens, found}, nil
 }
 
-// read returns the claims of an ID token and, if the settings say so, of the UserInfo. An empty nonce is none.
+// read returns the claims of an ID token and, if the settings say so, of the UserInfo. With an empty nonce, none is expected.
 func (p *Providers) read(ctx context.Context, found *provider, settings source, tokens *oauth2.Token, raw, nonce string) (said, error) {
 	token, err := p.verify(ctx, found, settings, raw, nonce)
 	if err != nil {
@@ -294,7 +294,8 @@ func (p *Providers) read(ctx context.Context, found *provider, settings source, 
 	return said{claims, tokens, found}, nil
 }
 
-// verify checks an ID token. An empty nonce is none: the token comes with a refreshed one, and not from a browser. The library checks signature, issuer, audience and expiry.
+// verify checks an ID token. The library checks its signature, issuer, audience and expiry. With an empty nonce, none is expected: the
+// token comes from a refresh, not from a browser.
 func (p *Providers) verify(ctx context.Context, found *provider, settings source, raw, nonce string) (*goidc.IDToken, error) {
 	token, err := found.VerifierContext(ctx, &goidc.Config{
 		ClientID: settings.ClientID, SupportedSigningAlgs: algorithms, Now: p.env.Now, SkipIssuerCheck: settings.tenants,

@@ -23,9 +23,10 @@ const (
 
 // expected is what a response must fit.
 type expected struct {
-	// callback is where it must be addressed to, audience for whom it must be, and request the ID of the request that it must answer.
+	// callback is the address that the response names, audience the audience of its assertion, and request the ID of the request that it
+	// answers.
 	callback, audience, request string
-	// issuer is whose it must be. Empty: anybody's whose certificate is one of these.
+	// issuer is the issuer of the response. Empty: any issuer whose certificate is one of certificates.
 	issuer string
 	// format is that of the NameID.
 	format       string
@@ -247,7 +248,7 @@ func (e expected) session(statement *etree.Element, found *assertion) error {
 	return nil
 }
 
-// conditions checks when and for whom an assertion is valid. A condition that is not known here is not fulfilled.
+// conditions checks the time and the audience of an assertion. An unknown condition counts as not fulfilled.
 func (e expected) conditions(element *etree.Element) error {
 	if err := e.within(element); err != nil {
 		return err
