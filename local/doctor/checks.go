@@ -136,7 +136,7 @@ func (e *examination) backlogs(function string, sinks []audit.Backlog) {
 	for _, sink := range sinks {
 		switch {
 		case sink.Unusable:
-			e.find(check, Critical, "mend audit.path or audit.dataStoreEndpoint", "%s cannot open a sink of the audit: no event is recorded", function)
+			e.find(check, Critical, "mend audit.path or audit.dataStoreEndpoint", "%s cannot open a sink of the audit, which gets no event", function)
 		case !sink.Failing.IsZero():
 			e.find(check, Critical, "mend the sink; the log lines \"audit events\" of the function say why it fails",
 				"the sink %s of %s has refused every event since %s; %d wait and %d are lost", sink.Sink, function, sink.Failing.Format(time.RFC3339), sink.Waiting, sink.Lost)

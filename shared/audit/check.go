@@ -2,14 +2,29 @@ package audit
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/secret"
 )
 
 // endpoint is the field of the configuration with the URL of a store.
 const endpoint = "dataStoreEndpoint"
+
+// unknown says that this process does not know the URL of the configured store, and what to do. Empty: it knows the URL, or there is no
+// store. The configuration then has a mark or a placeholder in its place. Source: ADR-0016.
+func unknown(config *model.ConfigAudit) string {
+	switch url := config.DataStoreEndpoint.Reveal(); {
+	case url == secret.Mark:
+		return "audit.dataStoreEndpoint is not known here: it is sealed, and this process cannot open it; write it as ${PLATFORM_SECRET_AUDIT_STORE}, and give every function this variable"
+	case strings.HasPrefix(url, "${"):
+		return "audit.dataStoreEndpoint is not known here: give every function the variable of its placeholder"
+	default:
+		return ""
+	}
+}
 
 // Checked is a sink that can find out whether it could store events. Check leaves no trace.
 type Checked interface {
@@ -48,7 +63,11 @@ func Checker(openers []Opener) func(ctx context.Context, was, next *model.Config
 			}
 		}
 		for _, name := range []string{"path", endpoint} {
-			if missing[name] {
+			switch why := unknown(next); {
+			case !missing[name]:
+			case name == endpoint && why != "":
+				problems = append(problems, field.Invalid(path.Child(name), field.OmitValueType{}, "cannot record events: "+why))
+			default:
 				problems = append(problems, field.Invalid(path.Child(name), field.OmitValueType{}, "cannot record events: this program has no such sink"))
 			}
 		}

@@ -77,6 +77,9 @@ func ReadWith(openers []Opener, config func() *model.ConfigStatus) func() (Reade
 		if current.DataStoreEndpoint == "" {
 			return nil, unreadable("audit events cannot be read: they are stored in files only; set audit.dataStoreEndpoint in the configuration")
 		}
+		if why := unknown(current); why != "" {
+			return nil, unreadable("audit events cannot be read: " + why)
+		}
 		for _, opener := range openers {
 			if opener.Read == nil {
 				continue

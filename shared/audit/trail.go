@@ -94,7 +94,7 @@ type version struct {
 	config *model.ConfigAudit
 	policy *Policy
 	spools []*spool
-	// err is the reason why events cannot be recorded with this configuration.
+	// err is the reason why a sink of this configuration cannot be opened, so that events are lost. The other sinks get them.
 	err error
 }
 
@@ -128,7 +128,8 @@ type Entry struct {
 
 // Record records events. If a decision has Fail, Record returns when every sink has stored its event, or with
 // ErrNotRecorded after WaitAtMost, however many events there are. Otherwise it returns nil immediately, and an event for
-// which the spool has no room is counted as lost. No text of hidden is recorded.
+// which the spool has no room is counted as lost. An event is also counted as lost, or refused with ErrNotRecorded, if a sink of
+// the configuration cannot be opened; the other sinks get it. No text of hidden is recorded.
 func (t *Trail) Record(events []Entry, hidden ...secret.String) error {
 	v := t.version()
 	return t.record(v, v.spools, events, hidden)
@@ -144,7 +145,8 @@ func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []sec
 	var pending []waiting
 	for _, one := range events {
 		record, err := one.Event.record(hidden)
-		if err == nil {
+		unwritable := err != nil
+		if !unwritable {
 			err = v.err
 		}
 		if err == nil && len(spools) == 0 {
@@ -153,6 +155,8 @@ func (t *Trail) record(v *version, spools []*spool, events []Entry, hidden []sec
 		if err != nil {
 			t.options.Metrics.Audited("none", one.Decision.Level, outcome(one.Decision))
 			refused = cmp.Or(refused, refusal(one.Decision, err))
+		}
+		if unwritable {
 			continue
 		}
 		waits := one.Decision.Fail || one.Decision.waits || t.options.Flush
@@ -319,6 +323,9 @@ func (t *Trail) open(config *model.ConfigAudit) ([]*spool, error) {
 		if set {
 			wanted++
 		}
+	}
+	if why := unknown(config); why != "" {
+		problems = errors.Join(problems, errors.New(why))
 	}
 	if problems == nil && len(spools) < wanted {
 		problems = errors.New("this program has no sink for the configured audit.path or audit.dataStoreEndpoint")

@@ -43,12 +43,9 @@ func Open(lookup func(string) string, shell Shell) (*frame.Server, error) {
 	if shell.Annotate != nil {
 		lines = annotated{lines, shell.Annotate}
 	}
+	log := slog.New(lines)
 	server := New(s, World{
-		Stores: stores, Encryption: keyring, Log: slog.New(lines), Metrics: metrics,
-		Lookup: func(name string) (string, bool) {
-			value := lookup(name)
-			return value, value != ""
-		},
+		Stores: stores, Encryption: keyring, Log: log, Metrics: metrics, Lookup: placeholders(lookup, fetcher(s.Extension), log),
 	})
 	if source := platformconfig.Open(server.Env); source.FromFile() {
 		// Only a file is read now: the state is not read before the first request.

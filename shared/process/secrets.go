@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -47,6 +48,41 @@ func fetcher(extension settings.Extension) func(ctx context.Context, id string) 
 			return "", errors.New("the secret holds no text")
 		}
 		return found.SecretString, nil
+	}
+}
+
+// inSecret ends the name of a variable that names a secret with the value of the variable without it.
+const inSecret = "_SECRET"
+
+// placeholders returns the values of the variables that the platform configuration names, and whether they are known. The value of NAME
+// is in the variable NAME, or in the secret that NAME_SECRET names. A secret is fetched at the first use and kept. A failure is logged
+// once, and the next lookup tries again. Source: ADR-0015.
+func placeholders(lookup func(string) string, fetch func(ctx context.Context, id string) (secret.String, error), log *slog.Logger) func(name string) (string, bool) {
+	var mu sync.Mutex
+	fetched, failed := map[string]secret.String{}, map[string]string{}
+	return func(name string) (string, bool) {
+		if value := lookup(name); value != "" {
+			return value, true
+		}
+		id := lookup(name + inSecret)
+		if id == "" {
+			return "", false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if value, known := fetched[name]; known {
+			return value.Reveal(), true
+		}
+		value, err := fetch(context.Background(), id)
+		if err != nil {
+			if why := err.Error(); failed[name] != why {
+				failed[name] = why
+				log.Error("a secret of the platform configuration cannot be read", "variable", name+inSecret, "error", why)
+			}
+			return "", false
+		}
+		fetched[name] = value
+		return value.Reveal(), true
 	}
 }
 

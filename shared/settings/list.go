@@ -163,7 +163,7 @@ var List = []Setting{
 	text(Config, "config", "", func(s *Settings) *string { return &s.Config }).
 		describe("path", Functions|Serve, "Platform configuration (YAML). A function looks for changes every two seconds while requests come, the runner every second. Absent: the state holds the configuration, and the API writes it."),
 	checked(ConfigVariables, "", DefaultConfigVariables, checkVariables, func(s *Settings) *string { return &s.ConfigVariables }).
-		describe("text", Functions|Serve, "How the names of the variables begin that ${NAME} can stand for in secrets of the platform configuration. It ends with _."),
+		describe("text", Functions|Serve, "How the names of the variables begin that ${NAME} can stand for in secrets of the platform configuration. It ends with _. In a function, NAME_SECRET can name a secret of AWS Secrets Manager with the value of NAME."),
 	level(LogLevel, "log-level").
 		describe("level", Functions|Serve, "Lowest level that is logged on standard error."),
 	boolean(Stream, "", func(s *Settings) *bool { return &s.Stream }).

@@ -82,7 +82,7 @@ type runner struct {
 var inherited = append([]string{"PATH", "HOME", "TMPDIR", "PLATFORM_REDIS_URL", "PLATFORM_ADMIN_KEY", "PLATFORM_LOG_LEVEL"}, settings...)
 
 // settings are the settings of functions that a story can set, in every shape.
-var settings = []string{"PLATFORM_REDIS_TIMEOUT", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME", "PLATFORM_PATCH_OBJECT_TIME"}
+var settings = []string{"PLATFORM_REDIS_TIMEOUT", "PLATFORM_EDITION", "PLATFORM_PATCH_EXPRESSION_TIME", "PLATFORM_PATCH_OBJECT_TIME", "PLATFORM_SECRET_AUDIT_STORE"}
 
 var announced = regexp.MustCompile(`(?s)API +https://(\S+)/kubernetes/management\n(?:.*plain HTTP +(http://\S+)/kubernetes/management\n)?.*kubectl explain`)
 

@@ -17,7 +17,8 @@ import (
 // content is the part of a record that holds the Config. Source: ADR-0015.
 type content struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
-	// Status has a mark in place of each secret. Sealed has the sealed secrets by the paths of their fields.
+	// Status has a mark in place of each secret. Sealed has the sealed secrets by the paths of their fields, and placeholders that are
+	// stored in clear.
 	Status model.ConfigStatus `json:"status"`
 	Sealed map[string]string  `json:"sealed,omitempty"`
 }
@@ -92,25 +93,42 @@ func hide(status *model.ConfigStatus) {
 }
 
 // unseal puts the secrets into a status in stored form. It returns the paths of the fields whose secrets cannot be opened,
-// and the reasons. Such a field is empty afterwards; a URL keeps its mark.
+// and the reasons. Such a field keeps its mark: an empty one would mean that there is no secret.
 func unseal(status *model.ConfigStatus, ring *encryption.Keyring) (closed []string, err error) {
 	everyText(status, func(t text) string {
 		shown, sealed, found := strings.Cut(t.value, seam)
 		if shown == "" || !found && !t.secret {
 			return shown
 		}
-		plain, problem := ring.Open(sealed, place(t.path))
+		plain, problem := unsealed(t, sealed, ring)
 		if problem == nil {
-			return string(plain)
+			return plain
 		}
 		closed = append(closed, t.at)
 		err = errors.Join(err, fmt.Errorf("%s: %w", t.at, problem))
 		if t.secret {
-			return ""
+			// A hand may have written something else here.
+			return secret.Mark
 		}
 		return shown
 	})
 	return closed, err
+}
+
+// unsealed returns the secret of a text. Sealed is what is stored of it beside the mark.
+func unsealed(t text, sealed string, ring *encryption.Keyring) (string, error) {
+	if inClear(t, sealed) {
+		return sealed, nil
+	}
+	plain, err := ring.Open(sealed, place(t.path))
+	return string(plain), err
+}
+
+// inClear reports whether a value of a field is stored in clear, so that processes without the key know it: a placeholder and nothing
+// else, which is no secret. Fields are excluded whose secret is sent to where another field says: those who can write the state, but have
+// no key, could send the value of any placeholder there. Source: ADR-0015.
+func inClear(t text, value string) bool {
+	return t.secret && t.field.Tag.Get("sentTo") == sentNowhere && placeholder().FindString(value) == value && open(value)
 }
 
 // sealing is the result of seal.
@@ -146,12 +164,15 @@ func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *f
 		same := sentBefore[t.path] == sentNow[t.path]
 		kept := shown == t.value
 		if found && !kept {
-			plain, err := ring.Open(sealed, place(t.path))
-			url, _ := concealed(string(plain))
-			kept = err == nil && (string(plain) == t.value && (same || !open(t.value)) || isMark(t) && url == t.value)
-			same = same || string(plain) == t.value
+			plain, err := unsealed(t, sealed, ring)
+			url, _ := concealed(plain)
+			kept = err == nil && (plain == t.value && (same || !open(t.value)) || isMark(t) && url == t.value)
+			same = same || plain == t.value
 		}
 		switch {
+		case kept && same && inClear(t, t.value):
+			// Earlier builds sealed it.
+			return hidden + seam + t.value
 		case kept && same:
 			return before
 		case kept:
@@ -164,6 +185,9 @@ func seal(status, earlier *model.ConfigStatus, ring *encryption.Keyring, path *f
 			return t.value
 		case open(t.value):
 			done.placeholders = append(done.placeholders, path.Child(t.at))
+		}
+		if inClear(t, t.value) {
+			return hidden + seam + t.value
 		}
 		made, err := ring.Seal([]byte(t.value), place(t.path))
 		switch {

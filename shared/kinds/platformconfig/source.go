@@ -121,7 +121,7 @@ type version struct {
 	effective *model.ConfigStatus
 	// lacking are the fields whose secrets or placeholders are not known here.
 	lacking []string
-	// partial means that secrets could not be opened. The next check tries again.
+	// partial means that secrets or placeholders are not known here. The next check tries again.
 	partial bool
 	// limits are those on the life of access keys, and steps are how they were lowered.
 	limits accesskey.Limits
@@ -344,7 +344,8 @@ func (s *Source) loadFile() (*version, error) {
 		return nil, fmt.Errorf("reading the platform configuration: %w", err)
 	}
 	now := s.current.Load()
-	if now != nil && s.seen != nil && bytes.Equal(content, s.seen) {
+	same := now != nil && s.seen != nil && bytes.Equal(content, s.seen)
+	if same && !now.partial {
 		return nil, nil
 	}
 	s.seen = append([]byte{}, content...)
@@ -364,6 +365,9 @@ func (s *Source) loadFile() (*version, error) {
 	next, err := s.build(config, store.Record{Name: Name, Revision: revision, Object: text}, nil, nil)
 	if err != nil {
 		return nil, err
+	}
+	if same && now.revision == next.revision && slices.Equal(now.lacking, next.lacking) {
+		return nil, nil
 	}
 	switch {
 	case s.FileLimits == nil && now == nil:
@@ -462,7 +466,7 @@ func (s *Source) build(config *model.Config, found store.Record, closed []string
 		slices.Sort(lacking)
 	}
 	return &version{
-		revision: found.Revision, record: found, written: config, effective: effective, lacking: lacking, partial: len(closed) > 0,
+		revision: found.Revision, record: found, written: config, effective: effective, lacking: lacking, partial: len(lacking) > 0,
 	}, nil
 }
 

@@ -33,6 +33,9 @@ type text struct {
 	parents []reflect.Value
 }
 
+// sentNowhere is the tag sentTo of a secret for which no other field says where it is sent.
+const sentNowhere = "-"
+
 // sentTo returns the names and values of the fields that say where the text is sent, as the tag sentTo lists them: a name
 // with ^ is a field one object further out. Secrets in the values are marks. Empty: none.
 func (t text) sentTo() (names []string, values string) {
@@ -40,7 +43,7 @@ func (t text) sentTo() (names []string, values string) {
 	for name := range strings.SplitSeq(t.field.Tag.Get("sentTo"), ",") {
 		outer := strings.TrimLeft(name, "^")
 		out := len(name) - len(outer)
-		if outer == "" || outer == "-" || out >= len(t.parents) {
+		if outer == "" || outer == sentNowhere || out >= len(t.parents) {
 			continue
 		}
 		value := fieldNamed(t.parents[len(t.parents)-1-out], outer)
