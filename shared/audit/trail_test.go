@@ -489,6 +489,52 @@ func TestChangesAreNotRefused(t *testing.T) {
 	})
 }
 
+// A sink that cannot be opened does not take the events from the others: they are lost there, or refused, and the log says why. A store
+// whose URL is not known in this process is such a sink. Source: ADR-0016.
+func TestASinkThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	for endpoint, why := range map[string]string{
+		secret.Mark:                      "audit.dataStoreEndpoint is not known here: it is sealed",
+		"${PLATFORM_SECRET_AUDIT_STORE}": "audit.dataStoreEndpoint is not known here: give every function the variable",
+		"redis://wrong.example":          "store: wrong",
+		"mysql://a.example":              "this program has no sink",
+	} {
+		t.Run(endpoint, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(false)
+				b.config.Audit.Path, b.config.Audit.DataStoreEndpoint = "-", secret.String(endpoint)
+				openers := []audit.Opener{opener(b.shelf), {Name: "store", Open: func(config *model.ConfigAudit) (audit.Sink, error) {
+					if strings.HasPrefix(config.DataStoreEndpoint.Reveal(), "redis:") {
+						return nil, errors.New("wrong")
+					}
+					return nil, nil
+				}}}
+				trail := audit.NewTrail(audit.Options{
+					Config: func() *model.ConfigStatus { return b.config }, Openers: openers, Log: slog.New(slog.NewTextHandler(&b.log, nil)), Metrics: b.tally,
+				})
+				if err := trail.Record(one(ignore, event("a"))); err != nil {
+					t.Errorf("Ignore: %v", err)
+				}
+				if err := trail.Record(one(fail, event("b"))); !errors.Is(err, audit.ErrNotRecorded) {
+					t.Errorf("Fail: %v", err)
+				}
+				synctest.Wait()
+				if got := trail.Backlogs(); len(got) != 2 || !got[0].Unusable {
+					t.Errorf("the backlogs are %+v", got)
+				}
+				trail.Close(t.Context())
+				if got := b.tally.String(); b.shelf.ids() != "a b" || got != "2 recorded, 1 lost, 1 refused" {
+					t.Errorf("kept is %q: %s", b.shelf.ids(), got)
+				}
+				if log := b.log.String(); strings.Count(log, "audit events cannot be recorded") != 1 || !strings.Contains(log, why) || strings.Contains(log, ".example") {
+					t.Errorf("the log says %s", log)
+				}
+			})
+		})
+	}
+}
+
 func TestSecretsElsewhereInAnEvent(t *testing.T) {
 	t.Parallel()
 	var kept []byte

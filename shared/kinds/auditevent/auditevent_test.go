@@ -19,6 +19,7 @@ import (
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/platform"
 	"management.platform.sh/shared/state/redisstore/redistest"
 	"management.platform.sh/shared/state/store"
@@ -272,7 +273,7 @@ func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for about, config := range map[string]*model.ConfigAudit{
 		"no audit": nil, "the audit is off": {DataStoreEndpoint: "redis://a"}, "files alone": {Enabled: true, Path: "/a"},
-		"another store": {Enabled: true, DataStoreEndpoint: "redis://a"},
+		"another store": {Enabled: true, DataStoreEndpoint: "redis://a"}, "a store of other processes": {Enabled: true, DataStoreEndpoint: secret.Mark},
 	} {
 		env := &platform.Environment{Config: func() *model.ConfigStatus { return &model.ConfigStatus{Audit: config} }}
 		log := auditevent.Open(env)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"management.platform.sh/shared/kinds/platformconfig"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/identity"
+	"management.platform.sh/shared/model/secret"
 	"management.platform.sh/shared/state/encryption"
 	"management.platform.sh/shared/state/redisstore"
 	"management.platform.sh/shared/state/redisstore/redistest"
@@ -581,6 +583,111 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
+// A placeholder alone is no secret: processes without the key know it, where nobody can send its value elsewhere. A variable that is set
+// later is found. Source: ADR-0015.
+func TestPlaceholderWithoutKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const placed, other = "${PLATFORM_SECRET_AUDIT_STORE}", "${PLATFORM_SECRET_OIDC}"
+	w.variables["PLATFORM_SECRET_OIDC"] = "hunter2"
+	rich, ring := w.process(""), w.ring
+	text := "auth: {oidc: {issuerUrl: 'https://a.example', clientSecret: '" + other + "'}}\naudit: {dataStoreEndpoint: '%s'}"
+	w.put(rich, fmt.Sprintf(text, placed))
+	record := func() store.Record {
+		found, err := w.client.Resource("configs").Get(t.Context(), "config")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	change := func(from, to string) {
+		changed := record()
+		if changed.Object = bytes.Replace(changed.Object, []byte(from), []byte(to), 1); bytes.Contains(changed.Object, []byte(from)) {
+			t.Fatalf("%s is still there: %s", from, changed.Object)
+		}
+		if _, err := w.client.Resource("configs").Update(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := record().Object; !bytes.Contains(text, []byte(placed)) || bytes.Contains(text, []byte(other)) {
+		t.Errorf("stored is %s", text)
+	}
+	w.ring = nil
+	poor := w.process("")
+	endpoint := func(want string) {
+		t.Helper()
+		w.now = w.now.Add(time.Minute)
+		if err := poor.Refresh(t.Context()); err != nil || poor.Current().Audit.DataStoreEndpoint.Reveal() != want || poor.Current().Auth.OIDC.ClientSecret != secret.Mark {
+			t.Errorf("in effect are %q and %q, want %q: %v", poor.Current().Audit.DataStoreEndpoint.Reveal(), poor.Current().Auth.OIDC.ClientSecret.Reveal(), want, err)
+		}
+	}
+	endpoint(placed)
+	w.variables["PLATFORM_SECRET_AUDIT_STORE"] = "redis://:hunter3@a.example"
+	endpoint("redis://:hunter3@a.example")
+	if shown := w.get(poor, false); shown.Status.Audit.DataStoreEndpoint.Reveal() != secret.Mark {
+		t.Errorf("shown is %+v", shown.Status.Audit)
+	}
+
+	// Its mark keeps it. With another text beside it, it is sealed.
+	w.ring = ring
+	shown := w.get(rich, false)
+	shown.Status.PlatformHost = "a.example"
+	if _, err := w.update(rich, shown); err != nil || !bytes.Contains(record().Object, []byte(placed)) {
+		t.Errorf("stored is %s, %v", record().Object, err)
+	}
+	for _, beside := range []string{"redis://:" + placed + "@a.example", placed + placed, "redis://a.example/$" + placed} {
+		w.variables["PLATFORM_SECRET_AUDIT_STORE"] = "redis://a.example"
+		if w.put(rich, fmt.Sprintf(text, beside)); bytes.Contains(record().Object, []byte("PLATFORM_SECRET")) {
+			t.Errorf("stored is %s", record().Object)
+		}
+	}
+	w.ring = nil
+	endpoint(secret.Mark)
+
+	// One that an earlier build sealed is in clear when it is given again.
+	w.ring = ring
+	sealed, err := ring.Seal([]byte(placed), "configs/config/audit.dataStoreEndpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.put(rich, fmt.Sprintf(text, placed))
+	change(placed, sealed)
+	w.ring = nil
+	endpoint(secret.Mark)
+	w.ring = ring
+	w.put(rich, fmt.Sprintf(text, placed))
+	w.ring = nil
+	endpoint("redis://a.example")
+
+	// Whoever can write the state, and has no key, has no value sent to another place.
+	found := regexp.MustCompile(`"auth.oidc.clientSecret":"([^"]+)"`).FindSubmatch(record().Object)
+	change(string(found[1]), other)
+	w.ring = ring
+	if endpoint("redis://a.example"); w.get(w.process(""), true).Status.Auth.OIDC.ClientSecret.Reveal() != secret.Mark {
+		t.Error("a placeholder in clear counts where another field says where it is sent")
+	}
+}
+
+// A variable that is set later is found for a file, too. The file is otherwise the same version.
+func TestFilePlaceholder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, "auth: {accessKeyMaxTTLSeconds: 60}\naudit: {dataStoreEndpoint: '${PLATFORM_SECRET_AUDIT_STORE}'}\n")
+	source := w.process(file)
+	for _, want := range []string{"${PLATFORM_SECRET_AUDIT_STORE}", "redis://a.example"} {
+		for range 3 {
+			if err := source.Reload(t.Context()); err != nil || source.Current().Audit.DataStoreEndpoint.Reveal() != want || limit(source.Current()) != 60 {
+				t.Errorf("in effect is %q, want %q: %v", source.Current().Audit.DataStoreEndpoint.Reveal(), want, err)
+			}
+		}
+		w.variables["PLATFORM_SECRET_AUDIT_STORE"] = "redis://a.example"
+	}
+	if got := strings.Join(w.outcomes, " "); got != "loaded loaded" {
+		t.Errorf("counted %q", got)
+	}
+}
+
 // A process without the key has all but the secrets; when it gets the key, those too.
 func TestSecretsWithoutKey(t *testing.T) {
 	t.Parallel()
@@ -591,7 +698,7 @@ func TestSecretsWithoutKey(t *testing.T) {
 	w.ring = nil
 	poor := w.process("")
 	shown := w.get(poor, true)
-	if limit(poor.Current()) != 60 || poor.Current().Auth.OIDC.ClientSecret != "" || strings.Contains(poor.Current().Apps.Repositories[0].URL, "hunter2") {
+	if limit(poor.Current()) != 60 || poor.Current().Auth.OIDC.ClientSecret != secret.Mark || strings.Contains(poor.Current().Apps.Repositories[0].URL, "hunter2") {
 		t.Errorf("in effect are %+v", poor.Current().Auth)
 	}
 	if got := condition(shown, platformconfig.ConditionResolved); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "auth.oidc.clientSecret") {

@@ -118,7 +118,7 @@ func TestSecrets(t *testing.T) {
 	if record.Revision, err = w.client.Resource("configs").Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.get(w.process(""), true).Status.Auth.GitForge1.ClientSecret; got != "" {
+	if got := w.get(w.process(""), true).Status.Auth.GitForge1.ClientSecret; got != secret.Mark {
 		t.Errorf("a moved secret is %q", got.Reveal())
 	}
 }
