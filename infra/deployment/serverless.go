@@ -25,6 +25,14 @@ const (
 // encryptionKey refers to the secret with the encryption keys.
 const encryptionKey = "${param:encryptionKeySecretArn}"
 
+// The secret with the URL of the audit's data store is optional. A variable without a value counts as absent. A statement needs a
+// resource, and names the one that the role can read anyway.
+const (
+	auditStoreVariable = settings.DefaultConfigVariables + "AUDIT_STORE_SECRET"
+	auditStoreSecret   = "${param:auditStoreSecretArn, ''}"
+	auditStoreResource = "${param:auditStoreSecretArn, param:redisSecretArn}"
+)
+
 // roleOf returns the name of a function's role in the stack.
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
@@ -40,7 +48,7 @@ func serverlessFunctions(entries map[string]entry) object {
 				"name": deployedName(deployed), "handler": "bootstrap", "role": roleOf(deployed),
 				"timeout": timeout, "memorySize": one.MemoryMB,
 				// The name of the file distinguishes uploads.
-				"package": object{"artifact": "build/serverless/" + name + ".zip"}, "environment": object{},
+				"package": object{"artifact": "build/serverless/" + name + ".zip"}, "environment": object{auditStoreVariable: auditStoreSecret},
 			}
 			if one.Encrypts {
 				made["environment"].(object)[settings.EncryptionKeySecret] = encryptionKey
@@ -115,7 +123,7 @@ var networkActions = []string{
 }
 
 // serverlessRoles returns the resources of serverless.yml: one role for each function. It permits to write the
-// function's own log, to read the URL of the Redis and, for functions that seal secrets, the encryption key. It also
+// function's own log, to read the URL of the Redis, that of the audit's data store and, for functions that seal secrets, the encryption key. It also
 // permits Lambda to join the network, but denies that to the code of the function.
 func serverlessRoles(entries map[string]entry) object {
 	roles := object{}
@@ -140,6 +148,10 @@ func role(deployed string, encrypts bool) object {
 		{
 			"Sid": "ReadRedisURL", "Effect": "Allow", "Action": []string{"secretsmanager:GetSecretValue"},
 			"Resource": "${param:redisSecretArn}",
+		},
+		{
+			"Sid": "ReadAuditStore", "Effect": "Allow", "Action": []string{"secretsmanager:GetSecretValue"},
+			"Resource": auditStoreResource,
 		},
 		{"Sid": "JoinNetwork", "Effect": "Allow", "Action": networkActions, "Resource": "*"},
 		{

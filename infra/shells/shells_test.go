@@ -104,7 +104,8 @@ func TestKnative(t *testing.T) {
 				}
 				container := containers[0].(map[string]any)
 				if said := fmt.Sprint(container["env"]); !strings.Contains(said, "name:FUNCTION_TARGET value:"+f.Name+"]") || strings.Contains(said, "redis://") ||
-					!strings.Contains(said, "key:release name:platform optional:true") {
+					!strings.Contains(said, "key:release name:platform optional:true") ||
+					!strings.Contains(said, "name:PLATFORM_SECRET_AUDIT_STORE valueFrom:map[secretKeyRef:map[key:url name:platform-audit optional:true]") {
 					t.Errorf("%s: %s", f.Name, said)
 				}
 				if nobody, _, _ := unstructured.NestedBool(container, "securityContext", "runAsNonRoot"); !nobody {

@@ -55,6 +55,13 @@ spec:
                   optional: true
             - name: PLATFORM_REDIS_URL_FILE
               value: /var/run/secrets/platform/redis-url
+            # The URL of the data store of the audit, for a placeholder in its dataStoreEndpoint.
+            - name: PLATFORM_SECRET_AUDIT_STORE
+              valueFrom:
+                secretKeyRef:
+                  name: platform-audit
+                  key: url
+                  optional: true
 {{- if .Encrypts}}
             - name: PLATFORM_ENCRYPTION_KEY_FILE
               value: /var/run/secrets/platform/encryption-key

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,16 +14,16 @@ import (
 // endpoint is the field of the configuration with the URL of a store.
 const endpoint = "dataStoreEndpoint"
 
-// unknown says that this process does not know the URL of the configured store, and what to do. Empty: it knows the URL, or there is no
-// store. The configuration then has a mark or a placeholder in its place. Source: ADR-0016.
-func unknown(config *model.ConfigAudit) string {
+// unknown returns an error if this process does not know the URL of the configured store: the configuration then has a mark or a
+// placeholder in its place. The error says what to do. Source: ADR-0016.
+func unknown(config *model.ConfigAudit) error {
 	switch url := config.DataStoreEndpoint.Reveal(); {
 	case url == secret.Mark:
-		return "audit.dataStoreEndpoint is not known here: it is sealed, and this process cannot open it; write it as ${PLATFORM_SECRET_AUDIT_STORE}, and give every function this variable"
+		return errors.New("audit.dataStoreEndpoint is not known here: it is sealed, and this process cannot open it; write it as ${PLATFORM_SECRET_AUDIT_STORE}, and give every function this variable")
 	case strings.HasPrefix(url, "${"):
-		return "audit.dataStoreEndpoint is not known here: give every function the variable of its placeholder"
+		return errors.New("audit.dataStoreEndpoint is not known here: give every function the variable of its placeholder")
 	default:
-		return ""
+		return nil
 	}
 }
 
@@ -65,8 +66,8 @@ func Checker(openers []Opener) func(ctx context.Context, was, next *model.Config
 		for _, name := range []string{"path", endpoint} {
 			switch why := unknown(next); {
 			case !missing[name]:
-			case name == endpoint && why != "":
-				problems = append(problems, field.Invalid(path.Child(name), field.OmitValueType{}, "cannot record events: "+why))
+			case name == endpoint && why != nil:
+				problems = append(problems, field.Invalid(path.Child(name), field.OmitValueType{}, "cannot record events: "+why.Error()))
 			default:
 				problems = append(problems, field.Invalid(path.Child(name), field.OmitValueType{}, "cannot record events: this program has no such sink"))
 			}

@@ -77,8 +77,8 @@ func ReadWith(openers []Opener, config func() *model.ConfigStatus) func() (Reade
 		if current.DataStoreEndpoint == "" {
 			return nil, unreadable("audit events cannot be read: they are stored in files only; set audit.dataStoreEndpoint in the configuration")
 		}
-		if why := unknown(current); why != "" {
-			return nil, unreadable("audit events cannot be read: " + why)
+		if why := unknown(current); why != nil {
+			return nil, unreadable("audit events cannot be read: " + why.Error())
 		}
 		for _, opener := range openers {
 			if opener.Read == nil {

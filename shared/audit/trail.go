@@ -324,9 +324,7 @@ func (t *Trail) open(config *model.ConfigAudit) ([]*spool, error) {
 			wanted++
 		}
 	}
-	if why := unknown(config); why != "" {
-		problems = errors.Join(problems, errors.New(why))
-	}
+	problems = errors.Join(problems, unknown(config))
 	if problems == nil && len(spools) < wanted {
 		problems = errors.New("this program has no sink for the configured audit.path or audit.dataStoreEndpoint")
 	}

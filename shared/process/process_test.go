@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -284,6 +285,60 @@ func TestURLFromSecret(t *testing.T) {
 	use(t, things)
 	if asked != 2 {
 		t.Errorf("it was asked %d times", asked)
+	}
+}
+
+// The value of a placeholder is in a variable, or in the secret that another variable names. A secret is fetched when it is first needed,
+// again after a failure, which is logged once, and never after a success. Source: ADR-0015.
+func TestPlaceholders(t *testing.T) {
+	t.Parallel()
+	asked, ready := 0, false
+	extension := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; !ready || r.URL.Query().Get("secretId") != "arn:aws:x/store" {
+			http.Error(w, hush, http.StatusBadRequest)
+			return
+		}
+		io.WriteString(w, `{"SecretString":"redis://:`+hush+`@a.example"}`)
+	}))
+	defer extension.Close()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	text := "audit: {dataStoreEndpoint: '${PLATFORM_SECRET_STORE}'}\nauth: {oidc: {clientSecret: '${PLATFORM_SECRET_OIDC}'}, clustermanager: {bearerToken: '${PLATFORM_SECRET_NONE}'}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	server, err := Open(from(map[string]string{
+		settings.RedisURL: "redis://127.0.0.1:1", settings.Config: path,
+		"PLATFORM_SECRET_STORE_SECRET": "arn:aws:x/store", "PLATFORM_SECRET_OIDC": "here", "PLATFORM_SECRET_OIDC_SECRET": "arn:aws:x/other",
+		"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": strings.TrimPrefix(extension.URL, "http://127.0.0.1:"),
+	}), Shell{Log: &log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := platformconfig.Open(server.Env)
+	for _, want := range []string{"${PLATFORM_SECRET_STORE}", "redis://:" + hush + "@a.example"} {
+		for range 3 {
+			now := source.Current()
+			if got := now.Audit.DataStoreEndpoint.Reveal(); got != want || now.Auth.OIDC.ClientSecret != "here" || now.Auth.ClusterManager.BearerToken != "${PLATFORM_SECRET_NONE}" {
+				t.Errorf("in effect are %q, %q and %q", got, now.Auth.OIDC.ClientSecret.Reveal(), now.Auth.ClusterManager.BearerToken.Reveal())
+			}
+			if err := source.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if !ready {
+			ready = true
+			if err := source.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+			asked = 0
+		}
+	}
+	if asked != 0 {
+		t.Errorf("it was asked %d times for a secret that it had", asked)
+	}
+	if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, "PLATFORM_SECRET_STORE_SECRET") || strings.Contains(got, hush) {
+		t.Errorf("the log says %s", got)
 	}
 }
 

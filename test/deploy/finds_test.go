@@ -43,6 +43,8 @@ func TestServerlessFinds(t *testing.T) {
 		{`"PLATFORM_WATCH_WINDOW":"10s"`, `"PLATFORM_STREAM":"true"`, "is called by an HTTP API"},
 		{`Secrets-Lambda-Extension`, `Other-Extension`, "cannot read its secret"},
 		{`"PLATFORM_LOG_LEVEL":"info"`, `"PLATFORM_ENCRYPTION_KEY_SECRET":"x"`, "whoami has the encryption key and needs none"},
+		{`"PLATFORM_SECRET_AUDIT_STORE_SECRET":""`, `"PLATFORM_SECRET_AUDIT_STORE_SECRET":"x"`, `has the data store "x"`},
+		{`"PLATFORM_SECRET_AUDIT_STORE_SECRET":""`, `"PLATFORM_SECRET_AUDIT_STORE_SECRET":"redis://x"`, "PLATFORM_SECRET_AUDIT_STORE_SECRET in clear"},
 		{`"Timeout":29`, `"Timeout":31`, "gives up after 30"},
 		{`"Timeout":75`, `"Timeout":60`, "for a run"},
 		{`"Timeout":900`, `"Timeout":901`, "Lambda permits 1 to 900"},
@@ -58,7 +60,7 @@ func TestServerlessFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := slices.Concat(misrouted(planted, catalog.Functions), unscheduled(planted, catalog.Functions),
-			unstreamed(planted, catalog.Functions), unbounded(planted), tooWide(planted), inClear(planted), unkeyed(planted, catalog.Functions), unfit(planted, catalog.Functions))
+			unstreamed(planted, catalog.Functions), unbounded(planted), tooWide(planted), inClear(planted), unkeyed(planted, catalog.Functions), unrecorded(planted, ""), unfit(planted, catalog.Functions))
 		if !slices.ContainsFunc(found, func(finding string) bool { return strings.Contains(finding, test.want) }) {
 			t.Errorf("with %s for %s: found %q, want %q", test.new, test.old, found, test.want)
 		}

@@ -130,9 +130,25 @@ func TestServerless(t *testing.T) {
 			report(t, tooWide(made))
 			report(t, inClear(made))
 			report(t, unkeyed(made, catalog.Functions))
+			report(t, unrecorded(made, ""))
 			report(t, unfit(made, catalog.Functions))
 		})
 	}
+}
+
+// Every function gets the URL of the audit's data store, if there is one, and may read it. Source: ADR-0016.
+func TestServerlessAuditStore(t *testing.T) {
+	t.Parallel()
+	given := maps.Clone(parameters)
+	given["auditStoreSecretArn"] = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:platform/audit-JkLmNo"
+	made, output, err := pack(t, packager(t), lay(t), "dev", given)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	report(t, unrecorded(made, given["auditStoreSecretArn"]))
+	report(t, inClear(made))
+	report(t, tooWide(made))
+	report(t, unfit(made, catalog.Functions))
 }
 
 // The packager fails if something is misspelt or missing.

@@ -359,6 +359,9 @@ func inClear(s stack) []string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(held)) {
 			value, _ := held[name].(string)
+			if held[name] == "" {
+				continue // a variable without a value counts as absent
+			}
 			if (sensitive.MatchString(name) || strings.Contains(value, "://")) && !reference.MatchString(value) {
 				findings = append(findings, fmt.Sprintf("%s has %s in clear", logical, name))
 			}
@@ -388,6 +391,21 @@ func unkeyed(s stack, functions []*frame.Function) []string {
 			findings = append(findings, name+" has no encryption key")
 		case !encrypts[name] && given:
 			findings = append(findings, name+" has the encryption key and needs none")
+		}
+	}
+	return findings
+}
+
+// unrecorded finds functions that do not get the URL of the audit's data store, or that get it if there is none.
+func unrecorded(s stack, store string) []string {
+	var findings []string
+	for _, logical := range s.of("AWS::Lambda::Function") {
+		resource := s.Resources[logical]
+		readable := slices.ContainsFunc(s.of("AWS::IAM::Role"), func(role string) bool {
+			return refers(resource.Properties["Role"], role) && strings.Contains(text(s.Resources[role].Properties["Policies"]), `"Resource":`+text(store)+`,"Sid":"ReadAuditStore"`)
+		})
+		if given, _ := variables(resource)["PLATFORM_SECRET_AUDIT_STORE_SECRET"].(string); given != store || readable != (store != "") {
+			findings = append(findings, fmt.Sprintf("%s has the data store %q of the audit, and may read it: %v", logical, given, readable))
 		}
 	}
 	return findings

@@ -55,6 +55,13 @@ func unlisted(text string, list []settings.Setting) []string {
 	return findings
 }
 
+// auditStore is the variable for the placeholder in audit.dataStoreEndpoint. Deployments give it, or the name of a secret with it, to every
+// function. It is no setting: the platform configuration names it.
+const auditStore = settings.DefaultConfigVariables + "AUDIT_STORE"
+
+// named tells whether the platform configuration can name a variable that is no setting.
+func named(variable string) bool { return variable == auditStore || variable == auditStore+"_SECRET" }
+
 // manifests are the files that set variables of functions. Those under infra/serverless are parts of serverless.yml. The
 // kustomization names the other files of its folder.
 func manifests(p project) []string {
@@ -68,7 +75,7 @@ func unread(p project, list []settings.Setting) []string {
 	var findings []string
 	for _, name := range manifests(p) {
 		for _, found := range settingName.FindAllString(p[name], -1) {
-			if !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found && s.Readers&settings.Functions != 0 }) {
+			if !named(found) && !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found && s.Readers&settings.Functions != 0 }) {
 				findings = append(findings, name+" sets "+found+", which no function reads")
 			}
 		}
@@ -153,7 +160,7 @@ func unknown(p project, list []settings.Setting) []string {
 	var findings []string
 	for _, name := range slices.Concat(p.under("local/", ".go"), p.under("docs/", ".md"), []string{"README.md"}) {
 		for _, found := range settingName.FindAllString(p[name], -1) {
-			if !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found }) {
+			if !named(found) && !slices.ContainsFunc(list, func(s settings.Setting) bool { return s.Name == found }) {
 				findings = append(findings, name+" names "+found+", which is no setting")
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -490,6 +491,25 @@ func TestRoutes(t *testing.T) {
 	}
 	if !maps.Equal(found, want) {
 		t.Errorf("gcp: got %v, want %v", found, want)
+	}
+}
+
+// Every function gets the URL of the audit's data store, if there is one: from a secret that it may read, and never as a text.
+// Source: ADR-0016.
+func TestAuditStore(t *testing.T) {
+	t.Parallel()
+	for platform, settings := range map[string]struct{ variable, secret string }{
+		"aws": {"PLATFORM_SECRET_AUDIT_STORE_SECRET", "var.audit_store_secret_arn"}, "gcp": {"PLATFORM_SECRET_AUDIT_STORE", "var.audit_store_secret"},
+	} {
+		m := read(t, platform)
+		functions := m["functions.tf"]
+		uses := strings.Count(functions, settings.secret)
+		if !strings.Contains(functions, settings.variable) || uses < 3 || platform == "gcp" && !strings.Contains(functions, `google_secret_manager_secret_iam_member" "audit_store"`) {
+			t.Errorf("%s: %s is used %d times: in a right, and in the environment", platform, settings.secret, uses)
+		}
+		if found := regexp.MustCompile(`name += "` + settings.variable + `"\s+value +=`).FindString(functions); found != "" {
+			t.Errorf("%s: the URL is a text: %s", platform, found)
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ data "aws_iam_policy_document" "function" {
     actions = ["secretsmanager:GetSecretValue"]
     resources = concat(
       [aws_secretsmanager_secret.redis_url.arn],
+      var.audit_store_secret_arn == "" ? [] : [var.audit_store_secret_arn],
       each.value.encrypts ? [aws_secretsmanager_secret.encryption_key.arn] : [],
     )
   }
@@ -128,7 +129,7 @@ resource "aws_lambda_function" "function" {
       PLATFORM_METRICS          = var.metrics
       PLATFORM_VERSION          = var.release
       PLATFORM_ISSUER           = "${aws_apigatewayv2_api.api.api_endpoint}/kubernetes/management"
-    }, each.value.encrypts ? { PLATFORM_ENCRYPTION_KEY_SECRET = aws_secretsmanager_secret.encryption_key.arn } : {}, each.value.environment)
+    }, each.value.encrypts ? { PLATFORM_ENCRYPTION_KEY_SECRET = aws_secretsmanager_secret.encryption_key.arn } : {}, var.audit_store_secret_arn == "" ? {} : { PLATFORM_SECRET_AUDIT_STORE_SECRET = var.audit_store_secret_arn }, each.value.environment)
   }
 
   vpc_config {

@@ -89,6 +89,12 @@ variable "metrics" {
   default     = "none"
 }
 
+variable "audit_store_secret_arn" {
+  description = "ARN of a secret whose text is the URL of the audit's data store. Empty: the audit has none."
+  type        = string
+  default     = ""
+}
+
 variable "log_retention_days" {
   description = "How long logs are kept, in days."
   type        = number

@@ -42,6 +42,14 @@ resource "google_secret_manager_secret_iam_member" "encryption_key" {
   member    = google_service_account.function[each.key].member
 }
 
+resource "google_secret_manager_secret_iam_member" "audit_store" {
+  for_each = { for name, f in local.functions : name => f if var.audit_store_secret != "" }
+
+  secret_id = var.audit_store_secret
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.function[each.key].member
+}
+
 resource "google_cloud_run_v2_service" "function" {
   for_each = local.functions
 
@@ -147,6 +155,21 @@ resource "google_cloud_run_v2_service" "function" {
         }
       }
 
+      dynamic "env" {
+        for_each = var.audit_store_secret == "" ? [] : [var.audit_store_secret]
+
+        content {
+          name = "PLATFORM_SECRET_AUDIT_STORE"
+
+          value_source {
+            secret_key_ref {
+              secret  = env.value
+              version = "latest"
+            }
+          }
+        }
+      }
+
       volume_mounts {
         name       = "redis-ca"
         mount_path = "/etc/platform/redis"
@@ -154,7 +177,7 @@ resource "google_cloud_run_v2_service" "function" {
     }
   }
 
-  depends_on = [google_secret_manager_secret_version.redis, google_secret_manager_secret_iam_member.function, google_secret_manager_secret_iam_member.encryption_key]
+  depends_on = [google_secret_manager_secret_version.redis, google_secret_manager_secret_iam_member.function, google_secret_manager_secret_iam_member.encryption_key, google_secret_manager_secret_iam_member.audit_store]
 }
 
 resource "google_cloud_run_v2_service_iam_member" "callers" {

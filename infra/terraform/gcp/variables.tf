@@ -82,6 +82,12 @@ variable "log_level" {
   default     = "info"
 }
 
+variable "audit_store_secret" {
+  description = "Name of a secret in Secret Manager whose text is the URL of the audit's data store. Empty: the audit has none."
+  type        = string
+  default     = ""
+}
+
 variable "log_retention_days" {
   description = "How long logs are kept, in days."
   type        = number
