@@ -641,6 +641,9 @@ func TestPlaceholderWithoutKey(t *testing.T) {
 			t.Errorf("stored is %s", record().Object)
 		}
 	}
+	if w.put(rich, fmt.Sprintf(text+"\noidc: {clients: [{clientId: a, clientSecret: '$${PLATFORM_SECRET_TEXT}'}]}", "redis://a.example")); bytes.Contains(record().Object, []byte("PLATFORM_SECRET")) {
+		t.Errorf("stored is %s", record().Object)
+	}
 	w.ring = nil
 	endpoint(secret.Mark)
 
