@@ -1,6 +1,7 @@
 // Package serveconsole serves the web console: one page, and the scripts and styles that it loads. They are embedded, and the
-// same for everybody: a request for them needs no credential, no configuration and no state. What the console shows, its
-// scripts ask the API for, like any other client. infra/console builds what is embedded from the folder web.
+// same for everybody: a request for them needs no credential. Scripts and styles need no configuration and no state; the page has the
+// look of the configuration, or the built-in one if there is no configuration. What the console shows, its scripts ask the API for,
+// like any other client. infra/console builds what is embedded from the folder web.
 // Source: ADR-0030.
 package serveconsole
 
@@ -9,12 +10,18 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"html"
 	"path"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/look"
+	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/model/apierror"
 	"management.platform.sh/shared/platform"
 )
@@ -28,10 +35,27 @@ const root = "/console"
 // names are the paths of the pages below root. The same document is served for each of them, and its scripts show the page.
 var names = []string{"", "home", "keys", "clusters", "tokens", "studio", "people", "teams", "audit", "config"}
 
-// policy is what the page may do: load its own scripts, styles and pictures, and ask its own host. Nothing is inline, nothing
-// comes from another host, and no other page may frame it.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// Paths of what the configuration says about the look of the page: its colors, and the legal notice.
+const (
+	themePath = root + "/theme.css"
+	legalPath = root + "/legal"
+)
+
+// policyOf is what the page may do: load its own scripts, styles and pictures, and ask its own host. Nothing is inline, and no other page
+// may frame it. From other hosts come exactly the pictures and style sheets that the configuration names, and the only frame is that
+// of the legal notice.
+func policyOf(looks look.Look) string {
+	from := func(own string, others []string) string { return strings.Join(append([]string{own}, others...), " ") }
+	rules := []string{
+		"default-src 'none'", "script-src 'self'", from("style-src 'self'", looks.Sheets()), from("img-src 'self' data:", looks.Pictures()),
+		"font-src 'self'", "connect-src 'self'",
+	}
+	if looks.Legal != "" {
+		rules = append(rules, "frame-src 'self'")
+	}
+	rules = append(rules, "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'")
+	return strings.Join(rules, "; ")
+}
 
 // mediaTypes are those of the embedded files, by their endings before that of gzip.
 var mediaTypes = map[string]string{
@@ -41,8 +65,11 @@ var mediaTypes = map[string]string{
 	".txt": "text/plain; charset=utf-8",
 }
 
-// Deps is what the operation needs: the pages by their paths.
-type Deps struct{ pages func() map[string]*frame.Page }
+// Deps is what the operation needs: the assets, and the current configuration.
+type Deps struct {
+	assets func() *assets
+	config func() *model.ConfigStatus
+}
 
 // Input is the request.
 type Input = frame.DocumentInput
@@ -50,12 +77,32 @@ type Input = frame.DocumentInput
 // Do returns a page or an asset. Errors: NotFound for every other path, also for the name of an asset of another version: a
 // script in place of which a page came would be an error without a reason.
 func Do(_ context.Context, deps Deps, in Input) (*frame.Page, error) {
-	page, found := deps.pages()[in.Path]
-	if !found {
-		return nil, apierror.NoRoute()
+	if page, found := deps.assets().files[in.Path]; found {
+		return page, nil
 	}
-	return page, nil
+	looks := look.Of(deps.config().UISettings)
+	switch {
+	case isPage(in.Path):
+		return deps.assets().page(in.Path, looks), nil
+	case in.Path == themePath:
+		return &frame.Page{MediaType: mediaTypes[".css"], Body: []byte(looks.Theme), ETag: tagOf(looks.Theme), MaxAge: time.Minute, Header: own(map[string]string{})}, nil
+	case in.Path == legalPath && looks.Legal != "":
+		text := looks.LegalDocument()
+		return &frame.Page{MediaType: pageType, Body: []byte(text), ETag: tagOf(text), Header: own(map[string]string{
+			"Cache-Control": "no-cache", "Content-Security-Policy": look.LegalPolicy, "Referrer-Policy": "no-referrer", "X-DNS-Prefetch-Control": "off",
+		})}, nil
+	}
+	return nil, apierror.NoRoute()
 }
+
+// isPage tells whether a path is that of a page.
+func isPage(path string) bool {
+	name, below := strings.CutPrefix(path, root+"/")
+	return path == root || below && slices.Contains(names, name)
+}
+
+// styled tells whether the configuration says something about what is at a path.
+func styled(path string) bool { return isPage(path) || path == themePath || path == legalPath }
 
 // Function is the operation as it is deployed.
 var Function = &frame.Function{
@@ -67,13 +114,24 @@ var Function = &frame.Function{
 }
 
 func document(path string) frame.Endpoint {
-	return frame.Document(path, frame.Everyone, open, Do).AlsoAtRoot().Unconfigured()
+	return frame.Document(path, frame.Everyone, open, Do).AlsoAtRoot().Unconfigured().Styled(styled)
 }
 
-func open(*platform.Environment) Deps { return Deps{pages: pages} }
+func open(env *platform.Environment) Deps { return Deps{assets: embeddedAssets, config: env.Config} }
 
-// pages are the pages of the program, read once.
-var pages = sync.OnceValue(func() map[string]*frame.Page {
+// pageType is the media type of pages.
+const pageType = "text/html; charset=utf-8"
+
+// assets are what is embedded.
+type assets struct {
+	// files are the scripts, styles, pictures and texts by their paths.
+	files map[string]*frame.Page
+	// index is the text of the page.
+	index string
+}
+
+// embeddedAssets are those of the program, read once.
+var embeddedAssets = sync.OnceValue(func() *assets {
 	found, err := readAssets()
 	if err != nil {
 		// The files are embedded: this is a broken build.
@@ -88,8 +146,8 @@ func own(more map[string]string) map[string]string {
 	return more
 }
 
-func readAssets() (map[string]*frame.Page, error) {
-	found := map[string]*frame.Page{}
+func readAssets() (*assets, error) {
+	found := &assets{files: map[string]*frame.Page{}}
 	files, err := embedded.ReadDir("assets")
 	if err != nil {
 		return nil, err
@@ -101,14 +159,14 @@ func readAssets() (map[string]*frame.Page, error) {
 		}
 		name, gzipped := strings.CutSuffix(file.Name(), ".gz")
 		if name == "index.html" {
-			addPages(found, string(body))
+			found.index = string(body)
 			continue
 		}
 		mediaType, known := mediaTypes[path.Ext(name)]
 		if !known {
 			return nil, fmt.Errorf("the asset %s has no media type", name)
 		}
-		found[root+"/assets/"+name] = &frame.Page{
+		found.files[root+"/assets/"+name] = &frame.Page{
 			MediaType: mediaType, Body: body, Gzipped: gzipped,
 			Header: own(map[string]string{"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}),
 		}
@@ -116,25 +174,53 @@ func readAssets() (map[string]*frame.Page, error) {
 	return found, nil
 }
 
-// addPages adds the document at the paths of all pages. It names its assets relative to its own path, so that it works below
-// every base path: only at root itself, which has no slash at its end, the folder is part of these names.
-func addPages(found map[string]*frame.Page, text string) {
-	add := func(path, folder string) {
-		body := []byte(strings.ReplaceAll(text, `="assets/`, `="`+folder+`assets/`))
-		sum := sha256.Sum256(body)
-		found[path] = &frame.Page{
-			MediaType: "text/html; charset=utf-8", Body: body, ETag: hex.EncodeToString(sum[:16]),
-			Header: own(map[string]string{
-				"Cache-Control": "no-cache", "Vary": "Accept-Encoding",
-				"Content-Security-Policy":    policy,
-				"Cross-Origin-Opener-Policy": "same-origin",
-				"Permissions-Policy":         "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
-				"Referrer-Policy":            "no-referrer",
-			}),
-		}
+// settings are what the scripts of the page know of its look. The page has them in itself: they are those that its policy permits.
+type settings struct {
+	Logo      string        `json:"logo,omitempty"`
+	SmallLogo string        `json:"smallLogo,omitempty"`
+	Styles    []string      `json:"styles,omitempty"`
+	Buttons   []look.Button `json:"buttons,omitempty"`
+	Legal     bool          `json:"legal,omitempty"`
+}
+
+// iconLink begins the link to the picture of the page.
+const iconLink = `<link rel="icon" href="`
+
+// page returns the document at the path of a page. It names its assets relative to its own path, so that it works below every base
+// path: only at root itself, which has no slash at its end, the folder is part of these names.
+func (a *assets) page(at string, looks look.Look) *frame.Page {
+	folder := ""
+	if at == root {
+		folder = path.Base(root) + "/"
 	}
-	add(root, path.Base(root)+"/")
-	for _, page := range names {
-		add(root+"/"+page, "")
+	text := strings.ReplaceAll(a.index, `="assets/`, `="`+folder+`assets/`)
+	if before, rest, found := strings.Cut(text, iconLink); found && looks.Icon != "" {
+		_, after, _ := strings.Cut(rest, `"`)
+		text = before + iconLink + html.EscapeString(looks.Icon) + `"` + after
 	}
+	more := ""
+	if looks.Theme != "" {
+		more += `<link rel="stylesheet" href="` + folder + `theme.css?` + tagOf(looks.Theme)[:8] + `">` + "\n"
+	}
+	about := settings{Logo: looks.Logo, SmallLogo: looks.SmallLogo, Styles: looks.Styles, Buttons: looks.Buttons, Legal: looks.Legal != ""}
+	if encoded, err := json.Marshal(about); err == nil && string(encoded) != "{}" {
+		more += `<meta name="settings" content="` + html.EscapeString(string(encoded)) + `">` + "\n"
+	}
+	text = strings.Replace(text, "</head>", more+"</head>", 1)
+	return &frame.Page{
+		MediaType: pageType, Body: []byte(text), ETag: tagOf(text + policyOf(looks)),
+		Header: own(map[string]string{
+			"Cache-Control": "no-cache", "Vary": "Accept-Encoding",
+			"Content-Security-Policy":    policyOf(looks),
+			"Cross-Origin-Opener-Policy": "same-origin",
+			"Permissions-Policy":         "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+			"Referrer-Policy":            "no-referrer",
+		}),
+	}
+}
+
+// tagOf identifies a text.
+func tagOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
 }

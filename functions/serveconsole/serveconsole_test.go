@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"management.platform.sh/shared/api/frame"
+	"management.platform.sh/shared/api/look"
 	"management.platform.sh/shared/model"
 	"management.platform.sh/shared/platform"
 )
@@ -69,7 +70,7 @@ func TestPages(t *testing.T) {
 				t.Fatalf("%s: %d %v", base+path, first.StatusCode, header)
 			}
 			for name, want := range map[string]string{
-				"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+				"Content-Security-Policy": policyOf(look.Look{}), "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
 				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 			} {
 				if header.Get(name) != want {
@@ -108,10 +109,7 @@ func TestAssets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, page := range found {
-		if !strings.Contains(path, "/assets/") {
-			continue
-		}
+	for path, page := range found.files {
 		plain, packed := ask("GET", path, nil), ask("GET", path, http.Header{"Accept-Encoding": {"br, gzip"}})
 		for _, answer := range []*http.Response{plain, packed} {
 			if answer.StatusCode != http.StatusOK || answer.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" ||
@@ -264,5 +262,101 @@ func TestSources(t *testing.T) {
 	})
 	if err != nil || count < 10 {
 		t.Errorf("read %d sources: %v", count, err)
+	}
+}
+
+// A page has the look of the configuration. What hostile settings try, its policy and its text do not permit. Source: ADR-0030.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	const script = `"></head><script>alert(1)</script>`
+	config := &model.ConfigStatus{UISettings: &model.ConfigUISettings{
+		LogoURL: "https://cdn.example/logo.png", SmallLogoURL: "javascript:alert(1)", FaviconURL: "https://cdn.example/icon.png?a=" + script,
+		PrimaryColor: "#fff}*{background:url(//evil.example)", SidebarColor: "navy", LegalTemplate: script,
+		CustomCSS:        []string{"https://cdn.example/own.css", "https://cdn.example; script-src *"},
+		CustomJavaScript: []string{"https://cdn.example/own.js"},
+		NavBarButtons:    []model.NavBarButton{{Text: script, Link: "https://wiki.example/" + script}, {Text: "run", Link: "javascript:alert(1)"}},
+	}}
+	server := &frame.Server{Env: &platform.Environment{
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), Config: func() *model.ConfigStatus { return config },
+	}}
+	handler := server.Mount(Function)
+	ask := func(path string, header http.Header) (*http.Response, string) {
+		request := httptest.NewRequest("GET", path, nil)
+		request.Header = header
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		return answer.Result(), answer.Body.String()
+	}
+	for _, path := range []string{root, root + "/keys", frame.BasePath + root} {
+		answer, body := ask(path, nil)
+		policy := answer.Header.Get("Content-Security-Policy")
+		for _, rule := range []string{
+			"script-src 'self';", "style-src 'self' https://cdn.example/own.css;", "img-src 'self' data: https://cdn.example/logo.png https://cdn.example/icon.png;",
+			"frame-src 'self';", "connect-src 'self';", "trusted-types 'none'", "frame-ancestors 'none'",
+		} {
+			if !strings.Contains(policy, rule) {
+				t.Errorf("%s: no %s in %s", path, rule, policy)
+			}
+		}
+		if strings.Contains(policy, "own.js") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "wiki") {
+			t.Error(policy)
+		}
+		if strings.Contains(body, "alert(1)</script>") || strings.Contains(body, "javascript:") || strings.Contains(body, "evil") || strings.Contains(body, "own.js") || strings.Count(body, "<script") != 1 {
+			t.Error(body)
+		}
+		if !strings.Contains(body, `<link rel="icon" href="https://cdn.example/icon.png?a=`) || strings.Contains(body, `rel="stylesheet" href="https:`) {
+			t.Error(body)
+		}
+		theme := regexp.MustCompile(`href="((?:console/)?theme\.css\?\w{8})"`).FindStringSubmatch(body)
+		if theme == nil {
+			t.Fatal(body)
+		}
+		sheet, rules := ask(path[:strings.LastIndex(path, "/")+1]+theme[1], nil)
+		if sheet.StatusCode != http.StatusOK || sheet.Header.Get("Content-Type") != mediaTypes[".css"] || !strings.HasPrefix(rules, ":root{--bar:#000080;") || strings.Contains(rules, "evil") {
+			t.Errorf("%d %s", sheet.StatusCode, rules)
+		}
+	}
+	legal, body := ask(root+"/legal", nil)
+	policy := legal.Header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none';") || !strings.Contains(policy, "frame-ancestors 'self'; sandbox ") || strings.Contains(policy, "allow-scripts") ||
+		strings.Contains(policy, "allow-same-origin") || strings.Contains(policy, "allow-forms") || strings.Contains(policy, "allow-top") || !strings.Contains(body, script) {
+		t.Errorf("%s\n%s", policy, body)
+	}
+	// Another look is another page.
+	before, _ := ask(root, nil)
+	config = &model.ConfigStatus{UISettings: &model.ConfigUISettings{CustomCSS: []string{"https://cdn.example/other.css"}}}
+	if after, _ := ask(root, http.Header{"If-None-Match": {before.Header.Get("ETag")}}); after.StatusCode != http.StatusOK {
+		t.Errorf("the page of another look: %d", after.StatusCode)
+	}
+	if gone, _ := ask(root+"/legal", nil); gone.StatusCode != http.StatusNotFound {
+		t.Errorf("no legal notice: %d", gone.StatusCode)
+	}
+	if empty, rules := ask(root+"/theme.css", nil); empty.StatusCode != http.StatusOK || rules != "" {
+		t.Errorf("no theme: %d %s", empty.StatusCode, rules)
+	}
+}
+
+// counted is a configuration that counts how often it is brought up to date.
+type counted struct{ times *int }
+
+func (c counted) Refresh(context.Context) error { *c.times++; return nil }
+
+// The page, its colors and the legal notice are those of the newest configuration. Assets do not wait for it. Source: ADR-0030.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	times := 0
+	server := &frame.Server{Configuration: counted{&times}, Env: &platform.Environment{
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), Config: func() *model.ConfigStatus { return &model.ConfigStatus{} },
+	}}
+	handler := server.Mount(Function)
+	for path, want := range map[string]int{
+		root: 1, frame.BasePath + root: 1, root + "/keys": 1, root + "/theme.css": 1, frame.BasePath + root + "/legal": 1,
+		root + "/assets/LICENSES.txt": 0, root + "/absent": 0,
+	} {
+		times = 0
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		if times != want {
+			t.Errorf("%s: the configuration was read %d times", path, times)
+		}
 	}
 }

@@ -749,10 +749,11 @@ func TestPage(t *testing.T) {
 	b := w.browser()
 	page := b.send(b.prove().Header.Get("Location"), nil)
 	body, policy := text(t, page), page.Header.Get("Content-Security-Policy")
-	if strings.Contains(body, "<script") || strings.Contains(body, "evil") || !strings.Contains(body, "&lt;script&gt;") {
+	if strings.Contains(body, "<script") || strings.Contains(body, "evil") || !strings.Contains(body, "&lt;script&gt;") ||
+		!strings.Contains(body, `<iframe title="Legal notice" sandbox="allow-popups allow-popups-to-escape-sandbox" src="../console/legal">`) {
 		t.Error(body)
 	}
-	for _, rule := range []string{"img-src https://cdn.example", "form-action 'self' http://127.0.0.1:4711", "base-uri 'none'"} {
+	for _, rule := range []string{"img-src https://cdn.example/logo.png;", "frame-src 'self'", "form-action 'self' http://127.0.0.1:4711", "base-uri 'none'"} {
 		if !strings.Contains(policy, rule) {
 			t.Errorf("%s is not in %s", rule, policy)
 		}

@@ -2,6 +2,7 @@ import { render, type ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { effect, signal, useSignal } from "@preact/signals";
 import { Refusal, group, home, send, session } from "./api";
+import { loadStyles, look, plain } from "./look";
 import { listsClusters } from "./pages/cluster";
 import { Home } from "./pages/home";
 import { Keys } from "./pages/keys";
@@ -24,6 +25,8 @@ effect(() => {
     localStorage.setItem("theme", theme.value);
   }
 });
+
+loadStyles();
 
 /** A page: the end of its path, its label, whether the session may use it, and how it is loaded unless it is part of the first script. */
 interface Page {
@@ -57,16 +60,59 @@ async function signOut() {
   location.reload();
 }
 
+/** The name of the console, with the logo of the configuration. A picture that cannot be loaded leaves the built-in look. */
+function Brand() {
+  const failed = useSignal(false);
+  const [logo, small] = failed.value ? [] : [look.logo, look.smallLogo];
+  const onError = () => { failed.value = true; };
+  if (logo) {
+    return (
+      <strong class="brand">
+        <picture>
+          {small && <source media="(width < 48rem)" srcset={small} />}
+          <img class="logo" src={logo} alt={text("product")} onError={onError} />
+        </picture>
+      </strong>
+    );
+  }
+  return (
+    <strong class="brand">
+      {small ? <img class="mark" src={small} alt="" onError={onError} /> : <span class="mark own" aria-hidden="true" />}
+      {text("product")}
+    </strong>
+  );
+}
+
+/** The links that the configuration adds, above or below the content. */
+function Links({ top }: { top: boolean }) {
+  const links = (look.buttons ?? []).filter((one) => (one.top ?? false) === top);
+  if (links.length === 0) return null;
+  return (
+    <nav class={top ? "links" : "links below"} aria-label={text(top ? "linksTop" : "linksBelow")}>
+      {[false, true].map((end) => (
+        <span>
+          {links.filter((one) => (one.end ?? false) === end).map((one) => (
+            <a href={one.link} rel="noopener noreferrer" target={one.link.startsWith("/") ? undefined : "_blank"}>
+              {one.icon && <img src={one.icon} alt="" onError={(event) => event.currentTarget.remove()} />}
+              {one.text}
+            </a>
+          ))}
+        </span>
+      ))}
+    </nav>
+  );
+}
+
 function Bar() {
   const who = person.value;
   const label = { system: "themeSystem", light: "themeLight", dark: "themeDark" } as const;
   return (
     <header>
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{text("skip")}</a>
-      <strong class="brand"><span class="mark" aria-hidden="true" />{text("product")}</strong>
+      <Brand />
       <nav aria-label={text("navigation")}>
         {pages.filter((one) => one === page || !one.needs || one.needs() || session.value === "guest").map((one) => (
-          <a href={`${home}/${one.name}`} aria-current={page === one ? "page" : undefined}>{text(one.label)}</a>
+          <a href={`${home}/${one.name}${plain ? "?plain" : ""}`} aria-current={page === one ? "page" : undefined}>{text(one.label)}</a>
         ))}
       </nav>
       <span class="end">
@@ -139,16 +185,19 @@ function App() {
   return (
     <>
       <Bar />
+      {(state === "in" || state === "ended") && <Links top />}
       <main id="content" tabIndex={-1}>
         {state === "unknown" && <p class="quiet" role="status">{text("loading")}</p>}
         {state === "out" && (
           <div class="card narrow">
             <h1>{text("signIn")}</h1>
             <SignIn refused={refused.value} />
+            {look.legal && <iframe title={text("legal")} sandbox="allow-popups allow-popups-to-escape-sandbox" src={`${home}/legal`} />}
           </div>
         )}
         {(state === "in" || state === "ended" || state === "guest") && (page.here ? <page.here /> : page.load && <Later load={page.load} />)}
       </main>
+      {(state === "in" || state === "ended") && <Links top={false} />}
       {state === "ended" && (
         <Dialog title={text("signIn")}>
           <SignIn again />

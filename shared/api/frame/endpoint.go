@@ -88,8 +88,10 @@ type Endpoint struct {
 	authenticates bool
 	// pages tells that people see the answers in a browser. Set by Form.
 	pages bool
-	// unconfigured tells that the response does not depend on the configuration.
+	// unconfigured tells that the response does not depend on the configuration. styled tells for which paths it does nevertheless,
+	// if there is one. Nil: none. Set it with Styled.
 	unconfigured bool
+	styled       func(path string) bool
 	// sessionless tells that a session cookie is no credential here. Set it with WithoutSessions.
 	sessionless bool
 	// object is the type of the request and response body; nil if it is not known. stored tells that the server stores

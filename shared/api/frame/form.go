@@ -95,7 +95,7 @@ func Form[D any](
 				if err != nil {
 					return &answer{annotations: result.Annotations}, err
 				}
-				return result.answer(env)
+				return result.answer(env, c)
 			}
 		},
 	}
@@ -179,7 +179,7 @@ func fieldsOf(text []byte) (url.Values, error) {
 }
 
 // answer returns the result as an answer.
-func (r FormResult) answer(env *platform.Environment) (*answer, error) {
+func (r FormResult) answer(env *platform.Environment, c *call) (*answer, error) {
 	result := &answer{status: http.StatusOK, header: http.Header{}, annotations: r.Annotations, raw: []byte{}, mediaType: codec.JSON}
 	if r.Status != 0 {
 		result.status = r.Status
@@ -200,7 +200,7 @@ func (r FormResult) answer(env *platform.Environment) (*answer, error) {
 		result.header.Set("Location", r.Location)
 	case r.Page != nil:
 		var policy string
-		result.raw, policy = r.Page.Render(env.Config().UISettings)
+		result.raw, policy = r.Page.Render(env.Config().UISettings, legalNotice(c))
 		result.mediaType = webpage.MediaType
 		result.header.Set(securityPolicy, policy)
 	default:
@@ -212,6 +212,12 @@ func (r FormResult) answer(env *platform.Environment) (*answer, error) {
 		result.raw = text
 	}
 	return result, nil
+}
+
+// legalNotice returns the address of the legal notice as seen from the page of a request: below the same base path, or prefix of a
+// proxy.
+func legalNotice(c *call) string {
+	return strings.Repeat("../", max(0, strings.Count(c.http.URL.Path, "/")-1)) + "console/legal"
 }
 
 // securityPolicy is the header that says what a page may load and do.
@@ -237,7 +243,7 @@ func (f *frame) errorPage(c *call, status metav1.Status, rendered *reply) {
 	}
 	page := webpage.Page{Title: "This did not work", Text: []string{status.Message}, Facts: []webpage.Fact{{Name: "Request", Value: c.id}}}
 	var policy string
-	rendered.body, policy = page.Render(f.server.Env.Config().UISettings)
+	rendered.body, policy = page.Render(f.server.Env.Config().UISettings, legalNotice(c))
 	rendered.header.Set("Content-Type", webpage.MediaType)
 	rendered.header.Set(securityPolicy, policy)
 }

@@ -110,8 +110,11 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.endpoint.pages {
 		c.client = f.client(r)
 	}
-	if !f.endpoint.unconfigured {
+	switch styled := f.endpoint.styled; {
+	case !f.endpoint.unconfigured:
 		c.unconfigured = f.server.refresh(ctx)
+	case styled != nil && styled(r.URL.Path):
+		_ = f.server.refresh(ctx) // without a configuration, the document is the built-in one
 	}
 	if f.audited() {
 		c.auditID = uuid.NewString()

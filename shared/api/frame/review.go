@@ -223,6 +223,13 @@ func (e Endpoint) Unconfigured() Endpoint {
 	return e
 }
 
+// Styled returns the endpoint of an Unconfigured document so that the configuration is brought up to date for some of its paths, if it
+// can be read. The document is served in any case. Source: ADR-0030.
+func (e Endpoint) Styled(paths func(path string) bool) Endpoint {
+	e.styled = paths
+	return e
+}
+
 // Head returns the endpoint for HEAD: it responds with the header fields of a GET and without a body, and is audited as a
 // GET.
 // Source: RFC 9110, section 9.3.2.

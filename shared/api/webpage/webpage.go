@@ -1,18 +1,17 @@
 // Package webpage makes the few HTML pages that the platform shows to people: a title, some text, and at most one form. A page
-// runs no script, loads nothing but the logo, cannot be framed, and shows every text as text. Source: ADR-0031.
+// runs no script, loads nothing but the logo and the legal notice in a frame of its own, cannot be framed, and shows every text as
+// text. Source: ADR-0031.
 //
 // It builds the text itself: the templates of the standard library look up methods by name (ADR-0010).
 package webpage
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"html"
-	"net/url"
-	"regexp"
 	"strings"
 
+	"management.platform.sh/shared/api/look"
 	"management.platform.sh/shared/model"
 )
 
@@ -57,26 +56,19 @@ type Field struct{ Name, Label, Type, Autocomplete, Value string }
 // Button is a button of a form. Its field has the name and the value.
 type Button struct{ Name, Value, Label string }
 
-// color is what a color of the configuration may have. Everything else could end the rule that it stands in.
-var color = regexp.MustCompile(`^[#a-zA-Z0-9(),.%/ -]{1,64}$`)
-
 const style = `body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f5f6f8;color:#1c2430}` +
 	`main{max-width:34rem;margin:3rem auto;padding:2rem;background:#fff;border-radius:8px}` +
 	`h1{font-size:1.4rem;margin:0 0 1rem}dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem}dt{color:#566}` +
 	`label{display:block;margin:0 0 1rem}input{display:block;box-sizing:border-box;width:100%;font:inherit;padding:.5rem;border:1px solid #889;border-radius:6px}` +
 	`dd{margin:0;overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1.25rem;margin-right:.75rem;border-radius:6px;border:1px solid #889;background:#fff}` +
-	`button:first-of-type{background:var(--primary);color:#fff;border-color:var(--primary)}small{color:#566;white-space:pre-wrap}img{max-height:3rem}`
+	`button:first-of-type{background:var(--primary);color:var(--on-primary);border-color:var(--primary)}img{max-width:100%;max-height:3rem}` +
+	`iframe{box-sizing:border-box;width:100%;height:9rem;margin:1rem 0 0;border:1px solid #889;border-radius:6px}`
 
-// Render returns the HTML of a page and its Content-Security-Policy. UI are the settings of the configuration; nil: none.
-func (p Page) Render(ui *model.ConfigUISettings) (text []byte, policy string) {
-	if ui == nil {
-		ui = &model.ConfigUISettings{}
-	}
-	primary := "#1b4fd8"
-	if color.MatchString(ui.PrimaryColor) {
-		primary = ui.PrimaryColor
-	}
-	css := ":root{--primary:" + primary + "}" + style
+// Render returns the HTML of a page and its Content-Security-Policy. UI are the settings of the configuration; nil: none. Legal is the
+// address of the legal notice, which a page shows if the settings have one.
+func (p Page) Render(ui *model.ConfigUISettings, legal string) (text []byte, policy string) {
+	looks := look.Of(ui)
+	css := ":root{--primary:" + looks.Button.String() + ";--on-primary:" + looks.OnButton.String() + "}" + style
 	sum := sha256.Sum256([]byte(css))
 	rules := []string{
 		"default-src 'none'", "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
@@ -90,10 +82,16 @@ func (p Page) Render(ui *model.ConfigUISettings) (text []byte, policy string) {
 	}
 	escape := html.EscapeString
 	write(`<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">`,
-		`<title>`, escape(p.Title), `</title><style>`, css, `</style></head><body><main>`)
-	if origin := imageOrigin(ui.LogoURL); origin != "" {
-		rules = append(rules, "img-src "+origin)
-		write(`<img src="`, escape(ui.LogoURL), `" alt="">`)
+		`<title>`, escape(p.Title), `</title><style>`, css, `</style>`)
+	if looks.Icon != "" {
+		write(`<link rel="icon" href="`, escape(looks.Icon), `">`)
+	}
+	write(`</head><body><main>`)
+	if len(looks.Pictures()) > 0 {
+		rules = append(rules, "img-src "+strings.Join(looks.Pictures(), " "))
+	}
+	if looks.Logo != "" {
+		write(`<img src="`, escape(looks.Logo), `" alt="">`)
 	}
 	write(`<h1>`, escape(p.Title), `</h1>`)
 	for _, paragraph := range p.Text {
@@ -126,18 +124,10 @@ func (p Page) Render(ui *model.ConfigUISettings) (text []byte, policy string) {
 	for _, link := range p.Links {
 		write(`<p><a href="`, escape(link.Address), `">`, escape(link.Label), `</a></p>`)
 	}
-	if legal := ui.LegalTemplate; legal != "" {
-		write(`<p><small>`, escape(legal), `</small></p>`)
+	if looks.Legal != "" {
+		rules = append(rules, "frame-src 'self'")
+		write(`<iframe title="`, escape(look.LegalTitle), `" sandbox="`, look.Frame, `" src="`, escape(legal), `"></iframe>`)
 	}
 	write("</main></body></html>\n")
 	return []byte(out.String()), strings.Join(rules, "; ")
-}
-
-// imageOrigin returns the origin from which a browser loads a logo. Empty: the address is not one that a page loads.
-func imageOrigin(address string) string {
-	at, err := url.Parse(address)
-	if err != nil || at.Scheme != "https" || at.Host == "" || strings.ContainsAny(at.Host, " ;,'\"") {
-		return ""
-	}
-	return cmp.Or(at.Scheme, "https") + "://" + at.Host
 }

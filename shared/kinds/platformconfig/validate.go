@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"management.platform.sh/shared/model"
+	"management.platform.sh/shared/model/csscolor"
 )
 
 // validate returns every rule that a configuration breaks. It checks a text with a placeholder only once the
@@ -228,7 +229,7 @@ func (c *checker) ui(ui *model.ConfigUISettings, path *field.Path) {
 		{"logoBackgroundColor", ui.LogoBackgroundColor}, {"primaryColor", ui.PrimaryColor},
 		{"sidebarColor", ui.SidebarColor}, {"accentColor", ui.AccentColor},
 	} {
-		c.text(one.value, path.Child(one.name), isColour, "must be a CSS colour, such as #1f6feb or teal")
+		c.text(one.value, path.Child(one.name), csscolor.Valid, "must be a CSS colour, such as #1f6feb or teal")
 	}
 	c.webs(ui.CustomCSS, path.Child("customCss"))
 	c.webs(ui.CustomJavaScript, path.Child("customJavaScript"))

@@ -1,5 +1,6 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { ask, type Refusal } from "../api";
+import { useSecret } from "../look";
 import { Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
@@ -99,6 +100,7 @@ export function Create({ close, made }: { close: () => void; made: (key: Key) =>
 
 /** Shows a new key, once. It leaves the page when the dialog closes. */
 export function Once({ of, close }: { of: Key; close: () => void }) {
+  useSecret();
   const shown = useSignal(false);
   const key = of.spec.key ?? "";
   return (

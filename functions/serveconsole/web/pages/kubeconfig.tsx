@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { base, list, send, warningsOf, type Refusal } from "../api";
+import { useSecret } from "../look";
 import { AsKubectl, Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
@@ -106,6 +107,7 @@ export function Kubeconfig({ cluster, close }: { cluster: Cluster; close: () => 
   const ttl = useSignal(86_400);
   const server = useSignal("");
   const made = useSignal<Made | null>(null);
+  useSecret(made.value !== null);
   const shown = useSignal(false);
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);

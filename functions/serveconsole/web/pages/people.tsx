@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { ask, group, home, list, send, type Meta, type Refusal } from "../api";
 import { live } from "../live";
+import { useSecret } from "../look";
 import { AsKubectl, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { Fact, Time } from "../parts/facts";
@@ -69,6 +70,7 @@ function Keys({ of, user }: { of: Credentials | null; user: string }) {
 }
 
 function Password({ user, own, close, done }: { user: string; own: boolean; close: () => void; done: () => void }) {
+  useSecret();
   const problem = useSignal<Refusal | null>(null);
   const busy = useSignal(false);
   async function submit(event: Event) {

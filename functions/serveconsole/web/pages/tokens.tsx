@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { group, send, warningsOf, type Meta, type Refusal } from "../api";
 import { live } from "../live";
+import { useSecret } from "../look";
 import { AsKubectl, Copy, quoted } from "../parts/copy";
 import { Dialog } from "../parts/dialog";
 import { download } from "../parts/download";
@@ -100,6 +101,7 @@ function Issue({ close, made }: { close: () => void; made: (token: Token, warnin
 }
 
 function Once({ of, warnings, close }: { of: Token; warnings: string[]; close: () => void }) {
+  useSecret();
   const shown = useSignal(false);
   const token = of.status.token ?? "";
   const claims = claimsOf(token);

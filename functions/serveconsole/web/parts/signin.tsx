@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, group, send, signedIn, Refusal } from "../api";
+import { useSecret } from "../look";
 import { person, type Self } from "../person";
 import { readRights } from "../rights";
 import { text } from "../texts";
@@ -82,6 +83,7 @@ async function keyFor(username: string, password: string): Promise<string> {
 
 /** The form with which somebody signs in, by an access key or by a password. */
 export function SignIn({ again, refused }: { again?: boolean; refused?: Refusal | null }) {
+  useSecret();
   const problem = useSignal<Refusal | null>(refused ?? null);
   const connectors = useSignal<Connector[]>([]);
   const busy = useSignal(false);
