@@ -91,7 +91,7 @@ program: # Build the local runner as it is released.
 	CGO_ENABLED=0 go build -trimpath -pgo=$(PROFILE) -ldflags '-s -w $(LDFLAGS)' -o build/platform ./local
 
 # Everything is compiled for four platforms, twice, and the second time without a cache.
-release: ## Make what is published, in build/release: archives, images, programs for Lambda, bill of materials, checksums. Takes an hour.
+release: ## Make what is published, in build/release: archives, images, programs for Lambda, bill of materials, checksums.
 	cd infra/release && go run . --output ../../build/release $(ARGS) ../..
 
 stage-gcf: ## Lay out the source of each function for Cloud Functions in build/gcf.
